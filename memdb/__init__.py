@@ -41,7 +41,8 @@ completion never load the database driver.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__ lacks it
     from memdb import aio as aio
     from memdb.api._container import Transaction as Transaction

@@ -35,9 +35,7 @@ MemDBError                      "internal"   exit 1   base; never raised itself
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, ClassVar
+from typing import Any, ClassVar
 
 
 class _ErrorType(type):

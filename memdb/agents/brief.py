@@ -8,11 +8,11 @@ last. Every line names its source, and nothing in it can end the block.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from memdb.text.sanitize import clipped, prompt_line
 from memdb.text.transcripts import SEPARATOR
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb import MemDB, Scope
     from memdb.models.messages import SessionInfo

@@ -13,6 +13,7 @@ import os
 import time
 from collections import Counter
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 from memdb.errors import FileError
 from memdb.models.record import Record
@@ -28,10 +29,8 @@ from memdb.text.transcripts import (
 )
 from memdb.text.validate import MAX_NAME_CHARS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import IO, Any
 
     from memdb import MemDB, Scope
     from memdb.api.items import Items

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
 from memdb.models.record import Record, counted
 from memdb.text.transcripts import NO_TRANSCRIPTS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from memdb import MemDB
 

@@ -14,6 +14,7 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memdb.agents import json_text, toml_text
 from memdb.agents.places import data_folder, make_folder
@@ -21,10 +22,7 @@ from memdb.agents.programs import is_server, own_hooks, program_of, words_for
 from memdb.errors import AlreadyExists, FileError, InvalidInput, MemDBError
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.agents.json_text import Piece
     from memdb.agents.programs import Entry, SettingsFile
 

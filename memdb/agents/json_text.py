@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Members = tuple[list[tuple[Any, int, "Node"]], int]
 
 MAX_DEPTH = 200

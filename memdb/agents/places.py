@@ -11,13 +11,12 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memdb.text.validate import MAX_NAME_CHARS, check_path
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 FILE_VARIABLE = "MEMDB_AGENT_FILE"
 FILE_NAME = "agents.db"

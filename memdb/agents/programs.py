@@ -15,15 +15,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memdb.agents.places import memory_file
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 NAME = "memdb"
 HOOK_MARK = " agent hook "

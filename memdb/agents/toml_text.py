@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from typing import TYPE_CHECKING, Any
 
 from memdb.agents.json_text import Piece
 from memdb.errors import InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|'

@@ -7,6 +7,8 @@ the embedder: starting is the slowest part of a short command.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.api._resolve import STATIC, load_embedder, named_pair, require, require_all
 from memdb.conversations.reader import Conversations
 from memdb.engine.blocks import SingleUse
@@ -17,10 +19,8 @@ from memdb.models.settings import DEFAULTS, Settings, changed, differences, read
 from memdb.tables import settings
 from memdb.text.screening import SecretScreen
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from memdb.artifacts.service import ArtifactService
     from memdb.context.builder import ContextService

@@ -5,15 +5,13 @@ What an opened file is given: ports are looked at, and embedders found by their 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, ReadOnly
 from memdb.models.settings import read_settings
 from memdb.text.validate import is_address
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.engine.base import Engine
     from memdb.models.observation import Meter
     from memdb.models.protocols import Embedder, Model

@@ -5,16 +5,15 @@ Collections of a scope or session: entries, artifacts, summaries, state. They on
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.models.observation import observed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import io
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import EllipsisType
-    from typing import Any, BinaryIO
 
     from memdb.api._container import Services
     from memdb.models.entries import Decision, Entry, EntryPage, EntryVersion, NewEntry, Remembered

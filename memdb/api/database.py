@@ -5,6 +5,7 @@ The front door: `open()`, the file it gives, and `db.jobs`. No SQL and no rules 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memdb.api._container import Ports, Services, Transaction
 from memdb.api._resolve import STATIC, model_by_name, open_engine, settings_changes
@@ -17,10 +18,8 @@ from memdb.models.settings import WORK
 from memdb.records.scopes import SHARED, scope_of_handle
 from memdb.text.validate import int_value, name_value, path_value, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any, Literal, Self
 
     from memdb.api.collections import State
     from memdb.api.file import File

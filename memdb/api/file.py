@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import InvalidInput
 from memdb.models.observation import observed
 from memdb.text.validate import flag_value, is_address, name_value, path_value, shown_address
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
-    from typing import Any
 
     from memdb.api._container import Services
     from memdb.models.messages import Finding, NewMessage, SpaceInfo

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import InvalidInput
 from memdb.models.items import DeleteItem, FindItem, PutItem
 from memdb.models.observation import observed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
     from memdb.api._container import Services
     from memdb.models.items import FoundItem, Item, Namespace, Ttl

@@ -6,6 +6,8 @@ What the verbs of `memdb.api.verbs` call where a method returns or takes what JS
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, BinaryIO
+
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_SEQ
 from memdb.models.items import Item
@@ -13,10 +15,8 @@ from memdb.models.record import Record
 from memdb.models.settings import WORK
 from memdb.text.validate import int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any, BinaryIO
 
     from memdb.api.collections import Artifacts, State
     from memdb.api.database import Jobs, MemDB, StoredSettings

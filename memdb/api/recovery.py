@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from memdb.engine.segments import opened
 from memdb.engine.sqlite import adoption, recovery
@@ -30,7 +31,6 @@ from memdb.records import integrity
 from memdb.tables import blobs, entries, messages
 from memdb.text.validate import flag_value, path_value, refuse_output, refuse_special
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.models.protocols import Clock, Ids
 

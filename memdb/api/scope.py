@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Literal
+
 from memdb.api.session import Session
 from memdb.models.observation import observed
 from memdb.text.validate import name_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any, Literal
 
     from memdb.api._container import Services
     from memdb.api.collections import Artifacts, Entries, State

@@ -9,16 +9,16 @@ Delegates; no rules here.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Self
+
 from memdb.api._container import Transaction
 from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
 from memdb.models.observation import observed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, Self
 
     from memdb.api._container import Services
     from memdb.api.collections import Artifacts, State, Summaries

@@ -7,16 +7,15 @@ another conversation. Answers are text, cut into pages that fit a prompt.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.api.collections import Summaries
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.text.parts import text_of
 from memdb.text.validate import flag_value, int_value, iso_day, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.api._container import Services
     from memdb.models.messages import Hit, Message
     from memdb.models.summaries import Summary

@@ -9,6 +9,8 @@ function, so that the three never differ.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.api import pages
 from memdb.api.collections import Artifacts, Entries, State, Summaries
 from memdb.api.database import Jobs, MemDB, StoredSettings
@@ -18,10 +20,8 @@ from memdb.api.scope import Scope
 from memdb.api.session import Host, Session
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
 
 class Verb(Record):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from memdb.errors import Closed, MemDBError
 from memdb.models.reports import WorkRequest
 from memdb.text.validate import flag_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

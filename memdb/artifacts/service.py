@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 from itertools import islice
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.artifacts.streams import BlobStream, Joined, Upload
 from memdb.errors import InvalidInput, NotFound, TooLarge, VersionConflict
@@ -36,10 +37,8 @@ from memdb.text.validate import (
     time_value,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any, BinaryIO
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.overviews import TextDiff

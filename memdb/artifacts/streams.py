@@ -5,14 +5,13 @@ Streams of artifacts: bytes on their way into the file, and out of it chunk by c
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.errors import InvalidInput, MemDBError, NotFound
 from memdb.tables import blobs
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, BinaryIO
 
     from memdb.engine.base import Engine, Tx
     from memdb.tables.artifacts import Stored

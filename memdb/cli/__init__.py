@@ -11,15 +11,12 @@ from __future__ import annotations
 import os
 import sys
 from itertools import takewhile
+from typing import Any
 
 import click
 
 from memdb import __version__
 from memdb.cli.help import HelpContext
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LINE = "memdb.line"  # in the context: the whole command line
 JSON = "--json"
@@ -227,7 +224,6 @@ def raise_again(dropped: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(dropped)
         return
     import signal
-    from _thread import interrupt_main
     from threading import Timer, main_thread
 
     is_interrupt = isinstance(dropped.exc_value, KeyboardInterrupt)
@@ -235,7 +231,7 @@ def raise_again(dropped: sys.UnraisableHookArgs) -> None:
     if hasattr(signal, "pthread_kill"):  # it ends a wait of the main thread too
         Timer(AGAIN_S, signal.pthread_kill, (main_thread().ident or 0, number)).start()
     else:
-        Timer(AGAIN_S, interrupt_main, (number,)).start()
+        Timer(AGAIN_S, signal.raise_signal, (number,)).start()
 
 
 def main() -> None:

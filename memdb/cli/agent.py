@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +14,7 @@ from memdb.cli.command import Noun
 from memdb.cli.help import HelpContext
 from memdb.cli.output import Bar, one_line, size, when
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.agents.install import Change
     from memdb.cli.base import Call
 

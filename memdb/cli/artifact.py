@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -16,10 +17,8 @@ from memdb.cli.options import page_options
 from memdb.cli.output import Column, is_terminal, note, on_terminal, one_line, size, when
 from memdb.errors import InvalidInput, NotFound
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from typing import Any, BinaryIO
 
     from memdb.api.scope import Scope
     from memdb.cli.base import Call

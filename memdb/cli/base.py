@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -32,10 +33,8 @@ from memdb.errors import FileError, InvalidInput, NotFound, ReadOnly, StorageErr
 from memdb.models.ids import BranchName
 from memdb.text.validate import check_path, is_address
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
 
     from memdb.api.database import MemDB
     from memdb.api.scope import Scope

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,10 +15,8 @@ from memdb.errors import FileError, StorageError
 from memdb.models.record import counted
 from memdb.text.validate import refuse_output
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
 
     from memdb.cli.base import Call
     from memdb.evaluation.measuring import Answer, Arm

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,10 +40,8 @@ from memdb.errors import Conflict
 from memdb.models.messages import ROLES
 from memdb.models.record import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from memdb.api.database import MemDB
     from memdb.api.session import Session

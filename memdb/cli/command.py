@@ -5,6 +5,7 @@ A command: reads its line, tells who names FILE, and ends with a sentence and an
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,10 +15,8 @@ from memdb.cli.help import HelpContext
 from memdb.cli.output import clean, flush, note, print_json
 from memdb.errors import AlreadyExists, FileError, MemDBError, NotFound, SecretFound
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from memdb.cli.defaults import DefaultFile
 

@@ -15,14 +15,11 @@ says.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import click
 
 from memdb.text.validate import is_address, is_other_address, shown_address
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FILE_VARIABLE = "MEMDB_FILE"
 URL_VARIABLE = "MEMDB_URL"

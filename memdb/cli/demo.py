@@ -9,6 +9,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,10 +28,8 @@ from memdb.cli.recall import source_of
 from memdb.errors import AlreadyExists, FileError
 from memdb.models.record import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from memdb.api.scope import Scope
     from memdb.models.messages import ArtifactVersion, ContextWindow, Hits

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memdb.cli.output import clean, is_terminal, note, say
 from memdb.errors import InvalidInput, MemDBError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-    from typing import Any
 
     from memdb.cli.base import Call
     from memdb.models.overviews import TextDiff

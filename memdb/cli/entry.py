@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from memdb.cli.base import (
@@ -23,10 +25,7 @@ from memdb.models.ids import system_clock
 from memdb.models.record import counted
 from memdb.text.differences import compare_lines
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.cli.base import Call
     from memdb.models.entries import Entry, EntryVersion, Extracted, Outcome, Remembered
     from memdb.models.types import EntryOrder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,7 +24,6 @@ from memdb.errors import NotFound, PortError, StorageError
 from memdb.models.record import counted
 from memdb.text.validate import is_address
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.messages import Finding, SpaceInfo

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from memdb.cli.base import (
@@ -19,10 +21,8 @@ from memdb.cli.output import Column, note, one_line, print_records
 from memdb.errors import StorageError
 from memdb.models.record import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from memdb.api.scope import Scope
     from memdb.cli.base import Call

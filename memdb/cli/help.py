@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 import shutil
+from typing import TYPE_CHECKING
 
 import click
 from click import formatting
 
 from memdb.cli.layout import width_of, wrap
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,10 +13,7 @@ from memdb.cli.command import Noun
 from memdb.cli.output import Column, is_terminal, one_line, size, when
 from memdb.errors import NotFound
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.cli.base import Call
     from memdb.models.items import Item
     from memdb.models.types import ItemOrder

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from inspect import cleandoc
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +19,6 @@ from memdb.cli import CONTEXT, EPILOG, cli
 from memdb.cli.base import JSON, SCOPE_OPTIONS
 from memdb.cli.command import BY_OPTION, NO_PAGER
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

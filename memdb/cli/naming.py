@@ -6,11 +6,12 @@ The number of an entry is that of its scope, which JSON keeps in the file's own 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.cli.output import note, one_line
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import SCOPE_SHIFT
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.api.scope import Scope
     from memdb.models.entries import Entry

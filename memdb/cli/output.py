@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import click
 
@@ -21,10 +22,8 @@ from memdb.models.record import Record, counted
 from memdb.models.record import plain as to_plain
 from memdb.text.parts import payload_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import IO, Any, Self
 
     from memdb.models.messages import Message
     from memdb.models.summaries import Summary, SummaryTree

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import click
 
 from memdb.cli.base import DEFAULT_APP, MOMENT, verb
 from memdb.cli.output import Column, note, one_line, print_json_line, print_records, when
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.overviews import Changes, ScopeCounts

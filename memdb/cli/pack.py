@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from memdb.cli.base import MOMENT, verb
@@ -10,7 +12,6 @@ from memdb.cli.output import Column, one_line
 from memdb.errors import StorageError
 from memdb.models.record import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.fixtures import Manifest

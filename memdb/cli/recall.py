@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Literal
+
 import click
 
 from memdb.api.scope import KINDS
@@ -42,10 +44,8 @@ COLUMNS = (
 PARTITIONS = ("both", "own", "shared")
 WAYS = ("meaning", "words", "vector")
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any, Literal
 
     from memdb.cli.base import Call
     from memdb.models.messages import Hit, Why

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from memdb.cli.base import confirm, confirm_options, verb
 from memdb.cli.output import Column, note, print_records, size
 from memdb.errors import StorageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.reports import Recovery

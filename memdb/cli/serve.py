@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from memdb.cli.base import DEFAULT_APP, embedder_option, is_writable, verb
@@ -12,7 +14,6 @@ from memdb.models.ids import system_clock
 from memdb.providers.shared import missing_extra
 from memdb.text.validate import name_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.cli.base import Call
 

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -16,11 +17,9 @@ from memdb.cli.output import Line, note, print_json_line
 from memdb.errors import PortError
 from memdb.models.record import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
-    from typing import Any
 
     from memdb import Worker
     from memdb.api.database import MemDB

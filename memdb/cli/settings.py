@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from memdb.cli.base import verb
@@ -9,10 +11,7 @@ from memdb.cli.output import Column, one_line, print_records
 from memdb.errors import InvalidInput
 from memdb.models.record import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.cli.base import Call
     from memdb.models.settings import Settings
 

@@ -6,6 +6,7 @@ import os
 import signal
 from contextlib import contextmanager, suppress
 from operator import itemgetter
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -34,10 +35,8 @@ from memdb.errors import Corrupt, InvalidInput, MemDBError
 from memdb.models.record import counted
 from memdb.text.validate import is_address
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Literal
 
     from memdb.api.database import MemDB
     from memdb.cli.base import Call

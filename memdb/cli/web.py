@@ -10,6 +10,7 @@ import sys
 import threading
 import webbrowser
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,7 +20,6 @@ from memdb.cli.service import ending_by_signals
 from memdb.errors import FileError
 from memdb.providers.shared import missing_extra
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.web.app import App

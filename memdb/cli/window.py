@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from memdb.cli.output import (
@@ -21,7 +23,6 @@ from memdb.cli.output import (
 )
 from memdb.models.record import counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -10,6 +10,7 @@ its tokens are counted as a whole, so the figure is exact for every counter.
 from __future__ import annotations
 
 from itertools import accumulate, islice
+from typing import TYPE_CHECKING
 
 from memdb.conversations.windows import MESSAGE_OVERHEAD_TOKENS
 from memdb.models.ids import branch_of
@@ -18,7 +19,6 @@ from memdb.models.record import Record
 from memdb.text.sanitize import prompt_line
 from memdb.text.validate import iso_day
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -10,6 +10,8 @@ the same for several turns, and a provider's prompt cache keeps hitting.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.context.blocks import (
     LEAST_MESSAGES,
     MOST_MESSAGES,
@@ -34,7 +36,6 @@ from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
 from memdb.text.validate import flag_value, int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 

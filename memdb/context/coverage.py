@@ -9,6 +9,8 @@ shortened, the oldest first. Every omitted range is marked.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.context.blocks import (
     BARE,
     OMITTED,
@@ -29,7 +31,6 @@ from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
 from memdb.text.sanitize import clipped
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
     from memdb.models.messages import Message

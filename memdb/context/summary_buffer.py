@@ -9,6 +9,8 @@ tokens in the session, so that every process returns the same window.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.context.blocks import SYSTEM_REASON, message_piece
 from memdb.context.coverage import Coverage
 from memdb.context.truncation import shorten
@@ -19,7 +21,6 @@ from memdb.models.messages import ContextWindow
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages, sessions
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.context.blocks import Block
     from memdb.engine.base import Tx

@@ -6,6 +6,8 @@ Stored messages do not change. The mark says how to read the whole message.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.conversations.tool_calls import answer_ids, call_ids
 from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens, said_by
 from memdb.errors import TooLarge
@@ -19,10 +21,8 @@ from memdb.text.parts import (
     without_original,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from memdb.models.messages import Message
     from memdb.text.tokens import Counting

@@ -10,6 +10,8 @@ recover (ADR-0009).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.engine.branches import runs_of
 from memdb.engine.segments import block_of
 from memdb.errors import Corrupt
@@ -22,7 +24,6 @@ from memdb.tables import archive, messages
 from memdb.text.derived import bigrams_of
 from memdb.text.validate import int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

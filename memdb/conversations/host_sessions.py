@@ -7,6 +7,8 @@ stores an event with all that it changes: one transaction, or nothing of it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.branches import row_of, runs_of
 from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
 from memdb.models.ids import MAX_SEQ, branch_of, message_id, session_of
@@ -28,10 +30,8 @@ from memdb.text.validate import (
     time_value,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from memdb.conversations.writer import MessageService
     from memdb.engine.base import Engine, Tx

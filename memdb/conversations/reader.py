@@ -4,6 +4,8 @@ Conversations: reading messages back in order, and the sessions of a scope.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.branches import runs_of
 from memdb.errors import NotFound
 from memdb.models.ids import MAX_SEQ, MAX_SESSION_NO
@@ -12,10 +14,8 @@ from memdb.tables import messages, sessions
 from memdb.tables.sessions import SessionPage
 from memdb.text.validate import choice_value, int_value, name_value, row_after, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.ids import BranchName

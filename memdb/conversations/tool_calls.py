@@ -23,8 +23,8 @@ The rules:
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

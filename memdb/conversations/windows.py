@@ -13,6 +13,8 @@ description; sizes that it replaced silently are refused here.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.conversations.tool_calls import unit_starts, unknown_answers
 from memdb.errors import InvalidInput, TooLarge
 from memdb.models.ids import MAX_SEQ
@@ -21,10 +23,8 @@ from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS
 from memdb.text.validate import int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from memdb.models.messages import Message
     from memdb.models.settings import Settings

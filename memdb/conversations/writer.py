@@ -7,6 +7,8 @@ that stores it; `memdb.records.messages` writes it with all that hangs on it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import AlreadyExists, Busy, NotFound, VersionConflict
 from memdb.models.ids import MAX_SEQ, scope_of
 from memdb.models.messages import NewMessage
@@ -20,10 +22,8 @@ from memdb.tables import jobs, messages, sessions
 from memdb.text.screening import SecretScreen
 from memdb.text.validate import flag_value, int_value, json_object, list_value, name_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.ids import BranchName

@@ -8,16 +8,15 @@ if the list is still the same.
 from __future__ import annotations
 
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from memdb.models.ids import branch_of, seq_of, session_range
 from memdb.models.reports import PreviewPage, PreviewRow
 from memdb.tables import artifacts, entries, items, messages
 from memdb.tables import state as state_rows
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
 
     from memdb.deletion.selectors import Rewriting, Selection
     from memdb.engine.base import Tx
@@ -70,7 +69,7 @@ def _entry_refs(tx: Tx, selection: Selection) -> Iterator[Ref]:
 
 def digest_of(refs: Iterator[Ref]) -> str:
     """Return a digest, in hex, of all that a preview lists."""
-    from _blake2 import blake2b  # `hashlib` loads OpenSSL
+    from hashlib import blake2b
 
     found = blake2b(digest_size=DIGEST_BYTES)
     for ref in refs:

@@ -7,6 +7,8 @@ caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.ids import MAX_INT, MAX_SEQ, branch_of
 from memdb.records import archive as archive_records
 from memdb.records import branches
@@ -24,7 +26,6 @@ from memdb.tables import (
 from memdb.tables import state as state_rows
 from memdb.text.validate import json_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 

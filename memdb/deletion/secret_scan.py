@@ -6,6 +6,8 @@ It changes nothing, and returns no secret in full.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.paging import refuse_undone
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import BranchName
@@ -17,10 +19,8 @@ from memdb.text.screening import is_binary
 from memdb.text.secrets import shown
 from memdb.text.validate import parse_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from memdb.artifacts.service import ArtifactService
     from memdb.conversations.reader import Conversations

@@ -7,6 +7,8 @@ the caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import (
@@ -33,7 +35,6 @@ from memdb.tables.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.validate import flag_value, int_value, list_value, name_value, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -11,6 +11,8 @@ unless it is asked for.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.deletion import preview, proof, selectors
 from memdb.deletion.selectors import Rewriting, select
 from memdb.errors import Busy, Conflict, Corrupt
@@ -32,10 +34,8 @@ from memdb.tables import state as state_rows
 from memdb.tables import summaries as summary_rows
 from memdb.text.validate import int_value, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from memdb.conversations.archive import ArchiveService
     from memdb.conversations.reader import Conversations

@@ -12,6 +12,8 @@ space can embed a query for it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import InvalidInput, NotFound, PortError
 from memdb.models.ids import ALL_IDS, MAX_INT, session_range
 from memdb.models.record import Record
@@ -27,7 +29,6 @@ from memdb.tables import spaces as space_rows
 from memdb.tables.spaces import GIVEN
 from memdb.text.validate import int_value, name_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

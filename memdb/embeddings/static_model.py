@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import struct
 import unicodedata
-from _blake2 import blake2b  # `hashlib` loads OpenSSL
-from _thread import allocate_lock
+from hashlib import blake2b
 from itertools import chain
 from math import log, sqrt
 from operator import mul
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
 from memdb.text import regex as re
@@ -32,7 +33,6 @@ from memdb.text.data_files import read_bytes
 from memdb.text.terms import STOP_WORDS
 from memdb.text.vocabulary import NO_RANK, Vocabulary
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from collections.abc import Set as AbstractSet
@@ -254,7 +254,7 @@ def _add_levels(levels: bytes) -> int:
 
 
 _loaded: list[Table] = []
-_loading = allocate_lock()
+_loading = Lock()
 
 
 def table() -> Table:

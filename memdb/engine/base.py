@@ -8,13 +8,13 @@ An engine may replace a statement, by its name, with its own SQL.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Protocol
+
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from typing import Any, Protocol
 
     from memdb.models.protocols import Clock, Ids
     from memdb.models.reports import Proof

@@ -13,20 +13,19 @@ for long (a slow consumer of an export) cannot stop the others: if none was hand
 
 from __future__ import annotations
 
-from _functools import partial  # type: ignore[import-not-found] # `functools` is two modules more to load
-from _thread import RLock, allocate_lock, get_ident
-from _weakref import ref
+from functools import partial
+from threading import Lock, RLock, get_ident
+from typing import TYPE_CHECKING, Any, Protocol, Self
+from weakref import ref
 
 from memdb.errors import InvalidInput, ReadOnly
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol, Self
 
     Tx = Any  # a connection of either engine
 
-    Exits = dict[int, ref[partial[None]]]
+    Exits = dict[int, ref[Callable[..., None]]]
 
     class Pool(Protocol):
         """What a block asks of the `ConnectionPool` whose connection it uses."""
@@ -65,7 +64,7 @@ class BlockExit:
         return leave
 
     @staticmethod
-    def note(block: Any, leave: ref[partial[None]]) -> None:
+    def note(block: Any, leave: ref[Callable[..., None]]) -> None:
         """Note what leaves *block*."""
         block._exit = leave
 
@@ -74,7 +73,7 @@ class ExitByThread(BlockExit):
     """The `__exit__` of what several threads may try to enter: each has its own."""
 
     @staticmethod
-    def note(block: Any, leave: ref[partial[None]]) -> None:
+    def note(block: Any, leave: ref[Callable[..., None]]) -> None:
         """Note what leaves *block* in this thread."""
         block._exits[get_ident()] = leave
 
@@ -100,7 +99,7 @@ class Block:
     def __init__(self, pool: Pool) -> None:
         """Use connections of *pool*."""
         self._pool = pool
-        self._exit: ref[partial[None]] | None = None
+        self._exit: ref[Callable[..., None]] | None = None
         self.tx: Tx | None = None
         self.thread = 0
         self.depth = 0
@@ -109,7 +108,7 @@ class Block:
 
     __exit__ = BlockExit()
 
-    def enter_with(self, leave: ref[partial[None]] | None) -> None:
+    def enter_with(self, leave: ref[Callable[..., None]] | None) -> None:
         """Enter the block for a `with` statement that leaves it by *leave*, if that is alive."""
         if leave is not None and leave() is not None:
             self._exit = leave
@@ -211,7 +210,7 @@ class WriteLock:
         """Start without an owner."""
         self.owner: Block | None = None
         self._change = RLock()  # `with` on it cannot be interrupted before its body
-        self._wake = allocate_lock()
+        self._wake = Lock()
 
     def owned(self) -> Block | None:
         """Return the block of this thread that owns the lock, None without one."""
@@ -308,7 +307,7 @@ class Waiter:
 
     def __init__(self) -> None:
         """Start asleep."""
-        self.lock = allocate_lock()
+        self.lock = Lock()
         self.lock.acquire()
         self.reader: Tx | None = None
 

@@ -9,12 +9,13 @@ that seq is its own. A session without parent is its own path, and nothing is re
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ, is_branch, scope_of
 from memdb.models.record import Record
 from memdb.text.validate import parse_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

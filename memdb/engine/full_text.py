@@ -7,11 +7,12 @@ in memory, so an engine without FTS5 gives the same answers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.ids import MAX_INT
 from memdb.text.data_files import dump_texts, parse_json
 from memdb.text.derived import bigrams_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 

@@ -7,11 +7,11 @@ measure all of them without numpy. So the answers are the same.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, Any
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
-    from typing import Any
 
 # By how much two ways to add a cosine in float32 may differ.
 ROUNDING = 1e-4

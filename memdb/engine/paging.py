@@ -8,12 +8,12 @@ and `refuse_undone` raises where the rows have to be of one moment.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 from memdb.errors import InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import TypeVar
 
     from memdb.engine.base import Engine, Tx
 

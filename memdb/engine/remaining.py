@@ -8,16 +8,15 @@ there; of rows of other scopes nothing is told, since it would tell one user wha
 from __future__ import annotations
 
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine import segments
 from memdb.engine.byte_search import ByteSearch
 from memdb.engine.segments import Damaged, inflate_segment
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT, seq_of, session_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
     from memdb.text.terms import Term

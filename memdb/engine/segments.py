@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate, chain
+from typing import TYPE_CHECKING
 from zlib import compress, decompressobj
 from zlib import error as zlib_error
 
 from memdb.errors import Corrupt
 from memdb.models.ids import seq_of, session_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 

@@ -16,12 +16,11 @@ from array import array
 from itertools import accumulate, pairwise
 from math import sqrt
 from operator import mul
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from types import ModuleType
-    from typing import Any
 
     from memdb.engine.base import Row
 

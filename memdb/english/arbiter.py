@@ -10,6 +10,7 @@ that is not understood is stored beside the others. Deterministic and pure.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from memdb.english.calendar import NUMBER_WORDS
 from memdb.english.lexicon import (
@@ -26,7 +27,6 @@ from memdb.text import statements
 from memdb.text.readings import language_of
 from memdb.text.statements import ENDS, OTHER, SAME
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

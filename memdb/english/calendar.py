@@ -6,9 +6,10 @@ A span of days is also how `messages.spans` and `entries.spans` are stored. Pure
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import date, timedelta
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     # First and last day, both inclusive.
     Days = tuple[date, date]
 else:
-    from _datetime import date, timedelta  # `datetime` makes them once more, in Python
+    from datetime import date, timedelta
 
 MONTHS = tuple(
     "january february march april may june july august september october november december".split()

@@ -11,6 +11,7 @@ relative to.
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from memdb.english.calendar import (
     EPOCH,
@@ -32,7 +33,6 @@ from memdb.models.record import Record
 from memdb.text import regex as re
 from memdb.text.validate import DAY_MS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import date, timedelta
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     # Words of which the text has one, the pattern, and what a match means.
     _Row = tuple[tuple[str, ...], str, Callable[[re.Match[str], "_Reference"], _Resolved | None]]
 else:
-    from _datetime import date, timedelta  # as in `memdb.english.calendar`
+    from datetime import date, timedelta
 
 _MONTH_NUMBERS = {name: number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()} | {"sept": 9}

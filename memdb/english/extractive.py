@@ -15,12 +15,12 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from math import log
+from typing import TYPE_CHECKING
 
 from memdb.english import sentences
 from memdb.models.summaries import SummaryText
 from memdb.text import regex as re
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 

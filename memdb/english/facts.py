@@ -9,6 +9,8 @@ that can be read alone. Used by `extraction`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.english.dates import find_times
 from memdb.english.lexicon import read_pattern, read_replacements, read_rules
 from memdb.english.sentences import is_code, is_question, sentences, tidy
@@ -17,7 +19,6 @@ from memdb.text import regex as re
 from memdb.text.terms import content_words, query_words
 from memdb.text.validate import DAY_MS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -8,12 +8,13 @@ in about 2 ms; patterns are compiled by the module that uses them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.english.calendar import MONTHS, WEEKDAYS
 from memdb.models.record import Record
 from memdb.text import regex as re
 from memdb.text.data_files import read_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

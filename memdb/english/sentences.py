@@ -9,11 +9,11 @@ becomes one sentence with its length. Pure functions; they accept any text.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from memdb.text import regex as re
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

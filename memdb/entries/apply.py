@@ -8,6 +8,8 @@ function joins the caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.branches import row_of
 from memdb.entries.validation import TRUST, screen_merged
 from memdb.errors import InvalidInput, NotFound
@@ -19,10 +21,8 @@ from memdb.records.scopes import find_session
 from memdb.tables import entries, entry_history, messages
 from memdb.text.derived import said_hash
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from memdb.engine.base import Tx
     from memdb.entries.arbitration import Resolution

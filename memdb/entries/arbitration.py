@@ -9,6 +9,8 @@ extraction's model, is a `memdb.models.protocols.Verdict`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.entries.similarity import Neighbor
 from memdb.entries.validation import TRUST, fact_value
 from memdb.errors import InvalidInput, PortError
@@ -17,10 +19,8 @@ from memdb.models.record import Record
 from memdb.text.derived import said_hash
 from memdb.text.validate import iso_day
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from memdb.english.arbiter import RuleArbiter
     from memdb.entries.similarity import SimilarEntries

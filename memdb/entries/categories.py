@@ -6,10 +6,11 @@ Hosts add theirs by `Settings.categories`, which the file keeps.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.settings import MAX_DAYS, Category
 from memdb.text.validate import DAY_MS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

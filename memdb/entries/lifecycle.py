@@ -6,6 +6,8 @@ Lifecycle of entries: usage counts, quota with eviction, expiry, and removal of 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import InvalidInput, MemDBError
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_of
@@ -13,7 +15,6 @@ from memdb.records import entries
 from memdb.tables import entries as active_entries
 from memdb.tables import scopes
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -42,10 +43,10 @@ class UsageCounter:
 
     def __init__(self, db: Engine) -> None:
         """Count for *db*."""
-        from _thread import allocate_lock
+        from threading import Lock
 
         self._db = db
-        self._lock = allocate_lock()
+        self._lock = Lock()
         # Scope -> entry -> how often, and when last.
         self._counts: dict[int, dict[int, tuple[int, int]]] = {}
         self._entries = 0

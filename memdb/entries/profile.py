@@ -10,6 +10,7 @@ forgotten entry is in no later prompt.
 from __future__ import annotations
 
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from memdb.models.ids import MAX_INT
 from memdb.models.messages import ProfileBlock
@@ -20,7 +21,6 @@ from memdb.tables import entries as pinned
 from memdb.text.sanitize import prompt_line
 from memdb.text.validate import int_value, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 

@@ -12,6 +12,8 @@ asked between two transactions, and again if an entry that it saw has changed.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.entries.apply import EntryWriter, locate
 from memdb.entries.arbitration import ask_arbiter, decide, find_faded
 from memdb.entries.similarity import embed_statement, find_similar
@@ -20,7 +22,6 @@ from memdb.errors import InvalidInput
 from memdb.models.protocols import ADD
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.base import Engine, Tx

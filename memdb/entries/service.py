@@ -6,6 +6,8 @@ Compares entries by key only; `memdb.entries.remember` compares them by content.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.branches import runs_of
 from memdb.engine.paging import pages_of
 from memdb.entries.apply import EntryWriter, get_entry, locate
@@ -37,10 +39,8 @@ from memdb.text.validate import (
     row_after,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.entries import (

@@ -8,6 +8,8 @@ resembles what it contradicts.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import branch_of, scope_range
 from memdb.models.protocols import Claim
@@ -18,7 +20,6 @@ from memdb.tables import entries
 from memdb.tables import entries as active_entries
 from memdb.text.terms import content_words, query_words, word_terms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -7,6 +7,8 @@ like an instruction to a model is stored as it is and marked "flagged".
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.entries.categories import ALIASES, DEFAULT
 from memdb.errors import InvalidInput, TooLarge
 from memdb.models.ids import MAX_SEQ
@@ -23,10 +25,8 @@ from memdb.text.validate import (
     time_value,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from memdb.models.entries import EntryChanges, NewEntry
     from memdb.text.screening import SecretScreen

@@ -12,11 +12,11 @@ import sqlite3
 from array import array
 from math import sqrt
 from operator import mul
+from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
 from memdb.text.terms import content_words, query_words
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import AlreadyExists, FileError, InvalidInput
 from memdb.evaluation.measuring import RESAMPLES, SEED, SURE, mean
 from memdb.text.validate import refuse_output
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
-    from typing import Any
 
 FIELDS = ("arm", "level", "question", "scope", "scores", "took_ms")
 

@@ -15,16 +15,15 @@ import re
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
 from memdb.evaluation.dataset import TURN_MS
 from memdb.transfer.formats import locomo
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
 
 LOCOMO_CATEGORIES = {
     1: "multi-hop",

@@ -10,16 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput, MemDBError
 from memdb.models.record import Record
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, name_value, refuse_output, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
 
 TURN_MS = 60_000
 ROLES = ("user", "assistant", "system", "tool")

@@ -19,6 +19,7 @@ import random
 import tempfile
 import time
 from math import log2
+from typing import TYPE_CHECKING, Any
 
 import memdb
 from memdb.embeddings.indexer import Indexer
@@ -39,10 +40,8 @@ from memdb.search.weights import (
 )
 from memdb.text.validate import DAY_MS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from typing import Any
 
     from memdb.evaluation.baselines import Text
     from memdb.evaluation.dataset import Dataset, Question

@@ -14,6 +14,8 @@ cannot decide.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.entries.arbitration import Resolution, checked_verdict
 from memdb.errors import InvalidInput, NotFound, PortError, SecretFound, TooLarge
 from memdb.extraction.prompts import (
@@ -39,7 +41,6 @@ from memdb.text.screening import screened
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.validate import text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 

@@ -14,6 +14,8 @@ removed or changed meanwhile is read anew.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import Corrupt, MemDBError, NotFound, PortError, Unreadable
 from memdb.extraction.candidates import cut_batch
 from memdb.models.entries import Extracted, Outcome
@@ -25,7 +27,6 @@ from memdb.records.sessions import queue_extraction
 from memdb.tables import jobs, messages, scopes, sessions
 from memdb.text.validate import int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

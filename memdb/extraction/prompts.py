@@ -11,6 +11,7 @@ stored, or an entry that was not offered, is left out.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, Unreadable
 from memdb.models.entries import CONFLICTS, Candidate
@@ -18,10 +19,8 @@ from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
 from memdb.text import regex as re
 from memdb.text.validate import UNITS_MS, name_value, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from memdb.models.entries import Entry
     from memdb.models.messages import Message

@@ -9,6 +9,7 @@ OpenTelemetry: a span and a duration for each public call, port and kind of back
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, MemDBError
 
@@ -19,7 +20,6 @@ except ImportError as error:
         "OpenTelemetry is not installed: pip install 'memdb-sqlite[otel]'"
     ) from error
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

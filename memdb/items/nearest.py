@@ -8,13 +8,14 @@ first, and only that is compared.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.items.walk import find_ids
 from memdb.models.ids import MAX_INT, scope_range
 from memdb.models.items import path_of
 from memdb.records.items import is_expired
 from memdb.tables import items
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
     from memdb.items.walk import ListRequest

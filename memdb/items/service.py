@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, NotFound, TooLarge
 from memdb.items.nearest import NearestItems
@@ -50,7 +51,6 @@ from memdb.text.validate import (
 )
 from memdb.text.values import parse_fields, texts_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT
@@ -20,10 +21,8 @@ from memdb.tables.items import FIRST, LAST, LAST_KEY, Cursor, behind
 from memdb.text.validate import choice_value, flag_value, int_value, name_value
 from memdb.text.values import Filter
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
 
     from memdb.engine.base import Tx
     from memdb.models.items import Namespace

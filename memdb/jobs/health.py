@@ -4,11 +4,12 @@ Health of background work: what waits, what fails and why, which texts are refus
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.reports import QueueState, RefusedText, Stats
 from memdb.tables import jobs, messages
 from memdb.tables.jobs import GIVEN_UP
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

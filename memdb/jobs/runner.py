@@ -10,6 +10,7 @@ being done. The container gives both as lists of functions.
 from __future__ import annotations
 
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, MemDBError, PortError, StorageError
 from memdb.models.observation import on_failure, warn_failed
@@ -19,7 +20,6 @@ from memdb.models.settings import WORK
 from memdb.tables import jobs
 from memdb.text.validate import DAY_MS, HOUR_MS, MINUTE_MS, int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 

@@ -8,14 +8,14 @@ again, and would not answer for a time in the past.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.models.record import Record
 from memdb.text.validate import DAY_MS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import EllipsisType
-    from typing import Any
 
     from memdb.models.messages import Message
     from memdb.models.types import When

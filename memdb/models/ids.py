@@ -22,14 +22,12 @@ from __future__ import annotations
 
 import os
 import time
-from _bisect import bisect_left  # `bisect` is a module more to load
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Self
 
 from memdb.errors import TooLarge
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
-
     from memdb.models.protocols import Clock
 
 SCOPE_SHIFT = 44

@@ -7,15 +7,15 @@ the character 31, so that a namespace and all below it are one range of texts.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import InvalidInput, TooLarge
 from memdb.models.record import Record
 from memdb.text.validate import DAY_MS, UNITS_MS, name_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
-    from typing import Any
 
     Namespace = Sequence[str]
     Ttl = int | float | timedelta | str

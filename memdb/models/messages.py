@@ -7,14 +7,13 @@ None always means "absent", never "unknown default".
 
 from __future__ import annotations
 
-from _operator import itemgetter  # `operator` is a module more to load
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, overload
 
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any, overload
 
     from memdb.errors import PortError
     from memdb.models.types import MessageFormat

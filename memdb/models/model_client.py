@@ -10,16 +10,15 @@ retry may help. `ModelCaller` puts them together for language models.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import InvalidInput, MemDBError, PortError, Unavailable
 from memdb.models.ids import MAX_INT
 from memdb.text.validate import int_value, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from threading import Event
-    from typing import Any, TypeVar
 
     from memdb.models.observation import Meter
     from memdb.models.protocols import Arbiter, Embedder, Model, TokenCounter

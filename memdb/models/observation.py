@@ -8,21 +8,20 @@ work go to the log "memdb" as warnings, all else as DEBUG, if the program uses `
 
 from __future__ import annotations
 
-from _contextvars import ContextVar  # `contextvars` is a module more to load
-from _functools import partial  # type: ignore[import-not-found] # as `contextvars`
+from contextvars import ContextVar
+from functools import partial
 from itertools import count
 from sys import modules
 from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import MemDBError
 from memdb.models.record import Record
 from memdb.text.validate import flag_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from logging import Logger
-    from typing import Any, TypeVar
 
     Class = TypeVar("Class", bound=type)
 

@@ -9,13 +9,12 @@ checker sees `dataclass_transform`.
 
 from __future__ import annotations
 
-from _operator import attrgetter  # `operator` is a module more to load
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from inspect import Signature
-    from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
     AnyRecord = TypeVar("AnyRecord", bound="Record")
 else:

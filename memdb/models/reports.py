@@ -7,12 +7,12 @@ are UTC milliseconds, sizes bytes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.models.record import Record, counted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from memdb.errors import InvalidInput, MemDBError
     from memdb.models.messages import Message, SpaceInfo

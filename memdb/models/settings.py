@@ -7,14 +7,14 @@ They are kept in the file, so that every program that opens it agrees. Functions
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from memdb.models.types import MergePolicy, Retention, SecretAction, WindowStrategy, Work
 

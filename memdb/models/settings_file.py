@@ -5,14 +5,13 @@ Settings as a TOML file: read with the place of each error, written with the def
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
 from memdb.models.settings import DEFAULTS, NEVER, Category, Settings, read_settings
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from typing import Any
 
 MAX_BYTES = 1 << 20
 

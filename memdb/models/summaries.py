@@ -7,9 +7,10 @@ messages never loads them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.models.messages import Message
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from array import array
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from memdb.errors import DimensionMismatch, InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

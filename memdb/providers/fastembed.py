@@ -11,6 +11,7 @@ import hashlib
 import json
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
 from memdb.models.model_client import port_error
@@ -18,10 +19,8 @@ from memdb.models.protocols import TokenVectors
 from memdb.providers.shared import MAX_CHARS, embed_texts, missing_extra
 from memdb.text.validate import int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 # Where exporters put the graph, best first.
 MODEL_FILES = (

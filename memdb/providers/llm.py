@@ -9,6 +9,7 @@ or pickle holds a key.
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import InvalidInput
 from memdb.models.model_client import port_error, run_within, timeout_value
@@ -20,10 +21,8 @@ from memdb.providers.shared import (
     put_schema_in_prompt,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any, TypeVar
 
     T = TypeVar("T")
 

@@ -17,7 +17,7 @@ import traceback
 import weakref
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from memdb.errors import InvalidInput, PortError, Unavailable
@@ -33,10 +33,8 @@ from memdb.text.secret_rules import HIDDEN
 from memdb.text.secrets import redact_url, redact_urls, url_secrets
 from memdb.text.validate import int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TypeVar
 
     T = TypeVar("T")
 

@@ -4,12 +4,12 @@ Code that the providers share: messages, schemas as text, dimensions, missing ex
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import InvalidInput, PortError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
 ROLES = ("system", "user", "assistant")
 

@@ -8,6 +8,7 @@ caller's transaction.
 from __future__ import annotations
 
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine import segments
 from memdb.engine.segments import block_of, spans_of
@@ -15,10 +16,8 @@ from memdb.errors import Corrupt
 from memdb.models.messages import Finding
 from memdb.tables import archive, checks, sessions
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
     from memdb.engine.segments import Content

@@ -7,13 +7,14 @@ Every function joins the caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import AlreadyExists, InvalidInput
 from memdb.models.record import Record
 from memdb.records import dependents
 from memdb.tables import artifacts, blobs, checks, scopes
 from memdb.text.derived import bigrams_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

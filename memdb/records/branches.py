@@ -9,6 +9,8 @@ Every function joins the caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.branches import branches_of, runs_of, within, without
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, NotFound
@@ -20,10 +22,8 @@ from memdb.records.scopes import find_session
 from memdb.tables import checks, jobs, sessions
 from memdb.tables import messages as message_rows
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from memdb.engine.base import Tx
     from memdb.engine.branches import Run

@@ -11,8 +11,9 @@ things changed; only which sessions got messages is not known by then.
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
+from threading import Lock
 from time import perf_counter, sleep
+from typing import TYPE_CHECKING
 
 from memdb.errors import Closed, InvalidInput
 from memdb.models.overviews import Changes
@@ -20,7 +21,6 @@ from memdb.tables import sessions
 from memdb.tables.scopes import UNFINISHED
 from memdb.text.validate import text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -54,7 +54,7 @@ class ChangeLog:
         """Begin with the file as it is now."""
         self._db = db
         self._name = os.urandom(8).hex()
-        self._lock = allocate_lock()
+        self._lock = Lock()
         self._number = 0  # grows when something changed
         self._sessions: dict[int, int] = {}  # the number that it changed at, by id
         self._kinds: dict[str, int] = {}

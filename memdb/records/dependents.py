@@ -10,10 +10,11 @@ forgotten does not come back by an import.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.record import Record
 from memdb.tables import checks, tombstones
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

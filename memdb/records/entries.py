@@ -8,6 +8,8 @@ the caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.models.entries import Entry
 from memdb.models.ids import SCOPE_SHIFT
 from memdb.records import dependents
@@ -15,10 +17,8 @@ from memdb.tables import checks, entries, entry_history, jobs, scopes, tombstone
 from memdb.tables import entries as active_entries
 from memdb.text.derived import bigrams_of, date_spans, said_hash
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Finding

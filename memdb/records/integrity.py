@@ -7,6 +7,8 @@ Every rule has a code. A finding that is `rebuildable` goes away with
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import Corrupt
 from memdb.models.messages import Finding
 from memdb.records import (
@@ -23,7 +25,6 @@ from memdb.records import (
 )
 from memdb.tables import copies
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,6 +7,8 @@ joins the caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import Corrupt, VersionConflict
 from memdb.models.ids import scope_of, scope_range
 from memdb.models.record import Record
@@ -18,10 +20,8 @@ from memdb.text.derived import bigrams_of
 from memdb.text.screening import is_binary
 from memdb.text.values import texts_of, words_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from typing import Any
 
     from memdb.engine.base import Tx
     from memdb.models.items import Item

@@ -10,6 +10,7 @@ take a `tx` join the caller's transaction.
 from __future__ import annotations
 
 from itertools import repeat
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge
@@ -45,10 +46,8 @@ from memdb.text.validate import (
     time_value,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from memdb.engine.base import Tx
     from memdb.models.protocols import Ids

@@ -4,12 +4,13 @@ Overviews of a scope: what came in by day, in as few buckets as a map can show.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.overviews import DayCount, ScopeCounts
 from memdb.tables import overviews
 from memdb.tables.overviews import EPOCH_DAYS, DayCounts, DaySpan
 from memdb.text.validate import DAY_MS, MAX_MS, MIN_MS, MINUTE_MS, int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Engine
     from memdb.records.scopes import ScopeRef

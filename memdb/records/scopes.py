@@ -8,12 +8,13 @@ loads what writing and removing a session needs.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.engine.branches import holds, runs_of
 from memdb.models.ids import branch_of, scope_range
 from memdb.tables import scopes, sessions
 from memdb.text.validate import name_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Engine, Tx
     from memdb.models.entries import Entry

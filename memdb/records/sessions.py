@@ -8,6 +8,8 @@ transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.branches import descendants
 from memdb.errors import NotFound
 from memdb.models.ids import BRANCH_MARK, branch_of, is_branch, session_no_of
@@ -16,10 +18,8 @@ from memdb.records.scopes import find_session
 from memdb.tables import checks, jobs, sessions, state
 from memdb.text.derived import bigrams_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from memdb.engine.base import Tx
     from memdb.models.protocols import Ids

@@ -7,11 +7,12 @@ caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.messages import Finding
 from memdb.models.record import Record
 from memdb.tables import checks, jobs, spaces
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

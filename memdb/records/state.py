@@ -7,11 +7,12 @@ session, so that it goes with it. Every function joins the caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import VersionConflict
 from memdb.records import sessions
 from memdb.tables import state
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

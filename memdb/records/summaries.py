@@ -7,13 +7,13 @@ caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.branches import rows_sharing, sharing
 from memdb.tables import checks, jobs, summaries
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Finding

@@ -10,12 +10,12 @@ that `id - 1` and `id + 1` are the neighbours of a message.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.search.weights import MAX_USES, MESSAGES, NEUTRAL_IMPORTANCE, WIDEST_CONTEXT
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from collections.abc import Set as AbstractSet

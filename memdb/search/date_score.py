@@ -9,11 +9,11 @@ July, and what was said in August about July. Pure.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from memdb.english.calendar import DaySpan, days_of
 from memdb.text.validate import DAY_MS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -7,6 +7,8 @@ beside the vector, for `Hits.missing`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import PortError
 from memdb.models.messages import Hits
 from memdb.models.record import Record
@@ -14,7 +16,6 @@ from memdb.search.parse import Vector
 from memdb.search.weights import COMMON_LEAST, COMMON_SHARES
 from memdb.text.terms import word_terms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

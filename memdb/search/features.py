@@ -17,6 +17,7 @@ from array import array
 from itertools import chain
 from math import log2
 from operator import mul
+from typing import TYPE_CHECKING, Any
 
 from memdb.embeddings.static_model import WORD_CHARS, near_rows, rows_of, rows_of_words
 from memdb.models.ids import SESSION_SHIFT
@@ -41,11 +42,9 @@ from memdb.search.weights import (
 from memdb.text import regex as re
 from memdb.text.terms import count_words
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from collections.abc import Set as AbstractSet
-    from typing import Any
 
     from memdb.english.calendar import DaySpan
     from memdb.search.candidates import Candidates, Row, Traits

@@ -8,6 +8,8 @@ kind, chosen by `kinds_of`, not another way through the stages.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.engine.branches import holds
 from memdb.models.ids import is_branch, session_of
 from memdb.models.messages import Source
@@ -32,7 +34,6 @@ from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS, for_documents, for_m
 from memdb.tables import artifacts, entries, items, messages, sessions, summaries
 from memdb.text.derived import said_hash
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

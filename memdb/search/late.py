@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from math import exp
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import PortError
 from memdb.models.record import Record
@@ -29,11 +30,9 @@ from memdb.search.weights import (
 from memdb.text import regex as re
 from memdb.text.terms import STOP_WORDS, Term, query_words
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
-    from typing import Any
 
     from memdb.models.protocols import Embedder, TokenVectors
     from memdb.search.parse import Query, Question

@@ -8,6 +8,8 @@ caller's transaction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.ids import SESSION_SHIFT, is_branch
 from memdb.models.messages import Hit, Source, Why
 from memdb.search.kinds import kinds_of
@@ -15,7 +17,6 @@ from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, HIT_SHARE, SHOWN_
 from memdb.tables import sessions
 from memdb.text.terms import query_words
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

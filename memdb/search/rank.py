@@ -14,6 +14,7 @@ Equal scores are ordered by id, newest first.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
 from memdb.search.candidates import Worth, fuse, top
@@ -30,7 +31,6 @@ from memdb.search.weights import (
 )
 from memdb.text.data_files import read_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 

@@ -16,6 +16,7 @@ that is in nearly every text. So scores of two questions, and of two files, can 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
 from memdb.models.record import Record
@@ -40,7 +41,6 @@ from memdb.text import regex as re
 from memdb.text.languages import LANGUAGES, fold, recognise
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words, word_terms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet

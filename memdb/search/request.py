@@ -6,6 +6,8 @@ Pure: no SQL, no clock.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.models.record import Record
@@ -25,11 +27,9 @@ from memdb.text.validate import (
     text_value,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
-    from typing import Any
 
     from memdb.engine.base import Tx
 

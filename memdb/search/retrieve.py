@@ -8,6 +8,8 @@ them a kind uses.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.engine.branches import holds, runs_of
 from memdb.english.calendar import read_spans
 from memdb.english.dates import dates_in, days_about
@@ -23,7 +25,6 @@ from memdb.tables import entries, items, messages, sessions
 from memdb.text.terms import TERMS_AT_ONCE, begun_terms, phrase_terms, query_words, word_terms
 from memdb.text.validate import DAY_MS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 

@@ -10,6 +10,8 @@ batch of them, so a message that was just added is found by meaning too.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import FileError, InvalidInput, NotFound, PortError, StorageError
 from memdb.models.ids import MAX_SEQ, scope_of
 from memdb.models.messages import Hits
@@ -28,7 +30,6 @@ from memdb.tables import messages
 from memdb.text.terms import TERMS_AT_ONCE, word_terms
 from memdb.text.validate import int_value, name_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 

@@ -10,6 +10,8 @@ made again, and archives cold messages.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import Busy, Corrupt, DiskFull, ReadOnly
 from memdb.models.ids import MAX_INT, MAX_SEQ, scope_of
 from memdb.models.reports import WorkRequest
@@ -30,10 +32,8 @@ from memdb.tables import jobs, messages, scopes, sessions, summaries
 from memdb.text.derived import bigrams_of
 from memdb.text.validate import int_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from memdb.engine.base import Engine, Tx
     from memdb.errors import MemDBError, PortError

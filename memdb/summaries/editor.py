@@ -7,6 +7,8 @@ transaction, without a model; if there is one, it improves it later.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import Busy, InvalidInput, NotFound
 from memdb.records import summaries as records
 from memdb.records.scopes import find_session
@@ -15,7 +17,6 @@ from memdb.summaries.tree import find_summary
 from memdb.tables import summaries
 from memdb.text.validate import text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Engine, Tx
     from memdb.models.summaries import Summary, SummaryText

@@ -8,6 +8,8 @@ plans gets the same summaries.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.conversations.tool_calls import has_open_call, units
 from memdb.engine.branches import regions_of
 from memdb.models.ids import MAX_INT, is_branch
@@ -15,7 +17,6 @@ from memdb.models.record import Record
 from memdb.summaries.summarizer import items_of_messages, items_of_summaries
 from memdb.tables import messages, sessions, summaries
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

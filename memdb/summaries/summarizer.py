@@ -9,6 +9,8 @@ holds the prompts for language models and parses their answers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import InvalidInput, PortError
 from memdb.models.model_client import port_error, run_within
 from memdb.models.observation import report_failure
@@ -16,7 +18,6 @@ from memdb.models.record import Record
 from memdb.models.summaries import SourceItem, SummaryText
 from memdb.text.validate import text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -6,6 +6,8 @@ Every summary leads back to the messages it was made from, one level at a time.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch
 from memdb.models.summaries import Expansion, Summary, SummaryTree
@@ -15,7 +17,6 @@ from memdb.tables import messages, sessions, summaries
 from memdb.text.sanitize import clipped
 from memdb.text.validate import int_value, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -7,6 +7,8 @@ and metadata. Reading segments is `memdb.engine.segments`'.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine import segments
 from memdb.engine.segments import CODEC, block_of, cut, digest, open_segment, pack, squeeze
 from memdb.errors import Corrupt
@@ -14,10 +16,8 @@ from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.summaries import ArchivedSpan
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
     from memdb.engine.segments import Content

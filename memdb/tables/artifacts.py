@@ -8,15 +8,15 @@ comes back, also after everything under the name was deleted.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.models.ids import MASKS, MAX_INT, scope_of
 from memdb.models.messages import ArtifactVersion
 from memdb.models.record import Record
 from memdb.text.validate import parse_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
 

@@ -10,12 +10,12 @@ nothing refers to it.
 from __future__ import annotations
 
 import zlib
+from typing import TYPE_CHECKING
 
 from memdb.engine.segments import Damaged, inflate
 from memdb.errors import Corrupt
 from memdb.text.validate import DAY_MS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

@@ -8,11 +8,11 @@ its rule, 20 at most; each `derive` makes rows anew from those they come from.
 from __future__ import annotations
 
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from memdb.models.ids import MASKS
 from memdb.models.messages import Finding
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

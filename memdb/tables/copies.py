@@ -7,13 +7,12 @@ How far it is stands in `meta` (keys that begin with 'copy'), written with the r
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.models.ids import SCOPE_SHIFT, scope_range
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.engine.base import Row, Tx
 
 # Key of the lease in meta, and what those of scopes begin with.

@@ -9,16 +9,16 @@ entry first keeps its old version (`entry_history.keep`) in the same transaction
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.models.entries import Entry
 from memdb.models.ids import scope_of, scope_range, span_holds_any
 from memdb.models.record import Record
 from memdb.text.derived import content_hash, date_spans, said_hash
 from memdb.text.validate import parse_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
 

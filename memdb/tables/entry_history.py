@@ -7,14 +7,14 @@ another replaces it; both go with their entry.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.models.entries import Decision, EntryVersion
 from memdb.models.ids import MAX_INT, span_holds_any
 from memdb.text.validate import parse_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
 

@@ -7,15 +7,15 @@ expired items too: the caller compares `expires_ms` with its time.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.models.ids import MAX_INT
 from memdb.models.items import Item, labels_of
 from memdb.models.record import Record
 from memdb.text.validate import MAX_NAME_CHARS, parse_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
     from memdb.text.values import Filter

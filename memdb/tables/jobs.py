@@ -9,10 +9,11 @@ due again and again; `next_seq` is when it was last done.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.ids import MASKS, MAX_INT, scope_of, scope_range
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

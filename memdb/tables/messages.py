@@ -9,7 +9,8 @@ archived; readers here fill in what its segment holds.
 
 from __future__ import annotations
 
-from _operator import itemgetter  # `operator` is a module more to load
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import row_of, runs_of
 from memdb.models.ids import MASKS, MAX_SEQ, is_branch, message_id, session_of, session_range
@@ -22,10 +23,8 @@ from memdb.models.messages import (
 )
 from memdb.text.validate import parse_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
 
@@ -659,7 +658,7 @@ def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
     messages, works outside of a transaction and stores the result compares it
     before and after. Cost: 1 µs per message.
     """
-    from _blake2 import blake2b  # `hashlib` loads OpenSSL
+    from hashlib import blake2b
 
     found = blake2b(digest_size=SPAN_HASH_BYTES)
     for run in runs_of(tx, session):

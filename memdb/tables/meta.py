@@ -4,9 +4,10 @@ Statements about the file as a whole: rows per table, their times, and what is t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
 

@@ -7,12 +7,13 @@ that none is below 0 and integers divide alike in every engine.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.ids import scope_range
 from memdb.models.overviews import CategoryCount
 from memdb.models.record import Record
 from memdb.text.validate import DAY_MS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
 

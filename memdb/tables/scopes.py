@@ -8,10 +8,11 @@ only, so that an id never comes to mean something else.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.errors import TooLarge
 from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
 

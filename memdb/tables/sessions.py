@@ -8,6 +8,8 @@ their session; no listing of sessions has them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.branches import runs_of
 from memdb.errors import TooLarge
 from memdb.models.ids import (
@@ -23,10 +25,8 @@ from memdb.models.messages import BranchInfo, SessionInfo
 from memdb.models.record import Record
 from memdb.text.validate import MAX_NAME_CHARS, json_list, parse_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
     from memdb.engine.branches import Run

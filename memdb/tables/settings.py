@@ -6,7 +6,8 @@ A field without a row has its default. Whoever opens the file gets the same.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -6,10 +6,11 @@ The vectors themselves are the engine's (`tx.vectors`).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.messages import SpaceInfo
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
 

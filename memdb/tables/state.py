@@ -7,9 +7,10 @@ session. A place is named by all three, "" for what does not apply.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

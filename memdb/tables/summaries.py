@@ -12,15 +12,15 @@ end of the session.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.branches import regions_of
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
 from memdb.models.messages import counter_code
 from memdb.models.summaries import Summary
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
 

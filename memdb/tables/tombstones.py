@@ -8,10 +8,11 @@ does not come back by an import.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.ids import BRANCH_MARK, scope_range
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

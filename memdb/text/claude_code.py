@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
 from memdb.models.messages import NewMessage
@@ -30,10 +31,8 @@ from memdb.text.provider_parts import read_part
 from memdb.text.times import iso_ms
 from memdb.text.validate import MAX_NAME_CHARS, MAX_NESTING, is_deep
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
     from memdb.models.messages import Message
     from memdb.text.parts import Part

@@ -10,6 +10,8 @@ Source: docs/coding-agents.md
 
 from __future__ import annotations
 
+from typing import Any
+
 from memdb.errors import InvalidInput
 from memdb.models.messages import NewMessage
 from memdb.models.transcripts import Line
@@ -17,10 +19,6 @@ from memdb.text.json_forms import storable
 from memdb.text.parts import kind_of, text_of, text_value, without_original
 from memdb.text.provider_messages import read_messages
 from memdb.text.times import iso_ms
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # What Codex writes in the place of the user's words, by how it begins.
 SYSTEM_TAGS = (

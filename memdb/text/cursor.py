@@ -10,6 +10,7 @@ Source: docs/coding-agents.md
 from __future__ import annotations
 
 from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from memdb.models.messages import NewMessage
 from memdb.models.transcripts import Line
@@ -19,10 +20,8 @@ from memdb.text.provider_messages import role_of
 from memdb.text.provider_parts import read_part
 from memdb.text.times import iso_ms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 _QUERY, _QUERY_END = "<user_query>", "</user_query>"
 

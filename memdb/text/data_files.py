@@ -7,11 +7,10 @@ The two take 5 ms to load, mostly for `re`.
 from __future__ import annotations
 
 from _json import encode_basestring_ascii, make_scanner
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
 
 def read_bytes(module: str, name: str) -> bytes:

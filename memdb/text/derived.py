@@ -4,10 +4,7 @@ Columns that a row derives from its content: second index text and hashes.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
+from typing import Any
 
 HASH_BYTES = 16
 
@@ -71,7 +68,7 @@ _QUOTES = dict.fromkeys(map(ord, "\u2018\u2019"), "'") | dict.fromkeys(
 def _blake2b(*args: Any, **kwargs: Any) -> Any:
     """Load the hash at its first use; `hashlib` would load OpenSSL too, 3 ms."""
     global _blake2b  # noqa: PLW0603
-    from _blake2 import blake2b
+    from hashlib import blake2b
 
     _blake2b = blake2b
     return blake2b(*args, **kwargs)

@@ -12,10 +12,10 @@ from bisect import bisect_left
 from collections import Counter
 from difflib import Match, SequenceMatcher
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from memdb.models.overviews import Hunk, TextDiff
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -25,6 +25,8 @@ are replaced; the last use of an id keeps it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import InvalidInput
 from memdb.text.parts import MEDIA, kind_of, part_text, text_value
 from memdb.text.turns import (
@@ -46,10 +48,8 @@ from memdb.text.turns import (
     turns_of,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
 
     from memdb.text.parts import Part
     from memdb.text.turns import Call, FormatMessage

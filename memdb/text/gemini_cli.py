@@ -10,6 +10,8 @@ Source: docs/coding-agents.md
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.models.messages import NewMessage
 from memdb.models.transcripts import Line
 from memdb.text.json_forms import storable
@@ -17,10 +19,8 @@ from memdb.text.parts import content_text, json_text, text_of, text_value
 from memdb.text.provider_parts import read_part
 from memdb.text.times import iso_ms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 SYSTEM_TAGS = ("<session_context>", "<hook_context>", "<system-reminder>")
 

@@ -8,12 +8,10 @@ deep is refused: Python's parser gives up the sooner the deeper it is called.
 
 from __future__ import annotations
 
+from typing import Any
+
 from memdb.errors import InvalidInput
 from memdb.text.validate import is_deep
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 MAX_DEPTH = 170  # of a value: 200 levels can be stored, and it stands in a part or an object
 TEXT_FIELD = "$json"

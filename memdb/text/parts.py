@@ -9,10 +9,10 @@ provider's JSON. What its other parts hold stands there as a pointer,
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, Any
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
 
     Part = dict[str, Any]
 

@@ -13,6 +13,7 @@ several messages, so that no tool speaks in the role of a person.
 from __future__ import annotations
 
 from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES, NewMessage
@@ -29,10 +30,8 @@ from memdb.text.parts import (
 from memdb.text.provider_objects import plain_value
 from memdb.text.provider_parts import is_bedrocks, is_providers, other, read_part
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
 
     from memdb.text.parts import Part
 

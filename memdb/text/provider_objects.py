@@ -6,12 +6,12 @@ An object gives its fields by `model_dump`, `to_dict`, `dict`, or as attributes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 MAX_DEPTH = 180  # of an object: JSON of 200 levels can be stored, and it stands in a part
 

@@ -8,12 +8,12 @@ of their parts. A type that is in none of them becomes an `other` part with a wa
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.text.parts import KINDS, MEDIA, json_text, kind_of, text_of, text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     Part = dict[str, Any]
 

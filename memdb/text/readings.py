@@ -9,6 +9,7 @@ and of what it gives up. `statements` compares two of them. Pure; 0.3 ms for a n
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
 from memdb.text import regex as re
@@ -16,7 +17,6 @@ from memdb.text.canonical import MAX_CHARS, canonical, is_value, key_of, tokens_
 from memdb.text.languages import LANGUAGES, fold, recognise
 from memdb.text.normal_forms import normal_form
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.text.languages import Language
 

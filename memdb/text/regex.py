@@ -13,13 +13,12 @@ import _sre  # type: ignore[import-not-found] # what `re` itself calls
 import sys
 from _blake2 import blake2b  # `hashlib` loads OpenSSL
 from marshal import loads
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from re import Match as Match  # noqa: PLC0414 (exported)
     from re import Pattern as Pattern  # noqa: PLC0414 (exported)
-    from typing import Any
 
 # The values of `re`.
 IGNORECASE = 2

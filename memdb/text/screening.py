@@ -7,13 +7,12 @@ write asks for (`SecretScreen.pass_fields`). Nothing here stores or repeats a se
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import InvalidInput, SecretFound
 from memdb.models.settings import ACTIONS, ALLOW, DEFAULTS, REFUSE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.models.protocols import Detector
     from memdb.models.reports import Secret
     from memdb.models.settings import Settings

@@ -10,12 +10,13 @@ that only looks like a key. Pure and linear in the text.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.models.reports import Secret
 from memdb.text import regex as re
 from memdb.text.secret_rules import HIDDEN, LOOSE_PATTERNS, PLACEHOLDER, RULES, compiled, is_dummy
 from memdb.text.validate import flag_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import unicodedata
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
 from memdb.text import regex as re
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 

@@ -11,8 +11,9 @@ process and encoding. All counters may be shared between threads.
 from __future__ import annotations
 
 import sys
-from _thread import allocate_lock
 from itertools import accumulate, pairwise
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import MAX_INT
@@ -20,7 +21,6 @@ from memdb.text import regex as re
 from memdb.text.data_files import read_bytes
 from memdb.text.vocabulary import PieceCounter, Vocabulary
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -93,7 +93,7 @@ INDEXED_ENCODING = "cl100k_base"
 
 _counters: dict[str, Callable[[str], int]] = {}
 _encodings: dict[str, tiktoken.Encoding] = {}
-_loading = allocate_lock()
+_loading = Lock()
 
 
 class TiktokenCounter:

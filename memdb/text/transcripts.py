@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
@@ -22,11 +23,9 @@ from memdb.text.parts import text_value
 from memdb.text.projects import app_of
 from memdb.text.validate import MAX_NAME_CHARS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import PurePath
-    from typing import Any
 
     from memdb.models.messages import NewMessage
 

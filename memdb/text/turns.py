@@ -7,6 +7,8 @@ the words of an API. A turn that a provider's own message gave has that message 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Protocol
+
 from memdb.text.parts import (
     MEDIA,
     content_text,
@@ -20,10 +22,8 @@ from memdb.text.parts import (
     without_original,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any, Protocol
 
     from memdb.text.parts import Part
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import os
 from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import Corrupt, FileError, InvalidInput, TooLarge
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
 # What SQLite and memdb keep beside a database, and remove when they no longer need it.
 SIDE_FILES = ("-wal", "-shm", "-journal", "-wal.kept")

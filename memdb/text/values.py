@@ -7,14 +7,14 @@ element of a list: "title", "meta.tags[*]", "parts[0].text". "$" is the whole va
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.errors import InvalidInput
 from memdb.text import regex as re
 from memdb.text.validate import text_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
 
     Step = str | int | None  # a name, the place of an element, each element
     Test = tuple[tuple[Step, ...], str, Any]

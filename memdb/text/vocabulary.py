@@ -17,10 +17,10 @@ from __future__ import annotations
 import sys
 from binascii import crc32
 from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING
 
 from memdb.text import regex as re
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from memdb.errors import AlreadyExists, FileError
 from memdb.text.validate import refuse_output
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import IO, BinaryIO
 
     from memdb.engine.base import Engine
 

@@ -10,14 +10,13 @@ import codecs
 import json
 import zipfile
 import zlib
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from memdb.errors import FileError, InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import ExitStack
-    from typing import IO, Any, Self
 
 BLOCK_BYTES = 1 << 16
 

@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import AlreadyExists, FileError, InvalidInput
 from memdb.models.ids import MAX_INT
@@ -18,10 +19,8 @@ from memdb.text.validate import refuse_output
 from memdb.transfer.files import is_database, is_memdb
 from memdb.transfer.source import FREE_BYTES, MAX_RATIO
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
 
     from sqlite_utils import Database as Database  # noqa: PLC0414 (formats name it too)
 

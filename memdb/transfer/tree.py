@@ -13,6 +13,7 @@ import zipfile
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 from itertools import islice
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from memdb.errors import FileError, InvalidInput
 from memdb.text.validate import refuse_special
@@ -27,10 +28,8 @@ from memdb.transfer.source import (
     parse_line,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import IO, Any, Self
 
 ZIP_MAGIC = b"PK\x03\x04"
 EMPTY_ZIP_MAGIC = b"PK\x05\x06"

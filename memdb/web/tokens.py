@@ -14,13 +14,10 @@ import os
 import secrets
 import stat
 from contextlib import suppress
+from typing import Any
 
 from memdb.errors import FileError, NotFound
 from memdb.models.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 TOKEN_BYTES = 32
 ID_BYTES = 4

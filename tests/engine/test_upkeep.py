@@ -121,7 +121,7 @@ def test_without_a_thread_fts5_and_sqlite_do_it(
     def refuse(*_: Any) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(upkeep, "start_new_thread", refuse)
+    monkeypatch.setattr(upkeep.Thread, "start", refuse)
     db = open_db(path)
     kept(db)._wal_from = 15
     chat = db.scope("ann").session("s")

@@ -8,10 +8,10 @@ nothing twice, and what it is going to ask may be sent ahead, to be answered wit
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, Any
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from memdb.engine.base import Row
     from memdb.engine.postgres.wire import Answer

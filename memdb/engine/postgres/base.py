@@ -4,10 +4,10 @@ What the modules of the PostgreSQL engine ask of the open database that uses the
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, Protocol
+
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from typing import Protocol
 
     from memdb.engine.base import Engine
     from memdb.engine.postgres.connection import Tx

@@ -10,13 +10,12 @@ from __future__ import annotations
 from array import array
 from codecs import charmap_build, charmap_decode, charmap_encode
 from struct import Struct, pack
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import Unsupported
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from memdb.engine.base import Row
 

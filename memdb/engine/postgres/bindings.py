@@ -9,16 +9,15 @@ and sent again.
 from __future__ import annotations
 
 from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.postgres.binary import copy_rows, number_in
 from memdb.engine.postgres.dialect import PARTITION_COLUMNS, statement_of, to_array
 from memdb.engine.postgres.policies import SCOPE_OF, SET_SCOPES
 from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from memdb.engine.base import Row
     from memdb.engine.postgres.asked import Asked

@@ -7,11 +7,11 @@ Each connection has a row in `commits` with the number of the transaction that i
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.dialect import statement_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

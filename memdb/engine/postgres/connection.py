@@ -10,6 +10,7 @@ has read is different now, or no server answers within `RETRY_S`.
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.kinds import kind_loaded
 from memdb.engine.postgres import commits, driver
@@ -20,10 +21,8 @@ from memdb.engine.postgres.facts import Facts
 from memdb.engine.postgres.link import Tries
 from memdb.errors import Busy, MemDBError, StorageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from typing import Any
 
     from memdb.engine.base import Fact, Key, Row, Values
     from memdb.engine.postgres.link import Link

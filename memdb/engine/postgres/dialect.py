@@ -7,6 +7,7 @@ ADR-0017 explains the rules, ADR-0031 the locks. A statement is translated once 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from memdb.engine.kinds import kind_of
@@ -14,10 +15,7 @@ from memdb.engine.postgres.policies import WHOLE
 from memdb.engine.postgres.vectors import OVERRIDES as OF_VECTORS
 from memdb.models.ids import SCOPE_SHIFT
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.engine.base import Values
 
 # Tables partitioned by RANGE of a packed id, or of a part of one. The others

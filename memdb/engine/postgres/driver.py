@@ -6,6 +6,8 @@ An address may hold a password, so no message repeats it: `shown` says where a d
 
 from __future__ import annotations
 
+from typing import Any
+
 from memdb.errors import (
     Busy,
     Closed,
@@ -21,10 +23,6 @@ from memdb.errors import (
     StorageError,
     Unsupported,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # What the oldest server says of itself on which memdb is tested: version 16.
 MIN_VERSION = 160_000

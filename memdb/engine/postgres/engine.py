@@ -8,8 +8,9 @@ else: the first statement of a write that is about a scope takes its advisory lo
 from __future__ import annotations
 
 import os
-from _thread import get_ident
+from threading import get_ident
 from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.postgres import driver, schema
@@ -20,10 +21,8 @@ from memdb.engine.postgres.watch import Watch
 from memdb.errors import Interrupted, InvalidInput, MemDBError
 from memdb.models.ids import bounded_clock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from memdb.engine.postgres.connection import Tx
     from memdb.engine.postgres.maintenance import PostgresMaintenance

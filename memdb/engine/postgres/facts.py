@@ -9,11 +9,10 @@ transaction is refused and may be tried again.
 from __future__ import annotations
 
 from time import monotonic
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from memdb.engine.base import Fact, Values
 

@@ -12,16 +12,15 @@ import os
 import time
 from contextlib import suppress
 from random import random
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.dialect import statement_of
 from memdb.engine.postgres.wire import Wire
 from memdb.errors import FileError, SchemaTooNew
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 # How long a transaction is repeated while no server takes it, in seconds. A fail-over of
 # Patroni takes 20 with its shortest settings.

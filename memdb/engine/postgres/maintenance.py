@@ -8,6 +8,7 @@ cleans up (autovacuum).
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.base import Storage
 from memdb.engine.postgres import driver
@@ -24,11 +25,9 @@ from memdb.errors import (
 )
 from memdb.text.validate import check_query_values
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from typing import Any
 
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx

@@ -8,8 +8,9 @@ statement that meets it (`memdb.engine.postgres.connection`).
 from __future__ import annotations
 
 import os
-from _thread import RLock, allocate_lock
+from threading import Lock, RLock
 from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.blocks import ABANDONED_S
 from memdb.engine.postgres import driver
@@ -17,10 +18,7 @@ from memdb.engine.postgres.connection import Tx
 from memdb.engine.postgres.link import Link
 from memdb.errors import Busy, MemDBError, WrongProcess
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.engine.blocks import Block
 
 # Connections in use at a time; more threads wait for one.
@@ -59,7 +57,7 @@ class LinkPool:
         self._parameters = parameters
         self._idle: list[Tx] = []
         self._change = RLock()  # `with` on it cannot be interrupted before its body
-        self._wake = allocate_lock()
+        self._wake = Lock()
 
     def guard(self) -> None:
         """Raise Closed if it was closed, WrongProcess after a fork."""

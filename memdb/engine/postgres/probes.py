@@ -7,16 +7,14 @@ they are vacuumed and overwritten, the WAL, replicas and backups. The proof says
 
 from __future__ import annotations
 
+from typing import Any
+
 from memdb.engine.byte_search import ByteSearch
 from memdb.engine.remaining import Remaining, unpacked
 from memdb.engine.sqlite.proof import SqliteProbes
 from memdb.models.ids import scope_range
 from memdb.models.reports import Proof
 from memdb.text.terms import word_terms
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NOT_PROMISED = (
     "the rows, index entries and chunks were searched; bytes on the server's disk, in its WAL, "

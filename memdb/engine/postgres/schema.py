@@ -9,6 +9,7 @@ writers wait at their commit; those of an older memdb are refused from then on (
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.bindings import scopes_per_partition
@@ -18,10 +19,7 @@ from memdb.engine.sqlite import schema as file_schema
 from memdb.errors import Busy, IOFailed, MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew
 from memdb.models.ids import SCOPE_SHIFT
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.engine.postgres.base import PostgresDatabase
 
 # Of schema.sql, and what `fingerprint_of` says of `own_script`: a test compares them.

@@ -11,14 +11,13 @@ from __future__ import annotations
 import sys
 from array import array
 from threading import local
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.full_text import COLUMNS
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
     from apsw import Connection, FTS5Tokenizer
 

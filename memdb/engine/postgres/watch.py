@@ -17,15 +17,13 @@ from __future__ import annotations
 import os
 from threading import Lock, Thread
 from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.dialect import statement_of
 from memdb.engine.postgres.link import connect
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from memdb.engine.postgres.wire import Answer, Wire
 
 LISTEN = "LISTEN memdb_commits"

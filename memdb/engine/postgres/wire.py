@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from select import POLLERR, POLLHUP, POLLIN, POLLOUT, poll
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
 # libpq keeps what is sent until a sync; more than this is sent at once.
 FLUSH_BYTES = 64 << 10

@@ -8,6 +8,7 @@ much memory as it has different words. For `memdb check`; `rebuild` mends what d
 from __future__ import annotations
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from memdb.engine.postgres.tokens import keys_of
 from memdb.engine.postgres.word_lists import refs_of
@@ -15,7 +16,6 @@ from memdb.engine.postgres.words import KINDS, PostgresWords, archived_keys
 from memdb.engine.postgres.words import SELECT_ROWS as ROWS
 from memdb.models.ids import MAX_SCOPE_NO, scope_range
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

@@ -13,6 +13,7 @@ fields are looked for in the texts of the rows that hold all of their tokens.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine import full_text
 from memdb.engine.postgres.binary import BYTEA, INT4, TEXT, array_of
@@ -41,10 +42,8 @@ from memdb.models.ids import (
 )
 from memdb.text.derived import bigrams_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from memdb.engine.base import Postings, Tx, Values
     from memdb.text.terms import Term

@@ -8,10 +8,10 @@ come from indexes that can still be read; what nothing names is called "recovere
 from __future__ import annotations
 
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite.recovery import run_if_accepted
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.sqlite.connection import Tx
     from memdb.engine.sqlite.recovery import Found

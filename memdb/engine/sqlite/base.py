@@ -4,11 +4,11 @@ What the modules of the SQLite engine ask of the open file that uses them. Types
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, Protocol
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-    from typing import Protocol
 
     from memdb.engine.base import Engine
     from memdb.engine.sqlite.connection import Tx

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from _operator import itemgetter  # `operator` is a module more to load
 from itertools import count
+from operator import itemgetter
 from stat import S_ISDIR
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -26,10 +27,8 @@ from memdb.errors import (
     from_sqlite,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from typing import Any
 
     from memdb.engine.base import Fact, Key, Row, Values
     from memdb.engine.sqlite.vectors import SqliteVectors

@@ -9,6 +9,7 @@ Source: https://www.sqlite.org/fileformat2.html
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite.pages import (
     HEADER_BYTES,
@@ -21,7 +22,6 @@ from memdb.engine.sqlite.pages import (
     pointer_pages,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from binascii import crc32
 from marshal import dumps
+from typing import TYPE_CHECKING
 
 import apsw
 
 from memdb.errors import Corrupt
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

@@ -8,9 +8,10 @@ One connection writes at a time, and each thread that reads has one of its own.
 from __future__ import annotations
 
 import os
-from _functools import partial  # type: ignore[import-not-found] # as in `blocks`
-from _weakref import ref
+from functools import partial
 from time import sleep
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import connection as connections
@@ -22,10 +23,8 @@ from memdb.errors import Interrupted, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
 from memdb.text.validate import refuse_output, refuse_special
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     import apsw
 

@@ -8,12 +8,12 @@ switched off on every connection (`connection.harden`); here they are reported.
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import open_temporary
 from memdb.engine.sqlite.digests import register_functions
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
 

@@ -11,11 +11,11 @@ too, or their beginnings.
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite.pages import varint
 from memdb.text.data_files import dump_texts
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

@@ -9,10 +9,11 @@ Whether a range has archived messages is kept with them: archiving is counted as
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.engine.full_text import lists_of
 from memdb.models.ids import MASKS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -10,6 +10,7 @@ import os
 from contextlib import contextmanager, suppress
 from functools import partial
 from time import sleep
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -37,12 +38,10 @@ from memdb.errors import (
 )
 from memdb.text.validate import SIDE_FILES, refuse_output
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from sqlite3 import Connection
-    from typing import Any
 
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import os
 from time import sleep, time_ns
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -29,7 +30,6 @@ from memdb.engine.sqlite.connection import JOURNAL_LIMIT_BYTES, Tx, connect
 from memdb.errors import FileError, MemDBError
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx as AnyTx
 

@@ -10,14 +10,13 @@ so with its first rewriting as a whole (ADR-0044).
 from __future__ import annotations
 
 from time import monotonic, sleep
+from typing import TYPE_CHECKING, Protocol
 
 from memdb.engine.sqlite.words import MERGE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
-    from typing import Protocol
 
     from memdb.engine.sqlite.connection import Tx
     from memdb.models.types import Progress

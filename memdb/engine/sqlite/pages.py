@@ -10,13 +10,12 @@ out: what was deleted stays deleted. Source: https://www.sqlite.org/fileformat2.
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING, Any
 
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     Values = tuple[Any, ...]
     # The key of the row, 0 in a table without one, and what its record holds.

@@ -8,9 +8,10 @@ and `ReadBlock`.
 from __future__ import annotations
 
 import os
-from _thread import get_ident
-from _weakref import ref
+from threading import get_ident
 from time import monotonic
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import apsw
 
@@ -32,10 +33,8 @@ from memdb.engine.sqlite.marker import (
 )
 from memdb.errors import Busy, Closed, FileError, MemDBError, WrongProcess
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from memdb.engine.sqlite.writer import Writer
 

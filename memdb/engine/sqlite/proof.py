@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -39,7 +40,6 @@ from memdb.models.reports import Proof
 from memdb.text.data_files import dump_texts
 from memdb.text.terms import word_terms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 

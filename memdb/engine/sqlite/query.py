@@ -14,8 +14,9 @@ their input are Python's, which does not, and full-text search is left to `recal
 from __future__ import annotations
 
 import time
-from _thread import allocate_lock, start_new_thread
 from contextlib import contextmanager, suppress
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, Protocol
 
 import apsw
 
@@ -24,11 +25,9 @@ from memdb.engine.sqlite.gate import expected_objects, find_schema_differences
 from memdb.errors import Interrupted, InvalidInput, MemDBError
 from memdb.text.validate import check_query_values
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from sqlite3 import Connection
-    from typing import Any, Protocol
 
     from memdb.engine.sqlite.base import SqliteFile
     from memdb.engine.sqlite.connection import Tx
@@ -221,7 +220,7 @@ def bounded_foreign(connection: Connection, table: str | None, timeout_s: float)
 @contextmanager
 def interrupted_at(raw: Interruptible, end: float) -> Iterator[None]:
     """Interrupt what runs on *raw* from *end* on, until the `with` block ends."""
-    is_over, turn = allocate_lock(), allocate_lock()
+    is_over, turn = Lock(), Lock()
     is_over.acquire()
 
     def interrupt() -> None:
@@ -236,7 +235,7 @@ def interrupted_at(raw: Interruptible, end: float) -> Iterator[None]:
     # In steps too: without a thread, and so that the end of a short query is not missed.
     raw.set_progress_handler(lambda: time.monotonic() > end, 10_000)
     with suppress(RuntimeError):  # no more threads
-        start_new_thread(interrupt, ())
+        Thread(target=interrupt, daemon=True).start()
     try:
         yield
     finally:

@@ -8,6 +8,8 @@ has lost the row that it belongs to.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import apsw
 
 from memdb.engine.sqlite.connection import SET_AUTO_VACUUM, open_temporary
@@ -17,10 +19,8 @@ from memdb.engine.sqlite.schema import read_schema
 from memdb.errors import StorageError
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from memdb.engine.base import Row
     from memdb.engine.sqlite.base import SqliteFile

@@ -8,6 +8,7 @@ A new file is made from schema.sql alone. An older one is copied to
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -15,7 +16,6 @@ from memdb.engine.sqlite.connection import MEMORY, open_error
 from memdb.engine.sqlite.marker import has_bytes, has_wal, is_in_use, is_wal_moved, missing_wal
 from memdb.errors import MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew, StorageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
     from memdb.engine.sqlite.base import SqliteFile

@@ -9,15 +9,15 @@ message at once and counts it as the index would (ADR-0027).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import apsw
 
 from memdb.errors import from_sqlite
 from memdb.text.data_files import dump_texts, parse_json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
 
     from memdb.engine.base import Tx, Values
 

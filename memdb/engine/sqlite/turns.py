@@ -13,11 +13,11 @@ can keep it from another, however it ends (ADR-0043).
 from __future__ import annotations
 
 from time import monotonic, sleep
+from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite.connection import BusyHandler
 from memdb.errors import Busy, MemDBError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

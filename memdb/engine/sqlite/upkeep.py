@@ -12,9 +12,10 @@ move by themselves in a write, if no thread did for long.
 from __future__ import annotations
 
 import os
-from _thread import RLock, start_new_thread
-from _weakref import ref
+from threading import RLock, Thread
 from time import monotonic, sleep
+from typing import TYPE_CHECKING, Protocol, TypeVar
+from weakref import ref
 
 from memdb.engine.sqlite.packing import (
     count_free_pages,
@@ -26,11 +27,9 @@ from memdb.engine.sqlite.packing import (
 from memdb.engine.sqlite.words import MERGE
 from memdb.errors import Busy
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-    from typing import Protocol, TypeVar
 
     import apsw
 
@@ -159,7 +158,7 @@ class Upkeep:
             _stop_at_exit()
             self.is_running = True
             try:
-                start_new_thread(_run, (ref(self),))
+                Thread(target=_run, args=(ref(self),), daemon=True).start()
             except RuntimeError:  # no more threads: the next commit tries again
                 self.is_running = False
 

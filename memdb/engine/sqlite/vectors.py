@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -28,10 +29,8 @@ from memdb.engine.sketches import (
 )
 from memdb.models.ids import ALL_IDS, scope_of, scope_range
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
-    from typing import Any
 
     from memdb.engine.base import Row, Tx
     from memdb.engine.matrix import VectorMatrix

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import RLock, allocate_lock, start_new_thread
-from _weakref import ref
+from threading import Lock, RLock, Thread
+from typing import TYPE_CHECKING
+from weakref import ref
 
 from memdb.errors import IOFailed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -157,7 +157,7 @@ class IdleSync:
         self._wal = f"{path}-wal"
         self._due = False
         self.is_running = False
-        self._stop = allocate_lock()
+        self._stop = Lock()
         self._stop.acquire()
         self.count = 0
 
@@ -167,7 +167,7 @@ class IdleSync:
         if not self.is_running:
             self.is_running = True
             try:
-                start_new_thread(_run, (ref(self), self._stop.acquire))
+                Thread(target=_run, args=(ref(self), self._stop.acquire), daemon=True).start()
             except RuntimeError:  # no more threads: the next commit tries again
                 self.is_running = False
         return 0

@@ -16,6 +16,8 @@ another (ADR-0004).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from memdb.engine.full_text import (
     MAX_CHARS,
     first_postings,
@@ -29,10 +31,8 @@ from memdb.engine.sqlite.long_lists import LongLists
 from memdb.engine.sqlite.tail import Tail
 from memdb.text.derived import bigrams_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from typing import Any
 
     from memdb.engine.base import Postings, Tx, Values
     from memdb.text.terms import Term

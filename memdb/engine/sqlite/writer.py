@@ -8,13 +8,14 @@ was: they stand in the table `changes`. `memdb.engine.kinds` says what is counte
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.engine.kinds import kind_loaded, kind_of
 from memdb.engine.sqlite.connection import Tx
 from memdb.engine.sqlite.schema import FORMAT
 from memdb.engine.sqlite.turns import Turns
 from memdb.errors import SchemaTooNew
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 

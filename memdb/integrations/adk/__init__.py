@@ -21,7 +21,8 @@ three services. Each opens the file at its path, or shares one that is open.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from memdb.integrations.adk.artifacts import MemdbArtifactService
     from memdb.integrations.adk.memory import MemdbMemoryService

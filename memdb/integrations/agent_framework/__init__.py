@@ -9,9 +9,10 @@ Microsoft Agent Framework: history and memory in a memdb file (extra `agent-fram
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.integrations.adapter import import_class
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.integrations.agent_framework.context import MemdbContextProvider
     from memdb.integrations.agent_framework.history import MemdbHistoryProvider

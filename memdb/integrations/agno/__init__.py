@@ -8,9 +8,10 @@ agno: its database in a memdb file (extra `agno`).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.integrations.adapter import import_class
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.integrations.agno.aio import MemdbAsyncDb
     from memdb.integrations.agno.store import MemdbDb

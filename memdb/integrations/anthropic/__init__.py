@@ -20,7 +20,8 @@ forgotten with everything else. `docs/anthropic-memory-tool.md` says what maps t
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from memdb.integrations.anthropic.memory import MemdbAsyncMemoryTool, MemdbMemoryTool
 

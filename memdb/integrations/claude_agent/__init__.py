@@ -21,7 +21,8 @@ back as they were, and `recall` finds what was said. `docs/claude-agent-sdk.md` 
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from memdb.integrations.claude_agent.store import MemdbSessionStore
 

@@ -9,9 +9,10 @@ CrewAI: its memory in a memdb file (extra `crewai`).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.integrations.adapter import import_class
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.integrations.crewai.storage import MemdbStorage
 

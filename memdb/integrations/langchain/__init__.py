@@ -12,9 +12,10 @@ its path, or shares one that is open; `docs/langchain.md` says what maps to what
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.integrations.adapter import import_class
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.integrations.langchain.history import MemdbChatMessageHistory
     from memdb.integrations.langchain.retriever import MemdbRetriever

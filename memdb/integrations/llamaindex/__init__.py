@@ -11,9 +11,10 @@ embedding model. `docs/llamaindex.md` says what maps to what.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.integrations.adapter import import_class
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.integrations.llamaindex.chat import MemdbChatStore
     from memdb.integrations.llamaindex.vectors import MemdbVectorStore

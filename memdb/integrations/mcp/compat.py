@@ -10,14 +10,13 @@ of two processes none loses a write.
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, NotFound
 from memdb.integrations.mcp.tools import TOOLS, Tool, halved, text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from memdb.api.scope import Scope
 

@@ -9,13 +9,12 @@ are left to the package.
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 from memdb import __version__
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from memdb.integrations.mcp.tools import Tool
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import AlreadyExists, InvalidInput, NotFound
 from memdb.models.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from memdb.api.scope import Scope
     from memdb.errors import MemDBError

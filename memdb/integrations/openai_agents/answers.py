@@ -8,7 +8,7 @@ commits of any process from our own, so an answer stays true over our own new it
 from __future__ import annotations
 
 import marshal
-from _thread import allocate_lock
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Answers:
     def __init__(self) -> None:
         """Know nothing yet."""
         self._known: dict[tuple[Hashable, int | None], Known] = {}
-        self._lock = allocate_lock()  # of who changes it: threads read beside each other
+        self._lock = Lock()  # of who changes it: threads read beside each other
 
     def get(self, db: MemDB, chat: Hashable, most: int | None) -> list[Item] | None:
         """Return an answer that is true now, None without; never waits."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import marshal
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, InvalidItem, VersionConflict
 from memdb.text.formats import items_of, without_links
@@ -19,10 +20,8 @@ from memdb.text.parts import text_value
 from memdb.text.provider_messages import RESPONSES, keep_whole, read_item
 from memdb.text.validate import MAX_NESTING, iso_time, name_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
     from memdb.api.session import Session
     from memdb.models.messages import ContextWindow, NewMessage

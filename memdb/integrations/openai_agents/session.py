@@ -17,6 +17,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from memdb import aio
@@ -41,18 +42,15 @@ from memdb.text.formats import items_of
 from memdb.text.tokens import Counting
 from memdb.text.validate import name_value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from concurrent.futures import Future
-    from typing import Any, Self, TypeVar
 
     R = TypeVar("R")
     Item = dict[str, Any]
     Count = Callable[[list[str]], list[int]]
     File = str | os.PathLike[str] | memory.MemDB | aio.MemDB
     from collections.abc import Iterator
-    from typing import Any
 
     from memdb.aio.batching import Kind
     from memdb.api import database

@@ -13,9 +13,10 @@ client reads; `MemdbMemoryStore` keeps the files of the harness's `Memory` as it
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.integrations.adapter import import_class
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.integrations.pydantic_ai.conversations import MemdbConversationStore
     from memdb.integrations.pydantic_ai.memory import MemdbMemoryStore

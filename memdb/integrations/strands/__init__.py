@@ -10,9 +10,10 @@ Strands Agents: its sessions in a memdb file (extra `strands`).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memdb.integrations.adapter import import_class
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.integrations.strands.sessions import MemdbSessionRepository
 
