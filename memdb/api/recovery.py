@@ -86,7 +86,7 @@ def recover(
 
     Cost: 1 s per 10 MB; memory for four times the file.
     """
-    source, target = path_value(damaged, "damaged"), path_value(path)
+    source, target = os.path.realpath(path_value(damaged, "damaged")), path_value(path)
     if os.path.lexists(target):
         raise AlreadyExists("file", target)
     refuse_output(target)
@@ -257,7 +257,9 @@ def restore(
         Busy: a program has the file at *path* open.
     """
     flag_value(dry_run, "dry_run")
-    source, target = path_value(backup, "backup"), os.path.abspath(path_value(path))  # noqa: PTH100
+    source, target = (
+        os.path.realpath(one) for one in (path_value(backup, "backup"), path_value(path))
+    )
     if not os.path.exists(source):  # noqa: PTH110
         raise FileError(f"{source} does not exist: check the path", source)
     refuse_special(source)

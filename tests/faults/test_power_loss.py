@@ -386,23 +386,28 @@ def history_of(
 ) -> Callable[..., History]:
     """Return a function that records one of so many parts of the writes, each on a full file."""
 
-    def make(durability: str, part: int, parts: int = PARTS) -> History:
+    def make(durability: str, part: int, parts: int = PARTS, *, link: bool = False) -> History:
         names = [name for name in WRITES if name not in ELSEWHERE]
         random.Random(3).shuffle(names)
         path = folder / "watched.db"
-        opener = opener_of(path, open_db, make_embedder, durability)
+        if link:
+            (folder / "links").mkdir()
+            (folder / "links" / "link.db").symlink_to(path)
+        opened = folder / "links" / "link.db" if link else path
+        opener = opener_of(opened, open_db, make_embedder, durability)
         return record(path, prepared, opener, names[part::parts])
 
     return make
 
 
+@pytest.mark.parametrize("link", [False, True], ids=["by its path", "through a link"])
 def test_a_power_cut_loses_nothing_acknowledged(
-    history_of: Callable[..., History], folder: Path, monkeypatch: pytest.MonkeyPatch
+    history_of: Callable[..., History], folder: Path, monkeypatch: pytest.MonkeyPatch, link: bool
 ) -> None:
     """Some eighty images, spread over eleven writes."""
     monkeypatch.setattr(connections, "CHECKPOINT_PAGES", 40)
     tried, wrong = cut_often(
-        folder / "images", history_of("power", 0, 6), "power", seed=1, most=100
+        folder / "images", history_of("power", 0, 6, link=link), "power", seed=1, most=100
     )
 
     assert tried > 50
@@ -416,6 +421,18 @@ def test_no_power_cut_loses_anything_acknowledged(
 ) -> None:
     """After every event of every public write: twenty thousand different images in all."""
     _, wrong = cut_often(folder / "images", history_of("power", part), "power", seed=part)
+
+    assert wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(2))
+def test_no_power_cut_loses_anything_through_a_link(
+    history_of: Callable[..., History], folder: Path, checkpoint: int, part: int
+) -> None:
+    """The same syncs as by the real path."""
+    history = history_of("power", part, link=True)
+    _, wrong = cut_often(folder / "images", history, "power", seed=part)
 
     assert wrong == []
 

@@ -16,7 +16,13 @@ from weakref import ref
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import connection as connections
 from memdb.engine.sqlite.connection import MEMORY, Tx, translated_errors
-from memdb.engine.sqlite.marker import UseMarker, has_bytes, refuse_foreign_wal
+from memdb.engine.sqlite.marker import (
+    UseMarker,
+    has_bytes,
+    is_cleared,
+    refuse_foreign_wal,
+    refuse_other_names,
+)
 from memdb.engine.sqlite.pool import NO_WAL_YET, ConnectionPool, ReadBlock
 from memdb.engine.sqlite.schema import prepare
 from memdb.errors import Interrupted, InvalidInput, MemDBError, ReadOnly
@@ -210,7 +216,7 @@ def _is_all_moved(kept: ref[SqliteEngine]) -> bool:
             db.checkpoint()
     except MemDBError:
         return False
-    return db is not None and not has_bytes(f"{db.path}-wal")
+    return db is not None and db.pool.has_its_files() and not has_bytes(f"{db.path}-wal")
 
 
 class ApartBlock:
@@ -289,8 +295,9 @@ class SqliteEngine(Opened):
             raise InvalidInput(f"durability is {durability!r}: use 'power' or 'process'")
         if mode not in ("write", "read") or (mode == "read" and path == MEMORY):
             raise InvalidInput(f"mode is {mode!r}: use 'write', or 'read' for a file that exists")
-        # A later connection must find the same file after a change of directory.
-        self.path = path if path == MEMORY else os.path.abspath(path)  # noqa: PTH100
+        # SQLite keeps the WAL beside the real file. A later connection must find the same file
+        # after a change of directory.
+        self.path = path if path == MEMORY else os.path.realpath(path)
         self.clock = bounded_clock(clock)
         self.ids = ids
         self.is_read_only = mode == "read"
@@ -317,7 +324,11 @@ class SqliteEngine(Opened):
     def _refuse_path(self) -> None:
         """Refuse a path that is no file's, or on which a new file would be removed."""
         refuse_special(self.path, f"{self.path}-wal", f"{self.path}-shm")
-        if not (self.is_read_only or has_bytes(self.path)):
+        if self.is_read_only:
+            return
+        if has_bytes(self.path):
+            refuse_other_names(self.path)
+        else:
             refuse_output(self.path)
 
     def _new_sync(self) -> SharedSync | IdleSync:
@@ -325,7 +336,7 @@ class SqliteEngine(Opened):
 
         if self.pool.options["durability"] == "process":
             return IdleSync(self.path)
-        return SharedSync(self.path, partial(_is_all_moved, ref(self)))
+        return SharedSync(self.path, partial(_is_all_moved, ref(self)), is_cleared)
 
     def _read_as_immutable(self) -> None:
         """

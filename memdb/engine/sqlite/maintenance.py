@@ -449,6 +449,7 @@ class SqliteMaintenance:
         refuse_output(target)
         if self.is_own_file(target):
             raise FileError(f"{target} is the open file itself: choose another place", target)
+        target = os.path.realpath(target)  # a link stays one
         partial = f"{target}.partial"
         try:
             self._copy(partial, progress)

@@ -62,17 +62,27 @@ class SharedSync:
         "_committed",
         "_handle",
         "_is_failed",
+        "_is_moved",
         "_is_stopped",
         "_move",
+        "_path",
         "_synced",
         "_wal",
         "count",
     )
 
-    def __init__(self, path: str, move: Callable[[], bool]) -> None:
-        """Sync the WAL of the file at *path*; *move* moves it into the file, or returns False."""
-        self._wal = f"{path}-wal"
-        self._move = move
+    def __init__(
+        self, path: str, move: Callable[[], bool], is_moved: Callable[[str], bool]
+    ) -> None:
+        """
+        Sync the WAL of the file at *path*.
+
+        Args:
+            move: Moves the WAL into the file, or returns False.
+            is_moved: Returns whether the file at *path* says that this was done.
+        """
+        self._path, self._wal = path, f"{path}-wal"
+        self._move, self._is_moved = move, is_moved
         self._handle: tuple[int, tuple[int, int]] | None = None  # and device and inode
         self._committed = 0
         self._synced = 0
@@ -114,13 +124,13 @@ class SharedSync:
             if self._handle is None or self._handle[1] != wal:
                 self._close()
                 # No POSIX lock is on the WAL itself, so closing it drops none of SQLite's.
-                handle = os.open(self._wal, os.O_RDWR)
-                status = os.fstat(handle)
-                self._handle = handle, (status.st_dev, status.st_ino)
+                self._handle = os.open(self._wal, os.O_RDWR), (0, 0)  # closed if fstat fails
+                status = os.fstat(self._handle[0])
+                self._handle = self._handle[0], (status.st_dev, status.st_ino)
             sync_handle(self._handle[0], self._wal)
             self.count += 1
-        except FileNotFoundError:
-            return  # a close moved it into the file, with a sync of its own
+        except FileNotFoundError:  # a close moves it into the file, with a sync of its own
+            self._is_failed = not self._is_moved(self._path)
         except OSError:
             self._is_failed = True
         if self._is_failed or self._is_stopped:
@@ -187,8 +197,11 @@ class IdleSync:
         try:
             # No POSIX lock is on the WAL itself, so closing it drops none of SQLite's.
             handle = os.open(self._wal, os.O_RDWR)
-        except OSError:
+        except FileNotFoundError:
             return True  # moved into the file, which a checkpoint syncs
+        except OSError:
+            self._due = True
+            return True
         try:
             sync_handle(handle, self._wal)
             self.count += 1
