@@ -18,6 +18,7 @@ query word, and the planes are added as long integers of two bytes each.
 
 from __future__ import annotations
 
+import re
 import struct
 import unicodedata
 from hashlib import blake2b
@@ -28,7 +29,6 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
-from memdb.text import regex as re
 from memdb.text.data_files import read_bytes
 from memdb.text.terms import STOP_WORDS
 from memdb.text.vocabulary import NO_RANK, Vocabulary

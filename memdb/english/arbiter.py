@@ -9,6 +9,7 @@ that is not understood is stored beside the others. Deterministic and pure.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,8 @@ from memdb.english.lexicon import (
 )
 from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE, Verdict
 from memdb.models.record import Record
-from memdb.text import regex as re
 from memdb.text import statements
+from memdb.text.languages import replace_each
 from memdb.text.readings import language_of
 from memdb.text.statements import ENDS, OTHER, SAME
 
@@ -44,19 +45,19 @@ _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*|[^\W_]+")
 _APOSTROPHE = re.compile("[\u2018\u2019\u02bc`]")
 
 _LEAD = read_pattern("lead")
-_NEGATION = re.Sparse(read_pattern("negation"))
-_OVER = re.Sparse(read_pattern("over"))
-_MARKS = re.Sparse(read_pattern("marks"))
-_SINCE = re.Sparse(read_pattern("since"))
+_NEGATION = read_pattern("negation")
+_OVER = read_pattern("over")
+_MARKS = read_pattern("marks")
+_SINCE = read_pattern("since")
 _BARE_VERB = read_pattern("bare_verb")
-_MAY = re.Sparse(read_pattern("may"))
+_MAY = read_pattern("may")
 _CLAUSE = read_pattern("clause")
-_GONE = re.Sparse(read_pattern("gone"))
-_PASSIVE = re.Sparse(read_pattern("passive"))
+_GONE = read_pattern("gone")
+_PASSIVE = read_pattern("passive")
 _THEY = frozenset({"they"})
 
-_PAST = re.Sparse(read_pattern("past"))
-_FORMER = re.Sparse(read_pattern("former"))
+_PAST = read_pattern("past")
+_FORMER = read_pattern("former")
 _CONDITION = read_pattern("condition")
 _EXTENDS = read_pattern("extends")
 
@@ -65,10 +66,8 @@ _LONG_IDIOMS = [
     (re.compile(pattern, re.IGNORECASE), meaning)
     for pattern, meaning in read_replacements("long_idioms")
 ]
-_IDIOMS = re.Replacements(
-    (re.compile(pattern), meaning) for pattern, meaning in read_replacements("idioms")
-)
-_SLOTS = tuple((slot, re.Sparse(slot.pattern)) for slot in read_slots())
+_IDIOMS = tuple((re.compile(pattern), meaning) for pattern, meaning in read_replacements("idioms"))
+_SLOTS = tuple(read_slots())
 _COPULAS = ("do:am", "do:is")
 _LIKES = ("do:like", "do:prefer", "prefer")
 
@@ -77,7 +76,7 @@ _PRONOUNS = read_words("pronouns")
 _TASTES = read_words("tastes")
 _CALENDAR = read_words("calendar")
 _WHERE = read_pattern("where")
-_MOVED_TO = re.Sparse(read_pattern("moved_to"))
+_MOVED_TO = read_pattern("moved_to")
 _CAPITAL = re.compile(r"(?<=[\w,.:;] )[A-Z][\w'-]*")
 _FILLERS = read_words("fillers")
 _FUNCTION = read_words("function")
@@ -91,7 +90,7 @@ _NUMBERS |= {"once": "1", "twice": "2", "dozen": "12", "noon": "12", "midnight":
 BOTH_WAYS = read_words("both_ways")
 _CONVERSE = read_words("converse")
 _MUTUAL = read_words("mutual")
-RELATED = {slot.name: slot.related for slot, _ in _SLOTS if slot.related}
+RELATED = {slot.name: slot.related for slot in _SLOTS if slot.related}
 """Words that other statements of a slot may use: a contradiction shares few words."""
 
 
@@ -216,13 +215,13 @@ def _read_clause(text: str) -> Fact:
         lower = lower.replace(short, long)
     lower = _MAY.sub(lambda found: f"{found[1] or ''}maymonth", lower)
     lower = re.sub(r"\b(\w+) is (?=(?:favou?rite|preferred|best|current|new)\b)", r"\1's ", lower)
-    over = _OVER.is_in(lower)
+    over = _OVER.search(lower) is not None
     lower = _MARKS.sub(" ", lower) if "used to be" not in lower else lower
     lower = " ".join(lower.split()).strip(" ,;:-!?")
     lower = _SINCE.sub(" ", lower).strip(" ,")
-    lower = _IDIOMS.apply(lower)
+    lower = replace_each(_IDIOMS, lower)
     negations = len(_NEGATION.findall(lower))
-    over = over or _OVER.is_in(lower)
+    over = over or _OVER.search(lower) is not None
     positive = not over and negations % 2 == 0
     bare = _NEGATION.sub(" ", _OVER.sub(" ", _MARKS.sub(" ", lower)))
     bare = re.sub(r"\b(?:do|does|did) +(?=[a-z])", "", bare)
@@ -242,13 +241,13 @@ def _read_clause(text: str) -> Fact:
         positive,
         over,
         gone,
-        _PAST.is_in(bare),
-        _FORMER.is_in(bare),
+        _PAST.search(bare) is not None,
+        _FORMER.search(bare) is not None,
         content(condition),
-        _PASSIVE.is_in(bare),
+        _PASSIVE.search(bare) is not None,
         frozenset(_numbers(lower)),
         words - gone,
-        _kinds_of(value.strip(), plain) | ({"place"} if _MOVED_TO.is_in(lower) else set()),
+        _kinds_of(value.strip(), plain) | ({"place"} if _MOVED_TO.search(lower) else set()),
         bare,
     )
 
@@ -311,8 +310,8 @@ def _subject(text: str) -> frozenset[str]:
 
 def _slot_of(text: str) -> tuple[str | None, bool, str, str]:
     """Return (slot, single, subject, value) by the first pattern that fits."""
-    for slot, pattern in _SLOTS:
-        found = slot.pattern.search(text) if pattern.may_match(text) else None
+    for slot in _SLOTS:
+        found = slot.pattern.search(text)
         if found is None:
             continue
         groups = found.groupdict()

@@ -10,6 +10,7 @@ relative to.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,6 @@ from memdb.english.calendar import (
     span_of,
 )
 from memdb.models.record import Record
-from memdb.text import regex as re
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ Lin & Bilmes 2010 (budgeted greedy by gain / cost^r, lazily).
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter
 from math import log
 from typing import TYPE_CHECKING
 
 from memdb.english import sentences
 from memdb.models.summaries import SummaryText
-from memdb.text import regex as re
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

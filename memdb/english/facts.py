@@ -9,13 +9,13 @@ that can be read alone. Used by `extraction`.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memdb.english.dates import find_times
 from memdb.english.lexicon import read_pattern, read_replacements, read_rules
 from memdb.english.sentences import is_code, is_question, sentences, tidy
 from memdb.models.entries import Candidate
-from memdb.text import regex as re
 from memdb.text.terms import content_words, query_words
 from memdb.text.validate import DAY_MS
 

@@ -8,11 +8,11 @@ in about 2 ms; patterns are compiled by the module that uses them.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memdb.english.calendar import MONTHS, WEEKDAYS
 from memdb.models.record import Record
-from memdb.text import regex as re
 from memdb.text.data_files import read_text
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ becomes one sentence with its length. Pure functions; they accept any text.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from memdb.text import regex as re
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 
 if TYPE_CHECKING:

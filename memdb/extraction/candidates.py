@@ -14,6 +14,7 @@ cannot decide.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memdb.entries.arbitration import Resolution, checked_verdict
@@ -35,7 +36,6 @@ from memdb.models.ids import scope_range
 from memdb.models.model_client import call_within
 from memdb.models.record import Record
 from memdb.tables import entries
-from memdb.text import regex as re
 from memdb.text.derived import said_hash
 from memdb.text.screening import screened
 from memdb.text.terms import content_words, query_words, word_terms

@@ -10,13 +10,13 @@ stored, or an entry that was not offered, is left out.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, Unreadable
 from memdb.models.entries import CONFLICTS, Candidate
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
-from memdb.text import regex as re
 from memdb.text.validate import UNITS_MS, name_value, text_value
 
 if TYPE_CHECKING:

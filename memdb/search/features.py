@@ -13,6 +13,7 @@ Source of that curve: half of BEAM's chats, 2026-11.
 
 from __future__ import annotations
 
+import re
 from array import array
 from itertools import chain
 from math import log2
@@ -39,7 +40,6 @@ from memdb.search.weights import (
     TRAITS_KEPT,
     TURN_WORDS,
 )
-from memdb.text import regex as re
 from memdb.text.terms import count_words
 
 if TYPE_CHECKING:

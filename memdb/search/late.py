@@ -12,6 +12,7 @@ Source: MaxSim of ColBERT, Khattab and Zaharia 2020, weighted by `candidates.idf
 
 from __future__ import annotations
 
+import re
 import threading
 from math import exp
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,6 @@ from memdb.search.weights import (
     LATE_SPREADS,
     LATE_WEIGHT,
 )
-from memdb.text import regex as re
 from memdb.text.terms import STOP_WORDS, Term, query_words
 
 if TYPE_CHECKING:

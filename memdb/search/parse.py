@@ -7,11 +7,11 @@ stages stand here too. Pure: no SQL, no clock.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memdb.english.dates import asked_days
 from memdb.models.record import Record
-from memdb.text import regex as re
 from memdb.text.languages import fold
 from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
 

@@ -16,6 +16,7 @@ that is in nearly every text. So scores of two questions, and of two files, can 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
@@ -37,7 +38,6 @@ from memdb.search.weights import (
     STOP_WORD,
     scale_of,
 )
-from memdb.text import regex as re
 from memdb.text.languages import LANGUAGES, fold, recognise
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words, word_terms
 

@@ -10,10 +10,10 @@ Pure; about 50 µs for a sentence.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache, partial
 
-from memdb.text import regex as re
-from memdb.text.languages import LANGUAGES, fold, simplify
+from memdb.text.languages import LANGUAGES, Replacements, fold, replace_each, simplify
 
 # Characters of a statement that are compared; some patterns take quadratic time.
 MAX_CHARS = 600
@@ -184,8 +184,8 @@ def _spell_out(text: str, language: str) -> str:
     if not text.isascii():
         text = _MYRIADS.sub(lambda match: str(int(match[1]) * 10_000 + int(match[2]) * 1_000), text)
         text = _HAN_NUMBER.sub(lambda match: str(_han_number(match[0])), text)
-    text = LANGUAGES[language].respell.apply(text)
-    text = _clock_words(language).apply(text)
+    text = replace_each(LANGUAGES[language].respell, text)
+    text = replace_each(_clock_words(language), text)
     numbers = LANGUAGES[language].numbers
     text = LANGUAGES[language].measured.sub(lambda found: str(numbers[found[1]]), text)
     if not _HAS_NUMBER.search(text):
@@ -195,9 +195,9 @@ def _spell_out(text: str, language: str) -> str:
 
 
 @lru_cache
-def _clock_words(language: str) -> re.Replacements:
+def _clock_words(language: str) -> Replacements:
     """Return how times that are said in words become digits."""
-    return re.Replacements(
+    return tuple(
         (pattern, partial(_clock, minutes, language))
         for pattern, minutes in LANGUAGES[language].clock
     )

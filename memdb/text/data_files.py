@@ -1,12 +1,10 @@
 """
-The files of data in the package, and JSON of memdb's own, without `pathlib` and `json`.
-
-The two take 5 ms to load, mostly for `re`.
+Read the data files of the package, and read and write JSON of memdb's own.
 """
 
 from __future__ import annotations
 
-from _json import encode_basestring_ascii, make_scanner
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,27 +25,14 @@ def read_text(module: str, name: str) -> str:
 
 def read_json(module: str, name: str) -> Any:
     """Return the value in a JSON file beside a *module*."""
-    return parse_json(read_text(module, name).strip())
+    return json.loads(read_text(module, name))
 
 
 def parse_json(text: str) -> Any:
-    """Return the value that *text* begins with: of memdb's own JSON, which is known to be right."""
-    return _scan(text, 0)[0]
+    """Return the value of a JSON text."""
+    return json.loads(text)
 
 
 def dump_texts(texts: Iterable[str]) -> str:
     """Return the JSON list of *texts*."""
-    return f"[{','.join(map(encode_basestring_ascii, texts))}]"
-
-
-class _Reading:
-    """What the scanner of `json` asks its decoder."""
-
-    strict = True
-    object_hook = object_pairs_hook = None
-    parse_float = float
-    parse_int = int
-    parse_constant = float
-
-
-_scan = make_scanner(_Reading)  # type: ignore[arg-type] # it takes what has the attributes
+    return json.dumps([*texts])

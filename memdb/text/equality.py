@@ -7,9 +7,9 @@ a part, and if names, numbers, roles, negation and tense agree. Pure.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
-from memdb.text import regex as re
 from memdb.text.canonical import canonical, is_value
 from memdb.text.languages import LANGUAGES, fold
 from memdb.text.normal_forms import has_same_roles, is_reordered, is_time, normal_form

@@ -7,12 +7,13 @@ read once, in about 2 ms; patterns are compiled at their first use.
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache, lru_cache
 from operator import add
 
 from memdb.models.record import lazy
-from memdb.text import regex as re
 from memdb.text.data_files import read_text
 
 _CONTINUED = " " * 8
@@ -33,6 +34,10 @@ _TEN = 10
 _SHORT_VERB = re.compile("[^aeiou]{1,2}[aeiou][^aeiouwxy]")
 
 _AG = re.compile("[^n]g$")
+
+# Patterns with the text, or the function of a match, that replaces their matches.
+Replacement = Callable[[re.Match[str]], str] | str
+Replacements = tuple[tuple[re.Pattern[str], Replacement], ...]
 
 # What stands in patterns for what is given up, or for an hour.
 _MACRO = re.compile(r"(?<!\?P)<[xh]>")
@@ -222,14 +227,6 @@ class Language:
         """Return the compiled pattern of a key, which matches nothing if the key is absent."""
         return self._patterns[key]
 
-    def may_match(self, key: str, text: str) -> bool:
-        """Return whether the pattern of a key is worth a search in *text*; see `regex.Sparse`."""
-        return self._needs[key].may_match(text)
-
-    @lazy
-    def _needs(self) -> dict[str, re.Sparse]:
-        return {key: re.Sparse(pattern) for key, pattern in self._patterns.items()}
-
     @lazy
     def slots(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
         """Name and pattern of each slot; the name "{a}" stands for what group a matches."""
@@ -243,21 +240,21 @@ class Language:
         return tuple(re.compile(one.strip()) for one in found if one.strip())
 
     @lazy
-    def rewrites(self) -> re.Replacements:
+    def rewrites(self) -> Replacements:
         """Patterns with what stands for them in every statement."""
-        return re.Replacements(self._pairs("rewrites"))
+        return self._pairs("rewrites")
 
     @lazy
-    def respell(self) -> re.Replacements:
+    def respell(self) -> Replacements:
         """Patterns with what stands for them before numbers are read."""
-        return re.Replacements(self._pairs("respell"))
+        return self._pairs("respell")
 
     @lazy
-    def affirms(self) -> tuple[tuple[re.Sparse, str], ...]:
+    def affirms(self) -> Replacements:
         """Pairs of a negated form and the same one without negation."""
-        return tuple((re.Sparse(old), new) for old, new in self._pairs("affirms"))
+        return self._pairs("affirms")
 
-    def _pairs(self, key: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    def _pairs(self, key: str) -> Replacements:
         found = (one.strip().partition("=>") for one in self._lines.get(key, "").split(";;"))
         return tuple((re.compile(old), new) for old, _, new in found if old)
 
@@ -276,6 +273,13 @@ class Language:
             "when",
         )
         return {key: re.compile(self._lines.get(key, "(?!)")) for key in keys}
+
+
+def replace_each(pairs: Replacements, text: str) -> str:
+    """Return *text* with the matches of each pattern replaced, one pattern after the other."""
+    for pattern, new in pairs:
+        text = pattern.sub(new, text)
+    return text
 
 
 def _before_ing(word: str) -> str:

@@ -9,7 +9,8 @@ sentence.
 
 from __future__ import annotations
 
-from memdb.text import regex as re
+import re
+
 from memdb.text.canonical import is_value
 from memdb.text.languages import LANGUAGES, STATE
 

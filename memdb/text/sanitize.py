@@ -9,9 +9,8 @@ unchanged. Pure and linear.
 
 from __future__ import annotations
 
+import re
 from functools import cache
-
-from memdb.text import regex as re
 
 # Invisible characters, and those that turn the direction of reading: nobody
 # sees them, a model does. Tag characters and variation selectors can carry

@@ -12,11 +12,11 @@ them. The patterns are our own.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
-from memdb.text import regex as re
 
 if TYPE_CHECKING:
     from collections.abc import Callable

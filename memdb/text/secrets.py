@@ -10,10 +10,10 @@ that only looks like a key. Pure and linear in the text.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memdb.models.reports import Secret
-from memdb.text import regex as re
 from memdb.text.secret_rules import HIDDEN, LOOSE_PATTERNS, PLACEHOLDER, RULES, compiled, is_dummy
 from memdb.text.validate import flag_value
 
@@ -27,7 +27,7 @@ KINDS = (*(rule.kind for rule in RULES), "high_entropy")
 # A run of base64 that may wrap a secret. A longer one is a picture, not a key.
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 MIN_WRAPPED, MAX_WRAPPED = 24, 65_536
-_READABLE = re.compile_bytes(rb"[\t\n\r -~]{16,}")
+_READABLE = re.compile(rb"[\t\n\r -~]{16,}")
 
 # The kind in a placeholder is no name of what stands behind it.
 _KIND = re.compile(rf"(?<={re.escape(PLACEHOLDER)} )\w+(?=\])")

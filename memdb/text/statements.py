@@ -11,10 +11,10 @@ Words come from `languages`. Deterministic and pure; 0.4 ms for a new pair.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from itertools import pairwise
 
-from memdb.text import regex as re
 from memdb.text.canonical import MAX_CHARS, is_value
 from memdb.text.equality import COMMON, MAX_CHANGED, has_same_words, is_equal, one_change
 from memdb.text.languages import LANGUAGES, fold

@@ -19,12 +19,12 @@ and lone surrogates.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
-from memdb.text import regex as re
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

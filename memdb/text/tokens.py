@@ -10,6 +10,7 @@ process and encoding. All counters may be shared between threads.
 
 from __future__ import annotations
 
+import re
 import sys
 from itertools import accumulate, pairwise
 from threading import Lock
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import MAX_INT
-from memdb.text import regex as re
 from memdb.text.data_files import read_bytes
 from memdb.text.vocabulary import PieceCounter, Vocabulary
 

@@ -7,10 +7,10 @@ element of a list: "title", "meta.tags[*]", "parts[0].text". "$" is the whole va
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
-from memdb.text import regex as re
 from memdb.text.validate import text_value
 
 if TYPE_CHECKING:

@@ -14,12 +14,11 @@ A token is in the bucket of the lowest bits of its CRC-32.
 
 from __future__ import annotations
 
+import re
 import sys
 from binascii import crc32
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
-
-from memdb.text import regex as re
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -252,7 +252,8 @@ CALLS: dict[str, Callable[[str], object]] = {
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
     "projects.app_of",  # a path of the system
-    *("derived.content_hash", "derived.message_hash", "normal_forms.is_time", "regex.needs"),
+    *("derived.content_hash", "derived.message_hash", "normal_forms.is_time"),
+    "languages.replace_each",  # takes patterns
     *(
         "values.parse_fields",
         "values.texts_of",
@@ -277,10 +278,6 @@ WITHOUT_TEXT = {
     *("validate.int_value", "validate.json_list", "validate.json_object", "validate.moment_ms"),
     *("validate.optional_name", "validate.refuse_special", "validate.share_value"),
     *("provider_parts.is_bedrocks", "json_forms.is_plain"),
-    # Patterns of memdb's own: what they find in texts is tested where they are used.
-    *("regex.compile", "regex.compile_bytes", "regex.match", "regex.fullmatch", "regex.search"),
-    *("regex.findall", "regex.finditer", "regex.split", "regex.sub", "regex.digest"),
-    "regex.packed_path",
     # Files of the package, and JSON and tokens of memdb's own.
     *("data_files.read_bytes", "data_files.read_text", "data_files.read_json"),
     *("data_files.parse_json", "vocabulary.pack"),
