@@ -6,6 +6,7 @@ import json
 import tomllib
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,7 +49,7 @@ def value_of(text: str) -> object:
     return {} if node is None else node.value
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each("text", TEXTS)
 def test_a_member_is_added_and_all_else_stays(text: str) -> None:
     """The file says what it said, and the member; taking it out gives the same value."""
     added = applied(text, json_text.add(text, ("mcpServers",), "memdb", SERVER))
@@ -59,7 +60,7 @@ def test_a_member_is_added_and_all_else_stays(text: str) -> None:
     assert value_of(removed) == {"mcpServers": {}, **dict(value_of(text))}  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each("text", TEXTS)
 def test_elements_are_added_to_a_list(text: str) -> None:
     """A list is made if it is missing, and grows at its end; each can be taken out."""
     once = applied(text, json_text.add(text, ("hooks", "Stop"), None, {"a": 1}))
@@ -96,7 +97,7 @@ def test_any_object_in_any_layout(value: dict[str, object], indent: int, lines: 
     assert value_of(json_text.remove(added, ("m",))) == value
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "[]",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import MemDB
@@ -424,10 +425,9 @@ def test_hostile_queries_are_answered(ann: memdb.Scope, query: str) -> None:
     assert isinstance(ann.session("trip").recall(query, kinds=("message",), by="words"), memdb.Hits)
 
 
-@pytest.mark.parametrize(
+@each(
     "stored",
     [text for text in HOSTILE if "\0" not in text and text.isprintable()],
-    ids=lambda text: ascii(text)[:24],
 )
 def test_hostile_texts_are_found_by_themselves(shared: MemDB, stored: str) -> None:
     """What is stored can be asked for in the same words; the index stays sound."""

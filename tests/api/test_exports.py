@@ -5,6 +5,7 @@ import pydoc
 from pathlib import Path
 
 import pytest
+from cases import each
 
 import memdb
 
@@ -224,7 +225,7 @@ def test_help_of_a_value_or_an_error_fits_a_screen(name: str) -> None:
     assert not [line for line in lines if "__" in line]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_each_name_is_there_and_documented(name: str) -> None:
     """It can be had from the package and says what it is."""
     found = getattr(memdb, name)

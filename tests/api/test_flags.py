@@ -7,6 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import aio
@@ -101,7 +102,7 @@ def test_a_flag_is_true_or_false(db: memdb.MemDB, owner: type, name: str, flag: 
                 call_with(method, here, flag, value)
 
 
-@pytest.mark.parametrize(("owner", "name", "flag"), AIO_CASES)
+@each("owner, name, flag", AIO_CASES)
 def test_an_awaited_flag_is_true_or_false(owner: type, name: str, flag: str) -> None:
     """As of the same call without await."""
 

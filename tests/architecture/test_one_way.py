@@ -9,7 +9,7 @@ by another function of its module.
 import ast
 from functools import cache
 
-import pytest
+from cases import each
 from source_tree import FILES, nodes_of, tree_of
 
 from memdb.engine import base
@@ -122,7 +122,7 @@ def calls(name: str) -> set[str]:
 ABOVE = [name for name in FILES if not name.startswith(("engine/", "tables/", "records/"))]
 
 
-@pytest.mark.parametrize("name", ABOVE)
+@each("name", ABOVE)
 def test_only_records_write_what_hangs_on_a_thing(name: str) -> None:
     """No other file calls a function that adds or removes rows of these tables."""
     assert calls(name) == set()

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 
 from tests.architecture import postgres
 
@@ -206,7 +207,7 @@ def test_every_statement_reads_the_partition_of_its_scope(partitioned: Any) -> N
     } == {}  # the reason is missing, or not needed
 
 
-@pytest.mark.parametrize("name", sorted(name for name, why in READ_MORE.items() if why == JOINED))
+@each("name", sorted(name for name, why in READ_MORE.items() if why == JOINED))
 def test_a_join_executes_one_partition(partitioned: Any, name: str) -> None:
     """The partitions of other scopes are in the plan of a join, but not read."""
     prepare_all(partitioned)

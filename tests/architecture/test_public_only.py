@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from functools import cache
 
-import pytest
+from cases import each
 from source_tree import FILES, nodes_of
 
 OUTSIDE = ("agents", "aio", "cli", "integrations")
@@ -44,7 +44,7 @@ def _is_own(value: ast.expr) -> bool:
     return isinstance(value, ast.Name) and value.id in ("self", "cls", "os")
 
 
-@pytest.mark.parametrize("name", [one for one in FILES if one.startswith(OUTSIDE)])
+@each("name", [one for one in FILES if one.startswith(OUTSIDE)])
 def test_only_public_names_are_used(name: str) -> None:
     """No attribute of another object begins with an underscore, and no module imported."""
     assert private_names(name) == set()

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cases import each
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
@@ -40,7 +41,7 @@ def run(monkeypatch, out):
     return ended.value.code, [json.loads(line) for line in out.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
+@each("program", PROGRAMS)
 def test_every_program_exists_and_every_pattern_names_a_value(program):
     """A goal whose program was renamed would be missed for ever."""
     for words in (program.words, program.before or program.words):

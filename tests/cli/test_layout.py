@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +43,7 @@ def test_lines_of_whole_words(text: str, width: int, lines: list[str]) -> None:
     assert list(wrap(text, width)) == lines
 
 
-@pytest.mark.parametrize("mark", sorted(NEVER_FIRST))
+@each("mark", sorted(NEVER_FIRST))
 def test_no_line_begins_with_a_mark_that_closes(mark: str) -> None:
     """At any width: the character before it goes to the next line with it."""
     text = f"お茶が好きです{mark}" * 5
@@ -53,7 +54,7 @@ def test_no_line_begins_with_a_mark_that_closes(mark: str) -> None:
         assert all(width_of(line) <= width for line in lines)
 
 
-@pytest.mark.parametrize("mark", sorted(NEVER_LAST))
+@each("mark", sorted(NEVER_LAST))
 def test_no_line_ends_with_a_mark_that_opens(mark: str) -> None:
     """It goes to the next line with what it opens."""
     text = f"お茶が好きです{mark}" * 5 + "茶"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
+from cases import each
 
 import memdb
 from memdb.cli import COMMANDS, cli
@@ -163,7 +164,7 @@ def test_the_commands_are_those_that_are_promised():
     assert _walk(cli) == LEAVES
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_the_list_says_what_the_command_says(name):
     """The static short help equals the first sentence of the loaded command's help."""
     command = _command((name,))
@@ -194,7 +195,7 @@ def test_each_scoped_command_knows_user_and_app(run, words):
     assert "MEMDB_APP" in shown
 
 
-@pytest.mark.parametrize("words", LEAVES, ids=NAMES)
+@each("words", LEAVES)
 def test_each_example_parses(words):
     """Every example is a command line that the command accepts."""
     # A command keeps the help option of its first context: it must be that of the program.
@@ -206,7 +207,7 @@ def test_each_example_parses(words):
     assert parsed
 
 
-@pytest.mark.parametrize("words", LEAVES, ids=NAMES)
+@each("words", LEAVES)
 def test_each_parameter_is_documented(words):
     """Every option without an obvious value has a help text or a default that is shown."""
     silent = [

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,8 +54,8 @@ def seqs(found: list[list[Message]]) -> list[list[int]]:
     return [[one.seq for one in unit] for unit in found]
 
 
-@pytest.mark.parametrize(
-    ("notes", "expected"),
+@each(
+    "notes, expected",
     [
         pytest.param("", [], id="nothing"),
         pytest.param("u", [[1]], id="one"),

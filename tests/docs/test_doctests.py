@@ -5,7 +5,7 @@ import importlib
 import inspect
 import pkgutil
 
-import pytest
+from cases import each
 
 import memdb
 
@@ -21,7 +21,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_examples_in_docstrings_are_true(name):
     """Every `>>>` in a docstring gives what stands below it."""
     module = importlib.import_module(name)

@@ -4,7 +4,7 @@ import importlib
 import re
 from pathlib import Path
 
-import pytest
+from cases import each
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -21,7 +21,7 @@ NAMED = re.compile(r"\b(?:bench|docs|memdb|tests)/[\w/.-]*\w\.(?:py|md|sql|txt)\
 MADE = {"bench/peers/.venvs", "bench/results/"}  # by a command, never committed
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each("page", PAGES)
 def test_each_path_in_a_document_exists(page):
     """By link, in single backticks, or as the name of a file in a sentence."""
     text = page.read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def test_each_path_in_a_document_exists(page):
     assert sorted(one for one in places if not (ROOT / one).exists()) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each("page", PAGES)
 def test_each_test_in_a_document_exists(page):
     """`FILE::NAME` leads to a function."""
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text(encoding="utf-8"))

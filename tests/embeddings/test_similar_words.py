@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 import numpy as np
 import pytest
+from cases import each
 
 from memdb.embeddings.static_model import near_rows, rows_of, table
 
@@ -37,8 +38,8 @@ def cosine(one: str, other: str) -> float:
     return float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 500, 1_001], ids=str)
-@pytest.mark.parametrize("floor", [0.0, 0.2, 0.5], ids=str)
+@each("count", [1, 2, 3, 500, 1_001])
+@each("floor", [0.0, 0.2, 0.5])
 def test_cosines_agree_with_numpy(count: int, floor: float) -> None:
     """For any number of words, whatever lane they come to stand in."""
     source = random.Random(count)

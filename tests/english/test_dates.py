@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ TIMES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "ahead", "shown"), TIMES, ids=[f"{a} {b}" for a, b, _ in TIMES])
+@each("text, ahead, shown", TIMES)
 def test_a_time_is_written_in_full(text: str, ahead: bool | None, shown: str | None) -> None:
     """Relative times become days, weeks, months or years; what is not certain stays."""
     full, first_ms = in_full(text, CREATED_MS, ahead=ahead)
@@ -102,8 +103,8 @@ def days(span: DaySpan) -> tuple[str, str]:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "first", "last"),
+@each(
+    "text, first, last",
     [
         ("what did I say today?", "2024-05-15", "2024-05-15"),
         ("yesterday's dinner", "2024-05-14", "2024-05-14"),

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,7 +115,7 @@ def test_a_text_is_never_summarised_by_nothing(lines, limit) -> None:
     assert bool(made.text.strip()) == any(item.text.replace("\0", " ").strip() for item in source)
 
 
-@pytest.mark.parametrize("limit", range(1, 40))
+@each("limit", range(1, 40))
 def test_small_limits_are_kept_exactly(limit: int) -> None:
     """Even one token says something."""
     made = summary(CHAT, limit)

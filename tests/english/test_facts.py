@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cases import each
 
 from memdb.english.facts import RuleExtractor
 from memdb.models.messages import Message
@@ -114,7 +115,7 @@ STATED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected", "key"), STATED, ids=[one[0] for one in STATED])
+@each("text, expected, key", STATED)
 def test_a_statement_becomes_a_sentence_that_stands_alone(
     text: str, expected: str, key: str | None
 ) -> None:
@@ -170,7 +171,7 @@ PASSED_OVER = [
 ]
 
 
-@pytest.mark.parametrize("text", PASSED_OVER, ids=[text[:40] or "empty" for text in PASSED_OVER])
+@each("text", PASSED_OVER)
 def test_what_is_no_statement_is_passed_over(text: str) -> None:
     """Questions, ideas, jokes, quotes, code, and what points at something else."""
     assert texts(facts(text)) == []

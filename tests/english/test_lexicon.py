@@ -7,6 +7,7 @@ import string
 from pathlib import Path
 
 import pytest
+from cases import each
 
 import memdb.english
 from memdb.english import arbiter, facts, lexicon
@@ -36,7 +37,7 @@ def test_no_two_blocks_have_one_name(kind: str) -> None:
     assert len(set(names(kind))) == len(names(kind))
 
 
-@pytest.mark.parametrize("name", names("pattern"))
+@each("name", names("pattern"))
 def test_each_pattern_compiles_and_is_used(name: str) -> None:
     """By the parser of statements or by the extractor."""
     pattern = lexicon.read_pattern(name)
@@ -53,7 +54,7 @@ def test_each_fragment_is_used() -> None:
     assert used == {*names("fragment"), "MONTH", "WEEKDAY"}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
+@each("rule", RULES)
 def test_each_rule_is_well_formed(rule: lexicon.Rule) -> None:
     """Its category and flags exist, and its sentence uses only what its pattern gives."""
     templates = [rule.sentence, rule.key or "", rule.words]
@@ -66,7 +67,7 @@ def test_each_rule_is_well_formed(rule: lexicon.Rule) -> None:
     assert "v" in rule.pattern.groupindex
 
 
-@pytest.mark.parametrize("slot", SLOTS, ids=[slot.name for slot in SLOTS])
+@each("slot", SLOTS)
 def test_each_slot_has_a_subject_and_a_value(slot: lexicon.Slot) -> None:
     """A family of slots has an attribute too, or a name of its own."""
     assert {"s", "v"} <= set(slot.pattern.groupindex)

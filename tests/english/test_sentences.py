@@ -1,6 +1,7 @@
 """Sentences: scripts, lists, code, logs, bounds; terms and their weights."""
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +17,8 @@ from memdb.english.sentences import (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         pytest.param("", [], id="empty"),
         pytest.param(" \n\t ", [], id="white space"),

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb.extraction.prompts import (
@@ -51,7 +52,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("answer", FORMS.values(), ids=FORMS.keys())
+@each("answer", FORMS.values())
 def test_every_form_is_understood(answer: str) -> None:
     """One fact is found however it is wrapped."""
     (found,) = read(answer)
@@ -142,8 +143,8 @@ def test_importance_out_of_range_is_the_usual(given: object, importance: int) ->
     assert found.importance == importance
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("7d", 7 * DAY_MS),
         ("24h", DAY_MS),

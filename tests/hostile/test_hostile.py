@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 from counters import count
 
 from .make import KINDS
@@ -40,7 +41,7 @@ def test_there_are_enough_kinds(walked: dict[str, dict[str, Any]]) -> None:
     assert walked["sound"]["refused"] == {}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_each_kind_is_refused_or_harmless(walked: dict[str, dict[str, Any]], kind: str) -> None:
     """No call ends the process, raises another library's error, or takes long or much memory."""
     row = walked[kind]

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import Scope
@@ -119,7 +120,7 @@ def test_ten_thousand_queries_are_answered(scope: Scope) -> None:
     ask(scope, 10_000, seed=2)
 
 
-@pytest.mark.parametrize("word", WORDS)
+@each("word", WORDS)
 def test_every_word_of_the_scope_is_found_alone(scope: Scope, word: str) -> None:
     """Whatever its script, and if it is a stop word."""
     assert scope.recall(word)

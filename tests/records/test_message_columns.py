@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 import memdb.aio
@@ -193,7 +194,7 @@ def test_erasing_a_message_says_of_each_field_whether_it_stays(db: MemDB, field:
         assert getattr(after, field) == messages.ERASED.get(field, kept)
 
 
-@pytest.mark.parametrize("absent", range(64))
+@each("absent", range(64))
 def test_the_hash_of_a_message_is_that_of_its_fields(absent: int) -> None:
     """Whichever fields are absent; empty ones differ from these."""
     given: list[Any] = ["u-1", "user", "Ann", "tea", "[]", "e1", "{}", 5]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cases import each
 
 from memdb import MemDB
 from memdb.text.derived import date_spans
@@ -219,8 +220,8 @@ def test_only_the_first_page_of_a_long_text_is_read() -> None:
     assert date_spans("in May 2021 " + "a" * 10_000, SAID_MS) == "2021-05-01/2021-05-31"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("yesterday", "2022-08-14"),
         ("the day after tomorrow", "2022-08-17"),

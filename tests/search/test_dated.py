@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from cases import each
 
 from memdb import MemDB
 from memdb.english.calendar import DaySpan
@@ -152,7 +153,7 @@ SCORES = [
 ]
 
 
-@pytest.mark.parametrize(("question", "said", "spans", "expected"), SCORES)
+@each("question, said, spans, expected", SCORES)
 def test_the_best_of_all_days_of_a_record_counts(
     question: str, said: str | None, spans: list[DaySpan], expected: float
 ) -> None:

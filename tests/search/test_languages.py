@@ -8,6 +8,7 @@ built-in table is English: it takes part where no word was found, and says so wh
 from collections.abc import Iterator
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import MemDB
@@ -115,7 +116,7 @@ def spoken(request: pytest.FixtureRequest) -> Iterator[MemDB]:
         assert db.file.check() == []
 
 
-@pytest.mark.parametrize(("language", "query", "seq"), EXACT)
+@each("language, query, seq", EXACT)
 def test_an_exact_word_is_found_first(spoken: MemDB, language: str, query: str, seq: int) -> None:
     """By words alone, and no worse with all arms."""
     hits = spoken.scope(language).recall(query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,8 +153,8 @@ def test_a_word_of_the_scope_is_not_misspelt() -> None:
     assert query.words == ("melonie", "or", "melanie")
 
 
-@pytest.mark.parametrize(
-    ("text", "dates"),
+@each(
+    "text, dates",
     [
         pytest.param("3 May", [DateMention(month=5, day=3)], id="day first"),
         pytest.param("3rd of May, 2023", [DateMention(2023, 5, 3)], id="with year"),

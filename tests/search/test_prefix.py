@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from cases import each
 
 import memdb
 from memdb.text.terms import begun_terms, query_words, word_terms
@@ -32,8 +33,8 @@ def ann() -> Iterator[Scope]:
         yield ann
 
 
-@pytest.mark.parametrize(
-    ("typed", "found"),
+@each(
+    "typed, found",
     [
         ("Bi", "Birger"),
         ("Birg", "Birger"),
@@ -49,7 +50,7 @@ def ann() -> Iterator[Scope]:
         ("allerg", "allergic"),
     ],
 )
-@pytest.mark.parametrize("by", ["meaning", "words"])
+@each("by", ["meaning", "words"])
 def test_the_beginning_of_a_word_finds_it(ann: Scope, typed: str, found: str, by: str) -> None:
     """Also within a sentence, in the archive, and where the index holds only the stem."""
     hits = ann.recall(typed, 3, by=by, prefix=True)  # type: ignore[arg-type]

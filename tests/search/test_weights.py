@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from cases import each
 
 import memdb.search
 from memdb.search.candidates import Candidates, Lexical
@@ -52,7 +53,7 @@ def numbers_of(path: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+@each("path", sorted(FOLDER.glob("*.py")))
 def test_only_weights_holds_numbers(path: Path) -> None:
     """A threshold elsewhere would be changed, or measured, without the others."""
     if path.stem != "weights":

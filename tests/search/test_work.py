@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb.search.candidates import Lexical, idf, top
@@ -51,7 +52,7 @@ def test_what_is_not_read_of_entries_changes_no_answer() -> None:
     assert len(kept) == DOCUMENTS.arm < len(lexical.scores)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_scores_by_words_are_those_of_a_plain_loop(seed: int) -> None:
     """Sets are added up as single ids would be, to the last bit, below the pool and above it."""
     source = random.Random(seed)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb.text.validate import is_address, shown_address
@@ -30,8 +31,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("address", "shown"),
+@each(
+    "address, shown",
     [
         ("postgresql://", "postgresql://"),
         ("postgresql:///memory", "postgresql:///memory"),

@@ -1,14 +1,15 @@
 """Spellings that unicode61 does not fold, and words of several scripts."""
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memdb.text.terms import Term, cjk_grams, runs_of, spellings, word_terms
 
 
-@pytest.mark.parametrize(
-    ("word", "others"),
+@each(
+    "word, others",
     [
         ("straße", ["strasse"]),
         ("grüße", ["grusse", "gruesse"]),

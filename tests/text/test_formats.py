@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from cases import each
 from hypothesis import example, given
 from hypothesis import strategies as st
 from shape_checks import CHECKS
@@ -497,7 +498,7 @@ def test_data_wins_over_a_link() -> None:
     assert anthropic(seen) == anthropic(say("user", "", [PNG]))
 
 
-@pytest.mark.parametrize(
+@each(
     "part",
     [
         {"type": "image"},
@@ -510,9 +511,8 @@ def test_data_wins_over_a_link() -> None:
         "words",
         None,
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("shape", ["openai", "anthropic"])
+@each("shape", ["openai", "anthropic"])
 def test_what_an_api_does_not_know_is_text(part: Any, shape: str) -> None:
     """`[kind]` and its words, behind the message's text."""
     said = json.dumps(to_shape([say("user", "Listen!", [part])], shape))

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import pytest
+from cases import each
 
 from memdb.errors import InvalidInput
 from memdb.text.json_forms import MAX_DEPTH, is_plain, json_of, pack_value, unpack_value
@@ -22,7 +23,7 @@ def nested(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("value", [
+@each("value", [
     1, None, "é", "🙂", "NaN", "Infinity", "\\u0000", "\\ud800", {"a": [True, 1.5]}, {"$json": 1},
     {"$json": "1", "b": 2}, "\0", "a\ud800", {"\0": 1}, {"\udfff": "\0"}, [math.inf], -math.inf,
     {"$json": "1"}, {"$json": "["}, {"$json": {"$json": "1"}},

@@ -1,14 +1,15 @@
 """Redaction: nothing that may be a secret, and as much of the rest as possible."""
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memdb.text.secrets import redact, redact_url, url_secrets
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("key sk-abc123 is bad", "key *** is bad"),
         ("Incorrect: sk-proj-a_b-C9.", "Incorrect: ***"),
@@ -25,7 +26,6 @@ from memdb.text.secrets import redact, redact_url, url_secrets
         ("AIzaSyA1234567890abcdefg", "***"),
         ("eyJhbGciOiJIUzI1.eyJzdWIi.abc", "***"),
     ],
-    ids=str,
 )
 def test_what_looks_like_a_secret_is_hidden(text: str, expected: str) -> None:
     """The words around it stay."""

@@ -4,6 +4,7 @@ import json
 from base64 import b64encode, urlsafe_b64encode
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ CAUGHT = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text", "secret"), CAUGHT, ids=lambda value: str(value)[:30])
+@each("kind, text, secret", CAUGHT)
 def test_each_format_is_found_where_it_stands(kind: str, text: str, secret: str) -> None:
     """Alone, in a sentence, and with the name before it left as it is."""
     wanted = secret or text
@@ -87,7 +88,7 @@ def test_every_rule_is_shown_here() -> None:
     assert set(KINDS) == {rule.kind for rule in RULES} | {"high_entropy"}
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -112,7 +113,6 @@ def test_every_rule_is_shown_here() -> None:
         "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
         b64encode(b"an ordinary sentence of some length").decode(),
     ],
-    ids=lambda text: text[:30],
 )
 def test_ordinary_texts_are_left_alone(text: str) -> None:
     """Prose, code, templates, hashes and placeholders."""
@@ -174,10 +174,8 @@ def test_what_is_shown_of_a_secret_is_no_secret() -> None:
     assert shown("pwd=hunter22", find_secrets("pwd=hunter22")[0]) == "… (8 characters)"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "behind", [" :0012", "=hunter2", " is hunter22", ': "aB3dE5gH7jK9mN1pQ3s"']
-)
+@each("kind", KINDS)
+@each("behind", [" :0012", "=hunter2", " is hunter22", ': "aB3dE5gH7jK9mN1pQ3s"'])
 def test_the_kind_in_a_placeholder_names_no_secret(kind: str, behind: str) -> None:
     """A placeholder was redacted again: "password] :0012" reads like "password: 0012"."""
     assert find_secrets(f"pwd=[REDACTED {kind}]{behind}") == []
@@ -196,7 +194,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
     assert find_secrets(once) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "part",
     [
         "sk-",

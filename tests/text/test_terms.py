@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import apsw
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,8 +70,8 @@ def put(index: apsw.Connection, *texts: str) -> None:
         index.execute(INSERT_ROW, {"id": number, "text": text, "grams": cjk_grams(text)})
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@each(
+    "text, words",
     [
         pytest.param("", [], id="empty"),
         pytest.param("Green TEA", ["green", "tea"], id="lower"),
@@ -117,8 +118,8 @@ def test_stop_words_are_what_query_words_makes() -> None:
     assert [word for word in sorted(STOP_WORDS) if query_words(word) != [word]] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "grams"),
+@each(
+    "text, grams",
     [
         pytest.param("", "", id="empty"),
         pytest.param("plain ascii", "", id="ascii"),

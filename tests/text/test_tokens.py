@@ -5,6 +5,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from cases import each
 
 from memdb.errors import InvalidInput
 from memdb.text import tokens
@@ -30,8 +31,8 @@ def o200k() -> TiktokenCounter:
     return TiktokenCounter("o200k_base")
 
 
-@pytest.mark.parametrize(
-    ("text", "cl100k_tokens", "o200k_tokens"),
+@each(
+    "text, cl100k_tokens, o200k_tokens",
     [
         pytest.param("", 0, 0, id="empty"),
         pytest.param("I drink green tea.", 5, 5, id="short"),

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,8 +34,8 @@ def spoken(role: str, *texts: str) -> dict[str, Any]:
     return item({"type": "message", "role": role, "content": content})
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
+@each(
+    "line, expected",
     [
         (spoken("user", "Hi."), [("user", "Hi.")]),
         (spoken("developer", "Be brief."), [("system", "Be brief.")]),

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,8 +24,8 @@ DOCUMENT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("path", "found"),
+@each(
+    "path, found",
     [
         ("title", ["Trip"]),
         ("$", [DOCUMENT]),
@@ -81,8 +82,8 @@ def test_index_is_a_flag_or_paths() -> None:
 SCALARS = [None, True, False, 0, 1, 1.5, -2, 2**60, "", "a", "b", "1"]
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("wanted", [*SCALARS, [1, "a"], {"x": 1}], ids=repr)
+@each("operator", OPERATORS)
+@each("wanted", [*SCALARS, [1, "a"], {"x": 1}])
 def test_operators_agree_with_json(operator: str, wanted: Any) -> None:
     """Types are never mixed: true is not 1, and no number is above a text."""
     if operator == "$in":
@@ -119,11 +120,13 @@ def test_operators_agree_with_json(operator: str, wanted: Any) -> None:
 @given(st.dictionaries(st.text(min_size=1, max_size=3), st.integers(), max_size=3))
 def test_a_value_matches_its_own_fields(value: dict[str, int]) -> None:
     """By equality and by both bounds; every condition has to hold."""
-    plain = {key: each for key, each in value.items() if key.isalnum() or key == "_"}
+    plain = {key: number for key, number in value.items() if key.isalnum() or key == "_"}
     assert Filter(plain).matches(value)
-    assert Filter({key: {"$gte": each, "$lte": each} for key, each in plain.items()}).matches(value)
-    for key, each in plain.items():
-        assert not Filter({**plain, key: each + 1}).matches(value)
+    assert Filter({key: {"$gte": number, "$lte": number} for key, number in plain.items()}).matches(
+        value
+    )
+    for key, number in plain.items():
+        assert not Filter({**plain, key: number + 1}).matches(value)
 
 
 def test_an_object_without_operators_is_a_value() -> None:

@@ -11,6 +11,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
+from cases import each
 from starlette.requests import ClientDisconnect
 
 import memdb
@@ -45,8 +46,8 @@ def avif(width: int, height: int) -> bytes:
     return b"\x00\x00\x00\x1cftypavif" + b"\x00" * 16 + box
 
 
-@pytest.mark.parametrize(
-    ("head", "kind"),
+@each(
+    "head, kind",
     [
         (png(4000, 4000), "image/png"),
         (png(8000, 8000), None),
@@ -83,8 +84,8 @@ def test_only_images_that_can_be_drawn_are_images(head: bytes, kind: str | None)
     assert image_type(head, MAX_IMAGE_BYTES + 1) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "cleaned"),
+@each(
+    "name, cleaned",
     [
         ("plan.md", "plan.md"),
         ("user:map.svg", "user_map.svg"),

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import pytest
+from cases import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_verbs import changes_of, name_of
@@ -95,7 +95,7 @@ def likely(parameter: Parameter) -> st.SearchStrategy[Any]:
     return st.one_of([kinds.get(one.get("type", ""), values) for one in schemas])
 
 
-@pytest.mark.parametrize("verb", FUZZED, ids=name_of)
+@each("verb", FUZZED)
 def test_no_request_is_a_bug_of_the_server(reading_site: Site, verb: Verb) -> None:
     """Refused with 4xx, or done; a 5xx would be a bug."""
     known: dict[str, Any] = {}

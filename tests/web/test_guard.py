@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 from web_site import TOKEN, Answer, Site
 
 from memdb.web.errors import Refused
@@ -111,9 +112,7 @@ def filled_in(site: Site, changes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("status", "changes"), [one[1:] for one in READS], ids=[one[0] for one in READS]
-)
+@each("status, changes", [one[1:] for one in READS])
 def test_a_read(page: Site, status: int, changes: Mapping[str, Any]) -> None:
     """Each header decides alone."""
     answer = request(page, **filled_in(page, changes))
@@ -123,9 +122,7 @@ def test_a_read(page: Site, status: int, changes: Mapping[str, Any]) -> None:
         assert b"default" not in answer.body
 
 
-@pytest.mark.parametrize(
-    ("status", "changes"), [one[1:] for one in WRITES], ids=[one[0] for one in WRITES]
-)
+@each("status, changes", [one[1:] for one in WRITES])
 def test_a_write(page: Site, status: int, changes: Mapping[str, Any]) -> None:
     """What is refused has changed nothing."""
     for entry in page.app.db.scope("ann").entries.list():
@@ -148,8 +145,8 @@ def test_other_methods(page: Site, method: str) -> None:
     assert not any(name.startswith("access-control") for name in answer.headers)
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
+@each(
+    "path, status",
     [
         ("/api/v1/scopes", 401),
         ("/f/abcdefghij/api/v1/scopes", 410),

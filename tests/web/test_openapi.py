@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 from source_tree import CHECKOUT, ROOT
-from test_verbs import call, changes_of, name_of
+from test_verbs import call, changes_of
 
 from memdb.api.verbs import VERBS, Verb
 from memdb.web import openapi
@@ -66,7 +67,7 @@ def wrong(
     return places
 
 
-@pytest.mark.parametrize("verb", [one for one in VERBS if not one.writes], ids=name_of)
+@each("verb", [one for one in VERBS if not one.writes])
 def test_an_answer_is_as_the_document_says(
     reading_site: Site, document: dict[str, Any], verb: Verb
 ) -> None:

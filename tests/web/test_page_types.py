@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from api_types import declarations
+from cases import each
 from source_tree import CHECKOUT, ROOT
 
 import memdb
@@ -27,7 +28,7 @@ def test_the_types_of_answers_are_those_of_the_api() -> None:
     assert TYPES.read_text(encoding="utf-8") == made
 
 
-@pytest.mark.parametrize("path", sorted(STATIC.rglob("*.js")), ids=lambda path: path.name)
+@each("path", sorted(STATIC.rglob("*.js")))
 def test_no_type_is_turned_off(path: Path) -> None:
     """TypeScript is told what a thing is, not to look away."""
     text = path.read_text(encoding="utf-8")

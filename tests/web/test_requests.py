@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 from web_site import TOKEN, Site, opened, served
 
 import memdb
@@ -23,8 +24,8 @@ ANN = {"user": "ann"}
 TRIP = {"user": "ann", "session": "trip"}
 
 
-@pytest.mark.parametrize(
-    ("noun", "query", "field"),
+@each(
+    "noun, query, field",
     [
         ("messages", {"user": "ann"}, "session"),
         ("messages", {**TRIP, "limit": "x"}, "limit"),
@@ -78,8 +79,8 @@ def test_a_parameter_in_the_wrong_place_is_told_the_right_one(reading_site: Site
                 assert str(caught.value) == f"{expected} {one.place}"
 
 
-@pytest.mark.parametrize(
-    ("body", "word"),
+@each(
+    "body, word",
     [
         (b"{", "JSON"),
         (b"[]", "object"),
@@ -112,8 +113,8 @@ def test_a_wrong_body_is_refused(reading_site: Site, body: bytes, word: str) -> 
     assert reading_site.ask("GET", "entries", ANN).json == before
 
 
-@pytest.mark.parametrize("noun", ["messages", "entries", "sessions", "artifacts", "items"])
-@pytest.mark.parametrize("limit", [1, 2, 5])
+@each("noun", ["messages", "entries", "sessions", "artifacts", "items"])
+@each("limit", [1, 2, 5])
 def test_pages_together_are_the_list(reading_site: Site, noun: str, limit: int) -> None:
     """Each row once, in order; the last page says that it is complete."""
     query: dict[str, Any] = TRIP if noun == "messages" else ANN

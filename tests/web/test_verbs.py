@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 from web_site import PIXEL, Site, opened
 
 from memdb.api.verbs import VERBS, Verb
@@ -206,7 +207,7 @@ def compare(site: Site, verb: Verb, twin: MemDB) -> None:
         assert lasting(answer.json) == lasting(json.loads(json.dumps(as_json(expected))))
 
 
-@pytest.mark.parametrize("verb", [one for one in VERBS if not one.writes], ids=name_of)
+@each("verb", [one for one in VERBS if not one.writes])
 def test_a_read_gives_what_the_python_call_gives(reading_site: Site, verb: Verb) -> None:
     """By the same open file."""
     compare(reading_site, verb, reading_site.app.db)

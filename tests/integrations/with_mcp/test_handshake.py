@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
+from cases import each
 from mcp.shared.message import SessionMessage
 from with_mcp.test_faults import ENVIRONMENT, command
 
@@ -88,7 +89,7 @@ def test_the_first_answers_are_those_of_the_package(path: str, version: str, com
     assert handshake.replayed == [json.loads(lines[0])["id"]]
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         b"{",
