@@ -51,6 +51,8 @@ WITH marked AS (UPDATE memdb_format SET format = {} RETURNING 1)
 INSERT INTO changes (kind, number) SELECT 'commit', count(*) FROM marked
 ON CONFLICT (kind) DO UPDATE SET number = changes.number + excluded.number
 """
+# Folders whose tests run over a file in memory too: the engine takes part in what they are about.
+IN_MEMORY = {"deletion", "engine", "faults", "properties", "records", "tables", "transfer"}
 # What cannot be collected without a package; the rest of the suite runs without them.
 NEEDS = {
     "llm": ["providers/test_llm*", "providers/test_summaries*"],
@@ -111,6 +113,16 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what a file in memory could do otherwise in such a file too."""
+    folder = metafunc.definition.path.relative_to(Path(__file__).parent).parts[0]
+    is_given = any(
+        "place" in one.args[0] for one in metafunc.definition.iter_markers("parametrize")
+    )
+    if "place" in metafunc.fixturenames and folder in IN_MEMORY and not is_given:
+        metafunc.parametrize("place", ["memory", "file"], indirect=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -484,10 +496,10 @@ def _checked(opened: MemDB, reopen: Callable[..., MemDB]) -> Iterator[MemDB]:
             assert_sound(reopen(opened.path))
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture
 def place(request: pytest.FixtureRequest, path: str) -> str:
-    """Return `:memory:` and, in a second run, the path of a file."""
-    return ":memory:" if request.param == "memory" else path
+    """Return the path of a file; in folders of `IN_MEMORY` once that and once `:memory:`."""
+    return ":memory:" if getattr(request, "param", "file") == "memory" else path
 
 
 @pytest.fixture
@@ -500,7 +512,7 @@ def database(place: str, make_database: Callable[..., SqliteEngine]) -> SqliteEn
 def db(
     database: SqliteEngine, embedder: FakeEmbedder, open_db: Callable[..., MemDB]
 ) -> Iterator[MemDB]:
-    """Return a MemDB, once in memory and once in a file; checked at the end."""
+    """Return a MemDB at `place`; checked at the end."""
     yield from _checked(
         MemDB(database, Services(database, Ports(embedder, counter="estimate"), None)), open_db
     )
