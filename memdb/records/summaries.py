@@ -126,6 +126,8 @@ def check(tx: Tx) -> Iterator[Finding]:
 
 def _damaged(tx: Tx) -> Iterator[str]:
     """Yield the uid of each summary with a text that does not match its hash."""
-    for row in checks.summaries(tx):
-        if row[-2] is not None and summaries.hash_of(*row[1:-1]) != row[-1]:
-            yield row[1]
+    columns = ("id", *summaries.HASHED, "content_hash")
+    for values in checks.summaries(tx):
+        row = dict(zip(columns, values, strict=True))
+        if row["text"] is not None and summaries.hash_of(row) != row["content_hash"]:
+            yield row["uid"]

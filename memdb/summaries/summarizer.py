@@ -150,7 +150,8 @@ def fence(text: str) -> str:
     """Return a marker line that *text* cannot hold by chance; deterministic."""
     from memdb.text.derived import content_hash  # only for asking a model
 
-    return f"==== {content_hash(text).hex()[:12]} ===="
+    marker = content_hash({"text": text}, ["text"]).hex()[:12]
+    return f"==== {marker} ===="
 
 
 def read_answer(answer: str) -> SummaryText:
@@ -283,13 +284,12 @@ class SummaryMaker:
         from memdb.text.derived import content_hash  # only where messages have no summary
 
         source = items_of_messages(messages)
-        key = content_hash(
-            *[
-                field
-                for item in source
-                for field in (item.first_seq, item.who, item.role, item.text, item.created_ms)
-            ]
-        )
+        said = {
+            f"{number} {name}": getattr(item, name)
+            for number, item in enumerate(source)
+            for name in ("first_seq", "who", "role", "text", "created_ms")
+        }
+        key = content_hash(said, said)
         made = self._digests.get(key)
         if made is None:
             made, _ = self.make(source, 0, local=True)

@@ -363,6 +363,10 @@ SELECT id FROM entries WHERE id BETWEEN :low AND :high ORDER BY id
 """
 
 
+# What the content hash covers, in this order; a new column that is NULL changes no hash.
+HASHED = ("uid", "category", "key", "text", "keywords", "importance", "metadata", "created_ms")
+
+
 def _to_entry(row: Row) -> Entry:
     values = list(row)
     values[KEYWORDS] = tuple(row[KEYWORDS].split("\n")) if row[KEYWORDS] else ()
@@ -374,16 +378,7 @@ def _to_entry(row: Row) -> Entry:
 
 def hash_of(row: dict[str, Any]) -> bytes:
     """Return the content hash of a row: what it says, not how often it was used."""
-    return content_hash(
-        row["uid"],
-        row["category"],
-        row["key"],
-        row["text"],
-        row["keywords"],
-        row["importance"],
-        row["metadata"],
-        row["created_ms"],
-    )
+    return content_hash(row, HASHED)
 
 
 def add(tx: Tx, row: dict[str, Any]) -> None:
@@ -944,11 +939,12 @@ def list_active_ids(
 
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the id of each entry whose content does not match its hash."""
+    columns = ("id", *HASHED, "content_hash", "said_hash")
     for rows in tx.pages(SELECT_HASHED, {"after": 0}):
-        for row in rows:
-            *content, stored, said = row
-            if content_hash(*content[1:]) != stored or said_hash(row[4]) != said:
-                yield row[0]
+        for values in rows:
+            row = dict(zip(columns, values, strict=True))
+            if hash_of(row) != row["content_hash"] or said_hash(row["text"]) != row["said_hash"]:
+                yield row["id"]
 
 
 SELECT_SPANS = """/* entries.spans */

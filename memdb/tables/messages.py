@@ -280,7 +280,8 @@ ERASED = {"author": None, "text": "", "parts": None, "metadata": None}
 
 # What the content hash covers, in this order, and what it does not: the id says where a
 # message is, tokens depend on the counter, the rest is derived. Each column is in one of
-# the two (tests/records/test_message_columns.py).
+# the two (tests/records/test_message_columns.py). A new column may stand anywhere: one that
+# is NULL changes no hash.
 HASHED = (
     "uid",
     "role",
@@ -304,7 +305,6 @@ NOT_HASHED = (
 
 _columns = itemgetter(*COLUMNS)
 _row_id = itemgetter(COLUMNS.index("id"))
-_hashed = itemgetter(*HASHED)
 
 
 def _to_messages(tx: Tx, rows: list[Row]) -> list[Message]:
@@ -352,16 +352,16 @@ def _filled(tx: Tx, rows: list[Row], columns: tuple[str, ...]) -> list[Row]:
 
 def hash_of(row: dict[str, Any]) -> bytes:
     """Return the content hash of a row: the first 8 bytes of that of the columns `HASHED`."""
-    return _message_hash(*_hashed(row))[:HASH_BYTES]
+    return _content_hash(row, HASHED)[:HASH_BYTES]
 
 
-def _message_hash(*fields: Any) -> bytes:
+def _content_hash(row: dict[str, Any], names: tuple[str, ...]) -> bytes:
     """Load the hash at its first use: readers do without it, and an import per row is slow."""
-    global _message_hash  # noqa: PLW0603
-    from memdb.text.derived import message_hash
+    global _content_hash  # noqa: PLW0603
+    from memdb.text.derived import content_hash
 
-    _message_hash = message_hash
-    return message_hash(*fields)
+    _content_hash = content_hash
+    return content_hash(row, names)
 
 
 def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
@@ -623,13 +623,11 @@ def damaged(tx: Tx) -> Iterable[int]:
 
     columns = ("id", *HASHED, "content_hash")
     for rows in tx.pages(SELECT_HASHED, {"after": 0}):
-        for row in fill(tx, rows, columns, lost_ok=True):  # a dict per row takes as long as a hash
-            row_id, uid, role, author, text, parts, external_id, metadata, created_ms, stored = row
-            found = _message_hash(
-                uid_from_bytes(uid), role, author, text, parts, external_id, metadata, created_ms
-            )
-            if text is None or found[:HASH_BYTES] != stored:
-                yield row_id
+        for values in fill(tx, rows, columns, lost_ok=True):
+            row = dict(zip(columns, values, strict=True))
+            row["uid"] = uid_from_bytes(row["uid"])
+            if row["text"] is None or hash_of(row) != row["content_hash"]:
+                yield row["id"]
 
 
 def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:

@@ -20,7 +20,7 @@ from memdb.models.messages import counter_code
 from memdb.models.summaries import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from memdb.engine.base import Row, Tx
 
@@ -253,7 +253,7 @@ MAX_DEPTH = 31
 USUAL_DEPTHS = 4
 HASH_BYTES = 8
 
-# What the hash of a node is made of, in this order.
+# What the hash of a node is made of, in this order; a new column that is NULL changes no hash.
 HASHED = ("uid", "depth", "first_seq", "last_seq", "hint", "quality", "summarizer", "text")
 
 
@@ -295,7 +295,8 @@ def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str
     """
     from memdb.text.derived import content_hash  # only for summarising
 
-    return content_hash(session_uid, depth, first_seq, last_seq).hex()[:16]
+    place = {"session": session_uid, "depth": depth, "first": first_seq, "last": last_seq}
+    return content_hash(place, place).hex()[:16]
 
 
 def add(tx: Tx, row: dict[str, Any]) -> None:
@@ -310,17 +311,16 @@ def condense(tx: Tx, row: dict[str, Any]) -> int:
     return tx.run(UPDATE_CONDENSED, {**place, "source_depth": row["depth"] - 1})
 
 
-def hash_of(*values: str | int | None) -> bytes:
+def hash_of(row: Mapping[str, Any]) -> bytes:
     """Return the hash of a node by its columns `HASHED`; a pruned text is not checked."""
     from memdb.text.derived import content_hash  # only for summarising
 
-    return content_hash(*values)[:HASH_BYTES]
+    return content_hash(row, HASHED)[:HASH_BYTES]
 
 
 def _derived(row: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of a node that follow from others."""
-    values = [row[field] for field in HASHED]
-    return {"content_hash": hash_of(*values), "counter_code": counter_code(row["counter"])}
+    return {"content_hash": hash_of(row), "counter_code": counter_code(row["counter"])}
 
 
 def improve(tx: Tx, node: Summary, changes: dict[str, Any]) -> None:

@@ -4,41 +4,31 @@ Columns that a row derives from its content: second index text and hashes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
 
 HASH_BYTES = 16
 
 
-def content_hash(*fields: str | int | None) -> bytes:
+def content_hash(row: Mapping[str, Any], names: Iterable[str]) -> bytes:
     """
-    Return 16 bytes that change if any field changes, or becomes None.
+    Return 16 bytes that change if a field of *row* changes, appears or becomes None.
 
-    BLAKE2b over the fields, each ended by NUL, which no stored text holds; a
-    present one begins with a mark, so None and "" differ.
+    BLAKE2b over the fields that are not None, in the order of *names*. Each is its name, the
+    character 1, its value and NUL, which no stored text holds. So a field that a later format
+    adds changes no hash of a row that lacks it. Cost: 2 us.
+
+    >>> content_hash({"text": "tea", "lang": None}, ["text", "lang"]) == content_hash(
+    ...     {"text": "tea"}, ["text"]
+    ... )
+    True
     """
-    joined = "".join(["\0" if field is None else f"\1{field}\0" for field in fields])
-    return _blake2b(joined.encode(), digest_size=HASH_BYTES).digest()  # type: ignore[no-any-return]
-
-
-def message_hash(
-    uid: str,
-    role: str,
-    author: str | None,
-    text: str | None,
-    parts: str | None,
-    external_id: str | None,
-    metadata: str | None,
-    created_ms: int,
-) -> bytes:
-    """
-    Return `content_hash` of what a message says. Cost: 0.9 us, half of it for the hash.
-
-    Most have text alone: what they hash is written at once.
-    """
-    if text is None or not author is parts is external_id is metadata is None:
-        return content_hash(uid, role, author, text, parts, external_id, metadata, created_ms)
-    joined = f"\1{uid}\0\1{role}\0\0\1{text}\0\0\0\0\1{created_ms}\0"
-    return _blake2b(joined.encode(), digest_size=HASH_BYTES).digest()  # type: ignore[no-any-return]
+    present = [f"{name}\1{row[name]}\0" for name in names if row[name] is not None]
+    joined = "".join(present).encode()
+    return _blake2b(joined, digest_size=HASH_BYTES).digest()  # type: ignore[no-any-return]
 
 
 def said_hash(text: str) -> bytes:
@@ -56,7 +46,7 @@ def said_hash(text: str) -> bytes:
 
         text = normalize("NFKC", text).translate(_QUOTES)
     words = " ".join(text.casefold().split())
-    return content_hash(words.strip(_AROUND) or words)
+    return content_hash({"said": words.strip(_AROUND) or words}, ["said"])
 
 
 _AROUND = " .!;,\"'\u3002\uff01\uff1b\uff0c"

@@ -252,7 +252,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
     "projects.app_of",  # a path of the system
-    *("derived.content_hash", "derived.message_hash", "normal_forms.is_time"),
+    *("derived.content_hash", "normal_forms.is_time"),
     "languages.replace_each",  # takes patterns
     *(
         "values.parse_fields",

@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 from cases import each
@@ -17,8 +18,8 @@ import memdb
 import memdb.aio
 from memdb import MemDB
 from memdb.models.messages import Message, NewMessage
-from memdb.tables import messages
-from memdb.text.derived import content_hash, message_hash
+from memdb.tables import entries, messages, summaries
+from memdb.text.derived import content_hash
 from tests.architecture.postgres import read_schema_table
 
 # A value that is no default for each field that a host gives, by its name in `append`.
@@ -194,18 +195,40 @@ def test_erasing_a_message_says_of_each_field_whether_it_stays(db: MemDB, field:
         assert getattr(after, field) == messages.ERASED.get(field, kept)
 
 
-@each("absent", range(64))
-def test_the_hash_of_a_message_is_that_of_its_fields(absent: int) -> None:
-    """Whichever fields are absent; empty ones differ from these."""
-    given: list[Any] = ["u-1", "user", "Ann", "tea", "[]", "e1", "{}", 5]
-    empty = list(given)
-    for bit, place in enumerate((2, 3, 4, 5, 6)):
-        if absent & 1 << bit:
-            given[place] = None
-            empty[place] = ""
-    if absent & 32:
-        given[7] = empty[7] = -3
+@each("table", [messages, entries, summaries])
+def test_a_hash_covers_the_fields_that_are_present_by_name(table: Any) -> None:
+    """A later column that a row lacks changes no hash; a value, its name and its absence do."""
+    row = {name: f"value of {name}" for name in table.HASHED}
+    hashed = table.hash_of(row)
 
-    assert message_hash(*given) == content_hash(*given)
-    assert message_hash(*empty) == content_hash(*empty)
-    assert (message_hash(*empty) == message_hash(*given)) == (given == empty)
+    for place in range(len(table.HASHED) + 1):
+        names = (*table.HASHED[:place], "language", *table.HASHED[place:])
+        with mock.patch.object(table, "HASHED", names):
+            found = [table.hash_of({**row, "language": value}) for value in (None, "", "en")]
+            assert found[0] == hashed
+            assert len({*found}) == 3
+    for name in table.HASHED:
+        others = [table.hash_of({**row, name: value}) for value in (None, "", "other")]
+        assert len({hashed, *others}) == 4
+    first, second = table.HASHED[:2]
+    swapped = {**row, first: row[second], second: row[first]}
+    assert table.hash_of(swapped) != hashed
+
+
+def test_no_value_looks_like_another_field() -> None:
+    """The mark of a field inside a text cuts nothing."""
+    one = content_hash({"a": "x\1b", "b": None, "c": "1"}, "abc")
+
+    assert one != content_hash({"a": "x", "b": "", "c": "1"}, "abc")
+    assert one != content_hash({"a": "x\1b\1", "b": None, "c": None}, "abc")
+
+
+def test_the_hashes_of_format_1_stay() -> None:
+    """A file of 0.1.0 holds them."""
+    row = dict.fromkeys({*messages.HASHED, *entries.HASHED, *summaries.HASHED}, "x")
+
+    assert [table.hash_of(row).hex() for table in (messages, entries, summaries)] == [
+        "af6caad37a41297b",
+        "a103ec530fb70bd3390b804fa83e5cde",
+        "04c5acf2075c8950",
+    ]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.kinds import kind_loaded, kind_of
+from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import Tx
-from memdb.engine.sqlite.schema import FORMAT
 from memdb.engine.sqlite.turns import Turns
 from memdb.errors import SchemaTooNew
 
@@ -47,22 +47,39 @@ _uncounted: set[str] = set()  # statements, which are constants
 
 
 class Writer(Tx):
-    """A transaction that may write. Cost: 0.1 µs a statement, 6 µs a kind that changed."""
+    """
+    A transaction that may write. Cost: 0.1 µs a statement, 6 µs a kind that changed.
 
-    __slots__ = ("_changed", "turns")
+    A newer memdb may have migrated the file since it was opened. So `begin` compares the format
+    whenever another connection has committed, before anything is written.
+    """
+
+    __slots__ = ("_changed", "_version", "turns")
 
     def __init__(self, connection: apsw.Connection, timeout_ms: int) -> None:
         """Write with *connection*, which waits up to *timeout_ms* for others."""
         super().__init__(connection)
         self._changed: set[str] = set()
+        self._version = -1  # of the file, after the last commit of this connection
         self.turns = Turns(timeout_ms)
         connection.set_busy_handler(self.turns)
         self.run(SYNC_APART)
 
     def begin(self) -> None:
-        """Take the write lock, waiting for other writers."""
+        """
+        Take the write lock, waiting for other writers.
+
+        Raises:
+            SchemaTooNew: a newer memdb migrated the file since it was opened.
+        """
         self._changed.clear()
         self.turns.begin(super().begin, self.data_version)
+        if self._connection.data_version() != self._version:
+            try:
+                refuse_newer(self, self._connection.filename)
+            except BaseException:
+                self.roll_back()
+                raise
 
     def end(self) -> None:
         """Note that the outermost transaction has ended."""
@@ -105,6 +122,14 @@ class Writer(Tx):
             if is_kept:  # a count makes none of the facts untrue
                 self.keep_facts()
         Tx.commit(self)
+        self._version = self._connection.data_version()
+
+
+def refuse_newer(tx: AnyTx, path: str) -> None:
+    """Raise SchemaTooNew if a newer memdb migrated the file at *path* since it was opened."""
+    (found,) = tx.one(SELECT_FORMAT) or (schema.FORMAT,)
+    if found > schema.FORMAT:
+        raise SchemaTooNew(path, found, schema.FORMAT)
 
 
 def read_changes(tx: AnyTx, path: str) -> dict[str, int]:
@@ -114,7 +139,5 @@ def read_changes(tx: AnyTx, path: str) -> dict[str, int]:
     Raises:
         SchemaTooNew: a newer memdb migrated the file since it was opened.
     """
-    (found,) = tx.one(SELECT_FORMAT) or (FORMAT,)
-    if found > FORMAT:
-        raise SchemaTooNew(path, found, FORMAT)
+    refuse_newer(tx, path)
     return dict(tx.all(SELECT_CHANGES))
