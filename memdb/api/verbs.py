@@ -39,6 +39,8 @@ class Verb(Record):
         revision: The parameter that `If-Match` gives. None means that it takes none.
         fixed: Arguments that every call gets.
         without: Parameters that a request cannot give.
+        leaves: Parameters that write outside of the scope that is asked, each with the value
+            that does not. A token of one user cannot give another one.
         creates: Whether it makes something new, so that it takes an `Idempotency-Key`.
         page: Of a list that comes page by page, the fields of a row that say where it stands.
         is_slow: Whether it may take longer than seconds.
@@ -54,6 +56,7 @@ class Verb(Record):
     revision: str | None = None
     fixed: Mapping[str, Any] = {}
     without: tuple[str, ...] = ()
+    leaves: Mapping[str, Any] = {}
     creates: bool = False
     page: tuple[str, ...] = ()
     is_slow: bool = False
@@ -110,6 +113,7 @@ VERBS = (
         Host.create,
         {"user": "ann", "session": "new", "title": "New"},
         writes=True,
+        leaves={"app_state": None},
         creates=True,
     ),
     Verb("session", "GET", pages.find_session, TRIP),
@@ -220,6 +224,7 @@ VERBS = (
         Scope.remember,
         {**ANN, "text": "Ann has a dog."},
         writes=True,
+        leaves={"shared": False},
         creates=True,
     ),
     Verb("entry", "GET", Entries.get, {**ANN, "id": 1}, names=ENTRY),

@@ -15,7 +15,10 @@ from memdb.providers.shared import missing_extra
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from memdb.cli.base import Call
+    from memdb.web.tokens import Grant
 
 DEFAULT_PORT = 8643
 HERE = ("127.0.0.1", "localhost", "::1")
@@ -24,6 +27,7 @@ COLUMNS = (
     Column("TOKEN", lambda one: one.id),
     Column("USER", lambda one: "(everything)" if one.user is None else one_line(one.user)),
     Column("APP", lambda one: "" if one.app is None else one_line(one.app)),
+    Column("SHARED", lambda one: "yes" if one.shared or one.user is None else ""),
 )
 
 
@@ -97,13 +101,15 @@ def token() -> None:
 
 @verb(
     "memdb token add tokens.json --user ann",
+    "memdb token add tokens.json --user ann --shared",
     "memdb token add tokens.json --everything",
     of=token,
     file=False,
 )
 @click.argument("tokens", type=click.Path())
 @click.option("--everything", is_flag=True, help="For all users, and the memory as a whole.")
-def add(call: Call, tokens: str, everything: bool) -> None:
+@click.option("--shared", is_flag=True, help="Also write what all users of the app share.")
+def add(call: Call, tokens: str, everything: bool, shared: bool) -> None:
     """
     Make a token for one user, and keep its hash in the file TOKENS.
 
@@ -114,11 +120,13 @@ def add(call: Call, tokens: str, everything: bool) -> None:
 
     if everything == (call.user is not None):
         raise click.UsageError("Give --user NAME or --everything, one of them.")
+    if everything and shared:
+        raise click.UsageError("--everything holds --shared: leave it out.")
     user = None if everything or call.user is None else name_value(call.user, "user")
     app = None if everything else name_value(call.app or DEFAULT_APP, "app")
-    text, grant = add_grant(tokens, user, app, system_clock())
+    text, grant = add_grant(tokens, user, app, system_clock(), shared=shared)
     call.reply(
-        {"id": grant.id, "token": text, "user": grant.user, "app": grant.app},
+        {"id": grant.id, "token": text, **_facts(grant)},
         text,
     )
 
@@ -141,7 +149,11 @@ def remove(call: Call, tokens: str, token_id: str) -> None:
     from memdb.web.tokens import remove_grant
 
     grant = remove_grant(tokens, token_id)
-    call.reply({"id": grant.id, "user": grant.user, "app": grant.app}, f"Removed {grant.id}.")
+    call.reply({"id": grant.id, **_facts(grant)}, f"Removed {grant.id}.")
+
+
+def _facts(grant: Grant) -> dict[str, Any]:
+    return {"user": grant.user, "app": grant.app, "shared": grant.shared}
 
 
 COMMANDS = {"serve": serve, "token": token}

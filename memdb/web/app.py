@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.parse import unquote
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -34,32 +33,31 @@ from memdb.web.guard import (
     API,
     COOKIE,
     HOST,
-    MAX_HEADER_BYTES,
     PLAIN_PAGE,
     STATIC,
     VIEWS,
     Access,
     Guard,
 )
+from memdb.web.limits import Server
 from memdb.web.parameters import read_json
 from memdb.web.routes import Api, Route, encode
 from memdb.web.static_files import StaticFiles
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any
 
     from starlette.requests import Request
 
     from memdb.api.database import MemDB
     from memdb.models.types import SearchBy
+    from memdb.web.limits import Limits
 
 DEFAULT_PORT = 8642
 MOST_PORTS = 20
 ID_CHARS = 10
 # Without letters and digits that are read for one another.
 ALPHABET = "abcdefghijkmnopqrstuvwxyz"
-KEEP_ALIVE_S = 30
 PLAIN_TEXT = "text/plain; charset=utf-8"
 SHUTDOWN_S = 5
 PROBE_S = 2.0
@@ -320,36 +318,12 @@ def who_serves(port: int) -> tuple[str, str] | None:
         return None
 
 
-def server_config(guard: Any, shutdown_s: int, **more: Any) -> uvicorn.Config:
-    """
-    Return how uvicorn serves *guard*: HTTP alone, nothing logged, nothing told of itself.
+class PageServer(Server):
+    """The server of a page; signals are left to the command line."""
 
-    Args:
-        shutdown_s: How long the end waits for answers.
-        more: Further options of uvicorn.
-    """
-    return uvicorn.Config(
-        guard,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        h11_max_incomplete_event_size=2 * MAX_HEADER_BYTES,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=shutdown_s,
-        **more,
-    )
-
-
-class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
-    """uvicorn on a socket that is bound already; signals are left to the command line."""
-
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, limits: Limits | None = None) -> None:
         """Serve *app*."""
-        super().__init__(server_config(app.guard, SHUTDOWN_S))
+        super().__init__(app.guard, shutdown_s=SHUTDOWN_S, limits=limits)
         self._events = app.events
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -361,7 +335,7 @@ class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
 def serve(app: App, listener: socket.socket) -> None:
     """Answer requests on *listener* until a signal comes; calls that run are finished."""
     app.begin_warming()
-    server = Server(app)
+    server = PageServer(app)
     try:
         server.run(sockets=[listener])
     finally:

@@ -59,6 +59,9 @@ CODES: dict[str, tuple[int, str]] = {
         428,
         "Send If-Match with the ETag that you read, or If-None-Match: * for a new one.",
     ),
+    "shared": (403, "Ask with a token of `memdb token add --shared`."),
+    "framing": (400, "Send one of the two."),
+    "attempts": (429, "Send a valid credential; it is answered at once. Else wait a minute."),
     "header_size": (431, "Send shorter headers, or clear the cookies of 127.0.0.1."),
     "streams": (503, "Too many downloads are open. Try again in a second."),
 }

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from starlette.responses import RedirectResponse
 
 from memdb.web.errors import Refused, from_error
+from memdb.web.limits import MAX_HEADER_BYTES, admit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +35,6 @@ SECRET_BYTES = 32
 SECRET_S = 120
 MAX_COOKIES = 100
 MAX_BODY_BYTES = 1 << 20
-MAX_HEADER_BYTES = 16 << 10
 
 # Why a link lets nobody in, by the code of the refusal.
 REFUSED_LINKS = {
@@ -224,6 +224,7 @@ class Guard:
         is_open = scope["memdb.base"] != "" and _is_open(path, method)
         if not is_open:
             self._check_credential(scope, headers, path)
+            admit(scope)
         if method in WRITES:
             is_page = is_open or "memdb.cookie" in scope
             if is_page and origins != [self.origin]:

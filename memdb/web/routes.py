@@ -133,6 +133,19 @@ class Route:
             raise error
         return found
 
+    def kept_within(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Return the arguments that keep the call within the scope that it is asked of.
+
+        Raises:
+            Refused: one that leaves it is given.
+        """
+        within = self.verb.leaves
+        for name, value in within.items():
+            if arguments.get(name, value) not in (value, None):
+                raise Refused("shared", f"{name} writes for all users of the app")
+        return dict(within)
+
     def call(self, db: MemDB, arguments: Mapping[str, Any], **more: Any) -> Any:
         """Call the function of the verb; parameters of other verbs are passed over."""
         given = {
@@ -245,9 +258,14 @@ class Api:
         query = request.scope["query_string"].decode("latin-1")
         headers = request.headers
 
+        within_scope = request.scope.get("memdb.within_scope", False)
+
         def call() -> Response:
             try:
-                return self._respond(route, query, body, headers)
+                arguments = route.read(query, body)
+                if within_scope:
+                    arguments |= route.kept_within(arguments)
+                return self._respond(route, arguments, headers)
             except VersionConflict as error:
                 if route.verb.revision is None:
                     return from_error(error)
@@ -259,9 +277,8 @@ class Api:
         return await self.run(call, writes=verb.writes, slow=verb.is_slow)  # type: ignore[no-any-return]
 
     def _respond(
-        self, route: Route, query: str, body: bytes, headers: Mapping[str, str]
+        self, route: Route, arguments: dict[str, Any], headers: Mapping[str, str]
     ) -> Response:
-        arguments = route.read(query, body)
         if route.verb.page:
             return self._page(route, arguments)
         if route.current is None:

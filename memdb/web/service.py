@@ -14,24 +14,23 @@ import socket
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route as Path
 
 from memdb.errors import FileError, InvalidInput, MemDBError
 from memdb.web import openapi
-from memdb.web.app import EVERY_METHOD, failed, no_route, server_config, wrong_method
+from memdb.web.app import EVERY_METHOD, failed, no_route, wrong_method
 from memdb.web.errors import Refused, from_error
 from memdb.web.guard import (
     API,
-    MAX_HEADER_BYTES,
     READS,
     WRITES,
     headers_of,
     limited,
     with_headers,
 )
+from memdb.web.limits import BACKLOG, MAX_HEADER_BYTES, Server, admit
 from memdb.web.parameters import is_whole
 from memdb.web.routes import Api, encode
 
@@ -42,10 +41,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from memdb.api.database import MemDB
+    from memdb.web.limits import Limits
     from memdb.web.tokens import Grant, TokenFile
 
 SHUTDOWN_S = 30
-BACKLOG = 512
 OPEN = ("/health", "/ready")
 ABOUT = (
     "A memory over HTTP, for programs: `memdb serve`. A token of one user is about that user and "
@@ -118,6 +117,7 @@ def bind_to_scope(scope: Scope, *, about_all: bool) -> None:
     """
     grant: Grant = scope["memdb.grant"]
     scope["memdb.owner"] = grant.id
+    scope["memdb.within_scope"] = grant.user is not None and not grant.shared
     if grant.user is None:
         return
     if about_all:
@@ -179,15 +179,21 @@ class TokenGuard:
         if grant is None:
             raise Refused("token", "the request has no valid token", {"WWW-Authenticate": "Bearer"})
         scope["memdb.grant"] = grant
+        admit(scope)
 
 
-class ServiceServer(uvicorn.Server):  # type: ignore[misc] # its types are not read
-    """uvicorn on a socket that is bound already."""
+class ServiceServer(Server):
+    """The server of a service."""
 
-    def __init__(self, service: Service, certificate: tuple[str, str] | None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        certificate: tuple[str, str] | None,
+        limits: Limits | None = None,
+    ) -> None:
         """Serve *service*; *certificate*: paths of certificate and key, None without TLS."""
         tls = {} if certificate is None else dict(zip(TLS_OPTIONS, certificate, strict=True))
-        super().__init__(server_config(service.guard, SHUTDOWN_S, **tls))
+        super().__init__(service.guard, shutdown_s=SHUTDOWN_S, limits=limits, **tls)
 
 
 TLS_OPTIONS = ("ssl_certfile", "ssl_keyfile")

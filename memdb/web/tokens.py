@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import secrets
-import stat
 from contextlib import suppress
 from typing import Any
 
@@ -33,6 +32,7 @@ class Grant(Record):
         id: Names the token in the file; it is no secret.
         user: Whose memory; None means everything.
         app: The program that the memory belongs to; None with *user*.
+        shared: Whether it may also write what all users of the app share.
         sha256: Hash of the token, in hexadecimal.
         created_ms: When it was made.
     """
@@ -40,14 +40,17 @@ class Grant(Record):
     id: str
     user: str | None
     app: str | None
+    shared: bool
     sha256: str
     created_ms: int
 
 
-def new_token(user: str | None, app: str | None, now_ms: int) -> tuple[str, Grant]:
+def new_token(
+    user: str | None, app: str | None, now_ms: int, *, shared: bool = False
+) -> tuple[str, Grant]:
     """Return a new token, and what the file keeps of it."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    return token, Grant(secrets.token_hex(ID_BYTES), user, app, hash_of(token), now_ms)
+    return token, Grant(secrets.token_hex(ID_BYTES), user, app, shared, hash_of(token), now_ms)
 
 
 def hash_of(token: str) -> str:
@@ -64,15 +67,17 @@ def read_grants(path: str) -> list[Grant]:
     """
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            found = os.fstat(file.fileno())
             text = file.read(MAX_FILE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise FileError(
             f"{path} cannot be read ({reason}): `memdb token add` makes a token file", path
         ) from error
-    if os.name == "posix" and mode & 0o022:
-        raise FileError(f"{path} can be written by others: chmod go-w {path}", path)
+    # The owner of a mounted secret is another account, which gives it to our group.
+    theirs = 0o077 if os.name == "posix" and found.st_uid == os.geteuid() else 0o027
+    if os.name == "posix" and found.st_mode & theirs:
+        raise FileError(f"{path} can be read or written by others: chmod 600 {path}", path)
     return [_grant_of(line, path) for line in text.splitlines() if line.strip()]
 
 
@@ -83,9 +88,8 @@ def _grant_of(line: str, path: str) -> Grant:
     if isinstance(found, dict) and found.keys() == set(Grant.__match_args__):
         grant = Grant(**found)
         texts = [grant.id, grant.sha256, grant.user or "", grant.app or ""]
-        if all(isinstance(one, str) for one in texts) and (grant.user is None) == (
-            grant.app is None
-        ):
+        is_sound = isinstance(grant.shared, bool) and (grant.user is None) == (grant.app is None)
+        if is_sound and all(isinstance(one, str) for one in texts):
             return grant
     raise FileError(f"{path} has a line that is no token: make it again with `memdb token`", path)
 
@@ -110,13 +114,15 @@ def write_grants(path: str, grants: list[Grant]) -> None:
         raise FileError(f"{path} cannot be written ({error.strerror})", path) from error
 
 
-FIELDS = ("id", "user", "app", "sha256", "created_ms")
+FIELDS = ("id", "user", "app", "shared", "sha256", "created_ms")
 
 
-def add_grant(path: str, user: str | None, app: str | None, now_ms: int) -> tuple[str, Grant]:
+def add_grant(
+    path: str, user: str | None, app: str | None, now_ms: int, *, shared: bool = False
+) -> tuple[str, Grant]:
     """Make a token and keep its hash in a file, which is made if it is new; return both."""
     grants = read_grants(path) if os.path.lexists(path) else []
-    token, grant = new_token(user, app, now_ms)
+    token, grant = new_token(user, app, now_ms, shared=shared)
     write_grants(path, [*grants, grant])
     return token, grant
 

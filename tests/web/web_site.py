@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 import memdb
-from memdb.web.app import App, Server, bind
+from memdb.web.app import App, PageServer, bind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -179,7 +179,7 @@ def served(db: MemDB, **options: Any) -> Iterator[Site]:
     """Serve an open file in a thread."""
     app = App(db, token=TOKEN, **options)
     listener = bind(0, app, lambda _: None)
-    server = Server(app)
+    server = PageServer(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -29,7 +29,7 @@ from memdb.providers.shared import missing_extra
 from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from mcp.server import Server
@@ -124,13 +124,11 @@ def listening(port: int) -> Iterator[socket.socket]:
 
 async def over_http(server: Server[Any], end: Ending, listener: socket.socket, token: str) -> None:
     """Serve until *end* is told."""
-    import uvicorn
+    from memdb.web import limits  # it loads uvicorn
 
-    app = _Guarded(server.streamable_http_app(host=HOST, max_request_body_size=MAX_REQUEST_BYTES))
-    app.expected = token.encode()
-    # ws: an upgrade is a request like others. error: no warning that uvicorn has no WebSockets.
-    config = uvicorn.Config(app, ws="none", log_level="error", timeout_graceful_shutdown=1)
-    http = uvicorn.Server(config)
+    served = server.streamable_http_app(host=HOST, max_request_body_size=MAX_REQUEST_BYTES)
+    app = _Guarded(served, token.encode(), limits.admit)
+    http = limits.Server(app, shutdown_s=1, lifespan="on")
     http.capture_signals = nullcontext  # they come by way of *end*
 
     async def leave() -> None:
@@ -149,10 +147,10 @@ async def over_http(server: Server[Any], end: Ending, listener: socket.socket, t
 class _Guarded:
     """An ASGI application for those who know the token, until it is ended."""
 
-    expected = b""
-
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, token: bytes, admit: Callable[[Any], None]) -> None:
         self._app = app
+        self._token = token
+        self._admit = admit
         self._ended = False
         self._streams: set[asyncio.Task[Any]] = set()
         self.calls: set[asyncio.Task[Any]] = set()
@@ -172,6 +170,7 @@ class _Guarded:
         elif self._ended:
             await _say(send, 503, b"the server has ended")
         else:
+            self._admit(scope)
             await self._served(scope, receive, send)
 
     async def _served(self, scope: Any, receive: Any, send: Any) -> None:
@@ -187,7 +186,7 @@ class _Guarded:
         among = self._streams if scope["method"] == "GET" else self.calls
         among.add(task)
         try:
-            await self._app(scope, receive, sending)
+            await self._app(scope, await _read_first(receive), sending)
         except asyncio.CancelledError:
             if not self._ended:
                 raise
@@ -204,8 +203,34 @@ class _Guarded:
         if len(given) != 1:
             return False
         scheme, _, token = given[0].partition(b" ")
-        right = hmac.compare_digest(token.strip(b" "), self.expected)
+        right = hmac.compare_digest(token.strip(b" "), self._token)
         return right and scheme.lower() == b"bearer"
+
+
+async def _read_first(receive: Any) -> Any:
+    """
+    Return *receive* with the body read: the mcp package logs a failure if a client goes meanwhile.
+
+    Raises:
+        ClientDisconnect: it went.
+    """
+    messages: list[dict[str, Any]] = []
+    size = 0
+    while size <= MAX_REQUEST_BYTES:  # a longer one the mcp package refuses
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            from starlette.requests import ClientDisconnect
+
+            raise ClientDisconnect
+        messages.append(message)
+        size += len(message.get("body", b""))
+        if not message.get("more_body", False):
+            break
+
+    async def again() -> Any:
+        return messages.pop(0) if messages else await receive()
+
+    return again
 
 
 async def _say(send: Any, status: int, text: bytes, *headers: tuple[bytes, bytes]) -> None:
