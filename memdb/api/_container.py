@@ -136,7 +136,9 @@ class Services:
         with self.db.write() as tx:
             stored = read_stored(settings.get_all(tx))
             new = changed(stored, changes)
-            settings.put(tx, differences(stored, new))
+            changes = differences(stored, new)
+            SecretScreen(new, self.ports.secret_detector).pass_settings(changes)
+            settings.put(tx, changes)
         return self._serve_by(changed(new, self._overridden))
 
     def override_settings(self, changes: Settings | dict[str, Any]) -> Settings:

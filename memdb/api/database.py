@@ -483,7 +483,7 @@ class MemDB:
 
     def shared(self, app: str = "default") -> Scope:
         """Return what all users of *app* share, a scope whose user is ""; each recalls it too."""
-        return Scope(self._services, scope_of_handle(self._db, name_value(app, "app"), SHARED))
+        return Scope(self._services, self._scope_ref(name_value(app, "app"), SHARED))
 
     @property
     def settings(self) -> StoredSettings:
@@ -496,7 +496,7 @@ class MemDB:
 
         with self._db.read() as tx:
             found = scopes.list_all(tx)
-        owners = [scope_of_handle(self._db, app, user) for _, app, user in found]
+        owners = [self._scope_ref(app, user) for _, app, user in found]
         return [Scope(self._services, owner) for owner in owners]
 
     def state(self, app: str = "default") -> State:
@@ -688,7 +688,10 @@ class MemDB:
         self._db.close()
 
     def _owner(self, user: str, app: str) -> ScopeRef:
-        return scope_of_handle(self._db, name_value(app, "app"), name_value(user, "user"))
+        return self._scope_ref(name_value(app, "app"), name_value(user, "user"))
+
+    def _scope_ref(self, app: str, user: str) -> ScopeRef:
+        return scope_of_handle(self._db, app, user, lambda: self._services.screen)
 
     def _owners(self, user: str | None, app: str) -> list[ScopeRef]:
         if user is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.artifacts.streams import BlobStream, Joined, Upload
 from memdb.errors import InvalidInput, NotFound, TooLarge, VersionConflict
+from memdb.models.fields import SHARED_PREFIX
 from memdb.models.ids import MAX_INT, MAX_SEQ, branch_of, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
 from memdb.records import artifacts as records
@@ -51,8 +52,6 @@ NAME_PAGE = 256
 MAX_DIFF_BYTES = 2_000_000
 LAST_NAME = chr(0x10FFFF) * (MAX_NAME_CHARS + 1)
 
-
-SHARED_PREFIX = "user:"
 
 # Endings that Python's table lacks in 3.11.
 _MORE_MIMES = {
@@ -114,7 +113,13 @@ class ArtifactService:
         expected = revision_value(expected_version, "expected_version")
         if keep_last is not None:
             int_value(keep_last, "keep_last", 1, MAX_INT)
-        fields = {"name": name, "session": session, "mime": mime, "metadata": metadata}
+        fields = {
+            "name": name,
+            "session": session,
+            "mime": mime,
+            "metadata": metadata,
+            "uid": uid,
+        }
         metadata = self._screen.pass_fields("artifact", fields)["metadata"]
         row: dict[str, Any] = {
             "mime": optional_name(mime, "mime"),

@@ -86,7 +86,7 @@ class HostSessionService:
         if title is not None:
             text_value(title, "title")
         fields = self._screen.pass_fields(
-            "session", {"session": session, "title": title, "metadata": metadata or {}}
+            "session", {"name": session, "title": title, "metadata": metadata or {}}
         )
         title, described = fields["title"], json_object(fields["metadata"], "metadata")
         made_ms = time_value(created_ms, "created_ms")
@@ -309,7 +309,7 @@ class HostSessionService:
         """
         checked = _checked({place: given}, self._screen)
         if owner is not None:
-            self._screen.pass_fields("session", {"session": place[2]})
+            self._screen.pass_fields("session", {"name": place[2]})
         with self._db.write() as tx:
             if owner is not None:
                 session_records.ensure(tx, owner, place[2], self._db.ids)
@@ -374,6 +374,8 @@ def _checked(changes: Changes, screen: SecretScreen) -> dict[Place, dict[str, st
         if not hasattr(given, "items"):
             raise InvalidInput(f"state is {type(given).__name__}: give a dict")
         json_object(dict.fromkeys(given), "state")  # the keys
+        app, user, session = place
+        screen.pass_fields("state", {"app": app, "user": user, "session": session})
         for key in given:
             screen.pass_fields("state", {"key": key})
         passed = screen.pass_fields("state", {"value": dict(given)})["value"]

@@ -122,7 +122,7 @@ class MessageService:
         name_value(session, "session")
         if not drafts:
             return []
-        self.screen.pass_fields("session", {"session": session})
+        self.screen.pass_fields("session", {"name": session})
         with self._db.write() as tx:
             target = session_records.ensure(tx, owner, session, self._db.ids)
             if expected_seq is not None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine.paging import refuse_undone
 from memdb.errors import Corrupt, InvalidInput
+from memdb.models.fields import FIELDS, NAME, TEXT
 from memdb.models.ids import BranchName
 from memdb.models.record import Record
 from memdb.models.reports import SecretPlace
 from memdb.records.scopes import find_session
-from memdb.tables import state, summaries
+from memdb.tables import items, scopes, state, summaries, tombstones
 from memdb.text.screening import is_binary
 from memdb.text.secrets import shown
 from memdb.text.validate import parse_json
@@ -32,24 +33,27 @@ if TYPE_CHECKING:
     from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
     from memdb.tables.state import StateRow
+    from memdb.tables.tombstones import Tombstone
     from memdb.text.screening import SecretScreen
 
 # Bytes of an artifact that are looked at together, and how many of them again
 # with the next: a key that lies over the end is found in one of the two.
 STEP_BYTES = 1 << 20
 OVERLAP_BYTES = 8 << 10
-ITEM_PAGE = 500
+PAGE = 500
 
+# Read in pieces, or with the value that they are a form of.
+READ_APART = {("artifact", "data"), ("artifact", "text"), ("item", "data"), ("session", "branch")}
 
-# What is looked at in a row; values of state and the bytes of artifacts besides.
-FIELDS = {
-    "session": ("name", "title", "metadata"),
-    "message": ("text", "author", "external_id", "parts", "metadata"),
-    "summary": ("text", "hint"),
-    "entry": ("text", "key", "keywords", "source", "metadata"),
-    "version": ("text", "keywords", "metadata"),
-    "item": ("namespace", "key", "metadata", "value"),
-    "artifact": ("name", "mime", "metadata"),
+# By kind, the fields that are looked at: all that are screened, but for names of other records.
+# The bytes of artifacts, and those of items, are read by themselves.
+SCANNED = {
+    kind: tuple(
+        one.name
+        for one in fields
+        if one.is_one_of(TEXT, NAME) and (kind, one.name) not in READ_APART
+    )
+    for kind, fields in FIELDS.items()
 }
 
 
@@ -69,7 +73,8 @@ def places(
     """
     Yield every secret of a scope, in all fields that `SecretScreen` screens when they are written.
 
-    Sessions come first, with their messages and summaries, then state, entries, items, artifacts.
+    The names of the scope and the settings of the file come first, then sessions with their
+    messages and summaries, state, entries, items, artifacts and tombstones.
 
     Raises:
         InvalidInput: the transaction in which it looked was rolled back meanwhile.
@@ -81,22 +86,33 @@ def places(
 def _places(
     sources: Sources, owner: ScopeRef, screen: SecretScreen, *, entropy: bool
 ) -> Iterator[SecretPlace]:
+    with sources.db.read() as tx:
+        scope_no = owner.find(tx)
+        uid = None if scope_no is None else scopes.identity(tx, scope_no)[0]
+    if scope_no is not None:
+        names = {"app": owner.app, "user": owner.user, "uid": uid}
+        yield from _in_parts("scope", names, screen, entropy=entropy)
+    yield from _in_parts("setting", screen.settings.to_dict(), screen, entropy=entropy)
     yield from _in_sessions(sources, owner, screen, entropy=entropy)
     for row in _state(sources.db, owner):
         where = f"state of session {row.session}" if row.session else "state"
-        value = {row.key: _value_of(row)}
-        yield from _in_parts(where, {row.key: value, "key": row.key}, screen, entropy=entropy)
+        parts = {row.key: {row.key: _value_of(row)}, "key": row.key, "session": row.session}
+        yield from _in_parts(where, parts, screen, entropy=entropy)
     for entry in sources.entries.list(owner, inactive=True):
         where = f"entry {entry.id}"
-        yield from _in_fields(where, entry, FIELDS["entry"], screen, entropy=entropy)
+        yield from _in_fields(where, entry, SCANNED["entry"], screen, entropy=entropy)
         for old in sources.entries.history(owner, entry.id):
             where = f"entry {entry.id} version {old.version}"
-            yield from _in_fields(where, old, FIELDS["version"], screen, entropy=entropy)
-    for item in _items(sources.items, owner):
-        yield from _in_fields(f"item {item}", item, FIELDS["item"], screen, entropy=entropy)
+            yield from _in_fields(where, old, SCANNED["history"], screen, entropy=entropy)
+    for item, index in _items(sources, owner):
+        values: dict[str, Any] = {name: getattr(item, name, index) for name in SCANNED["item"]}
+        yield from _in_parts(f"item {item}", values, screen, entropy=entropy)
     for newest in sources.artifacts.list(owner, None):
         for version in sources.artifacts.versions(owner, newest.session, newest.name):
             yield from _in_artifact(sources, owner, version, screen, entropy=entropy)
+    for stone in () if scope_no is None else _tombstones(sources.db, scope_no):
+        where = f"tombstone of a {stone.kind}"
+        yield from _in_fields(where, stone, SCANNED["tombstone"], screen, entropy=entropy)
 
 
 def _in_sessions(
@@ -104,14 +120,14 @@ def _in_sessions(
 ) -> Iterator[SecretPlace]:
     """Yield the secrets of sessions and their branches, with messages and summaries."""
     for session in sources.reader.sessions(owner):
-        where, fields = f"session {session.name}", FIELDS["session"]
+        where, fields = f"session {session.name}", SCANNED["session"]
         yield from _in_fields(where, session, fields, screen, entropy=entropy)
         for message in sources.reader.messages(owner, session.name):
             where = f"message {session.name}#{message.seq}"
-            yield from _in_fields(where, message, FIELDS["message"], screen, entropy=entropy)
+            yield from _in_fields(where, message, SCANNED["message"], screen, entropy=entropy)
         for summary in _summaries(sources.db, owner, session.name):
             where = f"summary {session.name}#{summary.first_seq}-{summary.last_seq}"
-            yield from _in_fields(where, summary, FIELDS["summary"], screen, entropy=entropy)
+            yield from _in_fields(where, summary, SCANNED["summary"], screen, entropy=entropy)
         for branch in sources.reader.branches(owner, session.name):
             yield from _in_branch(sources, owner, session.name, branch, screen, entropy=entropy)
 
@@ -128,14 +144,15 @@ def _in_branch(
     """Yield the secrets of a branch, without those of messages that it shares."""
     name = BranchName(session, branch.name)
     shown_name = f"{session} ({branch.name})"
-    fields = ("name", "metadata")
-    yield from _in_fields(f"branch {shown_name}", branch, fields, screen, entropy=entropy)
+    yield from _in_fields(
+        f"branch {shown_name}", branch, SCANNED["branch"], screen, entropy=entropy
+    )
     for message in sources.reader.own_messages(owner, name):
         where = f"message {shown_name}#{message.seq}"
-        yield from _in_fields(where, message, FIELDS["message"], screen, entropy=entropy)
+        yield from _in_fields(where, message, SCANNED["message"], screen, entropy=entropy)
     for summary in _summaries(sources.db, owner, name):
         where = f"summary {shown_name}#{summary.first_seq}-{summary.last_seq}"
-        yield from _in_fields(where, summary, FIELDS["summary"], screen, entropy=entropy)
+        yield from _in_fields(where, summary, SCANNED["summary"], screen, entropy=entropy)
 
 
 def _summaries(db: Engine, owner: ScopeRef, session: str) -> Iterator[Summary]:
@@ -146,18 +163,33 @@ def _summaries(db: Engine, owner: ScopeRef, session: str) -> Iterator[Summary]:
     return iter(told)
 
 
-def _items(service: ItemService, owner: ScopeRef) -> Iterator[Item]:
+def _tombstones(db: Engine, scope_no: int) -> Iterator[Tombstone]:
+    after = ""
+    while True:
+        with db.read() as tx:
+            page = tombstones.list_page(tx, scope_no, after=after, limit=PAGE)
+        if not page:
+            return
+        yield from page
+        after = page[-1].uid
+
+
+def _items(sources: Sources, owner: ScopeRef) -> Iterator[tuple[Item, str | None]]:
+    """Yield the items of a scope, each with the fields that are searched, as JSON text."""
     from memdb.items.walk import list_request
 
     after = None
-    while page := service.list(owner, list_request(after=after, limit=ITEM_PAGE)):
+    while page := sources.items.list(owner, list_request(after=after, limit=PAGE)):
+        with sources.db.read() as tx:
+            stored = items.get_many(tx, [item.id for item in page])
         for item in page:
+            index = stored[item.id].search_fields if item.id in stored else None
             data = item.value if isinstance(item.value, bytes) else None
             if data is not None:
                 text = "" if is_binary(data) else data.decode(errors="replace")
-                yield item.replace(value=text)
+                yield item.replace(value=text), index
             else:
-                yield item
+                yield item, index
         after = page[-1]
 
 
@@ -224,7 +256,7 @@ def _in_artifact(
     entropy: bool,
 ) -> Iterator[SecretPlace]:
     where = f"artifact {version.name}@{version.version}"
-    yield from _in_fields(where, version, FIELDS["artifact"], screen, entropy=entropy)
+    yield from _in_fields(where, version, SCANNED["artifact"], screen, entropy=entropy)
     seen: set[tuple[str, int]] = set()
     with sources.artifacts.open(owner, version.session, version.name, version.version) as stream:
         start, data = 0, stream.read(STEP_BYTES)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.entries.categories import ALIASES, DEFAULT
 from memdb.errors import InvalidInput, TooLarge
+from memdb.models.fields import MAX_FACT_CHARS, SCREENED
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
-from memdb.text.screening import screened
+from memdb.models.settings import REFUSE
 from memdb.text.times import when_ms
 from memdb.text.validate import (
     choice_value,
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 
     from memdb.models.entries import EntryChanges, NewEntry
     from memdb.text.screening import SecretScreen
-
-# An entry is one fact. flowcraft's users stored up to 70,000 characters; more
-# is a document, which belongs into an artifact.
-MAX_FACT_CHARS = 500_000
 
 DEFAULT_IMPORTANCE = 5
 TRUST = ("trusted", "untrusted", "flagged")  # most trusted first
@@ -197,10 +194,6 @@ def content_columns(
     }
 
 
-# What a host words; what else an entry has is chosen from what there is.
-WITH_TEXT = ("text", "keywords", "metadata", "key", "source")
-
-
 def screen_entry(new: NewEntry, screen: SecretScreen) -> NewEntry:
     """
     Return a fact without secrets, flagged if it reads like an instruction to a model.
@@ -229,7 +222,7 @@ def screen_changes(changes: EntryChanges, screen: SecretScreen) -> EntryChanges:
 def screen_merged(text: str | None, screen: SecretScreen) -> str | None:
     """Return a text that an arbiter wrote; None if it holds a secret."""
     try:
-        return None if text is None else screened(text, "refuse", "text", screen)
+        return screen.pass_fields("entry", {"text": text}, REFUSE)["text"] if text else None
     except InvalidInput:
         return None
 
@@ -245,7 +238,7 @@ def is_instruction(fields: NewEntry | EntryChanges) -> bool:
 
 def _screened_fields(fields: NewEntry | EntryChanges, screen: SecretScreen) -> dict[str, Any]:
     """Return the fields with text that were given, as the settings let them pass."""
-    given = {name: getattr(fields, name, None) for name in WITH_TEXT}
+    given = {name: getattr(fields, name, None) for name in SCREENED["entry"]}
     return screen.pass_fields(
         "entry", {name: value for name, value in given.items() if value and value is not ...}
     )

@@ -291,11 +291,15 @@ class ItemService:
         metadata = json_object(new.metadata, "metadata")
         fields = parse_fields(new.index, "index")
         ttl_ms = ttl_value(new.ttl)
-        names = {"namespace": list(new.namespace), "key": new.key}
-        self._screen.pass_fields("item", names)
-        if metadata is not None:
-            passed = self._screen.pass_fields("item", {"metadata": new.metadata})["metadata"]
-            metadata = json_object(passed, "metadata")
+        given = {
+            "namespace": list(new.namespace),
+            "key": new.key,
+            "index": fields,
+            "metadata": new.metadata,
+        }
+        passed = self._screen.pass_fields("item", given)
+        if passed is not given:
+            metadata = json_object(passed["metadata"], "metadata")
         value: str | None = None
         data: bytes | None = None
         if isinstance(new.value, (bytes, bytearray, memoryview)):

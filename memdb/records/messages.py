@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge
+from memdb.models.fields import SCREENED
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, scope_of, session_of, session_range
 from memdb.models.messages import ROLES, Finding, Message, NewMessage
 from memdb.models.record import Record
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 
 NEW_FIELDS = frozenset(NewMessage._fields)
+SCREENED_FIELDS = tuple(name for name in SCREENED["message"] if name in NEW_FIELDS)
 
 # Messages that move to another row together.
 MOVED = 500
@@ -175,9 +177,9 @@ def count_drafts(drafts: Sequence[Draft], counting: Counting) -> list[Draft]:
 
 def _screened(new: NewMessage, screen: SecretScreen, action: str) -> NewMessage:
     """Return a message as *action* lets it pass; what is no message is refused later."""
-    texts = {"text": text_value(new.text, "text"), "parts": new.parts, "metadata": new.metadata}
-    names = {"author": new.author, "external_id": new.external_id}
-    return new.replace(**screen.pass_fields("message", texts | names, action))
+    text_value(new.text, "text")
+    given = {name: getattr(new, name) for name in SCREENED_FIELDS}
+    return new.replace(**screen.pass_fields("message", given, action))
 
 
 def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:

@@ -16,8 +16,11 @@ from memdb.tables import scopes, sessions
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from memdb.engine.base import Engine, Tx
     from memdb.models.entries import Entry
+    from memdb.text.screening import SecretScreen
 
 
 # Whose entries all users of an app see. Nobody can be called so: a name is not empty.
@@ -27,18 +30,27 @@ SHARED = ""
 class ScopeRef:
     """The scope (*app*, *user*) of a file; it need not exist yet."""
 
-    __slots__ = ("_db", "_scope_no", "app", "user")
+    __slots__ = ("_db", "_scope_no", "_screen", "app", "user")
 
-    def __init__(self, db: Engine, app: str, user: str) -> None:
-        """Name a scope of *db*; the names were validated."""
+    def __init__(
+        self, db: Engine, app: str, user: str, screen: Callable[[], SecretScreen] | None = None
+    ) -> None:
+        """
+        Name a scope of *db*; the names were validated.
+
+        Args:
+            screen: Returns what refuses secrets in the names of a new scope. None means that
+                the scope exists, or is screened already.
+        """
         self._db = db
+        self._screen = screen
         self._scope_no: int | None = None
         self.app = app
         self.user = user
 
     def shared(self) -> ScopeRef:
         """Return the scope that all users of the app share."""
-        return self if self.user == SHARED else type(self)(self._db, self.app, SHARED)
+        return self if self.user == SHARED else type(self)(self._db, self.app, SHARED, self._screen)
 
     def find(self, tx: Tx) -> int | None:
         """Return the scope's number, None before its first write."""
@@ -59,11 +71,18 @@ class ScopeRef:
             scopes.expect(tx, self.app, self.user)
 
     def ensure(self, tx: Tx) -> int:
-        """Return the scope's number, making the scope where it is new."""
+        """
+        Return the scope's number, making the scope where it is new.
+
+        Raises:
+            SecretFound: the scope is new, its names hold a secret, and those are refused.
+        """
         if self._scope_no is not None:
             return self._scope_no
         found = self.find(tx)
         if found is None:
+            if self._screen is not None:
+                self._screen().pass_fields("scope", {"app": self.app, "user": self.user})
             found = scopes.ensure(tx, self.app, self.user, self._db.ids(tx.now_ms))
             tx.facts()["scope", self.app, self.user] = found
         tx.keep_facts()
@@ -102,9 +121,11 @@ class BoundScopeRef(ScopeRef):
         return found
 
 
-def scope_of_handle(db: Engine, app: str, user: str) -> ScopeRef:
+def scope_of_handle(
+    db: Engine, app: str, user: str, screen: Callable[[], SecretScreen]
+) -> ScopeRef:
     """Return the scope that a handle is about."""
-    return (BoundScopeRef if db.binds_scopes else ScopeRef)(db, app, user)
+    return (BoundScopeRef if db.binds_scopes else ScopeRef)(db, app, user, screen)
 
 
 def comes_from(tx: Tx, owner: ScopeRef, session: str | None, entry: Entry) -> bool:

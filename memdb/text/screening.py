@@ -1,37 +1,29 @@
 """
 Screening: refuse, redact or allow a secret before it is stored or sent to a model.
 
-The settings of the file name an action per kind of row (`SETTINGS_OF`), which every
-write asks for (`SecretScreen.pass_fields`). Nothing here stores or repeats a secret.
+The settings of the file name an action per kind of row, which every write asks for
+(`SecretScreen.pass_fields`). Which fields are screened, and how, is said in
+`memdb.models.fields`. Nothing here stores or repeats a secret.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.errors import InvalidInput, SecretFound
+from memdb.errors import InvalidInput, SecretFound, TooLarge
+from memdb.models.fields import MAX_TEXT_BYTES, SCREENED, TEXT
 from memdb.models.settings import ACTIONS, ALLOW, DEFAULTS, REFUSE
 
 if TYPE_CHECKING:
+    from memdb.models.fields import Field
     from memdb.models.protocols import Detector
     from memdb.models.reports import Secret
     from memdb.models.settings import Settings
 
 
-# The setting with the action for a kind of row. What a session holds beside its messages
-# goes with them.
-SETTINGS_OF = {
-    "entry": "secrets_in_entries",
-    "message": "secrets_in_messages",
-    "session": "secrets_in_messages",
-    "summary": "secrets_in_messages",
-    "item": "secrets_in_messages",
-    "state": "secrets_in_messages",
-    "artifact": "secrets_in_messages",
-}
-
-# Fields that name something: with a part redacted they would name something else.
-NAMES = frozenset("key namespace source session branch name author external_id mime ref".split())
+# The setting with the action for a kind of row; what is not of an entry goes with the messages.
+SETTING, OTHER_SETTING = "secrets_in_entries", "secrets_in_messages"
+OF_ENTRIES = frozenset(("entry", "history", "settings"))
 
 # Bytes whose beginning holds NUL are no text: what looks like a key there is an accident.
 HEAD_BYTES = 4096
@@ -65,6 +57,11 @@ class SecretScreen:
         entropy = entropy or self.settings.secrets_by_entropy
         return find_secrets(text, entropy=entropy, detector=self._detector)
 
+    def action_for(self, kind: str) -> str:
+        """Return what the settings say of secrets in a kind of row."""
+        name = SETTING if kind in OF_ENTRIES else OTHER_SETTING
+        return str(getattr(self.settings, name))
+
     def pass_fields(
         self, kind: str, fields: dict[str, Any], action: str | None = None
     ) -> dict[str, Any]:
@@ -72,28 +69,43 @@ class SecretScreen:
         Return the fields of a row as the settings let them pass: unchanged or redacted.
 
         Args:
-            kind: One of `SETTINGS_OF`.
+            kind: One of `memdb.models.fields.FIELDS`.
             fields: By name; values as JSON has them. A name is never redacted but refused.
             action: "refuse", "redact" or "allow"; None means as the settings say.
 
         Raises:
+            TooLarge: a text is longer than its field may be; it is not searched.
             SecretFound: a field holds a secret, and those are refused.
 
         Cost: 1 µs if secrets are allowed, else as `find`.
         """
         if action is None:
-            action = getattr(self.settings, SETTINGS_OF[kind])
+            action = self.action_for(kind)
         if action == ALLOW:
             return fields
-        return {
-            name: screened_value(value, REFUSE if name in NAMES else action, name, self)
-            for name, value in fields.items()
-        }
+        known, passed = SCREENED[kind], {}
+        for name, value in fields.items():
+            field = known[name]
+            _check_size(field, value)
+            own = action if TEXT in field.traits else REFUSE
+            passed[name] = screened_value(value, own, name, self)
+        return passed
 
-    def pass_line(self, kind: str, fields: dict[str, Any], names: str) -> dict[str, Any]:
-        """Return the fields of a line of an import, those of *names* as `pass_fields` does."""
-        given = {name: fields[name] for name in names.split() if name in fields}
+    def pass_line(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a line of an import as `pass_fields` does."""
+        given = {name: fields[name] for name in SCREENED[kind] if name in fields}
         return {**fields, **self.pass_fields(kind, given)}
+
+    def pass_settings(self, changes: dict[str, str]) -> None:
+        """
+        Refuse a secret in settings, whose JSON texts *changes* has by name; as in an entry.
+
+        Raises:
+            SecretFound: one holds a secret, and those are refused or redacted.
+        """
+        if self.action_for("settings") != ALLOW:
+            for name, text in changes.items():
+                screened(text, REFUSE, f"settings.{name}", self)
 
     def pass_bytes(self, kind: str, field: str, data: bytes) -> bytes:
         """Return bytes as `pass_fields` does if they are a text, others unchanged."""
@@ -112,7 +124,7 @@ class SecretScreen:
 
     def is_allowing(self, kind: str) -> bool:
         """Return whether everything passes."""
-        return bool(getattr(self.settings, SETTINGS_OF[kind]) == ALLOW)
+        return self.action_for(kind) == ALLOW
 
     def with_action(self, action: str | None) -> SecretScreen:
         """Return a screen with another action for entries; None changes nothing."""
@@ -135,6 +147,23 @@ def action_value(value: object, field: str) -> str:
     if not isinstance(value, str) or value not in ACTIONS:
         raise InvalidInput(f"{field} is {value!r}: use one of {', '.join(ACTIONS)}")
     return value
+
+
+def _check_size(field: Field, value: Any) -> None:
+    """Refuse a value that is too long to be stored, before it is searched for secrets."""
+    size = _count_chars(value)
+    limit = field.max_chars if isinstance(value, str) else MAX_TEXT_BYTES
+    if size > limit:
+        raise TooLarge(f"the number of characters in {field.name}", limit, size)
+
+
+def _count_chars(value: Any) -> int:
+    """Return how many characters the texts of a JSON value have together."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(_count_chars(key) + _count_chars(item) for key, item in value.items())
+    return sum(map(_count_chars, value)) if isinstance(value, (list, tuple)) else 0
 
 
 def screened(text: str, action: str, field: str, screen: SecretScreen) -> str:

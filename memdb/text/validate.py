@@ -14,6 +14,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import Corrupt, FileError, InvalidInput, TooLarge
+from memdb.models import fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +27,8 @@ SCHEMES = ("postgresql://", "postgres://")
 FORM = "postgresql://USER@HOST:PORT/DATABASE"
 NO_SIGNS = dict.fromkeys(map(ord, "+-."))  # of a scheme, such as postgresql+psycopg
 
-MAX_NAME_CHARS = 1024
-MAX_TEXT_BYTES = 64 << 20
+MAX_NAME_CHARS = fields.MAX_NAME_CHARS
+MAX_TEXT_BYTES = fields.MAX_TEXT_BYTES
 
 # Spans in milliseconds.
 MINUTE_MS = 60_000

@@ -13,6 +13,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
+from memdb.models.fields import SCREENED, SHARED_PREFIX
 from memdb.models.ids import session_id
 from memdb.records import artifacts as records
 from memdb.tables import artifacts, blobs, sessions, tombstones
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from memdb.tables.artifacts import Place
     from memdb.transfer.lines import Target
 
-SHARED_PREFIX = "user:"
 PART_BYTES = 8 << 20  # of an artifact, in one line
 MAX_VERSION = 1 << 53  # what any JSON reader holds exactly; leaves room for the next ones
 
@@ -69,7 +69,6 @@ def _object(value: Any, field: str) -> Any:
 
 ARTIFACT = Codec(  # its message: session and seq if exported, else an external id
     "artifact",
-    "session name version mime metadata message created_ms uid data text parts",
     needs="name",
     exported_needs="mime created_ms uid",
     exported_only="version uid parts",
@@ -173,7 +172,7 @@ def _refuse_secrets(target: Target, row: dict[str, Any], data: Any) -> None:
     """Raise SecretFound here if saving would: a dry run does not save."""
     screen = target.services.screen
     if not screen.is_allowing("artifact"):
-        fields = {name: row[name] for name in ("name", "session", "mime", "metadata")}
+        fields = {name: row[name] for name in SCREENED["artifact"] if name not in ("data", "text")}
         screen.pass_fields("artifact", fields)
         if isinstance(data, PartFile):
             data.rewind()

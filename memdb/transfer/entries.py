@@ -58,15 +58,10 @@ CHECKS = {
 NEEDS = "text category keywords importance version active updated_ms"
 ENTRY = Codec(
     "entry",
-    "category key text keywords importance pinned trust version active superseded_by session "
-    "branch first_seq last_seq session_only source use_count last_used_ms valid_from_ms "
-    "valid_to_ms expires_ms metadata created_ms updated_ms stored_ms uid history",
     needs=f"{NEEDS} use_count created_ms uid",
     checks=CHECKS,
 )
-VERSION = Codec(
-    "history", " ".join(EntryVersion._fields), needs=f"{NEEDS} reason replaced_ms", checks=CHECKS
-)
+VERSION = Codec("history", needs=f"{NEEDS} reason replaced_ms", checks=CHECKS)
 # A hand-written line has the fields of `remember`, with times in milliseconds
 # and the external id of a message.
 NEW_FIELDS = {*NewEntry._fields} - {"uid", "shared", "valid_from", "expires"}
@@ -132,19 +127,14 @@ def derived_uid(fields: dict[str, Any], created_ms: int) -> str:
 
 def _read_exported(screen: SecretScreen, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of an exported entry, checked, and its history as rows."""
-    row = _columns(ENTRY.from_line(_screened(screen, fields)))
+    row = _columns(ENTRY.from_line(screen.pass_line("entry", fields)))
     history = [] if row["history"] is None else row["history"]
     if not isinstance(history, list) or not all(isinstance(old, dict) for old in history):
         raise InvalidInput("history is not a list of objects: export the entry again")
-    versions = [_columns(VERSION.from_line(_screened(screen, old))) for old in history]
+    versions = [_columns(VERSION.from_line(screen.pass_line("history", old))) for old in history]
     if len({old["version"] for old in versions}) < len(versions):
         raise InvalidInput("history has a version twice: export the entry again")
     return {**row, "history": versions}
-
-
-def _screened(screen: SecretScreen, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of an exported entry as the settings let them pass."""
-    return screen.pass_line("entry", fields, "text keywords metadata key source")
 
 
 def _columns(row: dict[str, Any]) -> dict[str, Any]:

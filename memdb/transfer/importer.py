@@ -19,7 +19,6 @@ from memdb.errors import FileError, InvalidInput, SecretFound
 from memdb.models.record import Record
 from memdb.models.reports import ImportReport
 from memdb.models.settings import read_settings
-from memdb.records.scopes import ScopeRef
 from memdb.tables import scopes, settings
 from memdb.text.validate import flag_value, name_value, path_value
 from memdb.transfer import artifacts, detect, entries, items, messages, others, summaries, trees
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
     from memdb.models.reports import TableColumns
+    from memdb.records.scopes import ScopeRef
     from memdb.transfer.formats.base import Format, Read
     from memdb.transfer.lines import TransferServices
 
@@ -263,6 +263,7 @@ class _Sink:
         self._targets: dict[str, Target] = {}  # by project
         self._in_projects = in_projects
         self._scope: dict[str, Any] | None = None
+        self._scope_error: SecretFound | None = None
         self._waiting: list[_Checked] = []
         self._waiting_lines = 0
         self._waiting_bytes = 0
@@ -402,6 +403,8 @@ class _Sink:
 
     def _require_target(self) -> Target:
         """Return the scope to fill; InvalidInput if the lines before named none."""
+        if self._scope_error is not None:
+            raise self._scope_error
         if self._target is None:
             raise InvalidInput("nobody is named whose memory this is: give a user")
         return self._target
@@ -443,7 +446,7 @@ class _Sink:
             return
         app = name_value(item.fields["app"], "app")
         if app not in self._targets:
-            owner = ScopeRef(self._services.db, app, self._owner.user)
+            owner = self._services.scope(app, self._owner.user)
             self._targets[app] = self._fill(owner, app)
         self._target = self._targets[app]
 
@@ -451,7 +454,14 @@ class _Sink:
         """Go on with another scope of an export."""
         scope = SCOPE.from_line(item.fields)
         app, user = scope["app"], scope["user"]
-        owner = self._owner or ScopeRef(self._services.db, app, user)
+        self._target, self._scope, self._scope_error = None, None, None
+        owner = self._owner or self._services.scope(app, user)
+        if (owner.app, owner.user) == (app, user):
+            try:
+                self._services.screen.pass_line("scope", scope)
+            except SecretFound as error:
+                self._scope_error = error  # of each line of the scope
+                raise
         self._target = self._fill(owner, app)
         self._scope = scope if (owner.app, owner.user) == (app, user) else None
 

@@ -39,8 +39,6 @@ def _vectors(value: object, field: str) -> list[bytes]:
 
 ITEM = Codec(
     "item",
-    "namespace key revision metadata created_ms updated_ms ttl_ms expires_ms index vectors uid "
-    "value data",
     needs="namespace key",
     exported_needs="revision created_ms updated_ms uid",
     exported_only="revision created_ms updated_ms expires_ms uid",
@@ -97,6 +95,7 @@ def read_item(target: Target, item: Item) -> ItemLine:
     row = ITEM.from_line(item.fields, exported=exported)
     if ("value" in item.fields) == (row["data"] is not None):
         raise InvalidInput("an item needs value or data (base64): give one of them")
+    target.services.screen.pass_fields("item", {"uid": row["uid"]})
     index = row["index"] if exported or "index" in item.fields else True
     value = row["value"] if row["data"] is None else row["data"]
     new = PutItem(

@@ -16,11 +16,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import Conflict, InvalidInput, NotFound, SecretFound
+from memdb.models.fields import EXPORTED, FIELDS, names_with
 from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_of, scope_range, session_no_of
 from memdb.models.record import Record
 from memdb.records import dependents
 from memdb.records import sessions as session_records
-from memdb.records.scopes import find_session
+from memdb.records.scopes import ScopeRef, find_session
 from memdb.tables import jobs, messages, sessions
 from memdb.tables.artifacts import SHARED, Place
 from memdb.text.validate import (
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from memdb.errors import MemDBError
     from memdb.items.service import ItemService
     from memdb.models.settings import Settings
-    from memdb.records.scopes import ScopeRef
     from memdb.records.spaces import SpaceName
     from memdb.tables.jobs import Job
     from memdb.text.screening import SecretScreen
@@ -116,23 +116,10 @@ def one_of(*choices: str) -> Check:
     return lambda value, field: choice_value(value, field, choices)
 
 
-# The check of a field by its name; that of a time is `time_value`. A codec overrides it.
-NAMES = (
-    "app",
-    "session",
-    "branch",
-    "parent",
-    "name",
-    "uid",
-    "key",
-    "model",
-    "entry",
-    "mime",
-    "source",
-)
+# The check of a field by its name, or that of a codec. Else a time is checked by `time_value`,
+# and anything else is a name.
 CHECKED_LATER = ("role", "author", "text", "parts", "external_id", "message", "user", "history")
 CHECKS: dict[str, Check] = {
-    **dict.fromkeys(NAMES, name_value),
     **dict.fromkeys(CHECKED_LATER, unchecked),
     "metadata": json_object,
     "seq": between(1, MAX_SEQ),
@@ -150,7 +137,7 @@ class Codec:
     def __init__(
         self,
         kind: str,
-        fields: str,
+        fields: str | None = None,
         *,
         needs: str = "",
         exported_needs: str = "",
@@ -161,21 +148,21 @@ class Codec:
         Describe the lines of *kind*.
 
         Args:
-            fields: Their names, in the order of an export.
+            fields: Their names, in the order of an export. None means those of the record.
             needs: Fields that every line has.
             exported_needs: Fields that an exported line has besides.
             exported_only: Fields that a hand-written line may not have.
             checks: By field, if not that of `CHECKS`.
         """
         self.kind = kind
-        own = checks or {}
+        names = names_with(FIELDS[kind], EXPORTED) if fields is None else fields.split()
+        known = CHECKS | dict(checks or {})
         self._checks = {
-            name: own.get(name) or (time_value if name.endswith("_ms") else CHECKS[name])
-            for name in fields.split()
+            name: known.get(name) or (time_value if name.endswith("_ms") else name_value)
+            for name in names
         }
         self.fields = tuple(self._checks)
-        names = self._checks.keys()
-        self._names = {True: names, False: names - {*exported_only.split()}}
+        self._names = {True: {*names}, False: {*names} - {*exported_only.split()}}
         self._needs = {True: f"{needs} {exported_needs}".split(), False: needs.split()}
 
     def to_line(self, row: object, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -208,7 +195,6 @@ class Codec:
 
 SCOPE = Codec(
     "scope",
-    "app user created_ms uid",
     needs="app user",
     exported_needs="created_ms uid",
     checks={
@@ -337,6 +323,10 @@ class TransferServices(Record):
     artifacts: ArtifactService
     items: ItemService
     change_settings: Callable[[Settings | dict[str, Any]], Settings]
+
+    def scope(self, app: str, user: str) -> ScopeRef:
+        """Return a scope by its names, which are screened if it is new."""
+        return ScopeRef(self.db, app, user, lambda: self.screen)
 
 
 class TargetSession:

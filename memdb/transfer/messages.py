@@ -76,7 +76,6 @@ SHARE_FIELDS = 3
 
 SESSION = Codec(
     "session",
-    "name title last_seq extracted_seq metadata created_ms updated_ms uid",
     needs="name",
     exported_needs="last_seq created_ms updated_ms",
     exported_only="extracted_seq",
@@ -88,8 +87,6 @@ SESSION = Codec(
 )
 BRANCH = Codec(
     "branch",
-    "session name parent after_seq shares last_seq extracted_seq metadata created_ms updated_ms "
-    "uid",
     needs="session name after_seq last_seq created_ms updated_ms uid",
     checks={
         "after_seq": between(0, MAX_SEQ),
@@ -100,7 +97,6 @@ BRANCH = Codec(
 )
 MESSAGE = Codec(
     "message",
-    "session branch seq external_id role author text parts tokens counter created_ms metadata uid",
     needs="session role",
     exported_needs="uid created_ms",
     exported_only="branch seq tokens counter uid",
@@ -172,7 +168,7 @@ def read_session(target: Target, item: Item) -> dict[str, Any]:
     exported = item.fields.get("uid") is not None
     screen = target.services.screen
     try:
-        fields = screen.pass_line("session", item.fields, "name title metadata")
+        fields = screen.pass_line("session", item.fields)
     except SecretFound:
         if exported:  # its messages come in without its title and metadata
             target.last_seqs[str(item.fields.get("name"))] = MAX_SEQ
@@ -224,7 +220,7 @@ def read_branch(target: Target, item: Item) -> dict[str, Any]:
     screen = target.services.screen
     row = BRANCH.from_line(item.fields)
     try:
-        row = BRANCH.from_line(screen.pass_line("session", item.fields, "session name metadata"))
+        row = BRANCH.from_line(screen.pass_line("branch", item.fields))
     except SecretFound as error:
         target.refused[BranchName(row["session"], row["name"])] = error
         raise
@@ -297,7 +293,7 @@ def read_message(target: Target, item: Item) -> MessageLine:
     new = NewMessage.make(_draft_values(row))
     screen = target.services.screen
     action = REDACT if target.is_captured else screen.settings.secrets_in_messages
-    screen.pass_fields("session", {"session": session})
+    screen.pass_fields("message", {"session": session, "counter": row["counter"]})
     tokens = row["tokens"] if row["counter"] else None
     draft = read_draft(new, screen, action, tokens, row["counter"] or "")
     if not exported:

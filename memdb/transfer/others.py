@@ -56,7 +56,6 @@ EMBEDDING = Codec(
 )
 STATE = Codec(
     "state",
-    "user session key revision updated_ms value",
     needs="key revision updated_ms",
     checks={
         "key": text_value,
@@ -66,7 +65,6 @@ STATE = Codec(
 )
 TOMBSTONE = Codec(
     "tombstone",
-    "of ref deleted_ms uid forgotten",
     needs="of ref deleted_ms uid",
     checks={
         "of": one_of("session", "message", "entry", "item", "artifact"),
@@ -245,10 +243,9 @@ def read_state(target: Target, item: Item) -> StateRow:
     if item.fields.get("user", "") != "":
         raise InvalidInput('user is given: leave it out, or give "" for what is the app\'s own')
     screen, owner = target.services.screen, target.owner
-    fields = screen.pass_line("state", item.fields, "session key")
-    key = str(fields.get("key"))
-    value = screen.pass_fields("state", {"value": {key: fields["value"]}})["value"]
-    row = STATE.from_line({**fields, "value": value[key]})
+    key = str(item.fields.get("key"))
+    fields = screen.pass_line("state", {**item.fields, "value": {key: item.fields["value"]}})
+    row = STATE.from_line({**fields, "value": fields["value"][key]})
     return StateRow(
         **{name: row[name] for name in ("key", "revision", "updated_ms")},
         app=owner.app,
@@ -280,7 +277,7 @@ def export_tombstones(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
 
 def read_tombstone(target: Target, item: Item) -> Tombstone:
     """Return the row of a tombstone line, checked and screened."""
-    row = TOMBSTONE.from_line(target.services.screen.pass_line("session", item.fields, "ref"))
+    row = TOMBSTONE.from_line(target.services.screen.pass_line("tombstone", item.fields))
     forgotten = bool(row["forgotten"])
     return Tombstone(row["uid"], row["of"], row["ref"], row["deleted_ms"], forgotten)
 

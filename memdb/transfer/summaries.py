@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 SUMMARY = Codec(
     "summary",
-    "session branch depth first_seq last_seq text hint quality summarizer tokens counter "
-    "created_ms source_hash",
     needs="session depth first_seq last_seq quality summarizer tokens counter created_ms "
     "source_hash",
     checks={
@@ -81,7 +79,7 @@ def _of_session(tx: Tx, session: int) -> Iterator[Summary]:
 
 def read_summary(target: Target, item: Item) -> dict[str, Any]:
     """Return the fields of a summary line, checked and screened."""
-    return SUMMARY.from_line(target.services.screen.pass_line("summary", item.fields, "text hint"))
+    return SUMMARY.from_line(target.services.screen.pass_line("summary", item.fields))
 
 
 def write_summaries(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:

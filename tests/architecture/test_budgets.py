@@ -5,7 +5,7 @@ import ast
 import pytest
 from source_tree import CHECKOUT, FILES, ROOT, count_code_lines, list_tests, text_of, tree_of
 
-MAX_CODE_LINES = 400
+MAX_CODE_LINES = 600
 MIN_CODE_LINES = 40
 MAX_FUNCTION_LINES = 60
 MIN_TEST_RATIO = 1.1
@@ -54,7 +54,7 @@ def code_lines() -> dict[str, int]:
     return {name: count_code_lines(text_of(name)) for name in FILES}
 
 
-def test_no_module_is_over_400_code_lines(code_lines: dict[str, int]) -> None:
+def test_no_module_is_over_600_code_lines(code_lines: dict[str, int]) -> None:
     """The budget of a module; docstrings, comments, blanks and SQL are not counted."""
     assert {name: n for name, n in code_lines.items() if n > MAX_CODE_LINES} == {}
 

@@ -1,8 +1,12 @@
 """What screening does with a secret that it finds."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from memdb import InvalidInput, SecretFound, Settings
+from memdb import InvalidInput, MemDB, SecretFound, Settings
+from memdb.models.fields import MAX_FACT_CHARS, MAX_NAME_CHARS
 from memdb.text.screening import SecretScreen, screened, screened_value
 from memdb.text.secrets import Secret
 
@@ -54,3 +58,108 @@ def test_a_detector_and_entropy_find_more() -> None:
     assert screened("#1 badge", "redact", "text", own) == "[REDACTED badge] badge"
     assert screened(drawn, "redact", "text", SCREEN) == drawn
     assert "high_entropy" in screened(drawn, "redact", "text", by_entropy)
+
+
+def test_names_of_scopes_and_settings_are_screened(open_db: Callable[..., MemDB]) -> None:
+    """A new scope or a setting with a key is refused; an old one is read, scanned and forgotten."""
+    db = open_db(":memory:")
+    doors: dict[str, Callable[[], object]] = {
+        "summary_prompt": lambda: db.settings.update(summary_prompt=f"Log in by {KEY}."),
+        "categories": lambda: db.settings.update(
+            categories=[{"name": "notes", "description": f"as {KEY}"}]
+        ),
+        "user": lambda: db.scope(KEY).session("s").append("user", "hi"),
+        "app": lambda: db.scope("ann", app=KEY).remember("Ann likes tea."),
+        "shared": lambda: db.shared(app=KEY).remember("All like tea."),
+        "state of an app": lambda: db.state(app=KEY).update(a=1),
+        "state of a user": lambda: db.scope("ann", app=KEY).state.update(a=1),
+        "state of a session": lambda: db.scope("ann").session(KEY).state.update(a=1),
+    }
+    stored = db.scope(KEY)
+    stored.session("s").append("user", "hi")
+    places = [one.where for one in stored.find_secrets()]
+    db.settings.update(secrets_in_messages="refuse")
+
+    passed = []
+    for name, door in doors.items():
+        if name == "user":
+            continue
+        try:
+            door()
+            passed.append(name)
+        except SecretFound as error:
+            passed += [name] if KEY in str(error) else []
+    doors["user"]()  # it is there
+
+    assert passed == []
+    assert places == ["scope user"]
+    assert [scope.user for scope in db.scopes()] == [KEY]
+
+
+LONG = "x" * (MAX_FACT_CHARS + 1)
+NAME = "n" * (MAX_NAME_CHARS + 1)
+
+
+def test_a_text_that_is_too_long_is_not_searched(
+    open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every door that screens looks at the length first."""
+    policy = {"secrets_in_messages": "refuse"}
+    db = open_db(":memory:", settings=policy, embedder=None)
+    ann = db.scope("ann")
+    chat = ann.session("s")
+    chat.append("user", "hi")
+    fact = ann.remember("Ann likes tea.").entry
+    monkeypatch.setattr("memdb.text.validate.MAX_TEXT_BYTES", MAX_FACT_CHARS)
+    monkeypatch.setattr("memdb.text.screening.MAX_TEXT_BYTES", MAX_FACT_CHARS)
+    searched: list[int] = []
+    find = SecretScreen.find
+
+    def counted(screen: SecretScreen, text: str, **options: Any) -> list[Secret]:
+        searched.append(len(text))
+        return find(screen, text, **options)
+
+    monkeypatch.setattr(SecretScreen, "find", counted)
+    doors: list[Callable[[], object]] = [
+        lambda: ann.remember(LONG),
+        lambda: ann.remember("A fact.", key=NAME),
+        lambda: ann.remember("A fact.", source=NAME),
+        lambda: ann.remember("A fact.", keywords=[LONG]),
+        lambda: ann.remember("A fact.", metadata={"a": LONG}),
+        lambda: ann.entries.update(fact.id, text=LONG),
+        lambda: ann.entries.update(fact.id, metadata={"a": LONG}),
+        lambda: chat.append("user", LONG),
+        lambda: chat.append("user", "x", author=NAME),
+        lambda: chat.append("user", "x", external_id=NAME),
+        lambda: chat.append("user", "x", metadata={"a": LONG}),
+        lambda: chat.append("user", parts=[{"type": "text", "text": LONG}]),
+        lambda: chat.extend([{"role": "user", "text": LONG}]),
+        lambda: chat.host.create(title=LONG),
+        lambda: chat.host.update(title=LONG),
+        lambda: chat.host.update(metadata={"a": LONG}),
+        lambda: chat.fork(NAME),
+        lambda: chat.branch(NAME),
+        lambda: ann.session(NAME).append("user", "x"),
+        lambda: db.scope(NAME),
+        lambda: chat.state.update(a=LONG),
+        lambda: chat.state.update({LONG: 1}),
+        lambda: ann.items.put(("n",), NAME, "x"),
+        lambda: ann.items.put((NAME,), "k", "x"),
+        lambda: ann.items.put(("n",), "k", LONG),
+        lambda: ann.items.put(("n",), "k", 1, metadata={"a": LONG}),
+        lambda: chat.artifacts.save(NAME, "x"),
+        lambda: chat.artifacts.save("a", LONG),
+        lambda: chat.artifacts.save("a", "x", mime=NAME),
+        lambda: chat.artifacts.save("a", "x", metadata={"a": LONG}),
+        lambda: db.settings.update(summary_prompt=LONG),
+    ]
+    wrong = []
+    for number, door in enumerate(doors):
+        try:
+            door()
+            wrong.append(f"{number} is stored")
+        except InvalidInput:
+            wrong += [f"{number} searched {size}" for size in searched if size > MAX_NAME_CHARS]
+        searched.clear()
+
+    assert wrong == []
