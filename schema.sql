@@ -586,12 +586,14 @@ CREATE TABLE tombstones (
 -- Full text, derived from the tables of the same name. Written by the stores,
 -- not by triggers: two to four times faster in bulk. A CJK run is one token in
 -- `text` and its bigrams stand in `bigrams`. memdb ranks without the sizes of
--- columns, so they are stored only where rows are few.
+-- columns, so they are stored only where rows are few. A removed word leaves an index
+-- at once ('secure-delete', never switched: ADR-0056); SQLite 3.42 or newer reads that.
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
   text, author, bigrams,
   content="messages", content_rowid="id", columnsize=0,
   tokenize="porter unicode61 remove_diacritics 2"
 );
+INSERT INTO messages_fts (messages_fts, rank) VALUES ('secure-delete', 1);
 -- No write merges parts of it, unless nobody did for long: memdb/engine/sqlite/upkeep.py.
 INSERT INTO messages_fts (messages_fts, rank) VALUES ('automerge', 0);
 INSERT INTO messages_fts (messages_fts, rank) VALUES ('usermerge', 8);
@@ -608,31 +610,37 @@ CREATE VIRTUAL TABLE archived_fts USING fts5 (
   content="messages", content_rowid="id", columnsize=0,
   tokenize="porter unicode61 remove_diacritics 2"
 );
+INSERT INTO archived_fts (archived_fts, rank) VALUES ('secure-delete', 1);
 CREATE VIRTUAL TABLE entries_fts USING fts5 (
   text, keywords, bigrams,
   content="entries", content_rowid="id", columnsize=0,
   tokenize="porter unicode61 remove_diacritics 2"
 );
+INSERT INTO entries_fts (entries_fts, rank) VALUES ('secure-delete', 1);
 CREATE VIRTUAL TABLE summaries_fts USING fts5 (
   text, bigrams,
   content="summaries", content_rowid="id", columnsize=0,
   tokenize="porter unicode61 remove_diacritics 2"
 );
+INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('secure-delete', 1);
 CREATE VIRTUAL TABLE artifacts_fts USING fts5 (
   name, text, bigrams,
   content="artifact_names", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
 );
+INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('secure-delete', 1);
 -- Rows without a text are in neither of the two.
 CREATE VIRTUAL TABLE items_fts USING fts5 (
   text, bigrams,
   content="items", content_rowid="id", columnsize=0,
   tokenize="porter unicode61 remove_diacritics 2"
 );
+INSERT INTO items_fts (items_fts, rank) VALUES ('secure-delete', 1);
 CREATE VIRTUAL TABLE sessions_fts USING fts5 (
   title, bigrams,
   content="sessions", content_rowid="id", columnsize=0,
   tokenize="porter unicode61 remove_diacritics 2"
 );
+INSERT INTO sessions_fts (sessions_fts, rank) VALUES ('secure-delete', 1);
 
 
 -- Views for people, who read the file with Datasette, DB Browser or `sqlite3`:

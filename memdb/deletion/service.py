@@ -29,7 +29,7 @@ from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
 from memdb.records.scopes import ScopeRef
 from memdb.summaries.summarizer import Made, items_of_messages, items_of_summaries
-from memdb.tables import archive, entry_history, items, messages, scopes
+from memdb.tables import archive, items, messages, scopes
 from memdb.tables import state as state_rows
 from memdb.tables import summaries as summary_rows
 from memdb.text.validate import int_value, text_value
@@ -207,13 +207,6 @@ def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries
         summary_records.rewrite(tx, summary, columns, improvable=improvable)
 
 
-# What moved out of an index, into the archive or into history, left its words there
-# marked as dropped: the index loses them when its parts are merged.
-OLD_WORDS = (
-    "words that were archived or replaced earlier may stay in the index until `db.file.vacuum()`; "
-    "prove=True takes them out"
-)
-
 # How often the summaries are planned anew because another process changed them.
 MAX_TRIES = 10
 
@@ -317,10 +310,9 @@ class DeletionService:
                 plans = self._plan(tx, selectors.find(tx, owner, selector, with_entries=True))
             receipt = self._try(owner, selector, plans, probes, expected)
             if receipt is not None and probes is None:
-                pending = (*receipt.pending, *self._db.maintenance.empty_log())
-                return receipt.replace(pending=pending)
+                return receipt.replace(pending=tuple(self._db.maintenance.empty_log()))
             if receipt is not None and probes is not None:
-                return self._prove(owner, receipt.replace(pending=()), selector, probes)
+                return self._prove(owner, receipt, selector, probes)
         raise Busy("the summaries of the session kept changing: try again")
 
     def _receipt(
@@ -370,13 +362,9 @@ class DeletionService:
                     if made is not None
                 ]
                 proof.collect(tx, owner, selection, rewritten, probes)
-            has_old_words = _has_old_words(tx, selection)
-            tx.words.erase_dropped(on=True)
             counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
             self._remove(tx, owner, selection, plans, selector)
-            tx.words.erase_dropped(on=False)
-            receipt = self._receipt(owner, selector, *counts, tx.now_ms)
-            return receipt.replace(pending=(OLD_WORDS,)) if has_old_words else receipt
+            return self._receipt(owner, selector, *counts, tx.now_ms)
 
     def _remove(
         self,
@@ -433,16 +421,6 @@ def _require_digest(
         return
     if preview.digest_of(preview.list_refs(tx, owner, selection, plans)) != expected:
         raise Conflict("what would be forgotten has changed since the preview: look at it again")
-
-
-def _has_old_words(tx: Tx, selection: Selection) -> bool:
-    """Return whether an index may hold words that were dropped from it before: see `OLD_WORDS`."""
-    return (
-        bool(selection.versions)
-        or any(entry_history.list_all(tx, entry_id) for entry_id in selection.entries)
-        or any(archive_records.find_blocks(tx, one.session, one.seqs) for one in selection.parts)
-        or any(archive.after(tx, session, 0, 1) for session, _ in selection.whole)
-    )
 
 
 def _remove_versions(tx: Tx, selection: Selection) -> None:

@@ -189,9 +189,6 @@ class Words(Protocol):
     ) -> dict[int, str]:
         """Return the best matching excerpt of each artifact's text, by id."""
 
-    def erase_dropped(self, *, on: bool) -> None:
-        """Take the words of dropped rows out of the index at once from here on, or no longer."""
-
     def rebuild(self) -> None:
         """Rebuild every index from the rows."""
 

@@ -12,11 +12,10 @@ import pytest
 
 import memdb
 from memdb import Busy, InvalidInput, NotFound
-from memdb.deletion.service import FORGOTTEN, OLD_WORDS
+from memdb.deletion.service import FORGOTTEN
 from memdb.engine.postgres.probes import ARCHIVE, NOT_PROMISED, ROWS, WORDS
 from memdb.engine.sqlite import proof as proofs
 from memdb.engine.sqlite.engine import SqliteEngine
-from memdb.engine.sqlite.words import SqliteWords
 from memdb.models.settings import Settings
 from memdb.models.summaries import SummaryText
 
@@ -411,7 +410,8 @@ def test_the_proof_bites(path, open_db, monkeypatch):
     db = open_db(path)
     session = fill(db, 400)
     monkeypatch.setattr(proofs, "purge", lambda _: [])
-    monkeypatch.setattr(SqliteWords, "erase_dropped", lambda _, *, on: None)
+    with db._db.write() as tx:
+        tx.run("INSERT INTO messages_fts (messages_fts, rank) VALUES ('secure-delete', 0)")
     unindexed = session.forget(range(3, 40), prove=True)
     monkeypatch.undo()
     monkeypatch.setattr(proofs, "purge", lambda _: [])
@@ -463,28 +463,6 @@ def test_nothing_is_left_without_a_proof(path, open_db):
     assert os.path.getsize(f"{path}-wal") == 0
     data = Path(path).read_bytes()
     assert data.count(f"We talked about {word(7)}".encode()) == 2
-
-
-@pytest.mark.parametrize("change", ["archive", "update"])
-def test_words_that_were_dropped_before_are_pending(path, open_db, change, raw_bytes):
-    """The index keeps them until its parts are merged: the receipt says so, a proof removes them."""
-    db = open_db(path)
-    ann = db.scope("ann")
-    session = fill(db, 300)
-    entry = ann.remember(f"She said {word(901)}.", key="k").entry
-    if change == "archive":
-        session.archive(keep_last=10)
-        receipts = [session.forget(5), session.forget(6, prove=True)]
-    else:
-        ann.entries.update(entry.id, text=f"She said {word(902)}.")
-        receipts = [ann.forget(entry=entry.id, dry_run=True), ann.forget(entry=entry.id)]
-
-    assert [bool(one.pending) for one in receipts] == [change == "archive", change == "update"]
-    assert receipts[change == "update"].pending == (OLD_WORDS,)
-    db.file.vacuum()
-    db.close()
-    gone = word(4) if change == "archive" else word(901)
-    assert gone[3:-3].encode() not in raw_bytes(path)
 
 
 @pytest.mark.parametrize("row", ["title", "metadata", "state", "author", "artifact", "longer"])

@@ -1,5 +1,6 @@
 """Each rule of `check` finds the damage it is for, and `rebuild` mends what it says it does."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -200,6 +201,11 @@ def codes(db: MemDB) -> set[str]:
     return {finding.code for finding in db.file.check(deep=True)}
 
 
+def named_in(finding: Finding) -> list[str]:
+    """Return the commands of memdb that the text of a finding names."""
+    return re.findall(r"memdb (\w+)", finding.text)
+
+
 def test_a_sound_file_has_no_finding(damage: Callable[[str], MemDB]) -> None:
     """Shallow or deep."""
     db = damage("SELECT 1")
@@ -217,6 +223,8 @@ def test_rebuild_mends_what_is_derived(damage: Callable[[str], MemDB], code: str
 
     assert found[code].rebuildable
     assert (found[code].damaged, found[code].remedy) == ("index", "memdb rebuild FILE")
+    advice = {command for one in found.values() if one.rebuildable for command in named_in(one)}
+    assert advice <= {"rebuild"}
     assert db.file.check(deep=True) == []
 
 

@@ -12,7 +12,6 @@ import memdb
 from memdb.engine.sqlite import proof as proofs
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.index_words import find_in_leaves, leaf_terms
-from memdb.engine.sqlite.words import SqliteWords
 
 SECRET = "zxqsecret12345678"
 LETTERS = "zxq1"
@@ -64,10 +63,7 @@ def similar(source: random.Random, words: list[str]) -> str:
 
 
 @pytest.mark.parametrize("leaf_bytes", [64, 200, 4050])
-@pytest.mark.parametrize("is_erased", [False, True])
-def test_every_word_of_every_part_is_found_and_no_other(
-    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, leaf_bytes: int, is_erased: bool
-) -> None:
+def test_every_word_of_every_part_is_found_and_no_other(db: memdb.MemDB, leaf_bytes: int) -> None:
     """Random words that begin alike, at all places of leaves, of rows that stay or are dropped."""
     source = random.Random(leaf_bytes)
     configure(db, leaf_bytes)
@@ -79,77 +75,19 @@ def test_every_word_of_every_part_is_found_and_no_other(
         session.extend([{"role": "user", "text": one} for one in some])
         index_tail(db)
     gone = source.sample(range(1, len(words) + 1), 120)
-    if not is_erased:
-        monkeypatch.setattr(SqliteWords, "erase_dropped", lambda _, *, on: None)
     session.forget(gone)
 
     kept = {one for place, one in enumerate(words, 1) if place not in gone}
     others = {one[: source.randint(1, len(one))] for one in words}
     others |= {one[:-1] + source.choice(LETTERS) for one in words} | {one + "z" for one in words}
     found = held(db, {*words, *others})
-    assert found == (kept if is_erased else {*words})
+    assert found == kept
 
 
 def keys(db: memdb.MemDB) -> set[str]:
     """Return the keys by which leaves of messages are found."""
     with engine(db).read() as tx:
         return {key[1:].decode() for (key,) in tx.all("SELECT term FROM messages_fts_idx")}
-
-
-def drop_marked(db: memdb.MemDB, way: str) -> memdb.Receipt:
-    """Take the row with the secret out of an index in a way that leaves a mark, and forget it."""
-    ann = db.scope("ann")
-    if way == "update":
-        entry = ann.remember(f"The code is {SECRET}.", key="code", keywords=[]).entry
-        for number in (6, 7, 9):
-            ann.remember(f"Another is zxqsecret1234567{number}.", key=f"other{number}")
-        ann.entries.update(entry.id, text="The code has changed.")
-        return ann.forget(entry=entry.id, prove=True)
-    session = ann.session("s")
-    for part in range(3):
-        session.extend(
-            [
-                {"role": "user", "text": f"The code is zxqsecret1234567{number}"}
-                for number in (6, 7, *([8] if part == 1 else ()), 9)
-            ]
-        )
-        index_tail(db)
-    secret = next(one.seq for one in session.messages() if SECRET in one.text)
-    if way == "archive":
-        session.archive(keep_last=1)
-    return session.forget(secret, prove=True)
-
-
-@pytest.mark.parametrize("leaf_bytes", [64, 4050])
-@pytest.mark.parametrize("way", ["forget", "archive", "update"])
-def test_a_proof_finds_a_marked_word_beside_one_that_begins_alike(
-    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, way: str, leaf_bytes: int
-) -> None:
-    """Without a purge it is found; with one it is gone."""
-    configure(db, leaf_bytes)
-    if way == "forget":
-        monkeypatch.setattr(SqliteWords, "erase_dropped", lambda _, *, on: None)
-    with monkeypatch.context() as patched:
-        patched.setattr(proofs, "purge", lambda _: [])
-        found = drop_marked(db, way)
-    assert held(db, {SECRET}) == {SECRET}
-    assert found.proof is not None
-    assert found.proof.found_bytes >= len(SECRET)
-    assert not found.proven
-
-
-@pytest.mark.parametrize("way", ["forget", "archive", "update"])
-def test_a_proof_removes_a_marked_word(
-    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    """It packs the file once it has found the word, and says then that it is gone."""
-    if way == "forget":
-        monkeypatch.setattr(SqliteWords, "erase_dropped", lambda _, *, on: None)
-
-    receipt = drop_marked(db, way)
-
-    assert receipt.proven
-    assert held(db, {SECRET}) == set()
 
 
 def test_a_proof_finds_a_word_that_is_a_key_of_the_leaves(

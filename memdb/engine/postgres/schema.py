@@ -42,7 +42,7 @@ SCHEMA_RULES = (
     (r"[ \t]+\n", "\n"),
     (r"CREATE VIRTUAL TABLE.*?;", ""),
     (r"CREATE TABLE (vectors|vector_groups) \(.*?STRICT;", ""),  # the engine has its own
-    (r"INSERT INTO messages_fts .*?;", ""),  # settings of FTS5
+    (r"INSERT INTO \w+_fts .*?;", ""),  # settings of FTS5
     (r"CREATE VIEW.*?;", ""),
     (r"PRAGMA[^;]*;", ""),
     (r",\n  digest INTEGER NOT NULL GENERATED ALWAYS AS .*?STORED", ""),  # it has page checksums

@@ -483,9 +483,6 @@ class PostgresWords:
                 found[row_id] = full_text.long_excerpt(text, terms, shape)
         return found
 
-    def erase_dropped(self, *, on: bool) -> None:
-        """Do nothing: what is dropped leaves its list at once, and the table with a vacuum."""
-
     def rebuild(self) -> None:
         """Rebuild every index from the rows, that of archived messages from the segments."""
         for scope_no in self.scopes(0, SESSION_NO_MASK):

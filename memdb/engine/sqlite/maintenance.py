@@ -533,7 +533,11 @@ def _differing_indexes(run: Callable[[str], int]) -> Iterator[tuple[str, str]]:
         try:
             run(sql)
         except Corrupt as error:
-            yield table, str(error)
+            code = error.sqlite_code
+            yield (
+                table,
+                f"the index differs from its rows (SQLite {code}): run `memdb rebuild FILE`",
+            )
 
 
 def _bytes(tx: AnyTx) -> int:

@@ -242,32 +242,7 @@ INSERT INTO sessions_fts (sessions_fts) VALUES ('rebuild')
 """,
 )
 
-ERASE_DROPPED = (
-    """/* words.erase_messages */
-INSERT INTO messages_fts (messages_fts, rank) VALUES ('secure-delete', :on)
-""",
-    """/* words.erase_archived */
-INSERT INTO archived_fts (archived_fts, rank) VALUES ('secure-delete', :on)
-""",
-    """/* words.erase_entries */
-INSERT INTO entries_fts (entries_fts, rank) VALUES ('secure-delete', :on)
-""",
-    """/* words.erase_summaries */
-INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('secure-delete', :on)
-""",
-    """/* words.erase_artifacts */
-INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('secure-delete', :on)
-""",
-    """/* words.erase_items */
-INSERT INTO items_fts (items_fts, rank) VALUES ('secure-delete', :on)
-""",
-    """/* words.erase_sessions */
-INSERT INTO sessions_fts (sessions_fts, rank) VALUES ('secure-delete', :on)
-""",
-)
-
-# Each merges about so many pages of an index; a number below zero begins to make one part of all,
-# in which no mark of a dropped row is left.
+# Each merges about so many pages of an index; a number below zero begins to make one part of all.
 MERGE = (
     """/* words.merge_messages */
 INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', :pages)
@@ -483,16 +458,6 @@ class SqliteWords:
         for row_id, text in self._tx.all(SELECT_LONG_TEXTS, place):
             found[row_id] = long_excerpt(text, terms, shape)
         return found
-
-    def erase_dropped(self, *, on: bool) -> None:
-        """
-        Take the words of dropped rows out of the index at once from here on, or no longer.
-
-        Otherwise FTS5 marks a row as dropped, and its words stay until a merge. Costs
-        0.5 ms per row; the index gets a format that SQLite reads from 3.42 on (ADR-0018).
-        """
-        for sql in ERASE_DROPPED:
-            self._tx.run(sql, {"on": int(on)})
 
     def rebuild(self) -> None:
         """Rebuild every index from the rows, that of archived messages from the segments."""
