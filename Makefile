@@ -44,7 +44,7 @@ coverage: $(STAMP)
 slow: $(STAMP) .venv-patroni/.installed
 	rm -rf .counts
 	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "slow" --timeout 3600
-	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "not slow" tests/hostile tests/faults/test_isolation*.py
+	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "not slow" tests/faults/test_isolation*.py
 	$(MAKE) clients
 	$(BIN)/python -m pytest -m "hypothesis and not slow" --timeout 3600 --hypothesis-profile thorough
 	$(BIN)/python tests/counters.py .counts

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from agent_samples import CLAUDE, CODEX, CURSOR, GEMINI, IDS, PROJECT, texts
+from cases import each
 
 import memdb
 from memdb.agents import hooks
@@ -186,8 +187,8 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("raw", BAD)
-@pytest.mark.parametrize("event", ["stop", "session-start", "", "nonsense"])
+@each("raw", BAD)
+@each("event", ["stop", "session-start", "", "nonsense"])
 def test_bad_input_never_fails(home: Path, raw: bytes, event: str) -> None:
     """Nothing is printed; what cannot be read is in the log."""
     import io

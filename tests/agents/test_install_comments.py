@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from cases import each
 
 from memdb.agents import json_text
 from memdb.agents.install import apply, plan_install, plan_uninstall
@@ -106,12 +107,22 @@ def full(value: object) -> object:
     return value
 
 
-@pytest.mark.parametrize("seed", range(25))
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_what_a_user_writes_survives(home: Path, program: str, seed: int) -> None:
+@pytest.mark.parametrize(
+    "seeds", [range(8), pytest.param(range(8, 25), marks=pytest.mark.slow)], ids=["some", "more"]
+)
+@each("program", PROGRAMS)
+def test_what_a_user_writes_survives(home: Path, program: str, seeds: range) -> None:
     """Every comment is there after installing, again with another file, and uninstalling."""
+    for seed in seeds:
+        install_between(program, seed)
+
+
+def install_between(program: str, seed: int) -> None:
+    """Install and uninstall while a user writes, and fail if anything of the user is lost."""
     user = Writer(seed)
     paths = [one.path for one in plan_install(program, None, None)]
+    for path in paths:
+        path.unlink(missing_ok=True)
     for path in paths:
         is_toml = path.suffix == ".toml"
         before = user.random.choice(TOML_BEFORE if is_toml else JSON_BEFORE)

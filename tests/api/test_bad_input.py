@@ -287,9 +287,7 @@ def ann(shared: MemDB) -> memdb.Scope:
     return shared.scope("ann")
 
 
-@pytest.mark.parametrize(
-    ("field", "call"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
+@each("field, call", [row[1:] for row in REFUSED])
 def test_what_cannot_be_stored_is_refused(
     ann: memdb.Scope, shared: MemDB, dump: Any, field: str, call: Call
 ) -> None:
@@ -418,7 +416,7 @@ def test_extreme_numbers_that_fit_are_stored(file_db: MemDB) -> None:
     assert stored[0].metadata == {"n": 2**70}
 
 
-@pytest.mark.parametrize("query", HOSTILE, ids=lambda query: ascii(query)[:24])
+@each("query", HOSTILE)
 def test_hostile_queries_are_answered(ann: memdb.Scope, query: str) -> None:
     """FTS syntax, quotes and broken text are words like others, or nothing."""
     assert isinstance(ann.recall(query), memdb.Hits)

@@ -90,7 +90,7 @@ def test_the_table_is_whole() -> None:
     assert len(CASES) > 40
 
 
-@pytest.mark.parametrize(("owner", "name", "flag"), CASES)
+@each("owner, name, flag", CASES)
 def test_a_flag_is_true_or_false(db: memdb.MemDB, owner: type, name: str, flag: str) -> None:
     """All else raises, before anything is done."""
     method = calls_of(owner)[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import InvalidInput
@@ -98,7 +99,7 @@ WRONG: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "order"), CASES)
+@each("name, order", CASES)
 def test_wrong_arguments_are_refused(scope: memdb.Scope, name: str, order: str) -> None:
     """Each names its argument, before anything is read."""
     for wrong in WRONG:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 import memdb.aio
@@ -92,7 +93,7 @@ def test_a_datetime_and_milliseconds_mean_the_same(db: MemDB, name: str) -> None
         assert STORES[name](db, moment) == STORES[name](other, at_ms) == at_ms
 
 
-@pytest.mark.parametrize("name", [*STORES, *READS])
+@each("name", [*STORES, *READS])
 def test_what_is_no_time_is_refused(db: MemDB, name: str) -> None:
     """The message names the argument, and stays short."""
     field = inspect_field(name)

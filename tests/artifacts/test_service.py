@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import MemDB
@@ -306,8 +307,8 @@ def test_a_message_link_needs_a_session(db: MemDB) -> None:
         db.scope("ann").artifacts.save("menu.md", "soup", message_seq=1)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "given", "expected"),
+@each(
+    "name, data, given, expected",
     [
         pytest.param("a.md", b"x", None, "text/markdown", id="markdown"),
         pytest.param("a.PNG", b"x", None, "image/png", id="ending in capitals"),
@@ -365,7 +366,7 @@ def test_a_deleted_artifact_takes_no_place_in_an_answer(db: MemDB) -> None:
     assert hit.source.artifact == "menu.txt"
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "a/b/c.md",
@@ -384,7 +385,6 @@ def test_a_deleted_artifact_takes_no_place_in_an_answer(db: MemDB) -> None:
         "'; DROP TABLE artifacts; --",
         "*",
     ],
-    ids=lambda name: ascii(name)[:20],
 )
 def test_names_are_opaque(db: MemDB, name: str) -> None:
     """Whatever stands in a name, it names its own artifact and nothing else."""

@@ -7,6 +7,7 @@ import shlex
 
 import click
 import pytest
+from cases import each
 from click import formatting
 
 from memdb.cli import cli
@@ -50,8 +51,8 @@ def is_one_piece(line: str) -> bool:
     return len(shlex.split(line.removesuffix(" \\"))) == 1
 
 
-@pytest.mark.parametrize("columns", [40, 60, 80])
-@pytest.mark.parametrize("path", CONTEXTS)
+@each("columns", [40, 60, 80])
+@each("path", CONTEXTS)
 def test_the_help_fits_the_terminal(help_at, path: str, columns: int) -> None:
     """No line is wider, but for one that is a single piece; no word is broken."""
     shown = help_at(path, columns)

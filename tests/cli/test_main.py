@@ -173,7 +173,7 @@ def test_the_list_says_what_the_command_says(name):
     assert command.get_short_help_str(1000) == COMMANDS[name].help + "."
 
 
-@pytest.mark.parametrize("words", LEAVES, ids=NAMES)
+@each("words", LEAVES)
 def test_each_command_has_an_example_and_json(run, words):
     """Each help text has an Example of the command itself, and --json but for a server."""
     shown = run(*words, "--help")
@@ -184,7 +184,7 @@ def test_each_command_has_an_example_and_json(run, words):
     assert ("--json" in shown.stdout) == (words not in without)
 
 
-@pytest.mark.parametrize("words", SCOPED, ids=" ".join)
+@each("words", SCOPED)
 def test_each_scoped_command_knows_user_and_app(run, words):
     """Every command that is about somebody's memory has --user and --app, also by environment."""
     shown = run(*words, "-h").stdout
@@ -412,8 +412,21 @@ def test_python_m_memdb_is_the_command_line(start):
     assert err == b""
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
+@pytest.fixture
+def complete(run):
+    """Return a function that gives what bash is answered behind a line that is being typed."""
+
+    def answer(line, **env):
+        asked = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": line}
+        done = run(env=asked | {"COMP_CWORD": str(line.count(" "))} | env)
+        assert done.stderr == ""
+        return done.stdout
+
+    return answer
+
+
+@each(
+    "words, expected",
     [
         ("memdb ", "chat"),
         ("memdb re", "recall"),
@@ -422,17 +435,13 @@ def test_python_m_memdb_is_the_command_line(start):
         ("memdb recall x.db --kind e", "entry"),
     ],
 )
-def test_completion_of_words(start, words, expected):
+def test_completion_of_words(complete, words, expected):
     """The shell completes commands, options and their choices."""
-    typed = words.split(" ")
-    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": words}
-    out, _ = start(env=env | {"COMP_CWORD": str(len(typed) - 1)}).communicate()
-
-    assert f"plain,{expected}" in out.decode().splitlines()
+    assert f"plain,{expected}" in complete(words).splitlines()
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
+@each(
+    "words, expected",
     [
         ("chat show FILE ", ["last", "trip"]),
         ("chat show FILE t", ["trip"]),
@@ -449,14 +458,11 @@ def test_completion_of_words(start, words, expected):
         ("chat show no.db ", []),
     ],
 )
-def test_completion_of_names(start, trip, words, expected):
+def test_completion_of_names(complete, trip, words, expected):
     """The shell completes what is in FILE; nothing is made where there is none."""
-    line = f"memdb {words}".replace("FILE", trip)
-    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": line}
-    out, err = start(env=env | {"COMP_CWORD": str(line.count(" "))}).communicate()
+    answer = complete(f"memdb {words}".replace("FILE", trip))
 
-    assert [one.partition(",")[2] for one in out.decode().split()] == expected
-    assert err == b""
+    assert [one.partition(",")[2] for one in answer.split()] == expected
 
 
 HOSTILE = (
@@ -490,15 +496,13 @@ def test_completion_quotes(trip, tmp_path, name):
     assert not (tmp_path / "pwned").exists()
 
 
-def test_completion_of_titles(start, trip):
+def test_completion_of_titles(complete, trip):
     """A session is found by the beginning of its title too."""
     with memdb.open(trip) as db:
         db.scope("ann").session("3f1c").append("user", "hi")
         db.scope("ann").session("3f1c").host.update(title="Balcony")
-    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": f"memdb chat show {trip} Ba"}
-    out, _ = start(env=env | {"COMP_CWORD": "4"}).communicate()
 
-    assert out.decode() == "plain,Balcony\n"
+    assert complete(f"memdb chat show {trip} Ba") == "plain,Balcony\n"
 
 
 @pytest.mark.parametrize(
@@ -515,20 +519,14 @@ def test_a_stream_that_is_closed(trip, words, closed):
     assert b"bug" not in done.stderr
 
 
-def test_completion_with_a_default_file(start, trip):
+def test_completion_with_a_default_file(complete, trip):
     """It is the file that the command would open."""
-    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": "memdb chat show tr"}
-    out, _ = start(env=env | {"COMP_CWORD": "3", "MEMDB_FILE": trip}).communicate()
-
-    assert out.decode() == "plain,trip\n"
+    assert complete("memdb chat show tr", MEMDB_FILE=trip) == "plain,trip\n"
 
 
-def test_completion_of_files(start):
+def test_completion_of_files(complete):
     """The shell is asked to complete FILE with the names of files."""
-    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": "memdb info ag", "COMP_CWORD": "2"}
-    out, _ = start(env=env).communicate()
-
-    assert out.decode() == "file,ag\n"
+    assert complete("memdb info ag") == "file,ag\n"
 
 
 def test_an_odd_encoding_loses_no_answer(start, trip):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from cases import each
 
 import memdb
 
@@ -63,8 +64,8 @@ def wordy(path: str, frozen: None) -> str:
     return path
 
 
-@pytest.mark.parametrize("columns", [40, 80])
-@pytest.mark.parametrize("line", LINES)
+@each("columns", [40, 80])
+@each("line", LINES)
 def test_no_line_is_wider_than_the_terminal(run, wordy, terminal, line, columns):
     """But for one word that is wider, on a line of its own behind what leads it."""
     words = [wordy if word == "FILE" else word for word in shlex.split(line)]

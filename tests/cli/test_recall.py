@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import each
 
 import memdb
 from memdb.cli.recall import EVERY_KIND
@@ -283,7 +284,7 @@ def test_recall_usage_errors(run, trip, options):
     assert run("recall", trip, "x", *options).exit_code == 2
 
 
-@pytest.mark.parametrize("words", READING + WHOLE, ids=" ".join)
+@each("words", READING + WHOLE)
 def test_a_missing_file_is_named_and_not_made(run, path, words):
     """A command that needs a file exits 6 without one, and makes none."""
     done = run(*_line(words, path), input="")
@@ -293,7 +294,7 @@ def test_a_missing_file_is_named_and_not_made(run, path, words):
     assert not Path(path).exists()
 
 
-@pytest.mark.parametrize("words", READING + WHOLE, ids=" ".join)
+@each("words", READING + WHOLE)
 def test_an_empty_file_is_left_empty(run, tmp_path, words):
     """A file of no bytes is no memdb file yet, and reading does not make it one."""
     empty = tmp_path / "empty.db"

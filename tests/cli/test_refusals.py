@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import each
 
 import memdb
 from memdb.errors import DiskFull, InvalidInput
@@ -43,7 +44,7 @@ def _line(words, path):
     return (*words[:split], path, *words[split:])
 
 
-@pytest.mark.parametrize("words", READING, ids=" ".join)
+@each("words", READING)
 def test_an_unknown_user_is_not_found(run, trip, words):
     """A user that the file does not have exits 3, and the error lists who it has."""
     done = run(*_line(words, trip), "--user", "an")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 from click.testing import CliRunner
 
 import memdb
@@ -109,7 +110,7 @@ def test_whatever_names_file_may_name_a_server(
         assert (done.exit_code, done.output) == (0, expected)
 
 
-@pytest.mark.parametrize("line", LINES, ids=" ".join)
+@each("line", LINES)
 def test_no_command_shows_a_password(
     command: Callable[..., Any], secret: str, line: list[str]
 ) -> None:

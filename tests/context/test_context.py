@@ -27,6 +27,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import MemDB, Session
@@ -202,8 +203,8 @@ def test_entries_of_others_are_never_found(open_db: Callable[..., MemDB]) -> Non
 # -- the budget
 
 
-@pytest.mark.parametrize("budget", [60, 100, 250, 999, 4_000, 100_000], ids=str)
-@pytest.mark.parametrize("query", [None, "Note w7x3"], ids=["plain", "query"])
+@pytest.mark.parametrize("budget", [60, 100, 250, 999, 4_000, 100_000])
+@pytest.mark.parametrize("query", [None, "Note w7x3"])
 def test_nothing_is_over_the_budget(db: MemDB, chat: Session, budget: int, query: str) -> None:
     """Frames, spans and overheads are counted, and the pieces add up."""
     db.scope("ann").remember("Note w7x3 is a fact.")
@@ -432,8 +433,8 @@ def test_no_room_to_let_the_user_in_first(chat: Session, budget: int) -> None:
 # -- nothing twice, nothing lost
 
 
-@pytest.mark.parametrize("count", [10, 11, 19, 20, 21, 30, 59, 60, 61, 155, 300], ids=str)
-@pytest.mark.parametrize("tokens", [4, 40, 300], ids=str)
+@pytest.mark.parametrize("count", [10, 11, 19, 20, 21, 30, 59, 60, 61, 155, 300])
+@pytest.mark.parametrize("tokens", [4, 40, 300])
 def test_no_span_is_told_twice(chat: Session, count: int, tokens: int) -> None:
     """Each seq in one piece, from a full leaf to condensed ones, in any budget."""
     say(chat, count, tokens)
@@ -742,9 +743,7 @@ def test_each_piece_says_what_it_is_and_why(db: MemDB, chat: Session) -> None:
 # -- bad input
 
 
-@pytest.mark.parametrize(
-    "budget", [0, -1, -4_000, True, "4000", 1.5, None, float("nan"), 1 << 41], ids=str
-)
+@each("budget", [0, -1, -4_000, True, "4000", 1.5, None, float("nan"), 1 << 41])
 def test_a_budget_that_is_none_is_refused(chat: Session, budget: Any) -> None:
     """The error names it, in a session of nothing too."""
     with pytest.raises(memdb.InvalidInput, match="budget_tokens"):

@@ -534,7 +534,7 @@ def test_two_processes_may_archive_one_session(
 ) -> None:
     """Together they move each message once."""
     with open_db(path) as db:
-        filled(db, 3000)
+        filled(db, 900)
         before = [*db.scope("ann").session("trip").messages()]
     children = [start_child(TWO_ARCHIVE, path, keep) for keep in (0, 100)]
     assert [child.stdout.readline() for child in children] == ["ready\n", "ready\n"]
@@ -543,7 +543,7 @@ def test_two_processes_may_archive_one_session(
 
     db = open_db(path)
     assert [err for _, err in told] == ["", ""]
-    assert sum(int(out) for out, _ in told) == archived(db) == 3000
+    assert sum(int(out) for out, _ in told) == archived(db) == 900
     assert [*db.scope("ann").session("trip").messages()] == before
     assert db.file.check(deep=True) == []
 

@@ -16,6 +16,7 @@ Faults of hector 4 to 10 that cannot happen here, and the test that shows it
 """
 
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -248,8 +249,8 @@ def test_a_strategy_finds_nothing_in_an_unknown_session(db: MemDB, strategy: str
     assert (window.messages, window.tokens) == ((), 0)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "options", "said"),
+@each(
+    "strategy, options, said",
     [
         pytest.param("buffer", {}, "none, buffer_window, token_window", id="unknown"),
         pytest.param("", {}, "none, buffer_window, token_window", id="empty"),

@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from memdb.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -52,6 +55,10 @@ def test_a_page_read_from_its_top_does_what_it_shows(page, tmp_path, monkeypatch
 def run(line, folder):
     """Run a command of a page; it must succeed and say something."""
     words = shlex.split(line)
+    if words[0] == "memdb":  # 0.3 s less than in a process of its own
+        done = CliRunner().invoke(cli, words[1:], prog_name="memdb")
+        assert (done.exit_code, bool(done.output)) == (0, True), (line, done.output)
+        return
     program = words[1:] if words[0] == "python" else ["-m", *words]
     ran = subprocess.run(
         [sys.executable, *program], cwd=folder, capture_output=True, text=True, check=False

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import Category, MemDB
@@ -118,8 +119,8 @@ def test_a_category_that_the_file_holds_can_be_used(
     assert done.action == "added"
 
 
-@pytest.mark.parametrize(
-    ("given", "field"),
+@each(
+    "given, field",
     [
         ({"name": ""}, "name"),
         ({"name": "x", "half_life_days": 0}, "half_life_days"),
@@ -130,7 +131,6 @@ def test_a_category_that_the_file_holds_can_be_used(
         ({"name": "x", "shared": None}, "shared"),
         ({"name": "x", "description": None}, "description"),
     ],
-    ids=str,
 )
 def test_a_category_is_checked(db: MemDB, given: dict[str, Any], field: str) -> None:
     """Each error names the field, and nothing changes."""

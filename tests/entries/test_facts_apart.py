@@ -51,7 +51,7 @@ def pairs(name: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("half", "options"),
     [
-        ("read", {}),
+        pytest.param("read", {}, marks=pytest.mark.slow),
         pytest.param("read", {"embedder": None}, marks=pytest.mark.slow),
         ("held_out", {}),
         ("held_out", {"embedder": None}),

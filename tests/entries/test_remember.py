@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import MemDB
@@ -408,8 +409,8 @@ def test_two_users_know_nothing_of_each_other(db: MemDB) -> None:
     assert texts(db.scope("ann")) == ["I live in Oslo."]
 
 
-@pytest.mark.parametrize(
-    ("given", "field"),
+@each(
+    "given, field",
     [
         ({"text": ""}, "text"),
         ({"text": " \n"}, "text"),
@@ -438,7 +439,6 @@ def test_two_users_know_nothing_of_each_other(db: MemDB) -> None:
         ({"text": "x", "session": "s", "seq": (1, 2, 3)}, "seq"),
         ({"text": "x", "source": ""}, "source"),
     ],
-    ids=lambda given: str(given)[:40],
 )
 def test_bad_input_names_the_field(db: MemDB, given: dict[str, Any], field: str) -> None:
     """And nothing is written."""

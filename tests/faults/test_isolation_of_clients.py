@@ -137,6 +137,7 @@ NOT_OF_A_USER = {
 }
 
 
+@pytest.mark.slow
 def test_every_call_of_aio_keeps_users_apart(files: Files, loop: asyncio.AbstractEventLoop) -> None:
     """The calls of the synchronous API, those that aio has, and its own."""
     called = set[str]()
@@ -329,6 +330,7 @@ def test_every_command_of_a_user_is_tried() -> None:
     assert scoped == COMMANDS.keys() | SERVERS.keys()
 
 
+@pytest.mark.slow
 def test_every_command_keeps_users_apart(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """Output, exit code and error are those of a file without the others."""
     names, home = names_of_others(files.beside), entry(files.alone)

@@ -500,6 +500,7 @@ def test_the_control_without_syncs_fails(
     assert len(wrong) > tried // 4
 
 
+@pytest.mark.slow
 def test_the_wait_for_the_disk_is_what_keeps_a_write(
     prepared: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,7 +117,7 @@ def test_every_call_and_argument_is_tried() -> None:
         assert {*inspect.signature(getattr(Items, name)).parameters} - {"self"} <= BAD.keys()
 
 
-@pytest.mark.parametrize(("name", "argument", "value"), CASES)
+@each("name, argument, value", CASES)
 def test_what_is_no_good_is_refused(
     shared: MemDB, dump: Any, name: str, argument: str, value: Any
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import Category, InvalidInput, MemDB, Settings
@@ -150,9 +151,7 @@ def test_a_whole_record_takes_the_place_of_all(path: str, open_db: Callable[...,
     assert open_db(path).settings.get() == Settings()
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [(field, value) for field in WRONG for value in WRONG[field]], ids=str
-)
+@each("field, value", [(field, value) for field in WRONG for value in WRONG[field]])
 def test_a_wrong_value_is_refused_before_a_file_is_made(
     tmp_path: Path, field: str, value: Any
 ) -> None:

@@ -62,7 +62,12 @@ class Filled:
 
 @pytest.fixture(
     scope="module",
-    params=[(20, "item"), (128, "message"), (384, "message"), (384, "item")],
+    params=[
+        (20, "item"),
+        (128, "message"),
+        pytest.param((384, "message"), marks=pytest.mark.slow),
+        pytest.param((384, "item"), marks=pytest.mark.slow),
+    ],
     ids=lambda one: f"{one[0]} dimensions of a {one[1]}",
 )
 def filled(

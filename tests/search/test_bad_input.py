@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import MemDB
@@ -25,7 +26,7 @@ def ann(db: MemDB) -> memdb.Scope:
     return scope
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         "",
@@ -43,7 +44,6 @@ def ann(db: MemDB) -> memdb.Scope:
         "-tea",
         "-",
     ],
-    ids=lambda query: ascii(query[:12]),
 )
 def test_any_text_is_a_query(ann: memdb.Scope, query: str) -> None:
     """Empty, only stop words, only emoji, a megabyte, another language: a list, never an error."""
@@ -92,7 +92,7 @@ def test_what_is_no_query_is_refused(ann: memdb.Scope, query: Any, said: str) ->
         ann.recall(query)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 1001, 10**9, 2**70, True, 5.0, "5", None])
+@each("limit", [0, -1, 1001, 10**9, 2**70, True, 5.0, "5", None])
 def test_a_limit_out_of_range_is_refused(ann: memdb.Scope, limit: Any) -> None:
     """In each way to ask."""
     for ask in (

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 
 import memdb
 import memdb.aio
@@ -138,7 +139,7 @@ def test_a_session_has_the_same_filters(ann: memdb.Scope) -> None:
                 assert letters(there) == letters(ann.recall("tea", 100, session=name, **asked))
 
 
-@pytest.mark.parametrize(("asked", "named"), REFUSED, ids=lambda value: str(value)[:40])
+@each("asked, named", REFUSED)
 def test_what_no_filter_can_mean_is_refused(
     ann: memdb.Scope, asked: dict[str, Any], named: str
 ) -> None:

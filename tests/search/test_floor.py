@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import aio
@@ -127,8 +128,8 @@ def test_a_language_that_the_table_cannot_read_is_named(ann: memdb.Scope) -> Non
         assert "does not know these words" in hits.missing["vector"]
 
 
-@pytest.mark.parametrize("value", [math.nan, -0.1, 1.1, math.inf, True, "0.5", b"1", [1]], ids=repr)
-@pytest.mark.parametrize("user", ["ann", "nobody"])
+@each("value", [math.nan, -0.1, 1.1, math.inf, True, "0.5", b"1", [1]])
+@each("user", ["ann", "nobody"])
 def test_a_score_that_cannot_be_is_refused(ann: memdb.Scope, value: Any, user: str) -> None:
     """The error names the field, also in an empty scope."""
     scope = memdb.Scope(ann._services, type(ann._owner)(ann._services.db, "default", user))

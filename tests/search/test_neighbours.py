@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import log
 
 import pytest
+from cases import each
 
 import memdb
+from memdb import MemDB
 from memdb.search.rank import _below_lenders
 from memdb.text.terms import count_words
 
@@ -40,23 +43,29 @@ TALKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("embedder", [None, "static"])
-@pytest.mark.parametrize("sentences", [0, 3, 7, 15])
-@pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize("language", TALKS)
+@pytest.fixture(scope="module", params=[None, "static"], ids=["words", "all arms"])
+def talks(request: pytest.FixtureRequest) -> Iterator[MemDB]:
+    """Return a file in which each case has a scope of its own."""
+    with memdb.open(":memory:", counter="estimate", embedder=request.param) as db:
+        yield db
+
+
+@each("sentences", [0, 3, 7, 15])
+@each("place", [0, 1, 2])
+@each("language", TALKS)
 def test_the_message_that_holds_the_word_is_first(
-    language: str, place: int, sentences: int, embedder: str | None
+    talks: MemDB, language: str, place: int, sentences: int
 ) -> None:
     """In a chat with an assistant too, where short messages of the user go before long answers."""
     remark, sentence, said, word = TALKS[language]
     answers = [sentence * (sentences + 1)] * 3
     answers[place] = sentence * sentences + said
-    with memdb.open(":memory:", embedder=embedder) as db:
-        chat = db.scope("ann").session("trip")
-        for answer in answers:
-            chat.append("user", remark)
-            chat.append("assistant", answer)
-        hits = db.scope("ann").recall(word, kinds=("message",), min_score=0, explain=True)
+    scope = talks.scope(f"{language} {place} {sentences}")
+    chat = scope.session("trip")
+    for answer in answers:
+        chat.append("user", remark)
+        chat.append("assistant", answer)
+    hits = scope.recall(word, kinds=("message",), min_score=0, explain=True)
 
     assert word in hits[0].text
     assert [word in hit.text for hit in hits].count(True) == 1

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 
 import memdb
 
@@ -95,7 +96,7 @@ def float32(numbers: list[float]) -> bytes:
     return struct.pack(f"<{len(numbers)}f", *numbers)
 
 
-@pytest.mark.parametrize(
+@each(
     "vector",
     [
         [1.0],
@@ -111,9 +112,8 @@ def float32(numbers: list[float]) -> bytes:
         5,
         [1e300, 1.0],
     ],
-    ids=repr,
 )
-@pytest.mark.parametrize("user", ["ann", "nobody"])
+@each("user", ["ann", "nobody"])
 def test_a_vector_that_cannot_be_is_refused(
     path: str, open_db: Any, vector: Any, user: str
 ) -> None:

@@ -126,7 +126,7 @@ def test_nodes_are_condensed_at_six_in_threes(db: MemDB) -> None:
     assert_covers(tree)
 
 
-@pytest.mark.parametrize("count", [1_000, 3_000], ids=str)
+@pytest.mark.parametrize("count", [1_000, pytest.param(3_000, marks=pytest.mark.slow)])
 def test_the_number_of_nodes_is_what_the_design_says(db: MemDB, writer: Writer, count: int) -> None:
     """n/10 + n/30 + n/90 + n/270 within a tenth, each made by one call; never a depth of 4."""
     chat = say(db, count)

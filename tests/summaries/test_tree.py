@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import MemDB, Session
@@ -223,9 +224,7 @@ def test_pruned_nodes_expand_as_before(chat: Session) -> None:
     ] == before
 
 
-@pytest.mark.parametrize(
-    "ref", ["", "0123456789abcdef", "nothing", "1234567890123456", "a-b", "-", "5-", "-5"], ids=str
-)
+@each("ref", ["", "0123456789abcdef", "nothing", "1234567890123456", "a-b", "-", "5-", "-5"])
 def test_an_unknown_node_is_not_found(chat: Session, ref: str) -> None:
     """Whatever it looks like."""
     with pytest.raises(memdb.NotFound, match="summary"):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cases import each
 
 import memdb
 from memdb import InvalidInput, MemDB
@@ -85,8 +86,8 @@ def test_the_objects_of_openai_s_package(db: MemDB) -> None:
     assert (stored.role, stored.text) == ("assistant", "from openai")
 
 
-@pytest.mark.parametrize(
-    ("value", "kinds", "warning"),
+@each(
+    "value, kinds, warning",
     [
         ({"role": "user", "content": [{"type": "hologram", "of": "a cup"}]}, "other", "hologram"),
         ({"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "f"}}]},
@@ -115,8 +116,8 @@ def test_what_is_not_understood_is_kept_with_a_warning(
     assert chat.get(stored.seq).warnings == stored.warnings
 
 
-@pytest.mark.parametrize(
-    ("value", "named"),
+@each(
+    "value, named",
     [
         (5, "message is int"),
         (None, "message is NoneType"),

@@ -45,6 +45,7 @@ def differences(pieces: PieceCounter, texts: list[str]) -> list[str]:
     return [text for text in texts if pieces.count(text) != by_tiktoken(text)]
 
 
+@pytest.mark.slow
 def test_real_texts_have_the_counts_of_tiktoken(pieces: PieceCounter) -> None:
     """Every paragraph of memdb's documents and sources, which have many scripts."""
     paths = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "memdb").rglob("*.py")]

@@ -8,6 +8,7 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 from import_samples import SAMPLES
 
 import memdb
@@ -276,9 +277,9 @@ def test_many_faults_are_counted(db: MemDB, tmp_path: Path) -> None:
 JSON_FORMATS = sorted({*SAMPLES} - {"csv", "markdown", "llm", "langgraph", "locomo"})
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
-@pytest.mark.parametrize("bad", [5, "x", None, [], {}, [[]]], ids=str)
-@pytest.mark.parametrize("name", JSON_FORMATS)
+@each("number", [0, 1, 2])
+@each("bad", [5, "x", None, [], {}, [[]]])
+@each("name", JSON_FORMATS)
 def test_a_record_that_is_none(
     name: str, bad: Any, number: int, memory: MemDB, tmp_path: Path
 ) -> None:

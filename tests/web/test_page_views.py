@@ -126,9 +126,8 @@ def serious_findings(page: Any, axe: str) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("theme", "width"), [("dark", 360), pytest.param("light", 1280, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("theme", "width"), [("dark", 360), ("light", 1280)])
 @pytest.mark.parametrize("name", ACTIONS)
 def test_no_action_has_a_serious_finding_of_axe(
     make_site: Callable[..., Site],

@@ -193,6 +193,7 @@ def served(path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks into /proc")
 def test_no_process_has_two_sqlite_libraries_on_the_file(
     path: Path, served: tuple[subprocess.Popen[str], str]

@@ -106,6 +106,7 @@ def test_what_cannot_be_done_is_a_sentence(tmp_path: Path, path: Path) -> None:
         assert [*db.scope("ann").entries.list()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks into /proc")
 def test_no_process_has_two_sqlite_libraries_on_the_file(tmp_path: Path, path: Path) -> None:
     """Not even where llm's embeddings are in the memdb file that a tool searches."""
