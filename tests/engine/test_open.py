@@ -102,7 +102,7 @@ def test_a_file_of_a_development_version_is_refused(filled: str, raw: Any, chang
 FROZEN = {
     1: (
         "db9b0c24938021428cce184a3ce112af7e95510419e51d2c6e0a1843ff3a3b9c",
-        "b94e54410e5642eac6a3e0ca2d8a2916",
+        "e8872175c4e80f2954c3d381b9e30980",
     ),
 }
 
