@@ -16,6 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 
 import memdb.english
 import memdb.text
@@ -323,8 +324,7 @@ def run(call: Callable[[str], object], pieces: list[tuple[str, str]], size: int)
             call(opening + part * (size // len(part)))
 
 
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", TAKES_TEXT)
+@each("name", TAKES_TEXT)
 def test_no_text_takes_quadratic_time(name: str) -> None:
     """Long words, spaces, brackets, stops, digits, other scripts, and openings never closed."""
     run(TAKES_TEXT[name], USUAL, 20_000)

@@ -91,7 +91,7 @@ def shared_site(tmp_path_factory: pytest.TempPathFactory, filled: Any) -> Iterat
 
 LOOKS = [
     ("light", 1280),
-    ("dark", 360),
+    pytest.param("dark", 360, marks=pytest.mark.slow),
     pytest.param("dark", 1280, marks=pytest.mark.slow),
     pytest.param("light", 360, marks=pytest.mark.slow),
 ]
