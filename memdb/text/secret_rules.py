@@ -36,13 +36,23 @@ _DUMMY_WORDS = """
 """.split()
 
 
+# What manuals write there.
+_OF_MANUALS = ("pass", "passwd", "password", "pw", "pwd", "secret", "user", "token")
+
+MIN_IBAN, MAX_IBAN = 15, 34
+MAX_PIN_CODE = 5  # longer ones after "PIN code" are those of the Indian post
+SEED_WORDS = (12, 15, 18, 21, 24)
+MIN_SEED_WORDS = 6  # different ones
+
+
 class Rule(Record):
     """
     A format of secrets.
 
     Attributes:
         kind: What it is called in findings.
-        hints: Lower-case texts one of which every such secret or its name holds.
+        hints: Lower-case texts one of which every such secret or its name holds; ()
+            means that it holds a run of base64.
         pattern: Its group `v`, or without one the whole match, is the secret.
         check: Says whether a match really is one.
         exact: The case of letters counts.
@@ -99,8 +109,86 @@ def _is_jwt(match: re.Match[str]) -> bool:
     return decoded.lstrip().startswith(b'{"') and b'":' in decoded
 
 
+def decoded_text(run: str) -> str | None:
+    """Return the printable text that a run of base64 wraps, None if it wraps none."""
+    from base64 import b64decode
+
+    bare = run.rstrip("=")
+    if len(bare) % 4 == 1:
+        return None
+    altchars = b"-_" if "-" in bare or "_" in bare else None
+    try:
+        text = b64decode(bare + "=" * (-len(bare) % 4), altchars=altchars).decode("ascii")
+    except ValueError:
+        return None
+    return text if all(one.isprintable() or one in "\t\n\r" for one in text) else None
+
+
+def is_drawn_word(value: str, digits: int, letters: int) -> bool:
+    """Return whether *value* has so many digits, small letters and capitals at least."""
+    return (
+        sum(map(str.isdigit, value)) >= digits
+        and sum(map(str.islower, value)) >= letters
+        and sum(map(str.isupper, value)) >= letters
+    )
+
+
+def _is_signed(match: re.Match[str]) -> bool:
+    """Return whether a readable first part is signed by a drawn last one."""
+    first, _, rest = match[0].partition(".")
+    return decoded_text(first) is not None and is_drawn_word(rest.rpartition(".")[2], 1, 3)
+
+
+def _is_basic(match: re.Match[str]) -> bool:
+    """Return whether the value decodes to a name and a password."""
+    _, colon, password = (decoded_text(match["v"]) or "").partition(":")
+    return bool(colon and password) and not is_dummy(password) and password not in _OF_MANUALS
+
+
+def _is_option(match: re.Match[str]) -> bool:
+    """Return whether an option of a command has a password: no number, path or template."""
+    value = (match["v"] or match["w"] or match["bare"]).strip(_QUOTES)
+    if (
+        is_dummy(value)
+        or value.lower() in _OF_MANUALS
+        or re.fullmatch(r"[\d:.]{1,5}|[./].*", value)
+    ):
+        return False
+    return match["bare"] is None or is_mixed(value)
+
+
+def _is_iban(match: re.Match[str]) -> bool:
+    """Return whether the check digits of an IBAN are right, mod 97 as ISO 13616 has it."""
+    bare = match[0].replace(" ", "")
+    turned = "".join(str(int(one, 36)) for one in bare[4:] + bare[:4])
+    return MIN_IBAN <= len(bare) <= MAX_IBAN and int(turned) % 97 == 1
+
+
+def _is_pin(match: re.Match[str]) -> bool:
+    """Return whether digits are drawn: not one digit again and again, no postal code."""
+    value = match["v"]
+    return len(set(value)) > 1 and not (len(value) > MAX_PIN_CODE and match["code"])
+
+
+# Words that no list of drawn words holds: prose has one among any twelve.
+_PROSE = frozenset(
+    "the and are was were for with not but has had his her its our their they this from which "
+    "who what when where how been have your into than then these those will would should could "
+    "did does as is it in on of to by be an at or if no so we us my me".split()
+)
+
+
+def _is_phrase(match: re.Match[str]) -> bool:
+    """Return whether words are drawn from a list: as many as a seed has, and none of prose."""
+    words = match["v"].split()
+    return len(words) in SEED_WORDS and _PROSE.isdisjoint(words) and len({*words}) >= MIN_SEED_WORDS
+
+
 def _is_card(match: re.Match[str]) -> bool:
-    """Return whether the digits pass Luhn's check."""
+    """Return whether the digits pass Luhn's check, and are as many as the issuer gives."""
+    size = sum(map(str.isdigit, match[0]))
+    if size not in ((15,) if match[0][0] == "3" else (16, 19) if match[0][0] == "4" else (16,)):
+        return False  # an article number (EAN) has 13 digits, and passes one time in ten
     digits = [int(one) for one in reversed(match[0]) if one.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
@@ -112,8 +200,7 @@ def _is_url(match: re.Match[str]) -> bool:
     if is_dummy(value) and value.lower() not in _DUMMY_WORDS:
         return False
     database = re.match(r"(?i)postgres|mysql|mariadb|mongodb|redis|amqp|mssql", match[0])
-    manual = ("pass", "passwd", "password", "pw", "pwd", "secret", "user")
-    return database is not None or value.lower() not in manual
+    return database is not None or value.lower() not in _OF_MANUALS
 
 
 def _is_code(value: str) -> bool:
@@ -136,16 +223,51 @@ _MIN_DRAWN = 6
 _MIN_SPOKEN = 4
 
 
+_SENTENCE_END = re.compile(r"[.!]?[\"')\]]*\s*(?:$|\n|[.!](?:\s|$))")
+_PREDICATES = frozenset(
+    "wrong invalid weak strong secure safe short long reset empty same unknown new gone there here "
+    "this that these those mine yours hers theirs none nothing something anything everything easy "
+    "hard simple private public fine okay good better best right different stale lost kept sent "
+    "back next also too already again below above inside outside elsewhere".split()
+)
+# The endings of words that say how something is, in English.
+_HOW = tuple(
+    "ed ing able ible ect ent ant ory ary ally ous ful less ic al ten den ged ne ive ate".split()
+)
+
+
+def _is_predicate(word: str) -> bool:
+    """Return whether *word* says how a password is, so that it is none itself."""
+    lower = word.lower()
+    return (
+        len(word) < _MIN_DRAWN
+        or not word.isascii()
+        or lower in _PREDICATES
+        or lower.endswith(_HOW)
+        or not word.strip("-").replace("-", "").isalnum()
+    )
+
+
+def _is_spoken(match: re.Match[str], value: str, *, drawn: bool) -> bool:
+    """Return whether "the password is" tells it: "... is wrong" does not, "... is hunter2" does."""
+    if drawn and not value.endswith(("?", "!")) and len(value) >= _MIN_SPOKEN:
+        return True
+    word = value.rstrip(".!?")
+    ends = _SENTENCE_END.match(match.string, match.start("bare") + len(word))
+    return bool(match["my"] and ends) and not _is_predicate(word)
+
+
 def _is_password(match: re.Match[str]) -> bool:
     quoted = match["quoted"] is not None
     value = match["quoted"][1:-1] if quoted else match["bare"]
     if is_dummy(value) or len(set(value)) < 3:  # noqa: PLR2004 (********, aaaa)
         return False
     drawn = re.search(r"[0-9@#$%^&*!?]", value) is not None
-    if match["is"]:  # "the password is wrong" says nothing; "... is hunter2" does
-        return drawn and not value.endswith(("?", "!")) and len(value) >= _MIN_SPOKEN
+    if match["is"] and not quoted:
+        return _is_spoken(match, value, drawn=drawn)
     if quoted:
-        if drawn and len(value) >= _MIN_DRAWN:
+        is_said = match["my"] and match["is"] and not _is_predicate(value)
+        if is_said or (drawn and len(value) >= _MIN_DRAWN):
             return True
         return len(value) >= _MIN_PASSWORD and (" " not in value or value.islower())
     if _is_code(value) or match["name"].lower() == value.lower():
@@ -166,7 +288,8 @@ _NAMES_OF_PASSWORDS = (
 )
 
 _SERVICES = """
-    glpat- npm_ hf_ pypi- gsk_ pplx- xai- nvapi- dop_v1_ shpat_ shpss_ lin_api_ dckr_pat_
+    glpat- hvs. hvb. ntn_
+    npm_ hf_ pypi- gsk_ pplx- xai- nvapi- dop_v1_ shpat_ shpss_ lin_api_ dckr_pat_
     age-secret-key- glrt- dapi r8_ phc_ phx_ sntrys_ atatt3 key- figd_ sbp_ pat_
 """
 _PASSWORD_HINTS = (
@@ -223,6 +346,12 @@ RULES = (
         lambda match: len(set(match[0][2:])) > 5,  # noqa: PLR2004 (drawn)
     ),
     Rule(
+        "signed_token",  # as Discord, Django and Flask make them
+        (),  # tried where a run of base64 stands
+        r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_-]{18,}+\.[A-Za-z0-9_-]{5,64}+\.[A-Za-z0-9_-]{20,}",
+        _is_signed,
+    ),
+    Rule(
         "connection_string",
         ("://",),
         r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,30}+://[^\s:/@\"'<>]{0,128}+:"
@@ -257,7 +386,7 @@ RULES = (
         tuple(_SERVICES.split()),
         _START + r"(?:(?:glpat|glrt|pypi|pplx|xai|nvapi|AGE-SECRET-KEY)-[A-Za-z0-9_-]{20,}"
         r"|(?:npm|hf|gsk|dop_v1|shpat|shpss|lin_api|dckr_pat|r8|phc|phx|sntrys|figd|sbp)"
-        r"_[A-Za-z0-9_=-]{20,}|dapi[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{40,}|key-[0-9a-f]{32})",
+        r"_[A-Za-z0-9_=-]{20,}|ntn_[A-Za-z0-9]{30,}|hv[sb]\.[A-Za-z0-9_-]{20,}|dapi[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{40,}|key-[0-9a-f]{32})",
         lambda match: not is_dummy(match[0][4:]) and is_mixed(match[0][4:]),
     ),
     Rule(
@@ -274,6 +403,59 @@ RULES = (
         _is_bearer,
     ),
     Rule(
+        "basic_auth",
+        ("basic",),
+        r"(?<![A-Za-z])basic[\"']?[ \t:]{1,8}[\"']?(?P<v>[A-Za-z0-9+/_-]{8,512}={0,2})",
+        _is_basic,
+    ),
+    Rule(
+        "command_line",
+        tuple(
+            "curl wget sshpass mysql mariadb mongo login 7z --pass --token --secret --api".split()
+        ),
+        r"(?<![\w-])(?:(?:curl|wget)\b[^\n|;]{0,200}?[ \t](?:-u|-a|--user)[ =]?"
+        r"[\"']?[^\s:\"'/=]{1,64}:(?P<v>[^\s\"'@/]{2,128})"
+        r"|(?:sshpass|mysql\w{0,16}|mariadb[\w-]{0,16}|mongo\w{0,8}|docker[ ]login|7z)\b"
+        r"[^\n|;]{0,200}?[ \t](?:-[pP][ ]?|--pass\w{0,8}[ =])(?P<w>[^\s-][^\s]{1,127})"
+        r"|--(?:pass\w{0,8}|token|secret|api-?key)[ =](?P<bare>[^\s\"'-][^\s\"']{5,127}))",
+        _is_option,
+    ),
+    Rule(
+        "wifi_password",
+        ("wifi:",),
+        r"wifi:(?:[a-oq-z]:[^;\n]{0,64};){0,4}p:(?P<v>[^;\n]{4,128});",
+        lambda match: not is_dummy(match["v"]),
+    ),
+    Rule(
+        "pin",
+        ("pin",),
+        r"(?<![A-Za-z0-9])pin(?P<code> ?code)?(?: (?:number|for|of|to|on)(?: [\w'-]{1,20}){0,4})?"
+        r"[ \t]{0,3}(?:[:=#\uff1a]|" + _IS + r"(?=[ \t]))[ \t]{0,3}(?P<v>[0-9]{4,6})"
+        r"(?![0-9A-Za-z_]|[.,:-][0-9])",
+        _is_pin,
+    ),
+    Rule(
+        "seed_phrase",
+        (" ",),
+        r"(?:(?m:^)|(?:[Ss]eed|[Pp]hrase|[Mm]nemonic)[^\n:=]{0,20}(?:[:=]|[ ]is)|[\"'`])[ \t]{0,4}"
+        r"(?P<v>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})[ \t.]{0,4}(?=(?m:$)|[\"'`])",
+        _is_phrase,
+        exact=True,
+    ),
+    Rule(
+        "bank_account",
+        tuple("0123456789"),
+        r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"
+        r"(?![A-Za-z0-9])",
+        _is_iban,
+        exact=True,
+    ),
+    Rule(
+        "social_security",
+        ("-",),
+        r"(?<![A-Za-z0-9-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![A-Za-z0-9-])",
+    ),
+    Rule(
         "named_secret",
         ("key", "token", "secret"),
         _NAMED
@@ -286,7 +468,9 @@ RULES = (
     Rule(
         "password",
         _PASSWORD_HINTS,
-        r"(?P<name>" + _NAMES_OF_PASSWORDS + r")[\"'\])]{0,2}[ \t]{0,3}"
+        r"(?P<my>(?<![A-Za-z])(?:my|our|his|her|their)[ ](?:[\w-]{1,20}[ ]){0,2})?"
+        r"(?P<name>" + _NAMES_OF_PASSWORDS + r")[\"'\])]{0,2}"
+        r"(?:[ ](?:for|of|to|on)(?:[ ][\w'-]{1,20}){1,4}(?=[ :=]))?[ \t]{0,3}"
         r"(?:(?:=>?|:=|[:\uff1a]|==)|(?P<is>" + _IS + r"))[ \t]{0,3}[rbf]?"
         r"(?:(?P<quoted>\"[^\"\n]{4,256}\"|'[^'\n]{4,256}'|`[^`\n]{4,256}`)"
         r"|(?P<bare>[^\s\"'`,;\u3002\uff0c]{4,256}))",
@@ -296,7 +480,7 @@ RULES = (
         "payment_card",
         tuple("23456"),
         r"(?<![0-9A-Za-z.,:_/-])(?=4|5[1-5]|2[2-7]|3[47]|6(?:011|5))"
-        r"(?:[0-9]{13,19}|[0-9]{4}(?:[ -][0-9]{4}){3}|[0-9]{4}[ -][0-9]{6}[ -][0-9]{5})"
+        r"(?:[0-9]{15,19}|[0-9]{4}(?:[ -][0-9]{4}){3}|[0-9]{4}[ -][0-9]{6}[ -][0-9]{5})"
         r"(?![0-9A-Za-z_]|[.-][0-9])",
         _is_card,
     ),

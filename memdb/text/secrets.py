@@ -14,7 +14,17 @@ import re
 from typing import TYPE_CHECKING
 
 from memdb.models.reports import Secret
-from memdb.text.secret_rules import HIDDEN, LOOSE_PATTERNS, PLACEHOLDER, RULES, compiled, is_dummy
+from memdb.text.secret_rules import (
+    HIDDEN,
+    LOOSE_PATTERNS,
+    PLACEHOLDER,
+    RULES,
+    Rule,
+    compiled,
+    decoded_text,
+    is_drawn_word,
+    is_dummy,
+)
 from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
@@ -27,14 +37,24 @@ KINDS = (*(rule.kind for rule in RULES), "high_entropy")
 # A run of base64 that may wrap a secret. A longer one is a picture, not a key.
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 MIN_WRAPPED, MAX_WRAPPED = 24, 65_536
-_READABLE = re.compile(rb"[\t\n\r -~]{16,}")
 
 # The kind in a placeholder is no name of what stands behind it.
 _KIND = re.compile(rf"(?<={re.escape(PLACEHOLDER)} )\w+(?=\])")
 
 # Drawn characters without a name: only where the caller asks for it.
-MAX_DRAWN = 512
+MIN_DRAWN, MAX_DRAWN = 32, 512
 MIN_ENTROPY_BITS = 4.0
+
+# What parts the characters of a secret: format characters, or a space behind each one.
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
+_SPACED = re.compile(r"(?<!\S)(?:\S ){11,}\S(?!\S)")
+# A key in groups. Its format is told by how it begins.
+_GROUPS = re.compile(r"[A-Za-z0-9_.-]{1,16}(?:[ \n][A-Za-z0-9_.-]{1,16}){1,40}")
+MAX_GROUP = 16
+BY_PREFIX = frozenset(
+    "anthropic_key openai_key google_api_key github_token aws_access_key slack_token stripe_key "
+    "service_key sendgrid_key".split()
+)
 
 SHOWN_CHARS = 4
 
@@ -58,7 +78,7 @@ def find_secrets(
     >>> find_secrets("use ghp_0123456789abcdefghijABCDEFGHIJ012345 for it")
     [Secret(kind='github_token', start=4, end=44)]
     """
-    found = [*_by_rules(text), *_wrapped(text)]
+    found = [*_by_rules(text, is_whole=True), *_wrapped(text), *_spread(text)]
     if flag_value(entropy, "entropy"):
         found += _drawn(text)
     if detector is not None:
@@ -66,16 +86,23 @@ def find_secrets(
     return _joined(found)
 
 
-def _by_rules(text: str) -> Iterable[Secret]:
+def _by_rules(text: str, *, is_whole: bool = False) -> Iterable[Secret]:
+    """Yield what the rules find; if the text *is_whole*, also keys in groups."""
     if PLACEHOLDER in text:
         text = _KIND.sub(lambda match: "#" * len(match[0]), text)
     lower = text.lower()
     for rule in RULES:
         if not any(hint in lower for hint in rule.hints):
             continue
-        for match in compiled(rule.kind).finditer(text):
-            if rule.check is None or rule.check(match):
-                yield Secret(rule.kind, *_span(match))
+        yield from _by_rule(rule, text)
+        if is_whole and rule.kind in BY_PREFIX:
+            yield from _in_groups(rule, text, lower)
+
+
+def _by_rule(rule: Rule, text: str) -> Iterable[Secret]:
+    for match in compiled(rule.kind).finditer(text):
+        if rule.check is None or rule.check(match):
+            yield Secret(rule.kind, *_span(match))
 
 
 def _span(match: re.Match[str]) -> tuple[int, int]:
@@ -91,21 +118,70 @@ def _span(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _wrapped(text: str) -> Iterable[Secret]:
-    """Yield runs of base64 that hold a secret once decoded."""
-    from base64 import b64decode
-
+    """Yield runs of base64 that hold a secret once decoded, and keys of unknown services."""
+    match = None
     for match in _RUN.finditer(text):
-        run = match[0].rstrip("=")
-        if len(run) % 4 == 1 or not MIN_WRAPPED <= len(run) <= MAX_WRAPPED:
-            continue
-        decoded = b64decode(
-            run + "=" * (-len(run) % 4), altchars=b"-_" if "-" in run or "_" in run else None
-        )
-        if not _READABLE.fullmatch(decoded):
-            continue
-        inner = next(iter(_by_rules(decoded.decode())), None)
+        if _is_service_key(text, match):
+            yield Secret("service_key", *match.span())
+        decoded = decoded_text(match[0]) if MIN_WRAPPED <= len(match[0]) <= MAX_WRAPPED else None
+        inner = next(iter(_by_rules(decoded)), None) if decoded else None
         if inner is not None:
             yield Secret(inner.kind, *match.span())
+    for rule in RULES if match is not None else ():
+        if not rule.hints:
+            yield from _by_rule(rule, text)
+
+
+def _is_service_key(text: str, match: re.Match[str]) -> bool:
+    """Return whether a run is a word, a line, and a drawn string: how services form their keys."""
+    prefix, line, value = match[0].partition("_")
+    is_path = "/" in match[0] or text[max(0, match.start() - 1) : match.start()] in ("/", "@", "#")
+    return (
+        bool(line)
+        and prefix.isalpha()
+        and prefix.islower()
+        and MIN_DRAWN <= len(value) <= MAX_DRAWN
+        and not is_path
+        and max(map(len, re.split("[-_+]", value))) >= MIN_WRAPPED
+        and is_drawn_word(value, 5, 5)
+    )
+
+
+def _spread(text: str) -> Iterable[Secret]:
+    """Yield secrets whose characters are parted by spaces, or by characters that nobody sees."""
+    if not text.isascii():
+        yield from _without(text, 0, [match.span() for match in _UNSEEN.finditer(text)])
+    for match in _SPACED.finditer(text):
+        spaces = [(at, at + 1) for at in range(match.start() + 1, match.end(), 2)]
+        yield from _without(text[: match.end()], match.start(), spaces)
+
+
+def _in_groups(rule: Rule, text: str, lower: str) -> Iterable[Secret]:
+    """Yield a key whose first group begins as those of *rule* do, and that spaces part."""
+    for hint in rule.hints:
+        at = lower.find(hint)
+        groups = _GROUPS.match(text, at) if at >= 0 else None
+        if groups is None:
+            continue
+        spaces = [(at + one.start(), at + one.end()) for one in re.finditer(r"\s", groups[0])]
+        for one in _without(text[: groups.end()], at, spaces):
+            value = text[one.start : one.end].split()
+            # Words follow the name of a format too: "ghp_ tokens are for GitHub".
+            if is_drawn_word("".join(value), 4, 3) and max(map(len, value)) <= MAX_GROUP:
+                yield one
+
+
+def _without(text: str, start: int, cut: list[tuple[int, int]]) -> Iterable[Secret]:
+    """Yield the secrets of *text* from *start* on without the spans *cut*, where they stand."""
+    if not cut:
+        return
+    kept, places, after = [], [], start
+    for first, last in [*cut, (len(text), len(text))]:
+        kept.append(text[after:first])
+        places += range(after, first)
+        after = last
+    for one in _by_rules("".join(kept)):
+        yield Secret(one.kind, places[one.start], places[one.end - 1] + 1)
 
 
 def _drawn(text: str) -> Iterable[Secret]:

@@ -2,12 +2,14 @@
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from pathlib import Path
 
 import pytest
 from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
+import memdb
 from memdb.text.secret_rules import RULES
 from memdb.text.secrets import KINDS, Secret, entropy_bits, find_secrets, redact_secrets, shown
 
@@ -17,6 +19,9 @@ JWT = ".".join(
     urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
     for part in ({"alg": "HS256", "typ": "JWT"}, {"sub": "ann", "iat": 1})
 )
+BASIC = b64encode(b"ann:tulips99").decode()
+SNOWFLAKE = b64encode(b"198622483471925248").decode()
+SEED = "legal winner thank year wave sausage worth useful hybrid crane thunder yellow"
 PEM = "-----BEGIN {0}PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nq7x2\n-----END {0}PRIVATE KEY-----"
 
 # (kind, the text, the part of it that is the secret; "" for the whole text)
@@ -67,6 +72,55 @@ CAUGHT = [
     ("telegram_token", f"123456789:AA{MIXED[:33]}", ""),
     ("payment_card", "4111 1111 1111 1111", ""),
     ("payment_card", "378282246310005", ""),
+    ("signed_token", f"{SNOWFLAKE}.{MIXED[:6]}.{MIXED[6:33]}", ""),
+    ("basic_auth", f"Authorization: Basic {BASIC}", BASIC),
+    ("command_line", "curl -u ann:tulips99 https://example.org", "tulips99"),
+    ("command_line", "sshpass -p tulips99 ssh ann@host", "tulips99"),
+    ("command_line", "mysql -u root -ptulips99 shop", "tulips99"),
+    ("command_line", "deploy --token tulips99x", "tulips99x"),
+    ("wifi_password", "WIFI:T:WPA;S:Home;P:tulips and roses;;", "tulips and roses"),
+    ("pin", "my PIN is 4821", "4821"),
+    ("seed_phrase", f'"{SEED}"', SEED),
+    ("bank_account", "GB82 WEST 1234 5698 7654 32", ""),
+    ("bank_account", "FR1420041010050500013M02606", ""),
+    ("social_security", "078-05-1120", ""),
+    ("service_key", f"hvs.{MIXED[:24]}", ""),
+    ("service_key", f"ntn_{MIXED[:46]}", ""),
+    ("service_key", f"acme_{MIXED[:40]}", ""),
+    ("password", "the password for the router is hunter2", "hunter2"),
+]
+
+# The same formats as other people and programs write them, and written so that a pattern misses
+# them. They were written after the rules.
+VARIANTS = [
+    f"-H 'authorization: basic {BASIC}'",
+    f'{{"Authorization": "Basic {BASIC}"}}',
+    "curl -s -X POST --user 'bob:Tr0ub4dor' http://h/",
+    "wget --user=ann:letmein1 https://h/file",
+    "curl -uann:s3cr3t https://h",
+    "sshpass -pTr0ub4dor ssh ann@host",
+    "mysqldump -h db -p'geheim77' shop > shop.sql",
+    "mariadb --password=geheim77 shop",
+    "export VAULT_TOKEN=hvs.CAESI" + MIXED,
+    "Discord: " + SNOWFLAKE + "." + MIXED[8:14] + "." + MIXED[14:52],
+    "My password is sunflower.",
+    "our wifi password is opensesame!",
+    "his mail password is correct-horse-battery",
+    "My password is 'tulips'",
+    "WIFI:S:Cafe;T:WPA2;P:espresso;H:false;;",
+    "IBAN DE89 3704 0044 0532 0130 00",
+    "my SSN: 219-09-9998",
+    f"recovery phrase: {SEED}",
+    " ".join(["zoo vivid crane ripple ozone swim tuna gospel vital fuel beach mango"] * 2),
+    " ".join(f"ghp_{MIXED[:36]}"),
+    "ghp_ " + " ".join(MIXED[at : at + 6] for at in range(0, 36, 6)),
+    f"sk-{MIXED[:12]}\n{MIXED[12:24]}\n{MIXED[24:40]}",
+    "\u200b".join(f"ghp_{MIXED[:36]}"),
+    "AKIA\u2060IOSF\ufeffODNN7EXAM\u00adPLE",
+    "pass\u200bword: hunter2x",
+    "The PIN for the new card is 0831.",
+    "PIN: 4821",
+    "Die PIN lautet 7714",
 ]
 
 
@@ -80,6 +134,33 @@ def test_each_format_is_found_where_it_stands(kind: str, text: str, secret: str)
         found = find_secrets(whole)
 
         assert [(one.kind, whole[one.start : one.end]) for one in found] == [(kind, wanted)]
+
+
+def test_other_ways_of_writing_are_found() -> None:
+    """As commands, headers, sentences, in groups, and with characters that nobody sees."""
+    missed = [text for text in VARIANTS if not find_secrets(text)]
+    kept = [text for text in VARIANTS if find_secrets(redact_secrets(text))]
+
+    assert missed == []
+    assert kept == []
+
+
+def test_ordinary_lines_hold_no_secret() -> None:
+    """Documents and code of this project: fewer than one line of a thousand is taken for one."""
+    root = Path(memdb.__file__).parent
+    paths = [*root.parent.glob("docs/*.md"), *root.glob("text/*.py"), *root.glob("search/*.py")]
+    lines = [
+        line
+        for path in paths
+        if "secret" not in path.name
+        for line in path.read_text("utf-8").splitlines()
+        if line.strip()
+    ]
+
+    found = [line for line in lines if find_secrets(line)]
+
+    assert len(lines) > 3000
+    assert len(found) < len(lines) * 0.001, found
 
 
 def test_every_rule_is_shown_here() -> None:
@@ -110,6 +191,23 @@ def test_every_rule_is_shown_here() -> None:
         "eyJust a word.eyJust another",
         "call 4111 1111 1111 1112 or 1234567890123456",
         "version 4.1111111111111111 and 4444444444444444",
+        "EAN 4006381333931 and 4012345678901",
+        "my password is wrong. My password is not accepted, his password is expired",
+        "my password is stored in the vault",
+        "the password is swordfish",  # said of a film; "my password is swordfish" is one
+        "PIN 12 is GPIO 18, pin code 110001, pinned: 2024, pin: 3",
+        "docker run -u 1000:1000 -p 8080:80 image; mkdir -p /tmp/a; ssh -p 2222 host",
+        "curl -u user:password https://example.org",
+        "basic authentication, Basic support, basic: c29tZXRoaW5n",
+        "call 555-12-34, 2024-01-05, 000-12-3456 or 123-456-7890",
+        "DE89 3704 0044 0532 0130 01 is no account",
+        "ghp_ tokens are for GitHub and sk- keys for OpenAI, since 2021 or 2022",
+        "I like the very long walks that people take along rivers during summer evenings",
+        "a b c d e f g h i j k l m n o p q r s t u v w x y z",
+        "msg_01XFDUDYJgAACzvnptvVoYEL toolu_01A09q90qw90lq917835lq9",
+        "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
+        "sha512-" + b64encode(bytes(range(64))).decode(),
+        "memdb.engine.sqlite.connection.Connection.execute",
         "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
         b64encode(b"an ordinary sentence of some length").decode(),
     ],
