@@ -14,8 +14,9 @@ it, and so does what may ask a model or an embedder (recall, context, remember,
 extract, compact, jobs) or takes long (imports, backups, `forget`): such a call
 sees what was awaited before it, and nobody waits for it but its caller.
 
-A caller that is cancelled goes on at once. Its call does not begin, or runs to
-its end in its thread: what it writes is written whole or not at all.
+A caller that is cancelled goes on at once. Its call does not begin, or gives up the
+model that it waits for and writes nothing more, or runs to its end in its thread: what
+it writes is written whole or not at all.
 """
 
 from __future__ import annotations

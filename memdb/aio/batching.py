@@ -21,6 +21,7 @@ from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from memdb.errors import Closed, WrongProcess
+from memdb.models.model_client import CANCELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,8 +208,25 @@ def _outcome(done: Future[Any], work: Callable[[], R]) -> R | None:
 async def run_in(
     worker: Worker, work: Callable[[], R], kind: Kind = "write", *, to_end: bool = False
 ) -> R:
-    """Do *work* in a thread of the worker; see `Worker.call` and `waited`."""
-    return await waited(worker, lambda: worker.call(work, kind), to_end=to_end)
+    """
+    Do *work* in a thread of the worker; see `Worker.call` and `waited`.
+
+    If the caller is cancelled, a model or another port that *work* waits for is given up.
+    """
+    given_up: list[bool] = []
+
+    def call() -> R:
+        token = CANCELLED.set(lambda: bool(given_up))
+        try:
+            return work()
+        finally:
+            CANCELLED.reset(token)
+
+    try:
+        return await waited(worker, lambda: worker.call(call, kind), to_end=to_end)
+    except asyncio.CancelledError:
+        given_up.append(True)
+        raise
 
 
 async def waited(worker: Worker, call: Callable[[], Future[R]], *, to_end: bool = False) -> R:

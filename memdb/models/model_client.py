@@ -10,6 +10,7 @@ retry may help. `ModelCaller` puts them together for language models.
 from __future__ import annotations
 
 import time
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import InvalidInput, MemDBError, PortError, Unavailable
@@ -74,6 +75,18 @@ def timeout_value(value: object, field: str) -> float:
     return float(value)  # type: ignore[arg-type]  # a number
 
 
+class CallCancelled(BaseException):
+    """
+    Nobody waits any more for the call that asked a port: it ends as at Ctrl-C.
+
+    No `Exception`, so that no rule takes the place of the answer, and nothing is stored.
+    """
+
+
+# Whether the task that waits for a call in this thread was cancelled; None: no task waits.
+CANCELLED: ContextVar[Callable[[], bool] | None] = ContextVar("memdb cancelled", default=None)
+
+
 def run_within(
     work: Callable[[Callable[[], bool]], T],
     *,
@@ -100,10 +113,10 @@ def run_within(
     Raises:
         PortError: the timeout passed, *cancelled* returned True, or
             `MAX_HANGING` abandoned calls of *name* still hang.
+        CallCancelled: the task that waits for the whole call was cancelled (`CANCELLED`).
 
     Cost: a thread per call, about 0.1 ms.
     """
-    import contextvars
     import threading
 
     abandoned_name = f"memdb gave up {name}"
@@ -122,7 +135,7 @@ def run_within(
             failures.append(PortError(name, f"it ended with {type(error).__name__}"))
         done.set()
 
-    context = contextvars.copy_context()
+    context = copy_context()
     thread = threading.Thread(target=context.run, args=(run,), name=f"memdb {name}", daemon=True)
     try:
         thread.start()
@@ -146,11 +159,15 @@ def _await(
     timeout_s: float,
 ) -> None:
     """Wait for *done*; raise PortError after *deadline* or if *cancelled* returns True."""
+    is_given_up = CANCELLED.get()
+    is_polled = not (cancelled is is_given_up is None)
     while True:
+        if is_given_up is not None and is_given_up():
+            raise CallCancelled
         if cancelled is not None and cancelled():
             raise PortError(name, "cancelled")
         left_s = deadline - time.monotonic()
-        if done.wait(max(0.0, left_s if cancelled is None else min(left_s, POLL_S))):
+        if done.wait(max(0.0, min(left_s, POLL_S) if is_polled else left_s)):
             return
         if deadline <= time.monotonic():
             raise PortError(

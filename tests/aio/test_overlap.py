@@ -341,3 +341,44 @@ def test_no_port_is_asked_in_the_thread_that_writes(tmp_path):
 
     assert {port for port, _ in seen} >= {"embedder", "model", "arbiter"}
     assert [one for one in seen if one[1].startswith("memdb-write")] == []
+
+
+async def stored(db):
+    """Return the summaries, entries and watermarks of ann: what calls that ask may write."""
+    ann = db.scope("ann")
+    lines = await db.run(lambda sync: [*sync.export_lines(user="ann")])
+    return [line for line in lines if '"embedding"' not in line], await ann.entries.list()
+
+
+def test_a_call_that_is_cancelled_gives_up_its_port_and_stores_nothing():
+    """Whatever it waits for; the port is told, and its answer is dropped."""
+
+    async def use(name):
+        ports = Embedder(), Model(), Arbiter()
+        options = dict(zip(("embedder", "model", "arbiter"), ports, strict=True))
+        db = await filled(":memory:", **options)
+        begun, go, wait = held()
+        for port in ports:
+            port.wait = wait
+        call = asyncio.ensure_future(ASKING[name](db))
+        await until(begun)
+        before = await stored(db)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        for _ in range(WAIT_S * 100):
+            left = [one for one in threading.enumerate() if one.name.startswith("memdb gave up")]
+            if left:
+                break
+            await asyncio.sleep(0.01)
+        go.set()
+        for thread in left:
+            await asyncio.to_thread(thread.join, WAIT_S)
+        assert left, f"{name} waits on"
+        after = await stored(db)
+        await db.close()
+        return before == after
+
+    changed = [name for name in ASKING if not asyncio.run(use(name))]
+
+    assert changed == []
