@@ -7,6 +7,7 @@ the embedder: starting is the slowest part of a short command.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from memdb.api._resolve import STATIC, load_embedder, named_pair, require, require_all
@@ -14,7 +15,7 @@ from memdb.conversations.reader import Conversations
 from memdb.engine.blocks import SingleUse
 from memdb.errors import InvalidInput, PortError, SettingsTooNew
 from memdb.models.observation import Meter
-from memdb.models.record import Record, lazy
+from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS, Settings, changed, differences, read_stored
 from memdb.tables import settings
 from memdb.text.screening import SecretScreen
@@ -155,12 +156,12 @@ class Services:
                 self.__dict__.pop(name, None)
         return new
 
-    @lazy
+    @cached_property
     def screen(self) -> SecretScreen:
         """What finds secrets."""
         return SecretScreen(self.settings, self.ports.secret_detector)
 
-    @lazy
+    @cached_property
     def counting(self) -> Counting:
         """What counts tokens."""
         from memdb.text.tokens import Counting
@@ -173,7 +174,7 @@ class Services:
             counter = limited_counter(counter, self.meter)
         return Counting(counter)
 
-    @lazy
+    @cached_property
     def writer(self) -> MessageService:
         """What adds messages."""
         from memdb.conversations.writer import MessageService
@@ -182,21 +183,21 @@ class Services:
             self.db, self.counting, self.indexer.space_name, self.screen, self.settings
         )
 
-    @lazy
+    @cached_property
     def hosting(self) -> HostSessionService:
         """What keeps the sessions and the state of hosts."""
         from memdb.conversations.host_sessions import HostSessionService
 
         return HostSessionService(self.db, self.writer)
 
-    @lazy
+    @cached_property
     def changes(self) -> ChangeLog:
         """What remembers who changed what."""
         from memdb.records.changes import ChangeLog
 
         return ChangeLog(self.db)
 
-    @lazy
+    @cached_property
     def indexer(self) -> Indexer:
         """What embeds."""
         from memdb.embeddings.indexer import Indexer
@@ -207,7 +208,7 @@ class Services:
         embedder = load_embedder(self.ports.embedder, self.meter)
         return Indexer(self.db, embedder, load_embedder(previous, self.meter))
 
-    @lazy
+    @cached_property
     def entries(self) -> EntryService:
         """Service of long-term entries."""
         return self._entries_by(self.screen)
@@ -217,7 +218,7 @@ class Services:
 
         return EntryService(self.db, self.indexer.ensure_space, screen, self.entry_writer)
 
-    @lazy
+    @cached_property
     def entry_writer(self) -> EntryWriter:
         """Applies statements to entries."""
         from memdb.entries.apply import EntryWriter
@@ -226,21 +227,21 @@ class Services:
         quota = Quota(self.categories, self.settings.entry_quota)
         return EntryWriter(self.db.ids, self.categories, self.screen, quota, self.usage)
 
-    @lazy
+    @cached_property
     def categories(self) -> Categories:
         """What kinds of entries there are."""
         from memdb.entries.categories import Categories
 
         return Categories(self.settings.categories)
 
-    @lazy
+    @cached_property
     def usage(self) -> UsageCounter:
         """Counter of how often entries are used."""
         from memdb.entries.lifecycle import UsageCounter
 
         return UsageCounter(self.db)
 
-    @lazy
+    @cached_property
     def remember(self) -> RememberService:
         """Service that stores facts beside what is known."""
         from memdb.english.arbiter import RuleArbiter
@@ -274,7 +275,7 @@ class Services:
         if "usage" in self.__dict__:
             self.usage.flush()
 
-    @lazy
+    @cached_property
     def recaller(self) -> SearchService:
         """What searches."""
         from memdb.search.service import SearchService
@@ -291,14 +292,14 @@ class Services:
             late_interaction=self.settings.late_interaction,
         )
 
-    @lazy
+    @cached_property
     def artifacts(self) -> ArtifactService:
         """What keeps artifacts."""
         from memdb.artifacts.service import ArtifactService
 
         return ArtifactService(self.db, self.screen)
 
-    @lazy
+    @cached_property
     def items(self) -> ItemService:
         """What keeps items."""
         from memdb.items.service import ItemService
@@ -312,7 +313,7 @@ class Services:
 
         return ArchiveService(self.db)
 
-    @lazy
+    @cached_property
     def caller(self) -> ModelCaller | None:
         """What asks the model, None without one."""
         if self.ports.model is None:
@@ -321,7 +322,7 @@ class Services:
 
         return ModelCaller(self.ports.model, meter=self.meter)
 
-    @lazy
+    @cached_property
     def summaries(self) -> Summaries:
         """What makes summaries."""
         from memdb.summaries.builder import Summaries
@@ -374,7 +375,7 @@ class Services:
 
         return DeletionService(self.db, lambda: self.summaries)
 
-    @lazy
+    @cached_property
     def extractions(self) -> ExtractionService:
         """What learns from what was said."""
         from memdb.extraction.candidates import CandidateFinder, CandidateResolver
@@ -396,7 +397,7 @@ class Services:
         )
         return ExtractionService(self.db, self.settings, finder, resolver)
 
-    @lazy
+    @cached_property
     def profiles(self) -> ProfileService:
         """What words long-term memory for a prompt."""
         from memdb.entries.profile import ProfileService
@@ -409,7 +410,7 @@ class Services:
             self.settings.context_categories,
         )
 
-    @lazy
+    @cached_property
     def jobs(self) -> JobRunner:
         """Runner of background work."""
         from memdb.jobs.runner import JobRunner
@@ -463,14 +464,14 @@ class Services:
 
         return SummaryEditor(self.db, self.summaries, self.screen)
 
-    @lazy
+    @cached_property
     def trees(self) -> SummaryReader:
         """What shows summaries, and what they were made from."""
         from memdb.summaries.tree import SummaryReader
 
         return SummaryReader(self.db, self.summaries)
 
-    @lazy
+    @cached_property
     def contexts(self) -> ContextService:
         """What fits a conversation into a budget."""
         from memdb.context.builder import ContextService

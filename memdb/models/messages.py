@@ -121,6 +121,39 @@ class Message(Record):
     id: int
     uid: str
 
+    if not TYPE_CHECKING:  # a context makes hundreds
+
+        def __init__(
+            self,
+            seq,
+            role,
+            author,
+            text,
+            parts,
+            tokens,
+            counter,
+            external_id,
+            created_ms,
+            metadata,
+            session,
+            id,
+            uid,
+        ) -> None:
+            """Take the fields; by hand it takes a fifth of the time."""
+            self.seq = seq
+            self.role = role
+            self.author = author
+            self.text = text
+            self.parts = parts
+            self.tokens = tokens
+            self.counter = counter
+            self.external_id = external_id
+            self.created_ms = created_ms
+            self.metadata = metadata
+            self.session = session
+            self.id = id
+            self.uid = uid
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was not understood when it was stored, a sentence each; () for nothing."""
@@ -195,6 +228,37 @@ class Piece(Record):
     session: str | None = None
     branch: str | None = None
     pinned: str | None = None
+
+    if not TYPE_CHECKING:  # a context makes hundreds
+
+        def __init__(
+            self,
+            kind,
+            first_seq,
+            last_seq,
+            tokens,
+            reason,
+            ref=None,
+            score=None,
+            text="",
+            message=0,
+            session=None,
+            branch=None,
+            pinned=None,
+        ) -> None:
+            """Take the fields; by hand it takes a fifth of the time."""
+            self.kind = kind
+            self.first_seq = first_seq
+            self.last_seq = last_seq
+            self.tokens = tokens
+            self.reason = reason
+            self.ref = ref
+            self.score = score
+            self.text = text
+            self.message = message
+            self.session = session
+            self.branch = branch
+            self.pinned = pinned
 
 
 class ContextWindow(Record):

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from operator import add
 
-from memdb.models.record import lazy
 from memdb.text.data_files import read_text
 
 _CONTINUED = " " * 8
@@ -98,22 +97,22 @@ class Language:
             for key in ("prepositions", "subjects", "pronouns", "places", "kinds")
         )
 
-    @lazy
+    @cached_property
     def holds(self) -> frozenset[str]:
         """Verbs that only say that something is so."""
         return self._forms(self._lines.get("holds", ""))
 
-    @lazy
+    @cached_property
     def generic(self) -> frozenset[str]:
         """What a thing that was given up may be called beside."""
         return self._forms(self._lines.get("generic", ""))
 
-    @lazy
+    @cached_property
     def former(self) -> frozenset[str]:
         """Past forms of `holds`."""
         return self._forms(self._lines.get("former", ""))
 
-    @lazy
+    @cached_property
     def often(self) -> frozenset[str]:
         """Words for times of the day and the week."""
         return self._forms(self._lines.get("often", ""))
@@ -160,7 +159,7 @@ class Language:
         """Return a text without spaces between words with each phrase as the head of its group."""
         return self._phrases.sub(lambda found: self._groups[found[0]], text)
 
-    @lazy
+    @cached_property
     def _groups(self) -> dict[str, str]:
         """The head of each word or phrase that belongs to a group of synonyms."""
         is_latin = bool(self.common)
@@ -180,17 +179,17 @@ class Language:
             for key, head in found.items()
         } | found
 
-    @lazy
+    @cached_property
     def _first_words(self) -> frozenset[str]:
         """The words with which a phrase of a group begins."""
         return frozenset(phrase.partition(" ")[0] for phrase in self._groups)
 
-    @lazy
+    @cached_property
     def _phrases(self) -> re.Pattern[str]:
         longest_first = sorted(self._groups, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
-    @lazy
+    @cached_property
     def left(self) -> tuple[tuple[re.Pattern[str], frozenset[str]], ...]:
         """Ways to say that x is given up, and the words that a statement of x may have beside."""
         stops = self._lines.get("stops", "(?!)").strip()
@@ -201,13 +200,13 @@ class Language:
             for old, _, rest in found
         )
 
-    @lazy
+    @cached_property
     def measured(self) -> re.Pattern[str]:
         """Number words before a unit: "five kilometres"."""
         words = "|".join(self.numbers) or "(?!)"
         return re.compile(rf"\b({words})(?= (?:{_UNITS}))")
 
-    @lazy
+    @cached_property
     def clock(self) -> tuple[tuple[re.Pattern[str], int], ...]:
         """Ways to say a time in words, with the hour h, and minutes to add to it."""
         hours = "|".join((*self.numbers, r"\d\d?"))
@@ -227,29 +226,29 @@ class Language:
         """Return the compiled pattern of a key, which matches nothing if the key is absent."""
         return self._patterns[key]
 
-    @lazy
+    @cached_property
     def slots(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
         """Name and pattern of each slot; the name "{a}" stands for what group a matches."""
         found = (one.strip().partition("=") for one in self._lines.get("slots", "").split(";;"))
         return tuple((name, re.compile(pattern)) for name, _, pattern in found if name)
 
-    @lazy
+    @cached_property
     def instead(self) -> tuple[re.Pattern[str], ...]:
         """Ways to say "not x but y", with the groups x and y."""
         found = self._lines.get("instead", "").split(";;")
         return tuple(re.compile(one.strip()) for one in found if one.strip())
 
-    @lazy
+    @cached_property
     def rewrites(self) -> Replacements:
         """Patterns with what stands for them in every statement."""
         return self._pairs("rewrites")
 
-    @lazy
+    @cached_property
     def respell(self) -> Replacements:
         """Patterns with what stands for them before numbers are read."""
         return self._pairs("respell")
 
-    @lazy
+    @cached_property
     def affirms(self) -> Replacements:
         """Pairs of a negated form and the same one without negation."""
         return self._pairs("affirms")
@@ -258,7 +257,7 @@ class Language:
         found = (one.strip().partition("=>") for one in self._lines.get(key, "").split(";;"))
         return tuple((re.compile(old), new) for old, _, new in found if old)
 
-    @lazy
+    @cached_property
     def _patterns(self) -> dict[str, re.Pattern[str]]:
         keys = (
             "negation",
