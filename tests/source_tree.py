@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +19,11 @@ FILES = tuple(
         if "data" not in path.parts
     )
 )
+
+NO_CODE = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
+    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
+}
 
 
 def list_tests(pattern: str = "*.py") -> list[Path]:
@@ -43,14 +50,15 @@ def nodes_of(name: str) -> tuple[ast.AST, ...]:
 
 
 def count_code_lines(text: str) -> int:
-    """Return how many lines are code: no docstring, comment, blank line or SQL constant."""
-    aside: set[int] = set()
+    """Return how many lines hold code: all but docstrings, comments and blank lines."""
+    docstrings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                aside |= set(range(first.lineno, (first.end_lineno or 0) + 1))
-        elif isinstance(node, ast.Constant) and str(node.value).startswith("/*"):
-            aside |= set(range(node.lineno, (node.end_lineno or 0) + 1))
-    lines = enumerate(text.splitlines(), 1)
-    return sum(1 for n, line in lines if line.strip() and n not in aside and line.strip()[0] != "#")
+                docstrings |= set(range(first.lineno, (first.end_lineno or 0) + 1))
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NO_CODE:
+            code |= set(range(token.start[0], token.end[0] + 1))
+    return len(code - docstrings)
