@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 
-import memdb.english.arbiter as grammar
+import memdb.facts.arbiter as grammar
 from bench.facts import FOLDER, read
 from bench.year_statements import Year
 from memdb.models.protocols import Claim

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING
 
 import locomo_data
 
-from memdb.english.extractive import ExtractiveSummarizer
-from memdb.english.sentences import sentences
+from memdb.facts.extractive import ExtractiveSummarizer
+from memdb.facts.sentences import sentences
 from memdb.models.summaries import SourceItem
 from memdb.text.terms import STOP_WORDS, query_words
 from memdb.text.tokens import Counting

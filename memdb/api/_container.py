@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from memdb.deletion.service import DeletionService
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.base import Engine
-    from memdb.english.facts import RuleExtractor
     from memdb.entries.apply import EntryWriter
     from memdb.entries.categories import Categories
     from memdb.entries.lifecycle import UsageCounter
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from memdb.entries.service import EntryService
     from memdb.errors import MemDBError
     from memdb.extraction.pipeline import ExtractionService
+    from memdb.facts.rules import RuleExtractor
     from memdb.items.service import ItemService
     from memdb.jobs.runner import JobRunner, Work
     from memdb.models.entries import Candidate
@@ -244,9 +244,9 @@ class Services:
     @cached_property
     def remember(self) -> RememberService:
         """Service that stores facts beside what is known."""
-        from memdb.english.arbiter import RuleArbiter
         from memdb.entries.remember import RememberService
         from memdb.entries.similarity import Comparison
+        from memdb.facts.arbiter import RuleArbiter
 
         cosines = (self.settings.duplicate_cosine, self.settings.compare_cosine)
         return RememberService(
@@ -487,7 +487,7 @@ class Services:
 
 
 def _rule_extractor() -> RuleExtractor:
-    from memdb.english.facts import RuleExtractor
+    from memdb.facts.rules import RuleExtractor
 
     return RuleExtractor()
 

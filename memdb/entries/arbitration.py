@@ -22,9 +22,9 @@ from memdb.text.validate import iso_day
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memdb.english.arbiter import RuleArbiter
     from memdb.entries.similarity import SimilarEntries
     from memdb.entries.validation import Statement
+    from memdb.facts.arbiter import RuleArbiter
     from memdb.models.entries import Entry
     from memdb.models.protocols import Arbiter, Model
 

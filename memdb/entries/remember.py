@@ -25,10 +25,10 @@ from memdb.models.record import Record
 if TYPE_CHECKING:
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.base import Engine, Tx
-    from memdb.english.arbiter import RuleArbiter
     from memdb.entries.arbitration import Resolution
     from memdb.entries.similarity import Comparison, SimilarEntries, StatementVector
     from memdb.entries.validation import Statement
+    from memdb.facts.arbiter import RuleArbiter
     from memdb.models.entries import NewEntry, Remembered
     from memdb.models.protocols import Arbiter
     from memdb.records.scopes import ScopeRef

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from memdb.engine.base import Engine, Tx
-    from memdb.english.facts import RuleExtractor
     from memdb.entries.categories import Categories
     from memdb.entries.remember import PreparedStatement, RememberService
     from memdb.entries.similarity import Neighbor, SimilarEntries
+    from memdb.facts.rules import RuleExtractor
     from memdb.models.entries import Entry, ExtractHooks
     from memdb.models.messages import Message
     from memdb.models.model_client import ModelCaller

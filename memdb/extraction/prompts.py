@@ -198,7 +198,7 @@ def render(messages: Sequence[Message]) -> str:
 
     Messages of the system and of tools, and empty ones, are left out.
     """
-    from memdb.english.sentences import head_and_tail
+    from memdb.facts.sentences import head_and_tail
 
     lines = []
     for message in messages:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from memdb.english.calendar import DaySpan
+    from memdb.facts.calendar import DaySpan
     from memdb.search.parse import Corpus
     from memdb.search.weights import Weights
     from memdb.text.terms import Term

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from memdb.english.calendar import DaySpan, days_of
+from memdb.facts.calendar import DaySpan, days_of
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:

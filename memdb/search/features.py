@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from memdb.english.calendar import DaySpan
+    from memdb.facts.calendar import DaySpan
     from memdb.search.candidates import Candidates, Row, Traits
     from memdb.search.parse import Query
     from memdb.search.weights import Weights

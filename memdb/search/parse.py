@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from memdb.english.dates import asked_days
+from memdb.facts.dates import asked_days
+from memdb.facts.languages import fold
 from memdb.models.record import Record
-from memdb.text.languages import fold
 from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from memdb.english.calendar import DateMention, DaySpan
+    from memdb.facts.calendar import DateMention, DaySpan
 
     Moment = int | datetime | None
     from memdb.engine.base import Postings

@@ -20,6 +20,7 @@ import re
 from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
+from memdb.facts.languages import LANGUAGES, fold, recognise
 from memdb.models.record import Record
 from memdb.search.weights import (
     COMMON_POWER,
@@ -38,7 +39,6 @@ from memdb.search.weights import (
     STOP_WORD,
     scale_of,
 )
-from memdb.text.languages import LANGUAGES, fold, recognise
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words, word_terms
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _DATE_WORDS = re.compile(
     r"|today|yesterday|days?|weeks?|months?|years?|last|ago"
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]")
-# Words that ask, beside those by which `memdb.text.languages` knows a language.
+# Words that ask, beside those by which `memdb.facts.languages` knows a language.
 _ASKING = {
     "de": "wer wen wem was wie wo wohin woher wann warum welche welcher welches viel viele gibt",
     "es": "quien quienes cual cuales donde cuando como cuanto cuantos cuantas hay",

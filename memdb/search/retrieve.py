@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import holds, runs_of
-from memdb.english.calendar import read_spans
-from memdb.english.dates import dates_in, days_about
+from memdb.facts.calendar import read_spans
+from memdb.facts.dates import dates_in, days_about
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range
 from memdb.records.scopes import find_session

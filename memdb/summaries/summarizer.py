@@ -225,7 +225,7 @@ class SummaryMaker:
 
     def __init__(self, counting: Counting, port: Summarizer | None) -> None:
         """Call *port*; None means extraction only."""
-        from memdb.english.extractive import ExtractiveSummarizer
+        from memdb.facts.extractive import ExtractiveSummarizer
 
         self._counting = counting
         self._local = ExtractiveSummarizer(counting.count_many)

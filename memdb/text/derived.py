@@ -99,7 +99,7 @@ def date_spans(text: str, created_ms: int) -> str | None:
     Return the days that *text* speaks of besides its own, None if it names none.
 
     Spans of ISO dates, as in "2022-04-01/2022-04-30 2022-05-03"; `read_spans` of
-    `memdb.english.calendar` reads them. The first 10,000 characters count.
+    `memdb.facts.calendar` reads them. The first 10,000 characters count.
 
     Cost: 1 us for a chat message that names no time, else about 50 us.
 
@@ -110,7 +110,7 @@ def date_spans(text: str, created_ms: int) -> str | None:
         text = text[:_READ_CHARS]
     if not _has_cue(text):
         return None
-    from memdb.english.calendar import write_spans
-    from memdb.english.dates import days_about  # 15 ms, only for such texts
+    from memdb.facts.calendar import write_spans
+    from memdb.facts.dates import days_about  # 15 ms, only for such texts
 
     return write_spans(days_about(text, created_ms))

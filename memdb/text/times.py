@@ -70,7 +70,7 @@ def iso_ms(value: object) -> int | None:
 def _english_ms(text: str, now_ms: int, *, ahead: bool) -> int | None:
     if len(text) > MAX_CHARS:
         return None
-    from memdb.english.dates import find_times
+    from memdb.facts.dates import find_times
 
     times = find_times(text, now_ms, ahead=ahead)
     whole = [time.first_ms for time in times if (time.start, time.end) == (0, len(text))]

@@ -10,7 +10,7 @@ from cases import each
 import memdb
 
 # Building scripts for packed data need the network, a client's package needs the client.
-SKIPPED = ("memdb.text.data", "memdb.english.data", "memdb.__main__")
+SKIPPED = ("memdb.text.data", "memdb.facts.data", "memdb.__main__")
 CLIENTS = "memdb.integrations."
 OF_NO_CLIENT = ("memdb.integrations.adapter", "memdb.integrations.otel")
 MODULES = [

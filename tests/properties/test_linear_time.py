@@ -1,5 +1,5 @@
 """
-No text makes a pure function of memdb.text or memdb.english take quadratic time.
+No text makes a pure function of memdb.text or memdb.facts take quadratic time.
 
 Regular expressions do not count their steps, so a timeout is the guard: with
 20,000 characters a quadratic pattern needs minutes, a linear one milliseconds.
@@ -18,37 +18,32 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cases import each
 
-import memdb.english
+import memdb.facts
 import memdb.text
-from memdb.english.arbiter import RuleArbiter
-from memdb.english.dates import asked_days, days_about, find_times
-from memdb.english.extractive import ExtractiveSummarizer
-from memdb.english.facts import RuleExtractor
-from memdb.english.sentences import head_and_tail, tidy, weighted_terms, without_series
 from memdb.errors import Corrupt, InvalidInput, TooLarge
 from memdb.extraction.candidates import is_echo, without_injected
+from memdb.facts import canonical, equality, languages, normal_forms, readings, statements
+from memdb.facts.arbiter import RuleArbiter
+from memdb.facts.dates import asked_days, days_about, find_times
+from memdb.facts.extractive import ExtractiveSummarizer
+from memdb.facts.rules import RuleExtractor
+from memdb.facts.sentences import head_and_tail, tidy, weighted_terms, without_series
 from memdb.models.messages import Message, NewMessage
 from memdb.models.summaries import SourceItem
 from memdb.search import parse
 from memdb.text import (
-    canonical,
     claude_code,
     codex,
     cursor,
     data_files,
     differences,
-    equality,
     formats,
     gemini_cli,
     json_forms,
-    languages,
-    normal_forms,
     parts,
     provider_messages,
-    readings,
     sanitize,
     secrets,
-    statements,
     terms,
     transcripts,
     validate,
@@ -293,7 +288,7 @@ WITHOUT_TEXT = {
 
 def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
     """Yield the public functions of both packages, by module and name."""
-    for package in (memdb.text, memdb.english):
+    for package in (memdb.text, memdb.facts):
         for found in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{found.name}")
             for name, value in vars(module).items():

@@ -10,8 +10,8 @@ import pytest
 from cases import each
 
 from memdb import MemDB
-from memdb.english.calendar import DaySpan
-from memdb.english.dates import asked_days
+from memdb.facts.calendar import DaySpan
+from memdb.facts.dates import asked_days
 from memdb.search.date_score import DateScorer
 from memdb.search.parse import parse_query
 from memdb.search.weights import MESSAGES

@@ -7,7 +7,7 @@ from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.english.calendar import DateMention
+from memdb.facts.calendar import DateMention
 from memdb.search.parse import asks, parse_query
 
 

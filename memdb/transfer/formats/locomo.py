@@ -12,8 +12,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from memdb.english.calendar import MONTHS
 from memdb.errors import InvalidInput
+from memdb.facts.calendar import MONTHS
 from memdb.transfer.formats.base import Format, groups
 from memdb.transfer.lines import Item
 from memdb.transfer.source import read_object

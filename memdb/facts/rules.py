@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from memdb.english.dates import find_times
-from memdb.english.lexicon import read_pattern, read_replacements, read_rules
-from memdb.english.sentences import is_code, is_question, sentences, tidy
+from memdb.facts.dates import find_times
+from memdb.facts.lexicon import read_pattern, read_replacements, read_rules
+from memdb.facts.sentences import is_code, is_question, sentences, tidy
 from memdb.models.entries import Candidate
 from memdb.text.terms import content_words, query_words
 from memdb.text.validate import DAY_MS
@@ -22,7 +22,7 @@ from memdb.text.validate import DAY_MS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from memdb.english.lexicon import Rule
+    from memdb.facts.lexicon import Rule
     from memdb.models.messages import Message
 
 NAME = "rules-en-1"

@@ -13,20 +13,20 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from memdb.english.calendar import NUMBER_WORDS
-from memdb.english.lexicon import (
+from memdb.facts import statements
+from memdb.facts.calendar import NUMBER_WORDS
+from memdb.facts.languages import replace_each
+from memdb.facts.lexicon import (
     read_groups,
     read_pattern,
     read_replacements,
     read_slots,
     read_words,
 )
+from memdb.facts.readings import language_of
+from memdb.facts.statements import ENDS, OTHER, SAME
 from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE, Verdict
 from memdb.models.record import Record
-from memdb.text import statements
-from memdb.text.languages import replace_each
-from memdb.text.readings import language_of
-from memdb.text.statements import ENDS, OTHER, SAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memdb
-from memdb.english.extractive import ExtractiveSummarizer
+from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.models.protocols import Summarizer
 from memdb.models.summaries import SourceItem, SummaryText
 from memdb.text.tokens import counter_by_name
@@ -162,7 +162,7 @@ def test_what_matters_comes_first_and_stays() -> None:
 
 
 PROGRAM = """
-from memdb.english.extractive import ExtractiveSummarizer
+from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.models.summaries import SourceItem
 from memdb.text.tokens import counter_by_name
 words = "Oslo Rome tea 2024 app.py moved bought train ship house garden Kyoto".split()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache, partial
 
-from memdb.text.languages import LANGUAGES, Replacements, fold, replace_each, simplify
+from memdb.facts.languages import LANGUAGES, Replacements, fold, replace_each, simplify
 
 # Characters of a statement that are compared; some patterns take quadratic time.
 MAX_CHARS = 600

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 
-from memdb.text.canonical import is_value
-from memdb.text.languages import LANGUAGES, STATE
+from memdb.facts.canonical import is_value
+from memdb.facts.languages import LANGUAGES, STATE
 
 # Words of a normal form that are compared in another order.
 MAX_REORDERED = 16

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from memdb.english.calendar import (
+from memdb.facts.calendar import (
     DateMention,
     DaySpan,
     days_of,

@@ -14,7 +14,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from memdb.english.calendar import (
+from memdb.facts.calendar import (
     EPOCH,
     MONTHS,
     NUMBER_WORDS,

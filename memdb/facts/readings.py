@@ -12,13 +12,13 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from memdb.facts.canonical import MAX_CHARS, canonical, is_value, key_of, tokens_of
+from memdb.facts.languages import LANGUAGES, fold, recognise, replace_each
+from memdb.facts.normal_forms import normal_form
 from memdb.models.record import Record
-from memdb.text.canonical import MAX_CHARS, canonical, is_value, key_of, tokens_of
-from memdb.text.languages import LANGUAGES, fold, recognise, replace_each
-from memdb.text.normal_forms import normal_form
 
 if TYPE_CHECKING:
-    from memdb.text.languages import Language, Replacement
+    from memdb.facts.languages import Language, Replacement
 
 _MAX_NAME = 4
 _MAX_EXCUSE = 30

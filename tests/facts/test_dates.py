@@ -9,8 +9,8 @@ from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.english.calendar import DaySpan
-from memdb.english.dates import asked_days, find_times
+from memdb.facts.calendar import DaySpan
+from memdb.facts.dates import asked_days, find_times
 
 # A Wednesday.
 EPOCH = date(1970, 1, 1)

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from cases import each
 
-import memdb.english
-from memdb.english import arbiter, facts, lexicon
+import memdb.facts
 from memdb.entries.categories import BUILT_IN
+from memdb.facts import arbiter, lexicon
+from memdb.facts import rules as facts
 
-TEXT = (Path(memdb.english.__file__).parent / "data" / "grammar.txt").read_text(encoding="utf-8")
+TEXT = (Path(memdb.facts.__file__).parent / "data" / "grammar.txt").read_text(encoding="utf-8")
 BLOCKS = list(lexicon._read_blocks(TEXT))
 KINDS = {"fragment", "pattern", "words", "groups", "replace", "slot", "rule"}
 RULES = list(lexicon.read_rules())

@@ -15,11 +15,11 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
-from memdb.text.canonical import MAX_CHARS, is_value
-from memdb.text.equality import COMMON, MAX_CHANGED, has_same_words, is_equal, one_change
-from memdb.text.languages import LANGUAGES, fold
-from memdb.text.normal_forms import is_reordered, is_time, normal_form, states_of
-from memdb.text.readings import (
+from memdb.facts.canonical import MAX_CHARS, is_value
+from memdb.facts.equality import COMMON, MAX_CHANGED, has_same_words, is_equal, one_change
+from memdb.facts.languages import LANGUAGES, fold
+from memdb.facts.normal_forms import is_reordered, is_time, normal_form, states_of
+from memdb.facts.readings import (
     CAPITAL,
     Reading,
     language_of,

@@ -5,7 +5,7 @@ from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.english.sentences import (
+from memdb.facts.sentences import (
     MAX_SENTENCE_CHARS,
     head_and_tail,
     is_code,

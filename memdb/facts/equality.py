@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from memdb.text.canonical import canonical, is_value
-from memdb.text.languages import LANGUAGES, fold
-from memdb.text.normal_forms import has_same_roles, is_reordered, is_time, normal_form
-from memdb.text.readings import CAPITAL, Reading, umlaut_key
+from memdb.facts.canonical import canonical, is_value
+from memdb.facts.languages import LANGUAGES, fold
+from memdb.facts.normal_forms import has_same_roles, is_reordered, is_time, normal_form
+from memdb.facts.readings import CAPITAL, Reading, umlaut_key
 
 # Words of a statement of which one part may stand elsewhere.
 _MIN_MOVED, _MAX_MOVED = 3, 30

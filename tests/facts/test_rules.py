@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cases import each
 
-from memdb.english.facts import RuleExtractor
+from memdb.facts.rules import RuleExtractor
 from memdb.models.messages import Message
 
 if TYPE_CHECKING:

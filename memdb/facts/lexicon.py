@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from memdb.english.calendar import MONTHS, WEEKDAYS
+from memdb.facts.calendar import MONTHS, WEEKDAYS
 from memdb.models.record import Record
 from memdb.text.data_files import read_text
 

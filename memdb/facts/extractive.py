@@ -18,7 +18,7 @@ from collections import Counter
 from math import log
 from typing import TYPE_CHECKING
 
-from memdb.english import sentences
+from memdb.facts import sentences
 from memdb.models.summaries import SummaryText
 
 if TYPE_CHECKING:

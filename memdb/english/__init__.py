@@ -1,1 +1,0 @@
-"""English without a model: dates, sentences, facts, the rule arbiter, extractive summaries."""

@@ -1,0 +1,1 @@
+"""Facts without a model: dates, sentences, rules, statements, and extracts of texts."""
