@@ -41,7 +41,7 @@ import psycopg  # noqa: E402
 from nodes import Server, descendants, new_server  # noqa: E402
 
 import memdb  # noqa: E402
-from memdb.engine.postgres import policies  # noqa: E402
+from memdb.postgres import policies  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -435,7 +435,7 @@ def make_database(clock: Clock, ids: Ids, databases: Any) -> Iterator[Callable[.
         if databases is None:
             opened.append(CopiedEngine(path, **options))
         else:
-            from memdb.engine.postgres.engine import PostgresEngine
+            from memdb.postgres.engine import PostgresEngine
 
             ids(0)  # the uid of a new file
             opened.append(PostgresEngine(databases.address_of(path), **options))

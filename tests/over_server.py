@@ -22,7 +22,7 @@ BY_PLACE = {
     "tests/compat/": "other programs open the file",
     "tests/docs/": "reads pages, whatever the engine",
     "tests/engine/test_backup.py": "the engine of files",
-    "tests/engine/test_transactions.py": "statements in SQLite's words; see test_postgres_engine.py",
+    "tests/engine/test_transactions.py": "statements in SQLite's words; see tests/postgres/test_engine.py",
     "tests/engine/test_upkeep.py": "merges parts and moves the log of a file",
     "tests/engine/test_dead_bytes.py": "the engine of files",
     "tests/engine/test_digests.py": "the engine of files",
@@ -35,12 +35,12 @@ BY_PLACE = {
     "tests/engine/test_open.py": "the engine of files",
     "tests/engine/test_paths.py": "the engine of files",
     "tests/engine/test_platforms.py": "the engine of files",
-    "tests/engine/test_postgres_changes.py": "chooses its server itself",
-    "tests/engine/test_postgres_dialect.py": "chooses its server itself",
-    "tests/engine/test_postgres_engine.py": "chooses its server itself",
-    "tests/engine/test_postgres_migrations.py": "chooses its server itself",
-    "tests/engine/test_postgres_tokens.py": "chooses its server itself",
-    "tests/engine/test_postgres_views.py": "chooses its server itself",
+    "tests/postgres/test_changes.py": "chooses its server itself",
+    "tests/postgres/test_dialect.py": "chooses its server itself",
+    "tests/postgres/test_engine.py": "chooses its server itself",
+    "tests/postgres/test_migrations.py": "chooses its server itself",
+    "tests/postgres/test_tokens.py": "chooses its server itself",
+    "tests/postgres/test_views.py": "chooses its server itself",
     "tests/engine/test_pragmas.py": "the engine of files",
     "tests/engine/test_read_untouched.py": "the engine of files",
     "tests/engine/test_readers.py": "the engine of files",
@@ -75,7 +75,7 @@ BY_PLACE = {
 NO_FILE = "a server is no file"
 BYTES = "the bytes of the disk are the server's; the receipt says so"
 DAMAGES = "damages the indexes of a file"
-IN_SQLITE = "asks in SQLite's words; see tests/engine/test_postgres_views.py"
+IN_SQLITE = "asks in SQLite's words; see tests/postgres/test_views.py"
 DOCUMENT = "a file is named by its path"
 BY_NAME = {
     "test_a_context_takes_some_statements_per_branch": "counts the statements of SQLite",

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from memdb.engine.postgres.engine import PostgresEngine
-from memdb.engine.postgres.schema import FORMAT
 from memdb.models.ids import system_clock, uuid7
+from memdb.postgres.engine import PostgresEngine
+from memdb.postgres.schema import FORMAT
 from tests.child_processes import free_port
 
 if TYPE_CHECKING:

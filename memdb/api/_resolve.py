@@ -36,7 +36,7 @@ NEEDED = {
 def open_engine(path: str, **options: Any) -> Engine:
     """Return the engine of a file, or of a server if *path* begins as its address."""
     if is_address(path):
-        from memdb.engine.postgres.engine import PostgresEngine  # only for servers
+        from memdb.postgres.engine import PostgresEngine  # only for servers
 
         return PostgresEngine(path, **options)
     from memdb.engine.sqlite.engine import SqliteEngine

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 
 import memdb
-from memdb.engine.postgres.dialect import to_postgres
-from memdb.engine.postgres.schema import partitioned_schema, scopes_per_partition
-from memdb.engine.postgres.schema import read_script as schema
-from memdb.engine.postgres.vectors import OVERRIDES
+from memdb.postgres.dialect import to_postgres
+from memdb.postgres.schema import partitioned_schema, scopes_per_partition
+from memdb.postgres.schema import read_script as schema
+from memdb.postgres.vectors import OVERRIDES
 from tests.postgres_server import CannotStart, server
 
 __all__ = ["CannotStart", "partitioned_schema", "schema", "server", "to_postgres"]

@@ -14,8 +14,6 @@ LARGEST = 10
 
 def package_of(name: str) -> str:
     """Return the package whose budget a file counts for."""
-    if name.startswith("engine/postgres/"):
-        return "postgres"
     return name.split("/")[0] if "/" in name else "."
 
 

@@ -119,7 +119,9 @@ def calls(name: str) -> set[str]:
     }
 
 
-ABOVE = [name for name in FILES if not name.startswith(("engine/", "tables/", "records/"))]
+ABOVE = [
+    name for name in FILES if not name.startswith(("engine/", "postgres/", "tables/", "records/"))
+]
 
 
 @each("name", ABOVE)

@@ -1,4 +1,4 @@
-"""SQL stands in `tables/` and `engine/`, in named constants, with values bound by name."""
+"""SQL stands in `tables/`, `engine/` and `postgres/`, in named constants, with values bound by name."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w+|BEGIN\s+IMMEDIATE|SAVEPOINT\s+\w+)\b",
     re.DOTALL,
 )
-PLACES = ("tables/", "engine/")
+PLACES = ("tables/", "engine/", "postgres/")
 
 
 @cache

@@ -13,11 +13,11 @@ import pytest
 import memdb
 from memdb import Busy, InvalidInput, NotFound
 from memdb.deletion.service import FORGOTTEN
-from memdb.engine.postgres.probes import ARCHIVE, NOT_PROMISED, ROWS, WORDS
 from memdb.engine.sqlite import proof as proofs
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.models.settings import Settings
 from memdb.models.summaries import SummaryText
+from memdb.postgres.probes import ARCHIVE, NOT_PROMISED, ROWS, WORDS
 
 SMALL = Settings(summary_messages=4, summary_group=2, summary_condense_at=3, summary_max_depth=3)
 

@@ -11,9 +11,9 @@ import pytest
 
 import memdb
 from memdb.embeddings.static_model import table
-from memdb.engine.postgres import vectors
-from memdb.engine.postgres.words import TAIL_ROWS
 from memdb.models.ids import SCOPE_SHIFT, scope_range
+from memdb.postgres import vectors
+from memdb.postgres.words import TAIL_ROWS
 from memdb.tables import spaces
 from memdb.text.terms import Term, begun_terms, match_terms, phrase_terms, word_terms
 

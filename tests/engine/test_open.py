@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 import memdb
-from memdb.engine.postgres import schema as postgres_schema
 from memdb.engine.sqlite import schema
+from memdb.postgres import schema as postgres_schema
 
 AS_NOBODY = """
 import os, sys, memdb

@@ -112,10 +112,10 @@ def test_a_call_waits_for_the_server_only_so_often(
     on_server: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """What a call knows is asked once, and what nobody reads is not waited for."""
-    from memdb.engine.postgres.wire import Wire
+    from memdb.postgres.wire import Wire
 
     call, most, _ = CALLS[name]
-    monkeypatch.setattr("memdb.engine.postgres.facts.LASTS_S", float("inf"))
+    monkeypatch.setattr("memdb.postgres.facts.LASTS_S", float("inf"))
     waits = least(call, on_server, lambda: counted(monkeypatch, Wire, ("_read_until",)))
 
     assert 1 <= waits <= most

@@ -16,11 +16,11 @@ from tenants import open_as
 from writes import prepare
 
 import memdb
-from memdb.engine.postgres import dialect, policies, schema
-from memdb.engine.postgres.bindings import Bindings
-from memdb.engine.postgres.connection import Tx
-from memdb.engine.postgres.engine import PostgresEngine
 from memdb.models.ids import system_clock, uuid7
+from memdb.postgres import dialect, policies, schema
+from memdb.postgres.bindings import Bindings
+from memdb.postgres.connection import Tx
+from memdb.postgres.engine import PostgresEngine
 from memdb.records.scopes import BoundScopeRef, ScopeRef
 from memdb.tables import entries, items, messages, sessions
 

@@ -9,8 +9,8 @@ import pytest
 
 import memdb
 from memdb import MemDB, Source
-from memdb.engine.postgres.words import PostgresWords
 from memdb.engine.sqlite.words import SqliteWords
+from memdb.postgres.words import PostgresWords
 from memdb.search import kinds
 from memdb.text.terms import Term
 

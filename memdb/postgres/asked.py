@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from memdb.engine.base import Row
-    from memdb.engine.postgres.wire import Answer
+    from memdb.postgres.wire import Answer
 
 # A transaction of more statements is not repeated: it would keep too much in memory.
 MAX_REPEATED = 20_000

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.engine.postgres import schema
-from memdb.engine.postgres.maintenance import SELECT_BROKEN
+from memdb.postgres import schema
+from memdb.postgres.maintenance import SELECT_BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

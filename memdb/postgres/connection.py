@@ -13,22 +13,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.kinds import kind_loaded
-from memdb.engine.postgres import commits, driver
-from memdb.engine.postgres.asked import Asked
-from memdb.engine.postgres.bindings import Bindings, put_rows
-from memdb.engine.postgres.dialect import UNGUESSED, Statement, statement_of
-from memdb.engine.postgres.facts import Facts
-from memdb.engine.postgres.link import Tries
 from memdb.errors import Busy, MemDBError, StorageError
+from memdb.postgres import commits, driver
+from memdb.postgres.asked import Asked
+from memdb.postgres.bindings import Bindings, put_rows
+from memdb.postgres.dialect import UNGUESSED, Statement, statement_of
+from memdb.postgres.facts import Facts
+from memdb.postgres.link import Tries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from memdb.engine.base import Fact, Key, Row, Values
-    from memdb.engine.postgres.link import Link
-    from memdb.engine.postgres.vectors import PostgresVectors
-    from memdb.engine.postgres.wire import Answer
-    from memdb.engine.postgres.words import PostgresWords
+    from memdb.postgres.link import Link
+    from memdb.postgres.vectors import PostgresVectors
+    from memdb.postgres.wire import Answer
+    from memdb.postgres.words import PostgresWords
 
 # What the two numbers of an advisory lock say: "memd", and what is locked.
 LOCK_SPACE = 0x6D656D64
@@ -474,7 +474,7 @@ class Tx:
     def words(self) -> PostgresWords:
         """The full-text indexes; their module is imported at the first use."""
         if self._words is None:
-            from memdb.engine.postgres.words import PostgresWords
+            from memdb.postgres.words import PostgresWords
 
             self._words = PostgresWords(self)
         return self._words
@@ -483,7 +483,7 @@ class Tx:
     def vectors(self) -> PostgresVectors:
         """The stored vectors; their module is imported at the first use."""
         if self._vectors is None:
-            from memdb.engine.postgres.vectors import PostgresVectors
+            from memdb.postgres.vectors import PostgresVectors
 
             self._vectors = PostgresVectors(self)
         return self._vectors

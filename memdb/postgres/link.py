@@ -14,10 +14,10 @@ from contextlib import suppress
 from random import random
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.postgres import driver
-from memdb.engine.postgres.dialect import statement_of
-from memdb.engine.postgres.wire import Wire
 from memdb.errors import FileError, SchemaTooNew
+from memdb.postgres import driver
+from memdb.postgres.dialect import statement_of
+from memdb.postgres.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable

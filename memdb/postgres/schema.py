@@ -11,16 +11,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.postgres import driver
-from memdb.engine.postgres.bindings import scopes_per_partition
-from memdb.engine.postgres.connection import LOCK, LOCK_SPACE, SCHEMA_LOCK
-from memdb.engine.postgres.dialect import PARTITION_COLUMNS
 from memdb.engine.sqlite import schema as file_schema
 from memdb.errors import Busy, IOFailed, MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew
 from memdb.models.ids import SCOPE_SHIFT
+from memdb.postgres import driver
+from memdb.postgres.bindings import scopes_per_partition
+from memdb.postgres.connection import LOCK, LOCK_SPACE, SCHEMA_LOCK
+from memdb.postgres.dialect import PARTITION_COLUMNS
 
 if TYPE_CHECKING:
-    from memdb.engine.postgres.base import PostgresDatabase
+    from memdb.postgres.base import PostgresDatabase
 
 # Of schema.sql, and what `fingerprint_of` says of `own_script`: a test compares them.
 OWN_FINGERPRINT = "e8872175c4e80f2954c3d381b9e30980"
@@ -234,7 +234,7 @@ def read_migration(step: int) -> str:
     """Return the script that takes format *step* - 1 to *step*."""
     from importlib.resources import files  # only for old databases
 
-    folder = files("memdb.engine.postgres") / "migrations"
+    folder = files("memdb.postgres") / "migrations"
     (script,) = [item for item in folder.iterdir() if item.name.startswith(f"{step:04d}_")]
     return script.read_text(encoding="utf-8")
 
@@ -257,7 +257,7 @@ def _create(db: PostgresDatabase, tx: Any) -> None:
 
 def own_script() -> str:
     """Return what makes the tables of a server others than those of a file."""
-    from memdb.engine.postgres import vectors, words
+    from memdb.postgres import vectors, words
 
     rules = (*SCHEMA_RULES, *UNCHECKED, *SAME_SCOPE, *PARTITION_COLUMNS.items())
     return "\n".join([words.TABLES, vectors.TABLES, OWN, CREATE_FORMAT, *map(repr, rules)])
@@ -265,7 +265,7 @@ def own_script() -> str:
 
 def read_script() -> str:
     """Return schema.sql in PostgreSQL's dialect, with words and vectors and without views."""
-    from memdb.engine.postgres import vectors, words
+    from memdb.postgres import vectors, words
 
     script = file_schema.read_schema()
     for pattern, replacement in SCHEMA_RULES:

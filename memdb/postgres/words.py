@@ -6,7 +6,7 @@ it, 6 bytes each. The words of a few new rows wait in `words_tail`, a row for ea
 lists together: so an append writes one row, and a search reads both in one statement. Both are
 written under the lock of the scope (ADR-0032).
 
-The tokens are those of FTS5 (`memdb.engine.postgres.tokens`). Lists hold no positions: phrases and
+The tokens are those of FTS5 (`memdb.postgres.tokens`). Lists hold no positions: phrases and
 fields are looked for in the texts of the rows that hold all of their tokens.
 """
 
@@ -16,8 +16,13 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import full_text
-from memdb.engine.postgres.binary import BYTEA, INT4, TEXT, array_of
-from memdb.engine.postgres.tokens import (
+from memdb.models.ids import (
+    SESSION_NO_MASK,
+    scope_of,
+    scope_range,
+)
+from memdb.postgres.binary import BYTEA, INT4, TEXT, array_of
+from memdb.postgres.tokens import (
     Phrase,
     beginning_of,
     is_in_row,
@@ -26,7 +31,7 @@ from memdb.engine.postgres.tokens import (
     phrases_of,
     tokens_by_column,
 )
-from memdb.engine.postgres.word_lists import (
+from memdb.postgres.word_lists import (
     EVERY,
     PART_BITS,
     NewLists,
@@ -34,11 +39,6 @@ from memdb.engine.postgres.word_lists import (
     copied_rows,
     packed,
     refs_of,
-)
-from memdb.models.ids import (
-    SESSION_NO_MASK,
-    scope_of,
-    scope_range,
 )
 from memdb.text.derived import bigrams_of
 

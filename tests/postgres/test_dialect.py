@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import memdb
-from memdb.engine.postgres.dialect import (
+from memdb.errors import InvalidInput
+from memdb.models.ids import BranchName
+from memdb.postgres.dialect import (
     COMMON_LOCK,
     COUNTED,
     OVERRIDES,
@@ -19,10 +21,8 @@ from memdb.engine.postgres.dialect import (
     _lock_of,
     to_array,
 )
-from memdb.engine.postgres.driver import read_address, shown
-from memdb.engine.postgres.maintenance import to_numbered
-from memdb.errors import InvalidInput
-from memdb.models.ids import BranchName
+from memdb.postgres.driver import read_address, shown
+from memdb.postgres.maintenance import to_numbered
 from memdb.text.validate import shown_address
 
 TABLES = Path(memdb.__file__).parent / "tables"
@@ -182,7 +182,7 @@ import sys
 import memdb
 with memdb.open(":memory:") as db:
     db.scope("ann").session("s").append("user", "hi")
-assert not [name for name in sys.modules if "psycopg" in name or "engine.postgres" in name]
+assert not [name for name in sys.modules if "psycopg" in name or "memdb.postgres" in name]
 sys.modules["psycopg"] = None
 try:
     memdb.open("postgresql://h/d")

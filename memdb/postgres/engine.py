@@ -13,21 +13,21 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.blocks import Block, Opened
-from memdb.engine.postgres import driver, schema
-from memdb.engine.postgres.link import Tries
-from memdb.engine.postgres.pool import LinkPool
-from memdb.engine.postgres.schema import PARTITIONS, prepare
-from memdb.engine.postgres.watch import Watch
 from memdb.errors import Interrupted, InvalidInput, MemDBError
 from memdb.models.ids import bounded_clock
+from memdb.postgres import driver, schema
+from memdb.postgres.link import Tries
+from memdb.postgres.pool import LinkPool
+from memdb.postgres.schema import PARTITIONS, prepare
+from memdb.postgres.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memdb.engine.postgres.connection import Tx
-    from memdb.engine.postgres.maintenance import PostgresMaintenance
-    from memdb.engine.postgres.probes import PostgresProbes
     from memdb.models.protocols import Clock, Ids
+    from memdb.postgres.connection import Tx
+    from memdb.postgres.maintenance import PostgresMaintenance
+    from memdb.postgres.probes import PostgresProbes
 
 
 class ReadBlock(Block):
@@ -337,13 +337,13 @@ class PostgresEngine(Opened):
     @property
     def maintenance(self) -> PostgresMaintenance:
         """Checks and maintenance of the tables; their module is imported at the first use."""
-        from memdb.engine.postgres.maintenance import PostgresMaintenance
+        from memdb.postgres.maintenance import PostgresMaintenance
 
         return PostgresMaintenance(self)
 
     def new_probes(self) -> PostgresProbes:
         """Return an empty collection of texts to remove from the tables and search for."""
-        from memdb.engine.postgres.probes import PostgresProbes  # rarely needed
+        from memdb.postgres.probes import PostgresProbes  # rarely needed
 
         return PostgresProbes(self)
 

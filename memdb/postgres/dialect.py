@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from memdb.engine.kinds import kind_of
-from memdb.engine.postgres.policies import WHOLE
-from memdb.engine.postgres.vectors import OVERRIDES as OF_VECTORS
 from memdb.models.ids import SCOPE_SHIFT
+from memdb.postgres.policies import WHOLE
+from memdb.postgres.vectors import OVERRIDES as OF_VECTORS
 
 if TYPE_CHECKING:
     from memdb.engine.base import Values
@@ -143,7 +143,7 @@ COMMON_LOCK = 0
 COMMON = frozenset(("settings",))
 
 # Statements of the tables whose number of changed rows somebody reads. All others that change
-# rows are sent without waiting for the answer (tests/engine/postgres/test_dialect.py).
+# rows are sent without waiting for the answer (tests/postgres/test_dialect.py).
 COUNTED = frozenset(
     (
         *("archive.empty", "blobs.delete_stale", "entries.delete", "entry_history.delete"),

@@ -9,14 +9,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from memdb.engine.postgres import driver
-from memdb.engine.postgres.dialect import statement_of
+from memdb.postgres import driver
+from memdb.postgres.dialect import statement_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from memdb.engine.postgres.facts import Facts
-    from memdb.engine.postgres.link import Link
+    from memdb.postgres.facts import Facts
+    from memdb.postgres.link import Link
 
 COMMIT = "COMMIT"
 

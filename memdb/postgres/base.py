@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from memdb.engine.base import Engine
-    from memdb.engine.postgres.connection import Tx
+    from memdb.postgres.connection import Tx
 
     class PostgresDatabase(Engine, Protocol):
         """An open database, as the modules that `PostgresEngine` calls see it."""

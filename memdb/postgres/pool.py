@@ -2,7 +2,7 @@
 Connections of one open database: lends, takes back and closes them.
 
 No thread but the caller's does anything: a lost connection is noticed and replaced by the
-statement that meets it (`memdb.engine.postgres.connection`).
+statement that meets it (`memdb.postgres.connection`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.blocks import ABANDONED_S
-from memdb.engine.postgres import driver
-from memdb.engine.postgres.connection import Tx
-from memdb.engine.postgres.link import Link
 from memdb.errors import Busy, MemDBError, WrongProcess
+from memdb.postgres import driver
+from memdb.postgres.connection import Tx
+from memdb.postgres.link import Link
 
 if TYPE_CHECKING:
     from memdb.engine.blocks import Block

@@ -15,9 +15,9 @@ from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.postgres.binary import from_pgvector, row_of, to_pgvector
 from memdb.engine.sketches import from_bytes, to_bytes
 from memdb.models.ids import ALL_IDS, SCOPE_SHIFT, scope_range
+from memdb.postgres.binary import from_pgvector, row_of, to_pgvector
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -11,10 +11,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.base import Storage
-from memdb.engine.postgres import driver
-from memdb.engine.postgres.link import DELETE_WRITER
-from memdb.engine.postgres.schema import FORMAT, read_names
-from memdb.engine.postgres.views import with_views
 from memdb.errors import (
     Closed,
     Interrupted,
@@ -23,6 +19,10 @@ from memdb.errors import (
     SchemaTooNew,
     Unsupported,
 )
+from memdb.postgres import driver
+from memdb.postgres.link import DELETE_WRITER
+from memdb.postgres.schema import FORMAT, read_names
+from memdb.postgres.views import with_views
 from memdb.text.validate import check_query_values
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
-    from memdb.engine.postgres.base import PostgresDatabase
-    from memdb.engine.postgres.connection import Tx
     from memdb.models.types import Progress
+    from memdb.postgres.base import PostgresDatabase
+    from memdb.postgres.connection import Tx
 
 MAX_FINDINGS = 20
 
@@ -167,14 +167,14 @@ class PostgresMaintenance:
 
     def check_indexes(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each index that differs from its rows, once per scope, and how."""
-        from memdb.engine.postgres.word_check import find_differences  # only for this
+        from memdb.postgres.word_check import find_differences  # only for this
 
         with self._db.read() as tx:
             yield from find_differences(tx)
 
     def check_archived_words(self) -> list[str]:
         """Return words of archived messages on which their index and the segments differ."""
-        from memdb.engine.postgres.word_check import find_archived_words  # only for this
+        from memdb.postgres.word_check import find_archived_words  # only for this
 
         with self._db.read() as tx:
             return find_archived_words(tx)
@@ -202,7 +202,7 @@ class PostgresMaintenance:
         Also drops those of dropped spaces, and removes what ended connections left in
         `commits`; autovacuum does the rest.
         """
-        from memdb.engine.postgres.vectors import due_indexes, left_indexes  # only for this
+        from memdb.postgres.vectors import due_indexes, left_indexes  # only for this
 
         with self._db.write() as tx:
             tx.run(DELETE_WRITER, {"writer": 0, "before_ms": tx.now_ms - MONTH_MS})

@@ -9,9 +9,9 @@ from array import array
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from memdb.engine.postgres.binary import SIZE, row_of
-from memdb.engine.postgres.tokens import inverted
 from memdb.models.ids import MAX_SEQ, SCOPE_SHIFT, SESSION_NO_MASK, SESSION_SHIFT
+from memdb.postgres.binary import SIZE, row_of
+from memdb.postgres.tokens import inverted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

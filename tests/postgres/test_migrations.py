@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.engine.postgres import schema
 from memdb.engine.sqlite.schema import fingerprint_of
+from memdb.postgres import schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ STEP = f"""
 # Opens the database as a memdb of the next format would. `memdb_wait` is a lock of the test's.
 MIGRATE = """
 import sys, memdb
-from memdb.engine.postgres import schema
+from memdb.postgres import schema
 schema.FORMAT += 1
 schema.read_migration = lambda step: sys.argv[2]
 print("ready", flush=True)

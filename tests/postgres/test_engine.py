@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.engine.postgres.binary import from_pgvector, to_pgvector
-from memdb.engine.postgres.commits import FENCE
-from memdb.engine.postgres.dialect import statement_of
-from memdb.engine.postgres.engine import PostgresEngine
-from memdb.engine.postgres.maintenance import SELECT_BYTES
-from memdb.engine.postgres.schema import FORMAT
-from memdb.engine.postgres.wire import Wire
 from memdb.models.ids import MAX_SCOPE_NO, system_clock, uuid7
+from memdb.postgres.binary import from_pgvector, to_pgvector
+from memdb.postgres.commits import FENCE
+from memdb.postgres.dialect import statement_of
+from memdb.postgres.engine import PostgresEngine
+from memdb.postgres.maintenance import SELECT_BYTES
+from memdb.postgres.schema import FORMAT
+from memdb.postgres.wire import Wire
 from memdb.tables import copies, scopes, sessions, settings
 
 if TYPE_CHECKING:
@@ -388,7 +388,7 @@ def test_no_server_is_an_error_after_a_time(
     address: str, open_engine: Callable[..., PostgresEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what to do, and nothing was written."""
-    monkeypatch.setattr("memdb.engine.postgres.link.RETRY_S", 0.2)
+    monkeypatch.setattr("memdb.postgres.link.RETRY_S", 0.2)
     with proxied(address) as (proxy, through):
         engine = open_engine(through)
         with engine.write() as tx:
@@ -776,8 +776,8 @@ def test_words_that_are_loaded_are_those_that_are_added(
     says = [f'message {number} of "quotes", \\ and {{braces}} ' * 2 for number in range(100)]
     chat = db.scope("ann").session("s")
     chat.extend([{"role": "user", "text": one} for one in [*says, "straße 東京 naïve"]])
-    monkeypatch.setattr("memdb.engine.postgres.words.MAX_COLLECTED", most)
-    monkeypatch.setattr("memdb.engine.postgres.words.PAGE", 7)
+    monkeypatch.setattr("memdb.postgres.words.MAX_COLLECTED", most)
+    monkeypatch.setattr("memdb.postgres.words.PAGE", 7)
     with db._db.write() as tx:
         added = tx.all(LISTS)
         (scope_no,) = tx.one("SELECT min(scope_no) FROM scopes") or (0,)

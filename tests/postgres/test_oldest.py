@@ -11,7 +11,7 @@ pytest.importorskip("psycopg", reason="psycopg is not installed")
 import psycopg
 
 import memdb
-from memdb.engine.postgres.driver import MIN_VERSION
+from memdb.postgres.driver import MIN_VERSION
 from tests.postgres_server import OLDEST, CannotStart, server
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memdb.engine.full_text import query_of
-from memdb.engine.postgres.tokens import (
+from memdb.postgres.tokens import (
     HASH_MARK,
     MAX_KEY_BYTES,
     MAX_TOKEN_BYTES,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from memdb.engine.postgres.tokens import keys_of
-from memdb.engine.postgres.word_lists import refs_of
-from memdb.engine.postgres.words import KINDS, PostgresWords, archived_keys
-from memdb.engine.postgres.words import SELECT_ROWS as ROWS
 from memdb.models.ids import MAX_SCOPE_NO, scope_range
+from memdb.postgres.tokens import keys_of
+from memdb.postgres.word_lists import refs_of
+from memdb.postgres.words import KINDS, PostgresWords, archived_keys
+from memdb.postgres.words import SELECT_ROWS as ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

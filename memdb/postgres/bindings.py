@@ -11,18 +11,18 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.postgres.binary import copy_rows, number_in
-from memdb.engine.postgres.dialect import PARTITION_COLUMNS, statement_of, to_array
-from memdb.engine.postgres.policies import SCOPE_OF, SET_SCOPES
 from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
+from memdb.postgres.binary import copy_rows, number_in
+from memdb.postgres.dialect import PARTITION_COLUMNS, statement_of, to_array
+from memdb.postgres.policies import SCOPE_OF, SET_SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memdb.engine.base import Row
-    from memdb.engine.postgres.asked import Asked
-    from memdb.engine.postgres.dialect import Statement
-    from memdb.engine.postgres.wire import Wire
+    from memdb.postgres.asked import Asked
+    from memdb.postgres.dialect import Statement
+    from memdb.postgres.wire import Wire
 
     Scopes = tuple[int, ...]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.engine.postgres import watch as watching
+from memdb.postgres import watch as watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

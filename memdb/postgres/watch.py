@@ -19,12 +19,12 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.postgres import driver
-from memdb.engine.postgres.dialect import statement_of
-from memdb.engine.postgres.link import connect
+from memdb.postgres import driver
+from memdb.postgres.dialect import statement_of
+from memdb.postgres.link import connect
 
 if TYPE_CHECKING:
-    from memdb.engine.postgres.wire import Answer, Wire
+    from memdb.postgres.wire import Answer, Wire
 
 LISTEN = "LISTEN memdb_commits"
 
