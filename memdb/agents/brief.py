@@ -10,8 +10,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from memdb.formats.transcripts import SEPARATOR
 from memdb.text.sanitize import clipped, prompt_line
-from memdb.text.transcripts import SEPARATOR
 
 if TYPE_CHECKING:
     from memdb import MemDB, Scope

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from memdb.errors import FileError
-from memdb.models.record import Record
-from memdb.text.secrets import redact_secrets
-from memdb.text.transcripts import (
+from memdb.formats.transcripts import (
     MAX_LINE_BYTES,
     SUBAGENTS,
     document_lines,
@@ -27,6 +25,8 @@ from memdb.text.transcripts import (
     read_head,
     with_ids,
 )
+from memdb.models.record import Record
+from memdb.text.secrets import redact_secrets
 from memdb.text.validate import MAX_NAME_CHARS
 
 if TYPE_CHECKING:

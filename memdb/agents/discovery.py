@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
+from memdb.formats.transcripts import NO_TRANSCRIPTS
 from memdb.models.record import Record, counted
-from memdb.text.transcripts import NO_TRANSCRIPTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

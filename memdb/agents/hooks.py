@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from memdb.agents.places import log_error, make_folder, memory_file, user_name
-from memdb.text.projects import app_of
+from memdb.formats.projects import app_of
 
 LIMIT_S = 3.0
 # Of which this much is for work, this much until the end, and this much for Python's start.

@@ -1,7 +1,7 @@
 """
 Where things of coding agents are: the memory file, the app of a project, the log of hooks.
 
-A project is an app, see `memdb.text.projects`. All agents of a person share one file, and
+A project is an app, see `memdb.formats.projects`. All agents of a person share one file, and
 those of one project one memory.
 """
 

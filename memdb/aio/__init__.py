@@ -130,7 +130,7 @@ class Session:
         secrets: SecretAction | None = None,
     ) -> list[Message]:
         """Add a provider's message; see `memdb.Session.append_from`."""
-        from memdb.text.provider_messages import read_messages
+        from memdb.formats.provider_messages import read_messages
 
         return await self.extend(read_messages(message), expected_seq=expected_seq, secrets=secrets)
 

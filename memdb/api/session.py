@@ -493,7 +493,7 @@ class Session:
         ...     stored.role, stored.text
         ('assistant', 'Green?')
         """
-        from memdb.text.provider_messages import read_messages
+        from memdb.formats.provider_messages import read_messages
 
         new = read_messages(message)
         return self.extend(new, expected_seq=expected_seq, secrets=secrets)

@@ -104,7 +104,7 @@ def status(call: Call, memory: str | None) -> None:
     """Show where memdb is installed, what it holds, and which hooks failed."""
     from memdb.agents.install import state_of
     from memdb.agents.places import memory_file, read_errors, user_name
-    from memdb.text.projects import app_of
+    from memdb.formats.projects import app_of
 
     path = memory_file(memory)
     places = [("user", None), ("project", Path.cwd())]
@@ -221,8 +221,8 @@ def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001
     import memdb
     from memdb.agents.places import make_folder, memory_file, user_name
     from memdb.cli.service import ending_by_signals
+    from memdb.formats.projects import app_of
     from memdb.integrations.mcp.transports import serve
-    from memdb.text.projects import app_of
 
     target = memory_file(memory)
     make_folder(target)

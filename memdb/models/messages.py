@@ -165,7 +165,7 @@ class Message(Record):
 
     def to(self, shape: MessageFormat) -> dict[str, Any]:
         """Return the message alone as `ContextWindow.to` does."""
-        from memdb.text.formats import to_shape  # only for sending
+        from memdb.formats.shapes import to_shape  # only for sending
 
         return to_shape((self,), shape)
 
@@ -286,7 +286,7 @@ class ContextWindow(Record):
 
         Args:
             shape: "openai" (chat completions), "openai-responses", "anthropic",
-                "gemini" or "langchain"; see `memdb.text.formats.to_shape`.
+                "gemini" or "langchain"; see `memdb.formats.shapes.to_shape`.
                 What a provider's own message held comes back to it whole.
 
         Raises:
@@ -299,7 +299,7 @@ class ContextWindow(Record):
         ...     chat.host.window().to("openai")
         {'messages': [{'role': 'user', 'content': 'Green, please.'}]}
         """
-        from memdb.text.formats import to_shape  # only for sending
+        from memdb.formats.shapes import to_shape  # only for sending
 
         return to_shape(self.messages, shape)
 

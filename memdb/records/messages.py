@@ -215,8 +215,8 @@ def _screened(new: NewMessage, screen: SecretScreen, action: str) -> NewMessage:
 
 def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
     """Return a message with its parts in memdb's words and its text, and the text that counts."""
+    from memdb.formats.provider_messages import read_parts
     from memdb.text.parts import payload_of, text_of  # only for such messages
-    from memdb.text.provider_messages import read_parts
 
     if not isinstance(new.parts, (list, tuple)):
         return new, new.text  # refused when it is made JSON
@@ -243,7 +243,7 @@ def to_new(value: NewMessage | dict[str, Any] | Any) -> Sequence[NewMessage]:
             unknown = min(map(str, set(value) - NEW_FIELDS))
             fields = ", ".join(NewMessage._fields)
             raise InvalidInput(f"message has no field {unknown!r}: use {fields}, or content")
-    from memdb.text.provider_messages import read_messages  # only for those of providers
+    from memdb.formats.provider_messages import read_messages  # only for those of providers
 
     return read_messages(value)
 

@@ -19,7 +19,7 @@ from memdb.agents.discovery import find_transcripts, import_transcripts
 from memdb.agents.places import memory_file
 from memdb.cli import cli
 from memdb.errors import FileError, InvalidInput
-from memdb.text.projects import app_of
+from memdb.formats.projects import app_of
 
 KEY = "AKIAIOSFODNN7EXAMPLQ"
 

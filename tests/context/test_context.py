@@ -32,9 +32,9 @@ from cases import each
 import memdb
 from memdb import MemDB, Session
 from memdb.conversations.tool_calls import answer_ids, call_ids
+from memdb.formats.turns import UNKNOWN_TOOL
 from memdb.models.messages import ContextWindow
 from memdb.summaries.builder import DRAIN_BACKLOG, DRAIN_LEAVES
-from memdb.text.turns import UNKNOWN_TOOL
 
 FRAME = 4  # tokens that a message costs besides its words
 TOLD = ("system", "message", "summary", "digest", "omitted")

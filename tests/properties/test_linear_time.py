@@ -28,24 +28,19 @@ from memdb.facts.dates import asked_days, days_about, find_times
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.facts.rules import RuleExtractor
 from memdb.facts.sentences import head_and_tail, tidy, weighted_terms, without_series
+from memdb.formats import claude_code, codex, cursor, gemini_cli, provider_messages, transcripts
+from memdb.formats import shapes as formats
 from memdb.models.messages import Message, NewMessage
 from memdb.models.summaries import SourceItem
 from memdb.search import parse
 from memdb.text import (
-    claude_code,
-    codex,
-    cursor,
     data_files,
     differences,
-    formats,
-    gemini_cli,
     json_forms,
     parts,
-    provider_messages,
     sanitize,
     secrets,
     terms,
-    transcripts,
     validate,
     values,
 )

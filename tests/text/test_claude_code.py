@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb.errors import InvalidInput
-from memdb.text.claude_code import entries_of, read_entry, title_of
+from memdb.formats.claude_code import entries_of, read_entry, title_of
 
 WHO = {
     "parentUuid": None,

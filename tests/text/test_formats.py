@@ -11,11 +11,11 @@ from shape_checks import CHECKS
 
 import memdb
 from memdb import MemDB
+from memdb.formats.provider_messages import read_messages
+from memdb.formats.shapes import OPENER, to_shape
+from memdb.formats.turns import EMPTY_RESULT, UNKNOWN_TOOL
 from memdb.models.messages import Message
-from memdb.text.formats import OPENER, to_shape
 from memdb.text.parts import part_text, text_of
-from memdb.text.provider_messages import read_messages
-from memdb.text.turns import EMPTY_RESULT, UNKNOWN_TOOL
 
 SHAPES = ("openai", "openai-responses", "anthropic", "gemini", "langchain")
 PNG = {"type": "image", "base64": "iVBORw0K", "media_type": "image/png"}

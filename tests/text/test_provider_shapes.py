@@ -9,9 +9,9 @@ import pytest
 from shape_checks import CHECKS
 
 import memdb
+from memdb.formats.provider_messages import read_messages
+from memdb.formats.provider_objects import plain_value
 from memdb.text.parts import original_of
-from memdb.text.provider_messages import read_messages
-from memdb.text.provider_objects import plain_value
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "shapes.json").read_text("utf-8"))
 SHAPES = RECORDED["shapes"]

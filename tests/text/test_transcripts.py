@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb.errors import InvalidInput
-from memdb.text.transcripts import READERS, format_of, line_reader
+from memdb.formats.transcripts import READERS, format_of, line_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

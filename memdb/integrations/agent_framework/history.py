@@ -15,12 +15,12 @@ from agent_framework import Content, HistoryProvider, Message
 from agent_framework.exceptions import AgentFrameworkException
 
 from memdb.errors import InvalidInput
+from memdb.formats.provider_parts import media, other, read_part
+from memdb.formats.turns import own_form
 from memdb.integrations.adapter import Adapter
 from memdb.models.messages import ContextWindow, NewMessage
 from memdb.text.json_forms import json_of, storable
 from memdb.text.parts import ORIGINAL, original_part
-from memdb.text.provider_parts import media, other, read_part
-from memdb.text.turns import own_form
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 The store that the Claude Agent SDK mirrors its transcripts to.
 
 A project is an app, a transcript a session of its user, and a line one or several messages
-(`memdb.text.claude_code`): the first of them keeps the line. The SDK's own summary of a
+(`memdb.formats.claude_code`): the first of them keeps the line. The SDK's own summary of a
 session stands in the session's metadata, and is brought up to date in the transaction that
 adds the lines, so processes that append at once cannot undo each other's.
 """
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from claude_agent_sdk import SessionStore, fold_session_summary
 
 from memdb.errors import InvalidInput
+from memdb.formats.claude_code import entries_of, read_entry, title_of
 from memdb.integrations.adapter import Adapter
 from memdb.integrations.batches import key_list
-from memdb.text.claude_code import entries_of, read_entry, title_of
 from memdb.text.json_forms import json_of
 from memdb.text.validate import name_value
 

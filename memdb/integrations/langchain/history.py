@@ -13,10 +13,10 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
 from memdb.errors import InvalidInput
+from memdb.formats.provider_messages import LANGCHAIN, keep_whole, read_messages
+from memdb.formats.shapes import langchain_of
 from memdb.integrations.adapter import Adapter
-from memdb.text.formats import langchain_of
 from memdb.text.json_forms import is_plain, json_of, storable
-from memdb.text.provider_messages import LANGCHAIN, keep_whole, read_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,6 +15,9 @@ from llama_index.core.base.llms.types import ChatMessage
 
 from memdb import NewMessage
 from memdb.errors import InvalidInput
+from memdb.formats.provider_messages import keep_whole, role_of
+from memdb.formats.provider_parts import read_part
+from memdb.formats.turns import own_form
 from memdb.text.json_forms import is_plain, json_of, storable
 from memdb.text.parts import (
     content_text,
@@ -24,9 +27,6 @@ from memdb.text.parts import (
     part_text,
     without_original,
 )
-from memdb.text.provider_messages import keep_whole, role_of
-from memdb.text.provider_parts import read_part
-from memdb.text.turns import own_form
 
 if TYPE_CHECKING:
     from memdb import Message

@@ -1,7 +1,7 @@
 """
 Items of OpenAI's Responses API as messages, and messages as items.
 
-The door for all providers (`memdb.text.provider_messages`) reads an item; its
+The door for all providers (`memdb.formats.provider_messages`) reads an item; its
 original comes back key by key. What other clients wrote has no such original,
 and is told as the items that say the same.
 """
@@ -14,10 +14,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, InvalidItem, VersionConflict
-from memdb.text.formats import items_of, without_links
+from memdb.formats.provider_messages import RESPONSES, keep_whole, read_item
+from memdb.formats.shapes import items_of, without_links
 from memdb.text.json_forms import is_plain, json_of, storable
 from memdb.text.parts import text_value
-from memdb.text.provider_messages import RESPONSES, keep_whole, read_item
 from memdb.text.validate import MAX_NESTING, iso_time, name_value
 
 if TYPE_CHECKING:

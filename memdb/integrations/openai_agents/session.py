@@ -24,6 +24,7 @@ from memdb import aio
 from memdb.aio.batching import Worker
 from memdb.api import database as memory
 from memdb.errors import Closed, InvalidInput, InvalidItem, SessionClosed, VersionConflict
+from memdb.formats.shapes import items_of
 from memdb.integrations.openai_agents.answers import Answers
 from memdb.integrations.openai_agents.branches import MAIN, Branching
 from memdb.integrations.openai_agents.items import (
@@ -38,7 +39,6 @@ from memdb.integrations.openai_agents.items import (
     words_of,
 )
 from memdb.providers.shared import missing_extra
-from memdb.text.formats import items_of
 from memdb.text.tokens import Counting
 from memdb.text.validate import name_value
 

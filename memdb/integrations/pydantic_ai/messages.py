@@ -15,6 +15,8 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 from memdb import NewMessage
 from memdb.errors import InvalidInput
+from memdb.formats.provider_messages import PYDANTIC, keep_whole, read_messages
+from memdb.formats.turns import own_form
 from memdb.text.json_forms import is_plain, json_of, storable
 from memdb.text.parts import (
     content_text,
@@ -26,8 +28,6 @@ from memdb.text.parts import (
     parts_with_text,
     without_original,
 )
-from memdb.text.provider_messages import PYDANTIC, keep_whole, read_messages
-from memdb.text.turns import own_form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,12 +24,12 @@ from strands.types.session import (
 )
 
 from memdb.errors import AlreadyExists, InvalidInput, VersionConflict
+from memdb.formats.provider_messages import BEDROCK, read_bedrock
+from memdb.formats.shapes import OPENER
 from memdb.integrations.adapter import Adapter
 from memdb.models.messages import ContextWindow
-from memdb.text.formats import OPENER
 from memdb.text.json_forms import json_of, pack_value, storable, unpack_value
 from memdb.text.parts import ORIGINAL, original_of, without_original
-from memdb.text.provider_messages import BEDROCK, read_bedrock
 from memdb.text.validate import iso_time, name_value
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import re
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
+from memdb.formats.provider_messages import role_of
 from memdb.models.messages import ROLES
-from memdb.text.provider_messages import role_of
 from memdb.transfer.formats.base import (
     CIRCULAR,
     EMPTY,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.text.provider_messages import role_of
+from memdb.formats.provider_messages import role_of
 from memdb.transfer.formats.base import CIRCULAR, EMPTY, Format, elements, groups, left_out
 from memdb.transfer.formats.claude_projects import (
     ABOUT,

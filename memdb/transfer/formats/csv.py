@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
+from memdb.formats.provider_messages import role_of
 from memdb.models.messages import ROLES
-from memdb.text.provider_messages import role_of
 from memdb.transfer.formats.base import Format, groups, left_out, read_bytes, refused
 from memdb.transfer.formats.documents import (
     WHY,

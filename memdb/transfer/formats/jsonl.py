@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.text.provider_messages import read_messages, role_of
+from memdb.formats.provider_messages import read_messages, role_of
 from memdb.text.validate import int_value
 from memdb.transfer.formats.base import Format, groups
 from memdb.transfer.lines import EXPORT_VERSION, Item, any_time, located
@@ -34,7 +34,7 @@ SYNONYMS = {
     "created_ms": ("time", "timestamp", "created_at"),
     "external_id": ("id",),
 }
-# Of a line with one of these `memdb.text.provider_messages` reads the message.
+# Of a line with one of these `memdb.formats.provider_messages` reads the message.
 PROVIDER_FIELDS = frozenset(
     "type tool_calls tool_call_id function_call refusal audio reasoning_content lc data choices "
     "candidates output actions invocation_id kind".split()

@@ -10,7 +10,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from memdb.text.transcripts import parse_object
+from memdb.formats.transcripts import parse_object
 from memdb.transfer.formats.base import LEFT_OUT
 from memdb.transfer.formats.sqlite import database_format
 from memdb.transfer.lines import utc_time

@@ -2,7 +2,7 @@
 Messages as OpenAI's APIs take them: an array of them, or lines of a fine-tuning file.
 
 An array is one conversation, and so is each line or object with `messages`; it is named by
-the file and its number. What a message may be says `memdb.text.provider_messages`.
+the file and its number. What a message may be says `memdb.formats.provider_messages`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Transcripts of coding agents, as their hooks capture them: same sessions, ids and projects.
 
 So what a hook or `memdb agent import` stored is not stored again, nor the other way round. A
-record is a line; the readers of the four programs are in `memdb.text.transcripts`.
+record is a line; the readers of the four programs are in `memdb.formats.transcripts`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.text.secrets import redact_secrets
-from memdb.text.transcripts import (
+from memdb.formats.transcripts import (
     MAX_LINE_BYTES,
     NO_TRANSCRIPTS,
     READERS,
@@ -25,6 +24,7 @@ from memdb.text.transcripts import (
     read_head,
     with_ids,
 )
+from memdb.text.secrets import redact_secrets
 from memdb.transfer.formats.base import Format, groups, left_out, read_bytes
 from memdb.transfer.lines import Item
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.text.transcripts import Head
+    from memdb.formats.transcripts import Head
     from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 

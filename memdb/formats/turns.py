@@ -1,7 +1,7 @@
 """
 Turns of a conversation: each tool result at its call, as every model API wants it.
 
-`memdb.text.formats` says what holds for calls and results, and writes the turns in
+`memdb.formats.shapes` says what holds for calls and results, and writes the turns in
 the words of an API. A turn that a provider's own message gave has that message too.
 """
 

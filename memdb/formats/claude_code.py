@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
+from memdb.formats.provider_parts import read_part
 from memdb.models.messages import NewMessage
 from memdb.text.json_forms import storable
 from memdb.text.parts import (
@@ -27,7 +28,6 @@ from memdb.text.parts import (
     text_of,
     text_value,
 )
-from memdb.text.provider_parts import read_part
 from memdb.text.times import iso_ms
 from memdb.text.validate import MAX_NAME_CHARS, MAX_NESTING, is_deep
 

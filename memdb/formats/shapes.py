@@ -28,8 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
-from memdb.text.parts import MEDIA, kind_of, part_text, text_value
-from memdb.text.turns import (
+from memdb.formats.turns import (
     ANTHROPIC,
     EMPTY_RESULT,
     GEMINI,
@@ -47,12 +46,13 @@ from memdb.text.turns import (
     turn_alone,
     turns_of,
 )
+from memdb.text.parts import MEDIA, kind_of, part_text, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from memdb.formats.turns import Call, FormatMessage
     from memdb.text.parts import Part
-    from memdb.text.turns import Call, FormatMessage
 
     Block = dict[str, Any]
 

@@ -16,6 +16,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
+from memdb.formats.provider_objects import plain_value
+from memdb.formats.provider_parts import is_bedrocks, is_providers, other, read_part
 from memdb.models.messages import ROLES, NewMessage
 from memdb.text.parts import (
     KINDS,
@@ -27,8 +29,6 @@ from memdb.text.parts import (
     text_value,
     without_original,
 )
-from memdb.text.provider_objects import plain_value
-from memdb.text.provider_parts import is_bedrocks, is_providers, other, read_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -250,7 +250,7 @@ def _message(
 
     Args:
         original: The provider and its message.
-        simple: `memdb.text.formats` makes the same of the parts, so none is kept.
+        simple: `memdb.formats.shapes` makes the same of the parts, so none is kept.
     """
     if not any(part["type"] != "text" or part["text"].strip() for part in parts):
         parts, simple = [*parts, other("empty message", {}, "the message is empty")], False

@@ -13,14 +13,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
+from memdb.formats.claude_code import read_entry, title_of
+from memdb.formats.codex import read_line as read_codex
+from memdb.formats.cursor import read_line as read_cursor
+from memdb.formats.gemini_cli import read_line as read_gemini_cli
+from memdb.formats.projects import app_of
 from memdb.models.record import Record
 from memdb.models.transcripts import Line
-from memdb.text.claude_code import read_entry, title_of
-from memdb.text.codex import read_line as read_codex
-from memdb.text.cursor import read_line as read_cursor
-from memdb.text.gemini_cli import read_line as read_gemini_cli
 from memdb.text.parts import text_value
-from memdb.text.projects import app_of
 from memdb.text.validate import MAX_NAME_CHARS
 
 if TYPE_CHECKING:
