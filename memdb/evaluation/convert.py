@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
 from memdb.evaluation.dataset import TURN_MS
-from memdb.transfer.formats import locomo
+from memdb.formats.imports import locomo
 
 if TYPE_CHECKING:
     import os

@@ -165,7 +165,7 @@ def dates_in(text: str) -> list[DateMention]:
     Reads the first 10,000 characters.
 
     >>> dates_in("on May 3rd, and in 2021")
-    [DateMention(year=None, month=5, day=3), DateMention(year=2021, month=None, day=None)]
+    [DateMention(month=5, day=3), DateMention(year=2021)]
     """
     mentions: list[tuple[int, DateMention]] = []
 

@@ -1,1 +1,1 @@
-"""The package memdb.formats."""
+"""Formats of others: messages of providers, transcripts of coding agents, imports and writers."""

@@ -46,6 +46,11 @@ class RecordType(type):
         body["_values"] = attrgetter(*fields, "__class__")
         return super().__new__(cls, name, bases, body)
 
+    def __dir__(cls) -> list[str]:
+        """List the public methods; `help` shows the fields as the signature."""
+        names = {*type.__dir__(cls)}.difference(cls._fields)  # type: ignore[attr-defined]
+        return [name for name in names if not name.startswith("_")]
+
     @property
     def __signature__(cls) -> Signature:
         """The fields as parameters, for `inspect.signature`, `help` and errors."""

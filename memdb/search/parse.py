@@ -139,7 +139,7 @@ def parse_query(
 
     >>> query = parse_query("What did Ann buy on May 3rd?", ["Ann Lee", "Bob"])
     >>> sorted(query.authors), query.dates
-    (['Ann Lee'], (DateMention(year=None, month=5, day=3),))
+    (['Ann Lee'], (DateMention(month=5, day=3),))
     """
     clean = _without_piles(text)
     excluded = _excluded(clean)

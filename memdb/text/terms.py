@@ -366,7 +366,7 @@ def begun_terms(terms: list[Term], text: str) -> list[Term]:
     whole: then the terms stay as they are. The word itself counts too, in any form.
 
     >>> begun_terms(word_terms(["call", "birg"]), "call Birg")[1]
-    Term(words=('birg',), prefix=True, any_of=('birg',), fields=())
+    Term(words=('birg',), prefix=True, any_of=('birg',))
     >>> begun_terms(word_terms(["birg"]), "Birg ") == word_terms(["birg"])
     True
     """

@@ -13,11 +13,11 @@ from memdb.text.validate import choice_value, optional_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from memdb.formats.imports.base import Format
     from memdb.models.reports import TableColumns
-    from memdb.transfer.formats.base import Format
     from memdb.transfer.tree import Tree
 
-# The modules of `memdb.transfer.formats` in the order in which they are asked: what is
+# The modules of `memdb.formats.imports` in the order in which they are asked: what is
 # known by its own files first, then what is known by its first line.
 MODULES = {
     "memdb": "jsonl",
@@ -65,7 +65,7 @@ def load_format(name: str) -> Format:
     Raises:
         InvalidInput: there is none of that name.
     """
-    module = import_module(f"memdb.transfer.formats.{MODULES[choice_value(name, 'format', NAMES)]}")
+    module = import_module(f"memdb.formats.imports.{MODULES[choice_value(name, 'format', NAMES)]}")
     formats: dict[str, Format] = module.FORMATS
     return formats[name]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Writer = Callable[[Iterable[dict[str, Any]]], Iterator[str]]
 
-# The modules of `memdb.transfer.writers` with a function `write`.
+# The modules of `memdb.formats.writers` with a function `write`.
 WRITERS = ("markdown", "html", "csv")
 
 # Lines that say nothing to a reader.
@@ -54,7 +54,7 @@ def write_document(
         FileError: *path* cannot be written, or is a database.
     """
     name = choice_value(format, "format", WRITERS)
-    write: Writer = import_module(f"memdb.transfer.writers.{name}").write
+    write: Writer = import_module(f"memdb.formats.writers.{name}").write
     count = 0
 
     def counted(lines: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

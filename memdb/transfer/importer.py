@@ -16,13 +16,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput, SecretFound
+from memdb.formats.imports.base import LEFT_OUT, NOTE, Request, without_place
 from memdb.models.record import Record
 from memdb.models.reports import ImportReport
 from memdb.models.settings import read_settings
 from memdb.tables import scopes, settings
 from memdb.text.validate import flag_value, name_value, path_value
 from memdb.transfer import artifacts, detect, entries, items, messages, others, summaries, trees
-from memdb.transfer.formats.base import LEFT_OUT, NOTE, Request, without_place
 from memdb.transfer.lines import REFUSALS, SCOPE, Group, Item, PartFile, Target, located
 from memdb.transfer.refusals import Refusals, list_unread, shorten_notes
 from memdb.transfer.tree import Tree
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Tx
+    from memdb.formats.imports.base import Format, Read
     from memdb.models.reports import TableColumns
     from memdb.records.scopes import ScopeRef
-    from memdb.transfer.formats.base import Format, Read
     from memdb.transfer.lines import TransferServices
 
 NOTHING = "Nothing is stored"

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from memdb.formats.imports.base import left_out
 from memdb.models.reports import LeftOut
 from memdb.transfer.detect import FEW_FILES, formats_for
-from memdb.transfer.formats.base import left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

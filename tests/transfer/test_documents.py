@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memdb
-from memdb.transfer.writers.csv import guarded, is_formula, unguarded
-from memdb.transfer.writers.markdown import plain, quoted, unmarked, unquoted
-from memdb.transfer.writers.shared import one_line
+from memdb.formats.writers.csv import guarded, is_formula, unguarded
+from memdb.formats.writers.markdown import plain, quoted, unmarked, unquoted
+from memdb.formats.writers.shared import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from memdb.formats.imports.claude import MIMES, PLAIN
 from memdb.text.parts import original_of
-from memdb.transfer.formats.claude import MIMES, PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

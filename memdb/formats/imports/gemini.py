@@ -14,14 +14,14 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import Format, elements, groups, left_out
+from memdb.formats.imports.base import Format, elements, groups, left_out
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.tree import Tree
 
 HEADERS = ("gemini", "bard")  # "Gemini Apps", "Gemini-Apps", "Applications Gemini"

@@ -13,9 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.provider_messages import role_of
-from memdb.transfer.formats.base import CIRCULAR, EMPTY, Format, elements, groups, left_out
-from memdb.transfer.formats.claude_projects import (
+from memdb.formats.imports.base import CIRCULAR, EMPTY, Format, elements, groups, left_out
+from memdb.formats.imports.claude_projects import (
     ABOUT,
     OF_PROJECTS,
     is_about,
@@ -23,20 +22,21 @@ from memdb.transfer.formats.claude_projects import (
     project_of,
     shared_names,
 )
-from memdb.transfer.formats.threads import (
+from memdb.formats.imports.threads import (
     in_order,
     message_before,
     newest_last,
     parents_of,
     way_to,
 )
+from memdb.formats.provider_messages import role_of
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.tree import Tree
 
 # What the types of Claude's artifacts are called elsewhere; others are plain text.

@@ -5,7 +5,7 @@ A text stays inside its quotation, whatever it says: none of its lines is a head
 of a list; `<` is written so that no reader takes it for HTML, and `![` so that no reader fetches
 a picture.
 
-`memdb import` reads conversations and entries again (`memdb.transfer.formats.documents`): a
+`memdb import` reads conversations and entries again (`memdb.formats.imports.documents`): a
 comment behind a message has its uid, one behind a session its name if that has characters that
 are not shown.
 """
@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from memdb.transfer.writers.shared import (
+from memdb.formats.writers.shared import (
     SECTIONS,
     SEPARATOR,
     one_line,

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import EMPTY, Format, elements, groups, left_out
-from memdb.transfer.formats.jsonl import provider_messages
+from memdb.formats.imports.base import EMPTY, Format, elements, groups, left_out
+from memdb.formats.imports.jsonl import provider_messages
 from memdb.transfer.lines import Item
 from memdb.transfer.source import value_or_error
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.tree import Tree
 
 PATTERNS = ("*.json", "*.jsonl")

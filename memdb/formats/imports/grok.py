@@ -11,9 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.provider_messages import role_of
-from memdb.models.messages import ROLES
-from memdb.transfer.formats.base import (
+from memdb.formats.imports.base import (
     CIRCULAR,
     EMPTY,
     Format,
@@ -22,7 +20,9 @@ from memdb.transfer.formats.base import (
     left_out,
     nested,
 )
-from memdb.transfer.formats.threads import in_order, message_before, newest_last, parents_of
+from memdb.formats.imports.threads import in_order, message_before, newest_last, parents_of
+from memdb.formats.provider_messages import role_of
+from memdb.models.messages import ROLES
 from memdb.transfer.lines import Item, any_time
 
 PEEKS = 4  # conversations that are asked for the format: the first may be broken
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.tree import Tree
 
 ATTACHED = ("attached files", "Grok has them beside the conversations")

@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
+from memdb.formats.imports.base import LEFT_OUT, MISSHAPEN, Format, groups, refused
+from memdb.formats.imports.jsonl import read_line
 from memdb.transfer.files import is_memdb
-from memdb.transfer.formats.base import LEFT_OUT, MISSHAPEN, Format, groups, refused
-from memdb.transfer.formats.jsonl import read_line
 from memdb.transfer.lines import REFUSALS, Item, utc_time
 from memdb.transfer.source import parse_line
 from memdb.transfer.sqlite_files import ROW, as_lines, list_tables, plain_text, read_rows
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
+    from memdb.formats.imports.base import Read, Request
     from memdb.models.reports import TableColumns
-    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.sqlite_files import Database
     from memdb.transfer.tree import Tree
 

@@ -10,14 +10,14 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from memdb.transfer.formats.sqlite import database_format
+from memdb.formats.imports.sqlite import database_format
 from memdb.transfer.sqlite_files import ROW, plain_text, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.sqlite import Records
+    from memdb.formats.imports.sqlite import Records
     from memdb.transfer.sqlite_files import Database
 
 NEEDS = {"store": frozenset({"prefix", "key", "value", "created_at", "updated_at"})}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from memdb.transfer.formats.base import left_out
+from memdb.formats.imports.base import left_out
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:

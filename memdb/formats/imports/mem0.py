@@ -10,14 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import NOTE, Format, elements, groups, left_out, nested
+from memdb.formats.imports.base import NOTE, Format, elements, groups, left_out, nested
 from memdb.transfer.lines import Item, utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.tree import Tree
 
 LISTS = ("results", "memories")  # where the memories stand, if not in an array

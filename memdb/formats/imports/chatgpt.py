@@ -13,9 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.provider_messages import role_of
-from memdb.models.messages import ROLES
-from memdb.transfer.formats.base import (
+from memdb.formats.imports.base import (
     CIRCULAR,
     EMPTY,
     FILES_BESIDE,
@@ -24,14 +22,16 @@ from memdb.transfer.formats.base import (
     groups,
     left_out,
 )
-from memdb.transfer.formats.threads import in_order, last_nodes, message_before
+from memdb.formats.imports.threads import in_order, last_nodes, message_before
+from memdb.formats.provider_messages import role_of
+from memdb.models.messages import ROLES
 from memdb.transfer.lines import Item, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.tree import Tree
 
 FILES = ("conversations.json", "conversations-*.json", "conversation.json")

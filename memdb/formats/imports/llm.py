@@ -9,7 +9,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from memdb.transfer.formats.sqlite import database_format
+from memdb.formats.imports.sqlite import database_format
 from memdb.transfer.lines import utc_time
 from memdb.transfer.sqlite_files import ROW, plain_text, read_rows
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.sqlite import Records
+    from memdb.formats.imports.sqlite import Records
     from memdb.transfer.sqlite_files import Database
 
 NEEDS = {

@@ -12,10 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.provider_messages import role_of
-from memdb.models.messages import ROLES
-from memdb.transfer.formats.base import Format, groups, left_out, read_bytes, refused
-from memdb.transfer.formats.documents import (
+from memdb.formats.imports.base import Format, groups, left_out, read_bytes, refused
+from memdb.formats.imports.documents import (
     WHY,
     Said,
     conversations,
@@ -23,17 +21,19 @@ from memdb.transfer.formats.documents import (
     moment,
     refuse_several,
 )
+from memdb.formats.provider_messages import role_of
+from memdb.formats.writers.csv import COLUMNS as OWN_COLUMNS
+from memdb.formats.writers.csv import unguarded
+from memdb.formats.writers.shared import KEYWORD_MARK
+from memdb.models.messages import ROLES
 from memdb.transfer.lines import Item, any_time, utc_time
 from memdb.transfer.source import BOM, MAX_ELEMENT_BYTES
-from memdb.transfer.writers.csv import COLUMNS as OWN_COLUMNS
-from memdb.transfer.writers.csv import unguarded
-from memdb.transfer.writers.shared import KEYWORD_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.tree import Tree
 
 PATTERNS = ("*.csv", "*.tsv")

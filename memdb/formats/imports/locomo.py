@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.facts.calendar import MONTHS
-from memdb.transfer.formats.base import Format, groups
+from memdb.formats.imports.base import Format, groups
 from memdb.transfer.lines import Item
 from memdb.transfer.source import read_object
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.tree import Tree
 
 TURN_MS = 60_000

@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from memdb.errors import InvalidInput
-from memdb.models.record import Record
-from memdb.transfer.entries import derived_uid
-from memdb.transfer.formats.base import MISSHAPEN, Format, groups, left_out, read_text, refused
-from memdb.transfer.lines import REFUSALS, Item, utc_time
-from memdb.transfer.writers.markdown import APP, TITLE, unmarked, unquoted
-from memdb.transfer.writers.shared import (
+from memdb.formats.imports.base import MISSHAPEN, Format, groups, left_out, read_text, refused
+from memdb.formats.writers.markdown import APP, TITLE, unmarked, unquoted
+from memdb.formats.writers.shared import (
     KEY,
     KEYWORD_MARK,
     KEYWORDS,
@@ -27,12 +24,15 @@ from memdb.transfer.writers.shared import (
     TRUSTED,
     UNTIL,
 )
+from memdb.models.record import Record
+from memdb.transfer.entries import derived_uid
+from memdb.transfer.lines import REFUSALS, Item, utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.lines import Group
     from memdb.transfer.tree import Tree
 

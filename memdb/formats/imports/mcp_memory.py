@@ -11,8 +11,8 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
+from memdb.formats.imports.base import Format, groups, left_out
 from memdb.text.validate import name_value, text_value
-from memdb.transfer.formats.base import Format, groups, left_out
 from memdb.transfer.lines import Item
 from memdb.transfer.source import value_or_error
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Read, Request
+    from memdb.formats.imports.base import Read, Request
     from memdb.transfer.tree import Tree
 
 GRAPH = "user:knowledge-graph.jsonl"  # as memdb.integrations.mcp.compat calls it

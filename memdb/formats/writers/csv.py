@@ -11,7 +11,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from memdb.transfer.writers.shared import KEYWORD_MARK, OLD, time_of
+from memdb.formats.writers.shared import KEYWORD_MARK, OLD, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

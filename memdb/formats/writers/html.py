@@ -10,7 +10,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from memdb.transfer.writers.shared import SECTIONS, label_of, one_line, time_of, title_of, words_of
+from memdb.formats.writers.shared import SECTIONS, label_of, one_line, time_of, title_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,9 +10,9 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from memdb.formats.imports.base import LEFT_OUT
+from memdb.formats.imports.sqlite import database_format
 from memdb.formats.transcripts import parse_object
-from memdb.transfer.formats.base import LEFT_OUT
-from memdb.transfer.formats.sqlite import database_format
 from memdb.transfer.lines import utc_time
 from memdb.transfer.sqlite_files import ROW, plain_text, read_rows
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.sqlite import Records
+    from memdb.formats.imports.sqlite import Records
     from memdb.transfer.sqlite_files import Database
 
 NEEDS = {
