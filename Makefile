@@ -94,6 +94,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/codespell
 	$(BIN)/validate-pyproject pyproject.toml
+	$(BIN)/lint-imports
 	.ci/page-types
 
 types: $(STAMP)

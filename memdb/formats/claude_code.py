@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from memdb.adapters.json_forms import storable
 from memdb.errors import InvalidInput
 from memdb.formats.provider_parts import read_part
 from memdb.models.messages import NewMessage
-from memdb.text.json_forms import storable
 from memdb.text.parts import (
     ORIGINAL,
     kind_of,

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from memdb.adapters.json_forms import storable
 from memdb.errors import InvalidInput
 from memdb.formats.provider_messages import read_messages
 from memdb.models.messages import NewMessage
 from memdb.models.transcripts import Line
-from memdb.text.json_forms import storable
 from memdb.text.parts import kind_of, text_of, text_value, without_original
 from memdb.text.times import iso_ms
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from memdb.adapters.json_forms import storable
 from memdb.formats.provider_messages import role_of
 from memdb.formats.provider_parts import read_part
 from memdb.models.messages import NewMessage
 from memdb.models.transcripts import Line
-from memdb.text.json_forms import storable
 from memdb.text.parts import kind_of, text_of, text_value
 from memdb.text.times import iso_ms
 

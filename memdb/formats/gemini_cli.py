@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.adapters.json_forms import storable
 from memdb.formats.provider_parts import read_part
 from memdb.models.messages import NewMessage
 from memdb.models.transcripts import Line
-from memdb.text.json_forms import storable
 from memdb.text.parts import content_text, json_text, text_of, text_value
 from memdb.text.times import iso_ms
 

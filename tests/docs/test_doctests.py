@@ -12,7 +12,7 @@ import memdb
 # Building scripts for packed data need the network, a client's package needs the client.
 SKIPPED = ("memdb.text.data", "memdb.facts.data", "memdb.__main__")
 CLIENTS = "memdb.integrations."
-OF_NO_CLIENT = ("memdb.integrations.adapter", "memdb.integrations.otel")
+OF_NO_CLIENT = ("memdb.adapters.adapter", "memdb.integrations.otel")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(memdb.__path__, "memdb.")

@@ -20,6 +20,7 @@ from cases import each
 
 import memdb.facts
 import memdb.text
+from memdb.adapters import json_forms
 from memdb.errors import Corrupt, InvalidInput, TooLarge
 from memdb.extraction.candidates import is_echo, without_injected
 from memdb.facts import canonical, equality, languages, normal_forms, readings, statements
@@ -33,17 +34,7 @@ from memdb.formats import shapes as formats
 from memdb.models.messages import Message, NewMessage
 from memdb.models.summaries import SourceItem
 from memdb.search import parse
-from memdb.text import (
-    data_files,
-    differences,
-    json_forms,
-    parts,
-    sanitize,
-    secrets,
-    terms,
-    validate,
-    values,
-)
+from memdb.text import data_files, differences, parts, sanitize, secrets, terms, validate, values
 from memdb.text.derived import date_spans
 from memdb.text.times import iso_ms, when_ms
 from memdb.text.tokens import EstimateCounter, counter_by_name

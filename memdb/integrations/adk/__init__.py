@@ -39,6 +39,6 @@ _PLACES = {
 
 def __getattr__(name: str) -> object:
     """Import google-adk with the first service that is asked for."""
-    from memdb.integrations.adapter import import_class
+    from memdb.adapters.adapter import import_class
 
     return import_class(__name__, _PLACES, name, "google.adk.sessions", "adk")

@@ -13,10 +13,10 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events import Event
 from google.genai import types
 
+from memdb.adapters.json_forms import storable
 from memdb.formats.provider_messages import ADK, gemini_parts
 from memdb.formats.shapes import gemini_parts_of
 from memdb.models.messages import NewMessage
-from memdb.text.json_forms import storable
 from memdb.text.parts import ORIGINAL, original_of
 from memdb.text.validate import MAX_MS, MIN_MS
 

@@ -21,15 +21,15 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 
 import memdb
+from memdb.adapters.adapter import Adapter
 from memdb.errors import InvalidInput
-from memdb.integrations.adapter import Adapter
 from memdb.text.validate import json_object, name_value, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
     from memdb import Scope
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
 
 T = TypeVar("T")
 

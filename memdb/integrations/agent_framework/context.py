@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_framework import ContextProvider, Message
 
-from memdb.integrations.adapter import Adapter
+from memdb.adapters.adapter import Adapter
 from memdb.integrations.agent_framework.history import translated
 from memdb.text.validate import int_value, iso_time
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent_framework import AgentSession, SessionContext, SupportsAgentRun
 
     from memdb import Hit, MemDBError
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
     from memdb.models.types import Role
 
 INTRODUCTION = (

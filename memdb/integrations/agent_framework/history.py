@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from agent_framework import Content, HistoryProvider, Message
 from agent_framework.exceptions import AgentFrameworkException
 
+from memdb.adapters.adapter import Adapter
+from memdb.adapters.json_forms import json_of, storable
 from memdb.errors import InvalidInput
 from memdb.formats.provider_parts import media, other, read_part
 from memdb.formats.turns import own_form
-from memdb.integrations.adapter import Adapter
 from memdb.models.messages import ContextWindow, NewMessage
-from memdb.text.json_forms import json_of, storable
 from memdb.text.parts import ORIGINAL, original_part
 from memdb.text.validate import int_value
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from memdb import MemDBError
     from memdb import Message as Stored
+    from memdb.adapters.adapter import Source
     from memdb.api.session import Session
-    from memdb.integrations.adapter import Source
 
 PROVIDER = "agent-framework"
 TIMES = (datetime, date, time)

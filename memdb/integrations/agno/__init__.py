@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.integrations.adapter import import_class
+from memdb.adapters.adapter import import_class
 
 if TYPE_CHECKING:
     from memdb.integrations.agno.aio import MemdbAsyncDb

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from agno.db.base import AsyncBaseDb
 from agno.db.json import JsonDb
 
-from memdb.integrations.adapter import Adapter
+from memdb.adapters.adapter import Adapter
 from memdb.integrations.agno.store import READS, WRITES, MemdbDb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
 
 
 class MemdbAsyncDb(Adapter, AsyncBaseDb):

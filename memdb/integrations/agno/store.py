@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 from agno.db.json import JsonDb
 
-from memdb.integrations.adapter import Adapter
+from memdb.adapters.adapter import Adapter
+from memdb.adapters.json_forms import pack_value, unpack_value
 from memdb.models.items import DeleteItem, PutItem
-from memdb.text.json_forms import pack_value, unpack_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
     from memdb import Item
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
 
     Row = dict[str, Any]
     Place = tuple[tuple[str, ...], str]  # of an item

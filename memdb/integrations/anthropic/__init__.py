@@ -30,6 +30,6 @@ __all__ = ["MemdbAsyncMemoryTool", "MemdbMemoryTool"]
 
 def __getattr__(name: str) -> object:
     """Import anthropic with the class that is asked for."""
-    from memdb.integrations.adapter import import_class
+    from memdb.adapters.adapter import import_class
 
     return import_class(__name__, dict.fromkeys(__all__, "memory"), name, "anthropic", "anthropic")

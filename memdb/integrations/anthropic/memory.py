@@ -11,7 +11,7 @@ from anthropic.lib.tools import (
     ToolError,
 )
 
-from memdb.integrations.adapter import Adapter
+from memdb.adapters.adapter import Adapter
 from memdb.integrations.anthropic.files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
 
     import memdb
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
 
 
 # What the model gives with each command, as `MemoryFiles` takes it.

@@ -31,7 +31,7 @@ __all__ = ["MemdbSessionStore"]
 
 def __getattr__(name: str) -> object:
     """Import the SDK with the class that is asked for."""
-    from memdb.integrations.adapter import import_class
+    from memdb.adapters.adapter import import_class
 
     places = {"MemdbSessionStore": "store"}
     return import_class(__name__, places, name, "claude_agent_sdk", "claude-agent")

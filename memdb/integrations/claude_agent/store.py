@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from claude_agent_sdk import SessionStore, fold_session_summary
 
+from memdb.adapters.adapter import Adapter
+from memdb.adapters.batches import key_list
+from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput
 from memdb.formats.claude_code import entries_of, read_entry, title_of
-from memdb.integrations.adapter import Adapter
-from memdb.integrations.batches import key_list
-from memdb.text.json_forms import json_of
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
 
     from memdb import Scope, Session
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
     from memdb.models.messages import SessionInfo
 
 # Between the name of a session and those of its sub-agents; escaped in ids.

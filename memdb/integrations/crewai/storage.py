@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from crewai.memory.storage import backend
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
+from memdb.adapters.adapter import Adapter, adapted
+from memdb.adapters.batches import is_key, key_list
 from memdb.errors import InvalidInput
-from memdb.integrations.adapter import Adapter, adapted
-from memdb.integrations.batches import is_key, key_list
 from memdb.models.items import DeleteItem, FindItem, PutItem
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb import Item, Scope
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
 
     Match = tuple[MemoryRecord, float]
 

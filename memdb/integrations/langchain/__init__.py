@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.integrations.adapter import import_class
+from memdb.adapters.adapter import import_class
 
 if TYPE_CHECKING:
     from memdb.integrations.langchain.history import MemdbChatMessageHistory

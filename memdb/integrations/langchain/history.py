@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
+from memdb.adapters.adapter import Adapter
+from memdb.adapters.json_forms import is_plain, json_of, storable
 from memdb.errors import InvalidInput
 from memdb.formats.provider_messages import LANGCHAIN, keep_whole, read_messages
 from memdb.formats.shapes import langchain_of
-from memdb.integrations.adapter import Adapter
-from memdb.text.json_forms import is_plain, json_of, storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memdb import NewMessage
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
 
 
 class MemdbChatMessageHistory(Adapter, BaseChatMessageHistory):

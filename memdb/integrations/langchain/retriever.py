@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, PrivateAttr
 
+from memdb.adapters.adapter import OpenFile
 from memdb.errors import NotFound
-from memdb.integrations.adapter import OpenFile
 
 if TYPE_CHECKING:
     from memdb import Hit

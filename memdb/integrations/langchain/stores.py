@@ -19,9 +19,8 @@ from langchain_core.outputs import (
 from langchain_core.stores import BaseStore, InvalidKeyException
 
 from memdb import PutItem
-from memdb.errors import InvalidInput, SecretFound
-from memdb.integrations.adapter import Adapter
-from memdb.integrations.batches import (
+from memdb.adapters.adapter import Adapter
+from memdb.adapters.batches import (
     delete_all,
     delete_many,
     find_many,
@@ -29,12 +28,13 @@ from memdb.integrations.batches import (
     key_list,
     put_many,
 )
-from memdb.text.json_forms import pack_value, unpack_value
+from memdb.adapters.json_forms import pack_value, unpack_value
+from memdb.errors import InvalidInput, SecretFound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
     from memdb.models.items import Ttl
 
 GENERATIONS: dict[str, type[Generation]] = {

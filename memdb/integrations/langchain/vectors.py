@@ -14,9 +14,9 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from memdb import PutItem
+from memdb.adapters.adapter import Adapter
+from memdb.adapters.batches import delete_all, delete_many, find_many, key_list, put_many
 from memdb.errors import InvalidInput
-from memdb.integrations.adapter import Adapter
-from memdb.integrations.batches import delete_all, delete_many, find_many, key_list, put_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from memdb import FoundItem, Item
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
 
     Filter = dict[str, Any] | Callable[[Document], bool]
 

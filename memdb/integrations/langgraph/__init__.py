@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.integrations.adapter import import_class
+from memdb.adapters.adapter import import_class
 
 if TYPE_CHECKING:
     from memdb.integrations.langgraph.saver import MemdbSaver

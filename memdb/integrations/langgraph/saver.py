@@ -23,9 +23,9 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
+from memdb.adapters.adapter import Adapter
+from memdb.adapters.batches import key_list
 from memdb.errors import VersionConflict
-from memdb.integrations.adapter import Adapter
-from memdb.integrations.batches import key_list
 from memdb.integrations.langgraph.checkpoints import (
     BINARY,
     CHECKPOINT,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         SerializerProtocol,
     )
 
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
     from memdb.integrations.langgraph.checkpoints import Labels, Stored
     from memdb.models.items import Item
 

@@ -32,8 +32,8 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
+from memdb.adapters.adapter import Adapter
 from memdb.errors import Closed, InvalidInput
-from memdb.integrations.adapter import Adapter
 from memdb.integrations.langgraph.checkpoints import filter_steps
 from memdb.models.items import DeleteItem, FindItem, PutItem
 from memdb.text.validate import int_value
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from langgraph.store.base import IndexConfig, MatchCondition, Op, Result, TTLConfig
 
     from memdb import MemDBError
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
     from memdb.models.items import FoundItem
     from memdb.models.items import Item as StoredItem
 

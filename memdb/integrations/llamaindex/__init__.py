@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.integrations.adapter import import_class
+from memdb.adapters.adapter import import_class
 
 if TYPE_CHECKING:
     from memdb.integrations.llamaindex.chat import MemdbChatStore

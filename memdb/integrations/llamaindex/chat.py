@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from pydantic import PrivateAttr
 
-from memdb.integrations.adapter import OpenFile
-from memdb.integrations.batches import is_key
+from memdb.adapters.adapter import OpenFile
+from memdb.adapters.batches import is_key
 from memdb.integrations.llamaindex.messages import to_messages, to_stored
 from memdb.text.validate import int_value
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from llama_index.core.base.llms.types import ChatMessage
 
     from memdb import Message, NewMessage
+    from memdb.adapters.adapter import Source
     from memdb.api.session import Session
-    from memdb.integrations.adapter import Source
 
     Spans = list[list[int]]
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.base.llms.types import ChatMessage
 
 from memdb import NewMessage
+from memdb.adapters.json_forms import is_plain, json_of, storable
 from memdb.errors import InvalidInput
 from memdb.formats.provider_messages import keep_whole, role_of
 from memdb.formats.provider_parts import read_part
 from memdb.formats.turns import own_form
-from memdb.text.json_forms import is_plain, json_of, storable
 from memdb.text.parts import (
     content_text,
     json_text,

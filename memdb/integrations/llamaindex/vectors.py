@@ -26,9 +26,9 @@ from llama_index.core.vector_stores.utils import (
 from pydantic import PrivateAttr
 
 from memdb import PutItem
+from memdb.adapters.adapter import OpenFile
+from memdb.adapters.batches import delete_all, delete_many, find_many, put_many
 from memdb.errors import InvalidInput
-from memdb.integrations.adapter import OpenFile
-from memdb.integrations.batches import delete_all, delete_many, find_many, put_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from llama_index.core.vector_stores.types import VectorStoreQuery
 
     from memdb import FoundItem, Item, MemDB
+    from memdb.adapters.adapter import Source
     from memdb.api.items import Items
-    from memdb.integrations.adapter import Source
 
 CONTENT, KIND = "_node_content", "_node_type"
 PAGE, MAX_FOUND = 1_000, 1_000

@@ -13,10 +13,10 @@ import marshal
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from memdb.adapters.json_forms import is_plain, json_of, storable
 from memdb.errors import InvalidInput, InvalidItem, VersionConflict
 from memdb.formats.provider_messages import RESPONSES, keep_whole, read_item
 from memdb.formats.shapes import items_of, without_links
-from memdb.text.json_forms import is_plain, json_of, storable
 from memdb.text.parts import text_value
 from memdb.text.validate import MAX_NESTING, iso_time, name_value
 

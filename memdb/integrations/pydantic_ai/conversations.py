@@ -15,9 +15,9 @@ from pydantic_ai.conversation_store import (
 )
 from pydantic_ai.exceptions import UserError
 
+from memdb.adapters.adapter import Adapter
+from memdb.adapters.batches import is_key
 from memdb.errors import InvalidInput
-from memdb.integrations.adapter import Adapter
-from memdb.integrations.batches import is_key
 from memdb.integrations.pydantic_ai.entries import LEFT, NUMBER, Entries
 from memdb.text.validate import name_value
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from memdb import MemDBError, NewMessage
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
 
 T = TypeVar("T")
 

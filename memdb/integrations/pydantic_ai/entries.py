@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_ai.conversation_store import ConversationEntry
 
 from memdb import NewMessage, NotFound
-from memdb.integrations.batches import is_key
+from memdb.adapters.batches import is_key
 from memdb.integrations.pydantic_ai.messages import to_message, to_stored
 
 if TYPE_CHECKING:

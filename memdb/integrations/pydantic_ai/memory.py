@@ -16,14 +16,14 @@ from pydantic_ai_harness.memory import (
     MemorySearchResult,
 )
 
+from memdb.adapters.adapter import Adapter
 from memdb.errors import InvalidInput
-from memdb.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from memdb import Item
-    from memdb.integrations.adapter import Source
+    from memdb.adapters.adapter import Source
     from memdb.models.items import Ttl
 
 MAX_METADATA_CHARS = 4_096

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 from memdb import NewMessage
+from memdb.adapters.json_forms import is_plain, json_of, storable
 from memdb.errors import InvalidInput
 from memdb.formats.provider_messages import PYDANTIC, keep_whole, read_messages
 from memdb.formats.turns import own_form
-from memdb.text.json_forms import is_plain, json_of, storable
 from memdb.text.parts import (
     content_text,
     json_text,

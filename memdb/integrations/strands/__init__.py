@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.integrations.adapter import import_class
+from memdb.adapters.adapter import import_class
 
 if TYPE_CHECKING:
     from memdb.integrations.strands.sessions import MemdbSessionRepository

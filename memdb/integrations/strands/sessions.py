@@ -23,12 +23,12 @@ from strands.types.session import (
     encode_bytes_values,
 )
 
+from memdb.adapters.adapter import Adapter
+from memdb.adapters.json_forms import json_of, pack_value, storable, unpack_value
 from memdb.errors import AlreadyExists, InvalidInput, VersionConflict
 from memdb.formats.provider_messages import BEDROCK, read_bedrock
 from memdb.formats.shapes import OPENER
-from memdb.integrations.adapter import Adapter
 from memdb.models.messages import ContextWindow
-from memdb.text.json_forms import json_of, pack_value, storable, unpack_value
 from memdb.text.parts import ORIGINAL, original_of, without_original
 from memdb.text.validate import iso_time, name_value
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from strands.multiagent import MultiAgentBase
 
     from memdb import MemDBError, Message, NewMessage, Scope
+    from memdb.adapters.adapter import Source
     from memdb.api.session import Session as Chat
-    from memdb.integrations.adapter import Source
 
 T = TypeVar("T")
 

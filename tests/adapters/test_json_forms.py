@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from cases import each
 
+from memdb.adapters.json_forms import MAX_DEPTH, is_plain, json_of, pack_value, unpack_value
 from memdb.errors import InvalidInput
-from memdb.text.json_forms import MAX_DEPTH, is_plain, json_of, pack_value, unpack_value
 from memdb.text.validate import json_value
 
 
