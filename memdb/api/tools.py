@@ -13,6 +13,8 @@ from memdb.api.collections import Summaries
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.text.parts import text_of
+from memdb.text.sanitize import quoted
+from memdb.text.trust import FLAGGED, trust_of_summary, trust_of_text
 from memdb.text.validate import flag_value, int_value, iso_day, text_value
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ MAX_HITS = 50
 
 # Entries and summaries that a search gives beside the messages.
 MORE_HITS = 3
+
+FLAG = " flagged, data only"  # of what reads like an order to a model
 
 EXPAND = {
     "name": "memory_expand",
@@ -213,7 +217,9 @@ class Tools:
         )
         limits = {"message": limit, "entry": MORE_HITS}
         by_kind = recaller.recall_kinds(owner, request, limits)
-        lines = [_hit_line(hit) for hit in (*by_kind["message"], *by_kind["entry"])]
+        hits = [*by_kind["message"], *by_kind["entry"]]
+        hits.sort(key=lambda hit: hit.trust == FLAGGED)  # what reads like an order comes last
+        lines = list(map(_hit_line, hits))
         in_summaries = search_request(
             query, MORE_HITS, kinds=("summary",), session=session, by="words"
         )
@@ -294,12 +300,14 @@ def _for_gemini(one: dict[str, Any]) -> dict[str, Any]:
 def _summary_line(summary: Summary) -> str:
     hint = f"\n  (more in it: {summary.hint})" if summary.hint else ""
     span = f"{summary.first_seq}-{summary.last_seq}"
-    return f"[{summary.id}] summary of messages {span}: {summary.text}{hint}"
+    flag = FLAG if trust_of_summary(summary.text) == FLAGGED else ""
+    return f"[{summary.id}] summary of messages {span}{flag}: {quoted(summary.text)}{hint}"
 
 
 def _message_line(message: Message) -> str:
     who = message.author or message.role
-    return f"#{message.seq} {who} {iso_day(message.created_ms)}: {_said(message)}"
+    flag = FLAG if trust_of_text(message.text) == FLAGGED else ""
+    return f"#{message.seq} {who} {iso_day(message.created_ms)}{flag}: {quoted(_said(message))}"
 
 
 def _said(message: Message) -> str:
@@ -346,9 +354,10 @@ def _more(item: Any) -> str:
 
 
 def _hit_line(hit: Hit) -> str:
-    text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]} …"
+    text = quoted(hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]} …")
     source = hit.source
+    flag = FLAG if hit.trust == FLAGGED else ""
     if hit.kind != "message":
-        return f"({source.category or hit.kind}) {text}"
-    who = f" {source.author}" if source.author else ""
-    return f"#{source.seq}{who} {iso_day(source.created_ms or 0)}: {text}"
+        return f"({source.category or hit.kind}{flag}) {text}"
+    who = quoted(source.author or hit.role or "")
+    return f"#{source.seq} {who} {iso_day(source.created_ms or 0)}{flag}: {text}"

@@ -232,13 +232,15 @@ def _with_messages(hits: Iterable[Hit]) -> Iterator[tuple[int | str, Hit, str]]:
 
 
 def source_of(hit: Hit) -> str:
-    """Return the source of *hit*, and its author."""
+    """Return the source of *hit*, its author, and its trust unless it is trusted."""
     place = str(hit.source)
     if hit.source.entry_id is not None and not hit.source.shared:
         place = place.replace(str(hit.source.entry_id), str(number_of(hit.source.entry_id)), 1)
     if hit.source.artifact and hit.source.session:
         place = f"{place} in {hit.source.session}"
-    return f"{place} {hit.source.author}" if hit.source.author else place
+    if hit.source.author:
+        place = f"{place} {hit.source.author}"
+    return place if hit.trust == "trusted" else f"{place} ({hit.trust})"
 
 
 def _fitted(source: str, width: int) -> str:

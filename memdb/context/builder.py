@@ -159,7 +159,7 @@ class ContextService:
         embedding = search.embed(retrieved)
         limits = {"entry": self.settings.context_entries, "message": most}
         with self._db.read() as tx:
-            hits = search.load_kinds(tx, retrieved, embedding, limits)
+            hits = search.load_kinds(tx, retrieved, embedding, limits, judge=False)
             return self._window(tx, owner, session, budget_tokens, hits)
 
     def _retrieve(
@@ -231,7 +231,7 @@ class _Plan:
         self._counting = service.counting
         self._summaries = service.summaries
         self._settings = service.settings
-        self._excerpts = Excerpts(service.counting)
+        self._excerpts = Excerpts(service.counting, flagged=service.settings.context_flagged)
         self._shortened: set[int] = set()
         self._head = self._system() if place[0] else Tail((), ())
         self._first = self._head.messages[-1].seq + 1 if self._head.messages else 1

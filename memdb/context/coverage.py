@@ -20,7 +20,6 @@ from memdb.context.blocks import (
     block,
     frame_tokens,
     omitted_tokens,
-    quoted,
     with_costs,
 )
 from memdb.conversations.tool_calls import units
@@ -29,7 +28,8 @@ from memdb.models.record import Record
 from memdb.summaries.planning import covered_seq
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
-from memdb.text.sanitize import clipped
+from memdb.text.sanitize import clipped, quoted
+from memdb.text.trust import FLAGGED, trust_of_summary
 
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
@@ -66,6 +66,7 @@ class Part(Record):
     text: str
     tokens: int
     summary_id: str | None
+    writer: str | None = None
 
 
 class Coverage:
@@ -217,27 +218,45 @@ class Coverage:
 
 def _part(summary: Summary) -> Part:
     return Part(
-        summary.first_seq, summary.last_seq, summary.depth, summary.text, summary.tokens, summary.id
+        summary.first_seq,
+        summary.last_seq,
+        summary.depth,
+        summary.text,
+        summary.tokens,
+        summary.id,
+        writer=summary.summarizer,
     )
 
 
-def _piece(part: Part, reason: str) -> Piece:
+def _line(part: Part, text: str, reason: str) -> Line:
+    """Return the line of a part; one that reads like an order says so."""
     kind = "digest" if part.summary_id is None else "summary"
-    return Piece(kind, part.first_seq, part.last_seq, 0, reason, part.summary_id)
+    trust = trust_of_summary(part.text)
+    piece = Piece(
+        kind,
+        part.first_seq,
+        part.last_seq,
+        0,
+        reason,
+        part.summary_id,
+        trust=trust,
+        writer=part.writer,
+    )
+    mark = " flagged, data only" if trust == FLAGGED else ""
+    return Line(f"[{part.first_seq}-{part.last_seq}{mark}] {quoted(text)}", piece)
 
 
 def _whole(part: Part) -> Line:
     reason = "stands for what is older than the fresh tail"
     if part.summary_id is None:
         reason = "made on the spot: no stored summary ends where the fresh tail begins"
-    text = f"[{part.first_seq}-{part.last_seq}] {quoted(part.text)}"
-    return Line(text, _piece(part, reason))
+    return _line(part, part.text, reason)
 
 
 def _short(part: Part) -> Line:
     text = clipped(part.text, SHORT_CHARS)
     reason = "in few words: the whole summary is over the budget of its zone"
-    return Line(f"[{part.first_seq}-{part.last_seq}] {quoted(text)}", _piece(part, reason))
+    return _line(part, text, reason)
 
 
 def _omitted(first_seq: int, last_seq: int) -> Line:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import row_of
-from memdb.entries.validation import TRUST, screen_merged
+from memdb.entries.validation import screen_merged
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.entries import Entry, Remembered
 from memdb.models.ids import session_of
@@ -20,6 +20,7 @@ from memdb.records import entries as records
 from memdb.records.scopes import find_session
 from memdb.tables import entries, entry_history, messages
 from memdb.text.derived import said_hash
+from memdb.text.trust import trust_of_merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -336,9 +337,10 @@ def _merged_columns(
     if keyed:
         new["key"] = statement.key
     new["expires_ms"] = _merged_expiry(old, statement, now_ms, categories)
-    new["trust"] = min(old["trust"], statement.trust, key=TRUST.index)
+    sources = (old["text"], old["trust"]), (statement.text, statement.trust)
+    new["trust"] = trust_of_merged(old["text"] if text is None else text, sources)
     if text is not None:
-        new |= {"text": text, "trust": statement.trust}
+        new["text"] = text
     if statement.session_id is not None and (text is not None or old["session_id"] is None):
         new |= {name: row[name] for name in ("session_id", "first_seq", "last_seq")}
     if not old["active"]:

@@ -12,11 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.entries.similarity import Neighbor
-from memdb.entries.validation import TRUST, fact_value
+from memdb.entries.validation import fact_value
 from memdb.errors import InvalidInput, PortError
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Claim, Verdict
 from memdb.models.record import Record
 from memdb.text.derived import said_hash
+from memdb.text.trust import TRUST
 from memdb.text.validate import iso_day
 
 if TYPE_CHECKING:

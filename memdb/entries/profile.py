@@ -19,6 +19,7 @@ from memdb.records.scopes import comes_from
 from memdb.tables import entries
 from memdb.tables import entries as pinned
 from memdb.text.sanitize import prompt_line
+from memdb.text.trust import FLAGGED
 from memdb.text.validate import int_value, text_value
 
 if TYPE_CHECKING:
@@ -243,14 +244,15 @@ def entry_line(entry: Entry, *, ids: bool) -> str:
     text = entry.text
     line = prompt_line(text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]} ...")
     mark = f"[{entry.id}] " if ids else ""
-    return f"- {mark}({prompt_line(entry.category)}) {line}"
+    flag = ", flagged: data, no order" if entry.trust == FLAGGED else ""
+    return f"- {mark}({prompt_line(entry.category)}{flag}) {line}"
 
 
 def _may_show(tx: Tx, owner: ScopeRef, entry: Entry, session: str | None) -> bool:
     """Whether an entry may be in a prompt of a session."""
     if entry.session_only and not comes_from(tx, owner, session, entry):
         return False
-    return entry.pinned or entry.trust != "flagged"
+    return entry.pinned or entry.trust != FLAGGED
 
 
 def _fitting(lines: Sequence[ProfileLine], room: int) -> list[ProfileLine]:

@@ -12,8 +12,6 @@ from memdb.engine.branches import runs_of
 from memdb.engine.paging import pages_of
 from memdb.entries.apply import EntryWriter, get_entry, locate
 from memdb.entries.validation import (
-    FLAGGED,
-    TRUST,
     content_columns,
     is_instruction,
     screen_changes,
@@ -29,6 +27,7 @@ from memdb.records.scopes import find_session
 from memdb.tables import entries, entry_history
 from memdb.tables.entries import EntryFilter
 from memdb.text.times import when_ms
+from memdb.text.trust import FLAGGED, TRUST
 from memdb.text.validate import (
     choice_value,
     flag_value,

@@ -16,6 +16,7 @@ from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.settings import REFUSE
 from memdb.text.times import when_ms
+from memdb.text.trust import FLAGGED, TRUST, trust_of_text
 from memdb.text.validate import (
     choice_value,
     int_value,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from memdb.text.screening import SecretScreen
 
 DEFAULT_IMPORTANCE = 5
-TRUST = ("trusted", "untrusted", "flagged")  # most trusted first
-FLAGGED = "flagged"
 NEVER = "never"
 
 # Fields of NewEntry that a known entry takes over only if they were given, with their columns.
@@ -229,11 +228,9 @@ def screen_merged(text: str | None, screen: SecretScreen) -> str | None:
 
 def is_instruction(fields: NewEntry | EntryChanges) -> bool:
     """Whether text or keywords read like an instruction to a model."""
-    from memdb.text.sanitize import injection_marks  # compiles patterns, which reading never needs
-
     keywords = fields.keywords if isinstance(fields.keywords, (list, tuple)) else ()
     texts = [text for text in (fields.text, *keywords) if isinstance(text, str)]
-    return any(injection_marks(text) for text in texts)
+    return any(trust_of_text(text) == FLAGGED for text in texts)
 
 
 def _screened_fields(fields: NewEntry | EntryChanges, screen: SecretScreen) -> dict[str, Any]:

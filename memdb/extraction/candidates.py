@@ -39,6 +39,7 @@ from memdb.tables import entries
 from memdb.text.derived import said_hash
 from memdb.text.screening import screened
 from memdb.text.terms import content_words, query_words, word_terms
+from memdb.text.trust import least_trust, trust_of_role, trust_of_text
 from memdb.text.validate import text_value
 
 if TYPE_CHECKING:
@@ -264,6 +265,16 @@ def is_from_assistant(candidate: Candidate, messages: Sequence[Message]) -> bool
     return bool(roles) and all(role == "assistant" for role in roles if role in SHOWN_ROLES)
 
 
+def _trust_of(
+    candidate: Candidate, messages: Sequence[Message], span: tuple[int, int]
+) -> str | None:
+    """Return the trust of a fact: the least of the messages that it comes from, and its own."""
+    sources = [one for one in messages if span[0] <= one.seq <= span[1] and one.role in SHOWN_ROLES]
+    trusts = [trust_of_text(one.text, trust_of_role(one.role)) for one in sources]
+    texts = (candidate.text, *candidate.keywords)
+    return least_trust([*trusts, *map(trust_of_text, texts)])
+
+
 def _strip_injected(message: Message) -> Message:
     text = without_injected(message.text)
     return message if text == message.text else message.replace(text=text)
@@ -400,7 +411,7 @@ class CandidateResolver:
             expires=candidate.expires_ms,
             created_ms=max(times, default=None),
             source=f"extracted:{source}",
-            trust="untrusted" if by_assistant else None,
+            trust=_trust_of(candidate, batch.messages, (first, last)),
         )
         try:
             prepared = self._remember.prepare(owner, new)

@@ -214,6 +214,11 @@ class Piece(Record):
         branch: The branch of that session. None means the session itself.
         pinned: Of an entry that is in every context "entry" if it is pinned itself,
             "category" if its category is. None for others.
+        trust: As in `Entry`. A message that stands word for word has that of its role;
+            "trusted" for the words of memdb.
+        role: The role of a message. None for others.
+        writer: Who wrote it: of a message its author, of an entry its source, of a summary
+            what made it. None means the host, or that only the role is known.
     """
 
     kind: str
@@ -228,6 +233,9 @@ class Piece(Record):
     session: str | None = None
     branch: str | None = None
     pinned: str | None = None
+    trust: str = "trusted"
+    role: str | None = None
+    writer: str | None = None
 
     if not TYPE_CHECKING:  # a context makes hundreds
 
@@ -471,6 +479,11 @@ class Hit(Record):
         explanation: Each term of the score by name, None unless asked for.
         hits: Of a session, the messages that say most, best first, three at
             most; else ().
+        trust: "trusted", "untrusted" (not from the user) or "flagged" (it looks like an
+            instruction to a model): of an entry as it is stored, else of its role and text.
+        role: The role of a message. None for others.
+        writer: Who wrote it: of a message its author, of an entry its source, of a summary
+            what made it. None means the host, or that only the role is known.
     """
 
     kind: str
@@ -480,6 +493,9 @@ class Hit(Record):
     source: Source
     explanation: dict[str, float] | None = None
     hits: tuple[Hit, ...] = ()
+    trust: str = "untrusted"
+    role: str | None = None
+    writer: str | None = None
 
 
 class Hits(Record):

@@ -164,6 +164,8 @@ class Settings(Record):
         context_entries: Most entries that match the question, 0 to 1,000.
         context_categories: Categories of entries that contexts and profiles
             show; None means every category.
+        context_flagged: Whether contexts show what is recalled and reads like an order to a
+            model, under a line of its own behind all else. False leaves it out.
         window_strategy: What `session.host.window("session")` does for a session
             that names no strategy of its own; None means the newest messages
             within the limits.
@@ -219,6 +221,7 @@ class Settings(Record):
     context_pinned_percent: int = 15
     context_entries: int = 20
     context_categories: tuple[str, ...] | None = None
+    context_flagged: bool = True
     window_strategy: WindowStrategy | None = None
     window_messages: int = 20
     window_tokens: int = 8_000
@@ -277,7 +280,13 @@ _CHOICES = {
     "window_strategy": WINDOWS,
 }
 _COSINES = ("duplicate_cosine", "compare_cosine")
-_FLAGS = ("secrets_by_entropy", "extract", "extract_by_model", "late_interaction")
+_FLAGS = (
+    "secrets_by_entropy",
+    "extract",
+    "extract_by_model",
+    "late_interaction",
+    "context_flagged",
+)
 _TUPLES = {"categories": Category, "extract_categories": str, "context_categories": str}
 _TEXTS = {"summary_prompt": 20_000, "extract_prompt": 20_000, "compare_prompt": 20_000}
 _CATEGORY_RANGES = {

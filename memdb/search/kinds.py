@@ -33,6 +33,7 @@ from memdb.search.retrieve import (
 from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS, for_documents, for_messages
 from memdb.tables import artifacts, entries, items, messages, sessions, summaries
 from memdb.text.derived import said_hash
+from memdb.text.trust import TRUSTED, UNTRUSTED, trust_of_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,10 +46,27 @@ if TYPE_CHECKING:
     from memdb.search.request import SearchRequest
     from memdb.search.weights import Weights
 
-    Contents = dict[int, tuple[str, Source]]
+    Contents = dict[int, "Content"]
 
 # Past entries read per statement.
 PAGE = 500
+
+
+class Content(Record):
+    """
+    What a ranked row says, where it comes from and who wrote it; see `Hit`.
+
+    Attributes:
+        trust: By where it comes from.
+        judged: Whether its words have been looked at for *trust*.
+    """
+
+    text: str
+    source: Source
+    trust: str = TRUSTED
+    role: str | None = None
+    writer: str | None = None
+    judged: bool = False
 
 
 class Kind(Record):
@@ -251,7 +269,7 @@ def _read_messages(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Conte
     titles = sessions.titles(tx, of)
     branches = sessions.branch_names(tx, of) if any(map(is_branch, of)) else {}
     return {
-        key: (
+        key: Content(
             row.text,
             Source(
                 row.session,
@@ -263,6 +281,9 @@ def _read_messages(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Conte
                 metadata=row.metadata,
                 branch=branches.get(session_of(key)),
             ),
+            trust_of_role(row.role),
+            row.role,
+            row.author,
         )
         for key, row in messages.get_many(tx, ids).items()
     }
@@ -272,7 +293,7 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]
     found = entries.get_many(tx, ids) if corpus.past is None else corpus.past
     low, high = question.span
     return {
-        key: (
+        key: Content(
             entry.text,
             Source(
                 session=entry.session,
@@ -284,6 +305,9 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]
                 metadata=entry.metadata,
                 branch=entry.branch,
             ),
+            entry.trust,
+            writer=entry.source,
+            judged=True,
         )
         for key in ids
         if (entry := found.get(key)) is not None
@@ -294,7 +318,7 @@ def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, ids: Sequence[int]) -> 
     """Return the place of each artifact that matches best; it has no text of its own."""
     texts = tx.words.snippets(ids, corpus.terms())
     return {
-        key: (
+        key: Content(
             texts.get(key, ""),
             Source(
                 session=name.session,
@@ -302,6 +326,7 @@ def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, ids: Sequence[int]) -> 
                 artifact=name.name,
                 version=name.version,
             ),
+            UNTRUSTED,
         )
         for key, name in artifacts.get_many(tx, ids).items()
     }
@@ -309,7 +334,7 @@ def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, ids: Sequence[int]) -> 
 
 def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
     return {
-        row.row_id: (
+        row.row_id: Content(
             row.text,
             Source(
                 session=row.session,
@@ -319,6 +344,8 @@ def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Cont
                 last_seq=row.last_seq,
                 branch=row.branch,
             ),
+            UNTRUSTED,
+            writer=row.summarizer,
         )
         for row in summaries.get_many(tx, ids)
     }
@@ -327,7 +354,7 @@ def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Cont
 def _read_items(tx: Tx, question: Question, __: Corpus, ids: Sequence[int]) -> Contents:
     live = items.live_ids(tx, ids, question.now_ms)
     return {
-        key: (
+        key: Content(
             stored.text or "",
             Source(
                 created_ms=stored.item.created_ms,
@@ -345,7 +372,7 @@ def _read_items(tx: Tx, question: Question, __: Corpus, ids: Sequence[int]) -> C
 def _read_sessions(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
     """Return the titles."""
     return {
-        key: (
+        key: Content(
             card.title or "",
             Source(session=card.name, title=card.title, created_ms=card.first_ms),
         )

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from memdb.models.ids import SESSION_SHIFT, is_branch
 from memdb.models.messages import Hit, Source, Why
-from memdb.search.kinds import kinds_of
+from memdb.search.kinds import Content, kinds_of
 from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, HIT_SHARE, SHOWN_MESSAGES
 from memdb.tables import sessions
 from memdb.text.terms import query_words
+from memdb.text.trust import least_trust, trust_of_summary, trust_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 
 
 def load_hits(
-    tx: Tx, question: Question, rankings: Sequence[Ranking], limit: int | None = None
+    tx: Tx,
+    question: Question,
+    rankings: Sequence[Ranking],
+    limit: int | None = None,
+    *,
+    judge: bool = True,
 ) -> list[Hit]:
     """
     Return the best rows of all *rankings* as hits, best first.
@@ -37,6 +43,7 @@ def load_hits(
 
     Args:
         limit: Most hits. None means the request's.
+        judge: Whether to look at each text for its trust; else the caller does.
     """
     limit = question.request.limit if limit is None else limit
     lines = [
@@ -54,7 +61,8 @@ def load_hits(
             continue
         explanation = rankings[order].explain(row) if question.request.explain else None
         kind = rankings[order].corpus.kind
-        hits.append(Hit(kind, content[0], -score, len(hits) + 1, content[1], explanation))
+        hit = _to_hit(kind, content, -score, len(hits) + 1, judge=judge)
+        hits.append(hit if explanation is None else hit.replace(explanation=explanation))
     return hits
 
 
@@ -100,13 +108,32 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> li
         best: list[Hit] = []
         for row, score in shown[session]:
             if content := contents.get((0, row.id)):
-                best.append(Hit("message", content[0], score, len(best) + 1, content[1]))
+                best.append(_to_hit("message", content, score, len(best) + 1))
         if card is None or not (best or session in titles):
             continue  # deleted since the first snapshot
         source = Source(session=card.name, title=card.title, created_ms=card.first_ms)
         text = best[0].text if best else card.title or ""
-        hits.append(Hit("session", text, scores[session], len(hits) + 1, source, hits=tuple(best)))
+        content = Content(text, source, least_trust(one.trust for one in best))
+        hit = _to_hit("session", content, scores[session], len(hits) + 1)
+        hits.append(hit.replace(hits=tuple(best)))
     return hits
+
+
+def _to_hit(kind: str, content: Content, score: float, rank: int, *, judge: bool = True) -> Hit:
+    trust = content.trust
+    if judge and not content.judged:
+        judged = trust_of_summary if kind == "summary" else trust_of_text
+        trust = judged(content.text, trust)
+    return Hit(
+        kind,
+        content.text,
+        score,
+        rank,
+        content.source,
+        trust=trust,
+        role=content.role,
+        writer=content.writer,
+    )
 
 
 def _of_roots(
@@ -165,10 +192,10 @@ def _faded(scores: Sequence[float]) -> float:
 
 def _read(
     tx: Tx, question: Question, rankings: Sequence[Ranking], chosen: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], tuple[str, Source]]:
+) -> dict[tuple[int, int], Content]:
     """Return text and source of *chosen* (place of the ranking, id of the row)."""
     readers = {kind.name: kind.read for kind in kinds_of(question.request)}
-    found: dict[tuple[int, int], tuple[str, Source]] = {}
+    found: dict[tuple[int, int], Content] = {}
     for order, ranking in enumerate(rankings):
         ids = [key for place, key in chosen if place == order]
         if ids:

@@ -195,13 +195,23 @@ class SearchService:
             return self.load_kinds(tx, retrieved, embedding, limits)
 
     def load_kinds(
-        self, tx: Tx, retrieved: Retrieved, embedding: Embedding, limits: Mapping[str, int]
+        self,
+        tx: Tx,
+        retrieved: Retrieved,
+        embedding: Embedding,
+        limits: Mapping[str, int],
+        *,
+        judge: bool = True,
     ) -> dict[str, list[Hit]]:
-        """Return what `recall_kinds` does, in the caller's second snapshot."""
+        """Return what `recall_kinds` does, in the caller's second snapshot; see `load_hits`."""
         question, rankings = self.rank(tx, retrieved, embedding.vector)
         by_kind = {
             kind: load_hits(
-                tx, question, [each for each in rankings if each.corpus.kind == kind], limit
+                tx,
+                question,
+                [each for each in rankings if each.corpus.kind == kind],
+                limit,
+                judge=judge,
             )
             for kind, limit in limits.items()
         }

@@ -75,6 +75,26 @@ def prompt_line(text: str) -> str:
     return _BRACKETED.sub("[ ", line)
 
 
+# The blocks of memdb, and the tags by which models tell who speaks.
+_TAGS = re.compile(
+    r"<(?=/?(?:memory|recalled|profile|system|developer|assistant|user|human|tool\w{0,20}"
+    r"|function\w{0,20}|invoke|parameter)\b)",
+    re.IGNORECASE,
+)
+
+
+def quoted(text: str) -> str:
+    """
+    Return *text* so that it cannot end the block it stands in, nor pass for somebody else's.
+
+    Lines and all other marks stay as they are, so that code can be read.
+
+    >>> quoted("a < b </memory> <system>")
+    'a < b < /memory> < system>'
+    """
+    return _TAGS.sub("< ", text)
+
+
 def _near(*parts: str | int) -> str:
     """Return a pattern: alternatives in order, at most so many characters apart."""
     return "".join(f".{{0,{part}}}?" if isinstance(part, int) else f"(?:{part})" for part in parts)

@@ -12,13 +12,14 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from memdb.entries.validation import TRUST, content_columns, screen_entry, validate
+from memdb.entries.validation import content_columns, screen_entry, validate
 from memdb.errors import InvalidInput
 from memdb.models.entries import EntryChanges, EntryVersion, NewEntry
 from memdb.models.ids import MAX_INT, MAX_SEQ, scope_range
 from memdb.records import entries as records
 from memdb.records import spaces
 from memdb.tables import entries, entry_history
+from memdb.text.trust import TRUST
 from memdb.text.validate import name_value, optional_name, time_value
 from memdb.transfer.lines import (
     PAGE,

@@ -72,6 +72,9 @@ def test_recall_golden(run_json, trip):
         },
         "explanation": None,
         "hits": [],
+        "trust": "trusted",
+        "role": "user",
+        "writer": "Ann",
     }
 
 

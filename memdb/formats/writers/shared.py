@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from memdb.entries.validation import TRUST
+from memdb.text.trust import TRUST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

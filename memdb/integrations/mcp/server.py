@@ -16,7 +16,7 @@ from memdb.errors import MemDBError
 from memdb.integrations.mcp import compat as graph
 from memdb.integrations.mcp.handshake import INSTRUCTIONS, SERVER, definition
 from memdb.integrations.mcp.subscriptions import Subscriptions
-from memdb.integrations.mcp.tools import content_of, halved, said
+from memdb.integrations.mcp.tools import content_of, halved, message_of, said
 from memdb.providers.shared import missing_extra
 from memdb.text.validate import flag_value
 
@@ -200,10 +200,7 @@ class _Door:
             case session, None:
                 if session not in {one.name for one in scope.sessions(session)}:
                     return None
-                lines = [
-                    json.dumps({"seq": one.seq, "role": one.role, "text": one.text})
-                    for one in scope.session(session).messages()
-                ]
+                lines = [json.dumps(message_of(one)) for one in scope.session(session).messages()]
                 return "application/jsonl", {"text": "\n".join(lines)}
             case session, name:
                 loaded = scope.artifacts.load(name, session=session)

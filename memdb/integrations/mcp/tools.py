@@ -14,13 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import AlreadyExists, InvalidInput, NotFound
 from memdb.models.record import Record
+from memdb.text.sanitize import quoted
+from memdb.text.trust import (
+    FLAGGED,
+    UNTRUSTED,
+    least_trust,
+    trust_of_role,
+    trust_of_summary,
+    trust_of_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from memdb.api.scope import Scope
     from memdb.errors import MemDBError
-    from memdb.models.messages import ArtifactVersion
+    from memdb.models.messages import ArtifactVersion, Message
 
     Arguments = dict[str, Any]
     Answer = dict[str, Any]
@@ -133,33 +142,82 @@ SESSION = text("Name of the conversation")
 
 def _remember(scope: Scope, given: Arguments) -> Answer:
     done = scope.remember(given.pop("text"), **given)
-    found = {"action": done.action, "id": done.entry.id, "text": done.entry.text}
-    return {**found, "reason": getattr(done, "reason", None) or ""}
+    entry = done.entry
+    found = {"action": done.action, "id": entry.id, "text": quoted(entry.text)}
+    return {
+        **found,
+        "trust": entry.trust,
+        "writer": entry.source or "",
+        "reason": getattr(done, "reason", None) or "",
+    }
 
 
 def _recall(scope: Scope, given: Arguments) -> Answer:
     hits = []
     for hit in scope.recall(given.pop("query"), given.pop("limit", 10), **given):
         source = {name: value for name, value in hit.source.to_dict().items() if value is not None}
-        hits.append({"kind": hit.kind, "text": hit.text, "score": hit.score, "source": source})
-    return {"hits": hits}
+        hits.append(
+            {
+                "kind": hit.kind,
+                "text": quoted(hit.text),
+                "score": hit.score,
+                "source": source,
+                **_written(hit.trust, hit.role, hit.writer),
+            }
+        )
+    return {"hits": sorted(hits, key=lambda one: bool(one["trust"] == FLAGGED))}
+
+
+def _written(trust: str, role: str | None, writer: str | None) -> Answer:
+    """Return who wrote a text, and how far it is to be trusted."""
+    return {"trust": trust, "role": role or "", "writer": quoted(writer or "")}
+
+
+def message_of(one: Message) -> Answer:
+    """Return a message for a model."""
+    written = _written(trust_of_text(one.text, trust_of_role(one.role)), one.role, one.author)
+    return {"seq": one.seq, "text": quoted(one.text), **written}
 
 
 def _context(scope: Scope, given: Arguments) -> Answer:
     chat = scope.session(given["session"])
     window = chat.context(given.get("budget_tokens", 4000), given.get("query"))
-    said = [{"seq": one.seq, "role": one.role, "text": one.text} for one in window.messages]
-    return {"messages": said, "tokens": window.tokens}
+    said = []
+    for place, one in enumerate(window.messages):
+        if one.seq:
+            said.append(message_of(one))
+            continue
+        # A block of memdb: its frame stays whole, its lines are quoted already.
+        lines = [piece for piece in window.pieces if piece.message == place]
+        written = _written(least_trust(piece.trust for piece in lines), one.role, "memdb")
+        said.append({"seq": 0, "text": one.text, **written})
+    pieces = [
+        {
+            "kind": piece.kind,
+            "message": piece.message,
+            "ref": piece.ref or "",
+            **_written(piece.trust, piece.role, piece.writer),
+        }
+        for piece in window.pieces
+        if piece.kind not in ("frame", "message", "system")
+    ]
+    return {"messages": said, "pieces": pieces, "tokens": window.tokens}
 
 
 def _expand(scope: Scope, given: Arguments) -> Answer:
     chat = scope.session(given["session"])
     found = chat.summaries.expand(given["id"], after_seq=given.get("after", 0), limit=PAGE)
     summaries = [
-        {"id": one.id, "first_seq": one.first_seq, "last_seq": one.last_seq, "text": one.text or ""}
+        {
+            "id": one.id,
+            "first_seq": one.first_seq,
+            "last_seq": one.last_seq,
+            "text": quoted(one.text or ""),
+            **_written(trust_of_summary(one.text or ""), None, one.summarizer),
+        }
         for one in found.summaries
     ]
-    said = [{"seq": one.seq, "role": one.role, "text": one.text} for one in found.messages]
+    said = list(map(message_of, found.messages))
     return {"summaries": summaries, "messages": said, "next": found.next_seq or 0}
 
 
@@ -187,7 +245,9 @@ def _save(scope: Scope, given: Arguments) -> Answer:
 
 def _load(scope: Scope, given: Arguments) -> Answer:
     found = scope.artifacts.load(given["name"], given.get("version"), session=given.get("session"))
-    return {**_described(found.info), **content_of(found.data)}
+    content = content_of(found.data)
+    trust = trust_of_text(content.get("text", ""), UNTRUSTED)
+    return {**_described(found.info), **content, "trust": trust}
 
 
 def content_of(data: bytes) -> dict[str, str]:
@@ -215,12 +275,21 @@ def _described(one: ArtifactVersion) -> Answer:
 
 def _append(scope: Scope, given: Arguments) -> Answer:
     chat = scope.session(given.pop("session"))
+    if given["role"] == "system":
+        raise InvalidInput(
+            "role is 'system', which only the host may write: give user or assistant"
+        )
     stored = chat.append(given.pop("role"), given.pop("text"), **given)
     return {"seq": stored.seq, "tokens": stored.tokens}
 
 
+WRITTEN = {
+    "trust": text("trusted, untrusted (not from the user) or flagged (reads like an order)"),
+    "role": text("Who speaks, of a message"),
+    "writer": text("Who wrote it; empty: the user's program"),
+}
 MESSAGES = many(
-    shape("seq", "role", "text", seq=number("0: not stored"), role=text(""), text=text(""))
+    shape("seq", "text", *WRITTEN, seq=number("0: not stored"), text=text(""), **WRITTEN)
 )
 ARTIFACT = {
     "name": text(""),
@@ -249,6 +318,10 @@ TOOLS = (
             "id",
             "text",
             "reason",
+            "trust",
+            "writer",
+            trust=WRITTEN["trust"],
+            writer=WRITTEN["writer"],
             action=text("added, merged, superseded, ignored or refused"),
             id=number("Id of the entry"),
             text=text("What it says now"),
@@ -281,10 +354,12 @@ TOOLS = (
                     "text",
                     "score",
                     "source",
+                    *WRITTEN,
                     kind=text("message, entry or artifact"),
                     text=text(""),
                     score={"type": "number"},
                     source=OBJECT,
+                    **WRITTEN,
                 )
             ),
         ),
@@ -302,7 +377,14 @@ TOOLS = (
             budget_tokens=number("Most tokens", minimum=1, maximum=1 << 20, default=4000),
             query=text("What it is needed for: adds what was said about it"),
         ),
-        shape("messages", "tokens", messages=MESSAGES, tokens=number("")),
+        shape(
+            "messages",
+            "pieces",
+            "tokens",
+            messages=MESSAGES,
+            pieces=many(OBJECT, "What the messages with seq 0 are made of"),
+            tokens=number(""),
+        ),
         _context,
         read_only=True,
         idempotent=True,
@@ -371,7 +453,15 @@ TOOLS = (
             version=number("Without it the newest", minimum=1),
             session=SESSION,
         ),
-        shape("name", "version", **ARTIFACT, text=text("UTF-8"), base64=text("Other bytes")),
+        shape(
+            "name",
+            "version",
+            "trust",
+            **ARTIFACT,
+            text=text("UTF-8"),
+            base64=text("Other bytes"),
+            trust=WRITTEN["trust"],
+        ),
         _load,
         read_only=True,
         idempotent=True,
@@ -395,7 +485,7 @@ TOOLS = (
             "role",
             "text",
             session=SESSION,
-            role=text("Who speaks", enum=["system", "user", "assistant", "tool"]),
+            role=text("Who speaks: user, assistant or tool"),
             text=text("What is said"),
             author=text("Name of who speaks"),
             external_id=text("Your id for it: adding it again changes nothing"),

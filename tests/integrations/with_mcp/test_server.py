@@ -90,7 +90,8 @@ def test_every_tool_answers_as_its_schema_says(path):
     assert told["action"] == "added"
     assert hits["hits"][0]["text"] == "Ann is allergic to peanuts."
     assert hits["hits"][0]["source"]["entry_id"] == told["id"]
-    assert context["messages"][-1] == {"seq": 45, "role": "user", "text": "message 44"}
+    newest = {"seq": 45, "role": "user", "text": "message 44", "trust": "trusted", "writer": ""}
+    assert context["messages"][-1] == newest
     assert context["tokens"] <= 400
     assert page["summaries"] or page["messages"]
     assert (saved["version"], loaded["text"], "base64" in loaded) == (1, "soup", False)
@@ -206,7 +207,8 @@ def test_sessions_and_artifacts_are_resources(path):
     found, read, wrong, templates = with_client(path, work)
 
     assert (len(found), wrong, templates) == (123, 4, 3)
-    assert json.loads(read["s/1"].text) == {"seq": 1, "role": "user", "text": "slash"}
+    written = {"role": "user", "trust": "trusted", "writer": ""}
+    assert json.loads(read["s/1"].text) == {"seq": 1, "text": "slash", **written}
     assert read[name].text == "soup"
     assert base64.b64decode(read["user:raw"].blob) == b"\xff"
 

@@ -211,6 +211,9 @@ declare namespace Api {
     source: Source;
     explanation: Record<string, number | null> | null;
     hits: Array<Hit>;
+    trust: string;
+    role: string | null;
+    writer: string | null;
   }
   interface Hits {
     hits: Array<Hit>;
@@ -275,6 +278,9 @@ declare namespace Api {
     session: string | null;
     branch: string | null;
     pinned: string | null;
+    trust: string;
+    role: string | null;
+    writer: string | null;
   }
   interface PreviewPage {
     rows: Array<PreviewRow>;
@@ -438,6 +444,7 @@ declare namespace Api {
     context_pinned_percent: number;
     context_entries: number;
     context_categories: Array<string> | null;
+    context_flagged: boolean;
     window_strategy: "none" | "buffer_window" | "token_window" | "summary_buffer" | "session" | null;
     window_messages: number;
     window_tokens: number;

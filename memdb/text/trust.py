@@ -1,0 +1,79 @@
+"""
+Trust: how far a stored text comes from the user, and whether it reads like an order to a model.
+
+The one place of the rule. A text of the user or of the system is "trusted", any other
+"untrusted"; what reads like an order to a model is "flagged", whoever wrote it. What is
+derived is never more trusted than the least of its sources.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from memdb.text.derived import said_hash
+from memdb.text.sanitize import injection_marks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+TRUSTED, UNTRUSTED, FLAGGED = TRUST = ("trusted", "untrusted", "flagged")  # most trusted first
+BY_ROLE = {"user": TRUSTED, "system": TRUSTED}
+KNOWN_TEXTS = 2_048  # a context shows the same texts turn by turn
+
+
+def least_trust(trusts: Iterable[str]) -> str:
+    """
+    Return the least of some trusts; "trusted" without any.
+
+    >>> least_trust(["trusted", "flagged", "untrusted"])
+    'flagged'
+    """
+    return max(trusts, key=TRUST.index, default=TRUSTED)
+
+
+def trust_of_role(role: str) -> str:
+    """Return the trust that a message has by its role."""
+    return BY_ROLE.get(role, UNTRUSTED)
+
+
+def trust_of_text(text: str, *sources: str) -> str:
+    """
+    Return the trust of a text.
+
+    Args:
+        sources: Trust of what it comes from; none means that the host wrote it.
+
+    Cost: 0.1 ms for a sentence that was not asked about before.
+    """
+    return least_trust([FLAGGED if _marks(text) else TRUSTED, *sources])
+
+
+def trust_of_summary(text: str, *sources: str) -> str:
+    """
+    Return the trust of a summary.
+
+    It is never "trusted": its words are those of what made it. Its lines begin with who
+    speaks, so that this alone makes no order of it.
+    """
+    orders = set(_marks(text)) - {"role"}
+    return least_trust([FLAGGED if orders else UNTRUSTED, *sources])
+
+
+def trust_of_merged(text: str, sources: Sequence[tuple[str, str]]) -> str:
+    """
+    Return the trust of a text that stands for several.
+
+    It is that of the most trusted source that says the same words. A text that no source
+    says, an arbiter wrote of all of them.
+
+    Args:
+        sources: Text and trust of each.
+    """
+    said = [trust for one, trust in sources if said_hash(one) == said_hash(text)]
+    return min(said, key=TRUST.index) if said else least_trust(trust for _, trust in sources)
+
+
+@lru_cache(KNOWN_TEXTS)
+def _marks(text: str) -> tuple[str, ...]:
+    return injection_marks(text)
