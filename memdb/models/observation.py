@@ -141,7 +141,9 @@ class Meter:
 
             logger = self._logger = logging.getLogger("memdb")
         if logger is not None and logger.isEnabledFor(DEBUG):
-            logger.debug(TOOK, name, 1e3 * seconds, error)
+            # The words of an error may repeat what the caller gave: names, texts, a secret.
+            kind = None if error is None else type(error).__name__
+            logger.debug(TOOK, name, 1e3 * seconds, kind)
         if self._on_event is not None:
             try:
                 self._on_event(Event(name, seconds, error))

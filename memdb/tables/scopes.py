@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.errors import TooLarge
+from memdb.errors import Corrupt, TooLarge
 from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 
 if TYPE_CHECKING:
@@ -80,10 +80,23 @@ def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None)
 
 
 def identity(tx: Tx, scope_no: int) -> tuple[str, int]:
-    """Return the uid of an existing scope and when it was made."""
+    """
+    Return the uid of an existing scope and when it was made.
+
+    Raises:
+        Corrupt: its row is lost, which an index still names.
+    """
     row = tx.one(SELECT_IDENTITY, {"scope_no": scope_no})
-    assert row is not None
+    if row is None:
+        raise _lost(scope_no)
     return row[0], row[1]
+
+
+def _lost(scope_no: int) -> Corrupt:
+    return Corrupt(
+        f"scope {scope_no} is lost from the table scopes: restore a backup (`memdb restore`) "
+        "or copy what can be read (`memdb recover`)"
+    )
 
 
 def list_all(tx: Tx) -> list[tuple[int, str, str]]:
@@ -102,5 +115,6 @@ def next_id(tx: Tx, scope_no: int, count: int = 1) -> int:
     """Return the first of *count* packed ids `scope_no << 44 | n` that were never given out."""
     tx.verify("scopes", [scope_no])  # an UPDATE makes the digest anew
     row = tx.one(UPDATE_NEXT_ID, {"scope_no": scope_no, "count": count})
-    assert row is not None
+    if row is None:
+        raise _lost(scope_no)
     return scope_no << SCOPE_SHIFT | int(row[0]) - count + 1

@@ -108,6 +108,8 @@ def test_failed_work_is_logged_with_its_reason(
     db.scope("ann").session("s").append("user", "my words")
     with pytest.raises(memdb.PortError):
         db.jobs.run()
+    with pytest.raises(memdb.NotFound):
+        db.scope("ann").items.get(("diary",), "my words")
 
     (warning,) = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
     assert warning.startswith("jobs.embed failed after ")
