@@ -38,6 +38,7 @@ def run(*arguments, folder):
     return process.returncode, out, err
 
 
+@pytest.mark.slow
 def test_a_run_writes_a_record_per_call_and_charts(tmp_path):
     """Memdb and the raw stack need no other environment; ratios are held to memdb."""
     out = tmp_path / "run.jsonl"

@@ -132,8 +132,8 @@ def test_every_row_comes_back_as_it_was(file_db: MemDB, dump: Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["x" * 1_000_000, "猫" * 300_000, "🐈\u200d⬛" * 10_000, "", " ", "\x01\x1f\x7f"],
-    ids=["1 MB", "Chinese", "emoji", "empty", "a blank", "control characters"],
+    ["x" * 300_000, "猫" * 60_000, "🐈\u200d⬛" * 2_000, "", " ", "\x01\x1f\x7f"],
+    ids=["300 KB", "Chinese", "emoji", "empty", "a blank", "control characters"],
 )
 def test_any_text_survives(db: MemDB, text: str) -> None:
     """Huge, empty or strange."""

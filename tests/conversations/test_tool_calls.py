@@ -253,6 +253,7 @@ def test_without_orphans_every_answer_is_known(notes: str) -> None:
     assert orphans(rest) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)  # as the seconds of comparing each with each are many
 def test_units_are_found_in_linear_time() -> None:
     """Many overlapping calls cost no more than as many alone."""

@@ -73,6 +73,7 @@ def test_facts_of_six_languages_are_told_apart(half: str, options: dict[str, Non
     assert below == {}
 
 
+@pytest.mark.slow
 def test_no_fact_about_another_thing_is_lost() -> None:
     """Numbers, names, times and cases tell facts apart: also values of what has several."""
     with memdb.open(":memory:") as db:

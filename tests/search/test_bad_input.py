@@ -54,6 +54,7 @@ def test_any_text_is_a_query(ann: memdb.Scope, query: str) -> None:
     assert isinstance(ann.recall(query, group="session"), memdb.Hits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [":memory:"])
 def test_a_megabyte_is_a_query(ann: memdb.Scope, place: str) -> None:
     """It is cut, not refused."""

@@ -55,6 +55,7 @@ def test_real_texts_have_the_counts_of_tiktoken(pieces: PieceCounter) -> None:
     assert differences(pieces, texts) == []
 
 
+@pytest.mark.slow
 def test_every_character_has_the_count_of_tiktoken_wherever_it_stands(
     pieces: PieceCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,7 @@ LOOKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_no_view_has_a_serious_finding_of_axe(
     shared_site: Site, open_tab: Callable[..., Tab], axe: str, theme: str, width: int
