@@ -517,8 +517,8 @@ class Scope:
                 entries told in it.
             seqs: Of messages of *session*: only these go, not the session.
             query: Every message, entry and item that holds all of its words
-                (stemmed, also in what entries said before), and the entries
-                those messages told.
+                (stemmed, also in what entries said before). An entry that such a
+                message told and that does not hold them itself stays.
             everything: All that the scope holds. Its name stays, so that its
                 numbers never come to mean another's.
             artifacts: Also the artifacts that hold the words of *query*, or

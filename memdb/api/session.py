@@ -880,7 +880,8 @@ class Session:
         """
         Remove the session, or some of its messages, for good; see `Scope.forget`.
 
-        The entries that the messages told go too. Seqs stay gaps. Summaries
+        The entries that the messages told go too; with *query* only those that
+        hold its words themselves. Seqs stay gaps. Summaries
         over the messages are written anew. Give one selector at most; without
         one the session goes as a whole, with its artifacts and state.
 

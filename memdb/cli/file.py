@@ -98,6 +98,8 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
         ("space", f"{space.vectors:,} of {space.model} ({space.dim} dimensions){_state(space)}")
         for space in found.spaces
     ]
+    if found.migration_copies:
+        facts.append(("copies", f"made by migrations: {', '.join(found.migration_copies)}"))
     if found.other_tables:
         facts.append(("others", f"tables of other programs: {', '.join(found.other_tables)}"))
     for name, value in facts:

@@ -106,11 +106,15 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
     with call.scope() as scope:
         _name_things(scope, asked, whole=yes and not dry_run)
         receipt = _forget(scope, asked, dry_run=True)
+        rows = [row for page in _pages(scope, asked) for row in page.rows] if dry_run else []
         if not dry_run:
             if any(receipt.removed.values()):
                 confirm(f"Forget {_summary(receipt)} of {one_line(scope.user)} for good?", yes=yes)
             receipt = _forget(scope, asked, prove=asked["prove"])
-    call.reply({**receipt.to_dict(), "proven": receipt.proven}, lambda: _print_receipt(receipt))
+    data: dict[str, Any] = {**receipt.to_dict(), "proven": receipt.proven}
+    if dry_run:
+        data["rows"] = rows
+    call.reply(data, lambda: _print_receipt(receipt, rows))
     if receipt.proof is not None and not receipt.proven:
         click.get_current_context().exit(StorageError.exit_code)
     return None
@@ -172,7 +176,7 @@ def _summary(receipt: Receipt) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def _print_receipt(receipt: Receipt) -> None:
+def _print_receipt(receipt: Receipt, rows: list[PreviewRow]) -> None:
     click.echo(f"{'Would forget' if receipt.dry_run else 'Forgot'} {_summary(receipt)}.")
     for name, count in receipt.rewritten.items():
         if count:
@@ -180,6 +184,8 @@ def _print_receipt(receipt: Receipt) -> None:
             what = what or counted(count, "archive segment")
             click.echo(f"{'Would write' if receipt.dry_run else 'Wrote'} {what} anew without it.")
     click.echo(f"subject   sha256 {receipt.subject_sha256}")
+    if rows:
+        print_records(PREVIEW_COLUMNS, rows)
     for one in receipt.pending:
         note(one_line(one))
     if receipt.proof is not None:

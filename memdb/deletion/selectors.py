@@ -355,8 +355,8 @@ def _matching(
     Return what holds all words, by the stems of the index; old versions by the same.
 
     The author of a message does not count, the name of an artifact does, and so do
-    namespace, key and metadata of an item. In a session, entries go only with the
-    messages that told them.
+    namespace, key and metadata of an item. An entry goes only if it holds the words
+    itself; in a session, also only with the messages that told it.
     """
     span = scope_range(scope_no)
     spans = [span] if session is None else [run.span for run in runs_of(tx, session)]
@@ -368,12 +368,15 @@ def _matching(
             by_session.setdefault(session_of(row_id), []).append(seq_of(row_id))
     names = sessions.names(tx, list(by_session))
     parts = [Part(one, names[one], tuple(seqs)) for one, seqs in by_session.items()]
-    selection = _parts(tx, parts, artifacts=selector.artifacts, with_entries=with_entries)
-    entry_ids = dict.fromkeys(selection.entries)
-    versions = {row[:2]: row for row in selection.versions}
-    if session is None:
-        entry_ids |= dict.fromkeys(sorted(_holding_all(tx, "entry", terms, span)))
-        versions |= {row[:2]: row for row in _holding_versions(tx, terms, span)}
+    told = with_entries and session is not None
+    selection = _parts(tx, parts, artifacts=selector.artifacts, with_entries=told)
+    entry_ids, versions = selection.entries, selection.versions
+    if told or session is None:
+        holding = sorted(_holding_all(tx, "entry", terms, span))
+        old = _holding_versions(tx, terms, span)
+        own = {row[:2] for row in versions}
+        entry_ids = tuple(one for one in holding if session is None or one in entry_ids)
+        versions = tuple(row for row in old if session is None or row[:2] in own)
     places = dict.fromkeys(selection.artifacts)
     if selector.artifacts:
         named = sorted(_holding_all(tx, "artifact", terms, scope_range(scope_no)))
@@ -382,8 +385,8 @@ def _matching(
                 places[Place(scope_of(one.id), one.session_no, one.name)] = None
     return selection.replace(
         items=_holding_items(tx, scope_no, terms) if session is None else (),
-        entries=tuple(entry_ids),
-        versions=tuple(row for row in versions.values() if row[0] not in entry_ids),
+        entries=entry_ids,
+        versions=tuple(row for row in versions if row[0] not in entry_ids),
         artifacts=tuple(places),
     )
 

@@ -403,10 +403,13 @@ class DeletionService:
         with self._db.read() as tx:
             scope_no = owner.find(tx)
         probes.ask(selector.words)
-        proof = probes.prove(self._db.maintenance.empty_log(), scope_no)
+        probes.mend_indexes()
+        pending = self._db.maintenance.empty_log()
+        proof = probes.prove(pending, scope_no)
         if proof.found_bytes:
-            proof = probes.prove(probes.purge(), scope_no)
-        return receipt.replace(proof=proof)
+            pending = probes.purge()
+            proof = probes.prove(pending, scope_no)
+        return receipt.replace(proof=proof, pending=tuple(pending))
 
 
 def _require_digest(

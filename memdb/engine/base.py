@@ -39,12 +39,14 @@ class Storage(Record):
         size_bytes: Of the file itself, 0 in memory.
         wal_bytes: Of the WAL, which is not yet moved into the file.
         bytes_by_table: By kind of content, with its indexes.
+        migration_copies: Names of the copies that migrations left beside the file.
     """
 
     format: int
     size_bytes: int
     wal_bytes: int
     bytes_by_table: dict[str, int]
+    migration_copies: tuple[str, ...] = ()
 
 
 class Tx(Protocol):
@@ -269,6 +271,9 @@ class Probes(Protocol):
 
     def add(self, values: Iterable[str | bytes | None], *, summary: bool = False) -> None:
         """Add texts, or bytes as they are stored; None and "" are nothing."""
+
+    def mend_indexes(self) -> None:
+        """Make each full-text index anew that may hold a word that no row has."""
 
     def purge(self) -> list[str]:
         """Remove every byte that is not part of a row from the disk; return what prevented it."""

@@ -215,9 +215,11 @@ class Receipt(Record):
 
     @property
     def proven(self) -> bool:
-        """Whether a proof was asked for, nothing was found, and nothing says the query's words."""
+        """Whether a proof was asked for, nothing is left, and nothing says the query's words."""
         proof = self.proof
-        return proof is not None and proof.found_bytes == 0 and not proof.still_said_in
+        if proof is None or self.pending:
+            return False
+        return proof.found_bytes == 0 and not proof.still_said_in
 
 
 class PreviewRow(Record):
@@ -560,6 +562,8 @@ class FileInfo(Record):
         wal_readers: Numbers of the processes that read an old moment of the file, so that a
             WAL of more than 64 MB cannot be moved into it; () if there are none, or if the
             system does not tell.
+        migration_copies: Names of the copies that migrations left beside the file: each holds
+            what was in it then, also what was forgotten since.
     """
 
     path: str
@@ -579,6 +583,7 @@ class FileInfo(Record):
     upkeep: tuple[Upkeep, ...] = ()
     other_tables: tuple[str, ...] = ()
     wal_readers: tuple[int, ...] = ()
+    migration_copies: tuple[str, ...] = ()
 
 
 class ChangeMark(Record):

@@ -54,6 +54,9 @@ class PostgresProbes(SqliteProbes):
         """Start with none; they are searched for in the `PostgresEngine` *db*."""
         super().__init__(db)
 
+    def mend_indexes(self) -> None:
+        """Do nothing: the words of a removed row leave its lists at once."""
+
     def purge(self) -> list[str]:
         """Make the full text anew and vacuum the tables; return [], as nothing prevents it."""
         with self._db.write() as tx:
@@ -77,7 +80,7 @@ class PostgresProbes(SqliteProbes):
                 for piece in in_packed.find(data):
                     found.setdefault(piece, set()).add(place)
             of_summaries = {piece for piece, is_summary in pieces.items() if is_summary}
-            rows = Remaining({*pieces}, of_summaries, self._words, self._asked, scope_no)
+            rows = Remaining({*pieces}, of_summaries, self._asked, scope_no)
             words = []
             if scope_no is not None:
                 rows.read_own(tx)

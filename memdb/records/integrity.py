@@ -142,4 +142,5 @@ def describe(db: Engine) -> FileInfo:
             upkeep=jobs.list_upkeep(tx),
             other_tables=db.maintenance.list_other_tables(tx),
             wal_readers=readers,
+            migration_copies=storage.migration_copies,
         )

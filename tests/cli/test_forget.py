@@ -1,6 +1,7 @@
 """`memdb forget` and `memdb secrets`, and that no control character reaches a terminal."""
 
 import json
+import re
 from hashlib import sha256
 
 import pytest
@@ -85,6 +86,9 @@ def test_dry_run_says_what_would_go(run, run_json, told, options, said):
     done = run("forget", told, *options, "--dry-run")
 
     assert done.stdout.splitlines()[0] == said
+    rows = run_json("forget", told, *options, "--dry-run")["rows"]
+    assert all(row["text"][:20] in done.stdout for row in rows)
+    assert len(rows) == sum(map(int, re.findall(r"\d+", said)))
     assert len(run_json("entry", "list", told)) == 2
 
 

@@ -96,7 +96,7 @@ class Life:
         key, name = self.random.choice(self.keys), self.random.choice(self.names)
         ann, chat, text = self.ann, self.chat, self.text
         new = {"role": "user", "text": text()}
-        return {
+        changes: dict[str, Callable[[], list[Step]]] = {
             "messages": lambda: [
                 lambda: chat.extend(self.said(20)),
                 lambda: chat.append("user", text()),
@@ -146,7 +146,8 @@ class Life:
                 lambda: ann.delete(session=name),
                 lambda: ann.forget(session=name),
             ],
-        }[index]()
+        }
+        return changes[index]()
 
 
 def live(life: Life, steps: int, indexes: tuple[str, ...]) -> list[str]:

@@ -401,6 +401,7 @@ class SqliteMaintenance:
             size_bytes=_file_bytes(self._db.path),
             wal_bytes=_file_bytes(f"{self._db.path}-wal"),
             bytes_by_table=dict(tx.all(SELECT_BYTES_BY_TABLE)),
+            migration_copies=tuple(list_migration_copies(self._db.path)),
         )
 
     def query(
@@ -514,6 +515,23 @@ def _rewrite(tx: Tx, progress: Progress | None) -> None:
         tx.raw.set_progress_handler(None, OPERATIONS)
     if progress is not None:
         progress(pages, pages)
+
+
+def list_migration_copies(path: str) -> list[str]:
+    """Return the names of the copies that migrations made of a file and left beside it."""
+    if path == MEMORY:
+        return []
+    folder, name = os.path.split(path)
+    begin, end = f"{name}.v", ".bak"
+    names = [one for one in os.listdir(folder or ".") if one.startswith(begin)]  # noqa: PTH208
+    return sorted(
+        one for one in names if one.endswith(end) and one[len(begin) : -len(end)].isdigit()
+    )
+
+
+def describe_copy(name: str) -> str:
+    """Say what a copy of a migration holds, and how it goes."""
+    return f"{name} holds the file as it was before a migration: delete it if you need it no longer"
 
 
 def is_writable(db: SqliteFile) -> bool:

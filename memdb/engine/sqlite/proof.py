@@ -6,10 +6,10 @@ indexes, and the WAL. `purge` removes them. `SqliteProbes.prove` searches the di
 copies for pieces and words of the text. A piece that a remaining row also holds was said twice and
 not left behind; every other piece was left behind.
 
-In the file itself, the bytes that belong to no row are searched for all of it, and the pages of
-small tables for the longer pieces; messages are read by SQL, and words looked up in the indexes
-(ADR-0035). Every byte is searched if the WAL could not be emptied, if there are tables of other
-programs, and of other files.
+First `mend_indexes` makes each full-text index anew that may hold a word that no row has, however
+short. In the file itself, the bytes that belong to no row are searched for pieces and words, and
+the pages of small tables for the longer pieces; messages are read by SQL (ADR-0035, ADR-0057).
+Every byte is searched for the pieces if the WAL could not be emptied, and in other files.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from memdb.engine.remaining import Remaining, unpacked
 from memdb.engine.sqlite.connection import MEMORY, open_temporary, translated_errors
 from memdb.engine.sqlite.dead_bytes import DeadBytes
 from memdb.engine.sqlite.gate import list_other_tables
-from memdb.engine.sqlite.index_words import (
-    MAIN_INDEX,
-    find_in_leaves,
-    find_indexed,
-    read_vocabulary,
-    visible_part,
+from memdb.engine.sqlite.index_words import find_indexed, mend_indexes
+from memdb.engine.sqlite.maintenance import (
+    ANALYZE,
+    READING,
+    VACUUM,
+    describe_copy,
+    list_migration_copies,
 )
-from memdb.engine.sqlite.maintenance import ANALYZE, VACUUM
 from memdb.engine.sqlite.marker import kept_wal
 from memdb.errors import Busy
 from memdb.models.reports import Proof
@@ -50,7 +50,7 @@ PIECE_BYTES = 32
 PIECES_PER_TEXT = 16
 MIN_BYTES = 8
 MAX_PIECES = 400
-MIN_WORD_BYTES = 8
+MIN_WORD_BYTES = 4
 MAX_WORDS = 100
 
 # Words are taken from so many characters of each text.
@@ -126,14 +126,12 @@ class SqliteProbes:
         self._stride = 1
         self._seen = 0
         self._texts: list[str] = []
-        self._words: list[str] = []
         self._asked: list[Term] = []
         self.short = 0
 
     def ask(self, words: Iterable[str]) -> None:
-        """Look for places that still say all of *words*, by their letters or by their stems."""
-        self._words = [word.casefold() for word in words]
-        self._asked = word_terms(self._words)
+        """Look for places that still say all of *words*, as a search would find them."""
+        self._asked = word_terms([*words])
 
     def add(self, values: Iterable[str | bytes | None], *, summary: bool = False) -> None:
         """
@@ -181,6 +179,10 @@ class SqliteProbes:
             scratch.close()
         return [row[0] for row in rows]
 
+    def mend_indexes(self) -> None:
+        """Make each index anew that may hold more than the words of its rows."""
+        mend_indexes(self._db)
+
     def purge(self) -> list[str]:
         """Remove every byte that is not part of a row; see `purge`."""
         return purge(self._db)
@@ -194,39 +196,36 @@ class SqliteProbes:
             scope_no: Places of this scope are named, of others nothing is told.
                 None means that no place is named.
 
-        Cost: 1 ms per MB of the file, 10 µs per row of the scope; 0.3 s per MB of WAL and copies,
-        and of a file that holds tables of other programs.
+        Cost: 1 ms per MB of the file, 10 µs per row of the scope; 0.3 s per MB of WAL and copies.
 
         Transaction: one read; the files are read as they lie on the disk.
         """
         db = self._db
         words = self.words()
+        held = find_indexed(db, words)
         pieces = self._pieces
-        search = _FileSearch([*pieces, *map(visible_part, words)])
-        notices = list(notices)
+        search = _FileSearch([*pieces, *(one.encode() for one in words if one not in held)])
+        notices = [*notices, *map(describe_copy, list_migration_copies(db.path))]
         self._search_files(search, notices)
         of_summaries = {piece for piece, summary in pieces.items() if summary}
         with db.read() as tx:
             if db.path == MEMORY:
-                search.add(tx.raw.serialize("main"), "the memory")
-            terms, keys = find_in_leaves(tx, words)  # their bytes may not stand together
-            for one in (*map(str.encode, terms), *map(_key, keys)):
-                search.note(one, _name_of(db))
+                data = tx.raw.serialize("main")
+                self._search_pages(
+                    search, "the memory", lambda at, size: data[at : at + size], len(data)
+                )
             in_packed = ByteSearch(pieces)
             for name in UNPACKED:
                 search.places[name] = None  # also if nobody has any: that is not told
             for name, data in unpacked(tx):
                 for one in in_packed.find(data):
                     search.note(one, name)
-            rows = Remaining(
-                {*pieces, *search.found}, of_summaries, self._words, self._asked, scope_no
-            )
+            rows = Remaining({*pieces, *search.found}, of_summaries, self._asked, scope_no)
             if scope_no is not None:
                 rows.read_own(tx)
             for one in rows.summarized:
                 search.note(one, _name_of(db))
         search.explain(rows.said)
-        self._explain_words(search, words)
         if search.found:
             with db.read() as tx:
                 search.explain(rows.said_by_others(tx, {*search.found}))
@@ -246,44 +245,35 @@ class SqliteProbes:
         """Search the file and what lies beside it."""
         db = self._db
         for name, path in _files(db):
-            search.places[name] = None
+            search.places[name] = None  # an empty WAL too
             with _opened(path) as (read, size):
-                pages = None
-                if path == db.path and not notices and not _has_other_tables(db):
-                    pages = _sort_pages(db, read, size)
-                if pages is None:
-                    for _, data in _steps(read, size):
-                        search.add(data, name)
+                if path == db.path and READING not in notices and WRITING not in notices:
+                    self._search_pages(search, name, read, size)
                 else:
-                    search.is_quick = True
-                    long_pieces = [one for one in self._pieces if len(one) >= PIECE_BYTES]
-                    for probes, data in ((search.probes, pages[0]), (long_pieces, pages[1])):
-                        for one in ByteSearch(probes).find(data):
-                            search.note(one, name)
+                    self._search_all(search, name, read, size)
         if db.path != MEMORY:
-            search.add(_shared_memory(f"{db.path}-shm", notices), "the -shm")
+            search.add([*self._pieces], _shared_memory(f"{db.path}-shm", notices), "the -shm")
 
-    def _explain_words(self, search: _FileSearch, words: Iterable[str]) -> None:
-        """Leave out the words that an index holds for a row that remains."""
-        found = [one for one in words if not search.found.keys().isdisjoint(_probes(one))]
-        for word in find_indexed(self._db, found) if found else ():
-            search.explain(_probes(word))
-        parts = {visible_part(one): visible_part(one) for one in found}
-        parts |= {_key(one): b"\n" + one.encode() for one in found}
-        left = search.found.keys() & parts.keys()
-        if left:  # a row may hold a longer word that ends alike, or begins with the key
-            vocabulary = b"\n" + read_vocabulary(self._db)
-            search.explain({one for one in left if parts[one] in vocabulary})
+    def _search_pages(
+        self, search: _FileSearch, name: str, read: Callable[[int, int], bytes], size: int
+    ) -> None:
+        """Search the file itself: its dead bytes for everything, some tables for pieces."""
+        pages = _sort_pages(self._db, read, size)
+        if pages is None:
+            return self._search_all(search, name, read, size)
+        pieces = [*self._pieces]
+        if not _has_other_tables(self._db):  # whose rows may hold short ones
+            pieces = [one for one in pieces if len(one) >= PIECE_BYTES]
+        search.add(search.probes, pages[0], name)
+        search.add(pieces, pages[1], name)
+        return None
 
-
-def _key(word: str) -> bytes:
-    """Return a word as it is a key of an index."""
-    return MAIN_INDEX + word.encode()
-
-
-def _probes(word: str) -> tuple[bytes, ...]:
-    """Return what a word is noted by: as a term of an index, as a key of it, in other bytes."""
-    return word.encode(), _key(word), visible_part(word)
+    def _search_all(
+        self, search: _FileSearch, name: str, read: Callable[[int, int], bytes], size: int
+    ) -> None:
+        """Search every byte of a file for the pieces."""
+        for data in _steps(read, size):
+            search.add([*self._pieces], data[1], name)
 
 
 def _pieces(data: bytes) -> list[bytes]:
@@ -326,21 +316,18 @@ class _FileSearch:
         probes: What is searched for.
         found: Places by probe, without the probes that were explained.
         places: What was searched.
-        is_quick: Whether not all bytes of the file itself were searched.
     """
 
     def __init__(self, probes: Iterable[bytes]) -> None:
         self.probes = list(dict.fromkeys(probes))
         self.found: dict[bytes, set[str]] = {}
         self.places: dict[str, None] = {}
-        self.is_quick = False
 
-    def add(self, data: bytes, place: str) -> None:
-        """Search *data* from *place* and note the probes that it holds."""
+    def add(self, probes: list[bytes], data: bytes, place: str) -> None:
+        """Search *data* from *place* for *probes* and note those that it holds."""
         self.places[place] = None
-        for probe in self.probes:
-            if probe in data:
-                self.note(probe, place)
+        for probe in ByteSearch(probes).find(data):
+            self.note(probe, place)
 
     def note(self, probe: bytes, place: str) -> None:
         """Note that *place* holds a probe."""

@@ -221,26 +221,26 @@ ORDER BY id
 LIMIT 1000
 """
 
-REBUILD = (
-    """/* words.rebuild_messages */
+REBUILD = {
+    "messages": """/* words.rebuild_messages */
 INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')
 """,
-    """/* words.rebuild_entries */
+    "entries": """/* words.rebuild_entries */
 INSERT INTO entries_fts (entries_fts) VALUES ('rebuild')
 """,
-    """/* words.rebuild_summaries */
+    "summaries": """/* words.rebuild_summaries */
 INSERT INTO summaries_fts (summaries_fts) VALUES ('rebuild')
 """,
-    """/* words.rebuild_artifacts */
+    "artifacts": """/* words.rebuild_artifacts */
 INSERT INTO artifacts_fts (artifacts_fts) VALUES ('rebuild')
 """,
-    """/* words.rebuild_items */
+    "items": """/* words.rebuild_items */
 INSERT INTO items_fts (items_fts) VALUES ('rebuild')
 """,
-    """/* words.rebuild_sessions */
+    "sessions": """/* words.rebuild_sessions */
 INSERT INTO sessions_fts (sessions_fts) VALUES ('rebuild')
 """,
-)
+}
 
 # Each merges about so many pages of an index; a number below zero begins to make one part of all.
 MERGE = (
@@ -461,10 +461,17 @@ class SqliteWords:
 
     def rebuild(self) -> None:
         """Rebuild every index from the rows, that of archived messages from the segments."""
-        for sql in REBUILD:
-            self._tx.run(sql)
-        self._tail.clear()
-        self.rebuild_archived()
+        for name in (*REBUILD, "archived"):
+            self.rebuild_one(name)
+
+    def rebuild_one(self, name: str) -> None:
+        """Rebuild one index: "messages", "archived", "entries" or another of `REBUILD`."""
+        if name == "archived":
+            return self.rebuild_archived()
+        self._tx.run(REBUILD[name])
+        if name == "messages":
+            self._tail.clear()
+        return None
 
     def find_archived_differences(self) -> list[str]:
         """Say if the index holds more or fewer messages than are archived; [] if not."""
