@@ -9,6 +9,7 @@ import pytest
 from fts5_leaves import INDEXES, read_keys, read_terms
 
 import memdb
+from memdb.engine.sqlite.index_words import mend_indexes
 from memdb.models.settings import Settings
 
 if TYPE_CHECKING:
@@ -176,6 +177,17 @@ def test_a_word_that_an_index_keeps_is_taken_out(tmp_path: Path) -> None:
 
         assert before == {*NAMES}
         assert (receipt.proven, left(db)) == (True, set())
+
+
+def test_an_index_without_a_stale_key_is_left_as_it_is(tmp_path: Path) -> None:
+    """Empty or full: a proof costs nothing more then."""
+    with memdb.open(tmp_path / "f.db", embedder=None) as db:
+        assert mend_indexes(db._db) == []
+
+        fill_leaves(db)
+        db.file.rebuild()
+
+        assert mend_indexes(db._db) == []
 
 
 @pytest.mark.parametrize("is_session", [False, True])

@@ -50,7 +50,7 @@ SELECT 'messages' WHERE
   NOT EXISTS (SELECT 1 FROM messages_fts_config WHERE k = 'secure-delete' AND v = 1)
   OR EXISTS (
     SELECT 1 FROM messages_fts_idx AS keys
-    WHERE keys.term <> '' AND NOT EXISTS (
+    WHERE keys.term <> x'' AND NOT EXISTS (
       SELECT 1 FROM temp.scan_messages
       WHERE
         term >= CAST(substr(keys.term, 2) AS TEXT)
@@ -61,7 +61,7 @@ UNION ALL SELECT 'archived' WHERE
   NOT EXISTS (SELECT 1 FROM archived_fts_config WHERE k = 'secure-delete' AND v = 1)
   OR EXISTS (
     SELECT 1 FROM archived_fts_idx AS keys
-    WHERE keys.term <> '' AND NOT EXISTS (
+    WHERE keys.term <> x'' AND NOT EXISTS (
       SELECT 1 FROM temp.scan_archived
       WHERE
         term >= CAST(substr(keys.term, 2) AS TEXT)
@@ -72,7 +72,7 @@ UNION ALL SELECT 'entries' WHERE
   NOT EXISTS (SELECT 1 FROM entries_fts_config WHERE k = 'secure-delete' AND v = 1)
   OR EXISTS (
     SELECT 1 FROM entries_fts_idx AS keys
-    WHERE keys.term <> '' AND NOT EXISTS (
+    WHERE keys.term <> x'' AND NOT EXISTS (
       SELECT 1 FROM temp.scan_entries
       WHERE
         term >= CAST(substr(keys.term, 2) AS TEXT)
@@ -83,7 +83,7 @@ UNION ALL SELECT 'summaries' WHERE
   NOT EXISTS (SELECT 1 FROM summaries_fts_config WHERE k = 'secure-delete' AND v = 1)
   OR EXISTS (
     SELECT 1 FROM summaries_fts_idx AS keys
-    WHERE keys.term <> '' AND NOT EXISTS (
+    WHERE keys.term <> x'' AND NOT EXISTS (
       SELECT 1 FROM temp.scan_summaries
       WHERE
         term >= CAST(substr(keys.term, 2) AS TEXT)
@@ -94,7 +94,7 @@ UNION ALL SELECT 'artifacts' WHERE
   NOT EXISTS (SELECT 1 FROM artifacts_fts_config WHERE k = 'secure-delete' AND v = 1)
   OR EXISTS (
     SELECT 1 FROM artifacts_fts_idx AS keys
-    WHERE keys.term <> '' AND NOT EXISTS (
+    WHERE keys.term <> x'' AND NOT EXISTS (
       SELECT 1 FROM temp.scan_artifacts
       WHERE
         term >= CAST(substr(keys.term, 2) AS TEXT)
@@ -105,7 +105,7 @@ UNION ALL SELECT 'items' WHERE
   NOT EXISTS (SELECT 1 FROM items_fts_config WHERE k = 'secure-delete' AND v = 1)
   OR EXISTS (
     SELECT 1 FROM items_fts_idx AS keys
-    WHERE keys.term <> '' AND NOT EXISTS (
+    WHERE keys.term <> x'' AND NOT EXISTS (
       SELECT 1 FROM temp.scan_items
       WHERE
         term >= CAST(substr(keys.term, 2) AS TEXT)
@@ -116,7 +116,7 @@ UNION ALL SELECT 'sessions' WHERE
   NOT EXISTS (SELECT 1 FROM sessions_fts_config WHERE k = 'secure-delete' AND v = 1)
   OR EXISTS (
     SELECT 1 FROM sessions_fts_idx AS keys
-    WHERE keys.term <> '' AND NOT EXISTS (
+    WHERE keys.term <> x'' AND NOT EXISTS (
       SELECT 1 FROM temp.scan_sessions
       WHERE
         term >= CAST(substr(keys.term, 2) AS TEXT)
