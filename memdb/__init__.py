@@ -41,6 +41,7 @@ completion never load the database driver.
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__ lacks it
@@ -300,8 +301,6 @@ if not TYPE_CHECKING:  # a checker would allow any name on a module that has thi
         Modules make thousands of objects that all stay; looking through them
         takes a tenth of the whole start (ADR-0007).
         """
-        import gc
-
         collecting = gc.isenabled()
         gc.disable()
         try:

@@ -8,6 +8,7 @@ deep is refused: Python's parser gives up the sooner the deeper it is called.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from memdb.errors import InvalidInput
@@ -34,8 +35,6 @@ def json_of(value: object, field: str, most: int = MAX_DEPTH) -> str:
     >>> json_of({"a": "é\0"}, "value")
     '{"a": "\\u00e9\\u0000"}'
     """
-    import json  # 9 ms that a plain read does not need
-
     try:
         text = json.dumps(value)
     except RecursionError as error:
@@ -91,8 +90,6 @@ def unpack_value(stored: Any) -> Any:
     """
     if not _is_packed(stored):
         return stored
-    import json
-
     try:
         return json.loads(stored[TEXT_FIELD])
     except (ValueError, RecursionError):

@@ -9,6 +9,7 @@ so two hooks at once store it once. Keys and passwords are redacted.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import time
 from collections import Counter
@@ -254,6 +255,4 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes]]:
 
 def _as_lines(file: IO[bytes]) -> IO[bytes]:
     """Return a chat that is one JSON document as lines."""
-    import io
-
     return io.BytesIO(document_lines(file.read(MAX_LINE_BYTES)))

@@ -7,9 +7,11 @@ those of one project one memory.
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +58,6 @@ def make_folder(path: Path) -> None:
 
 def user_name() -> str:
     """Return whose memory it is: MEMDB_USER, or who is logged in; "default" if nobody is."""
-    import getpass
-
     try:
         name = os.environ.get("MEMDB_USER") or getpass.getuser()
     except (OSError, KeyError, ImportError):  # no such user in the system, as in some containers
@@ -76,8 +76,6 @@ def log_error(event: str, error: BaseException | str, **facts: str | None) -> No
 
     The log keeps the newest 200 lines. It holds no text of a conversation.
     """
-    import time
-
     message = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     line = {"time_ms": int(time.time() * 1000), "event": event, **facts, "error": message[:500]}
     try:

@@ -6,6 +6,11 @@ What the verbs of `memdb.api.verbs` call where a method returns or takes what JS
 
 from __future__ import annotations
 
+import io
+import os
+import shutil
+import tempfile
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.errors import InvalidInput, NotFound
@@ -65,10 +70,6 @@ class BackupCopy(Record):
 
 def copy_file(db: MemDB) -> BackupCopy:
     """Return a copy of the file as it is now, to download; others go on meanwhile."""
-    import os
-    import shutil
-    import tempfile
-
     folder = tempfile.mkdtemp(prefix="memdb-")
     try:
         path = os.path.join(folder, "copy.db")  # noqa: PTH118
@@ -203,9 +204,6 @@ def open_part(session: Session, seq: int, part: int = 0) -> OpenBytes:
     Args:
         part: Its place in `parts`, from 0.
     """
-    import io
-    from base64 import b64decode
-
     message = session.get(seq)
     parts = message.parts or []
     int_value(part, "part", 0, MAX_SEQ)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from memdb.engine.segments import opened
@@ -172,9 +173,9 @@ def _reopen_segments(tx: Tx) -> int:
     others are better off without it.
     """
     lost = 0
-    for session, first_seq, codec, data, sha256, last_seq, count, rows in recovery.segments(tx):
+    for session, first_seq, codec, data, digest, last_seq, count, rows in recovery.segments(tx):
         try:
-            contents = opened(session, first_seq, (codec, data, sha256))
+            contents = opened(session, first_seq, (codec, data, digest))
         except Corrupt:
             recovery.delete_segment(tx, session, first_seq)
             lost += 1
@@ -208,8 +209,6 @@ def _complete_entries(tx: Tx) -> int:
 
 def _complete_blobs(tx: Tx) -> None:
     """Make the row of each blob anew of which an artifact and all chunks are left."""
-    from hashlib import sha256
-
     for blob_no, size_bytes, created_ms in recovery.lost_blobs(tx):
         try:
             data = blobs.read(tx, blob_no)

@@ -7,6 +7,7 @@ another conversation. Answers are text, cut into pages that fit a prompt.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from memdb.api.collections import Summaries
@@ -235,8 +236,6 @@ class Tools:
             InvalidInput: *archive* is no bool.
             PortError: a model failed on a summary; all else was done.
         """
-        import json
-
         keep_last = 1000 if flag_value(archive, "archive") else None
         done = self._summaries.compact(keep_last=keep_last)
         return json.dumps(done.to_dict())
@@ -249,8 +248,6 @@ def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, A
     Raises:
         InvalidInput: they are no JSON object, or not what the schema says.
     """
-    import json
-
     given: Any = arguments or {}
     if isinstance(given, str):
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 from itertools import islice
+from mimetypes import MimeTypes
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.artifacts.streams import BlobStream, Joined, Upload
@@ -405,8 +406,6 @@ def full_name(session: str | None, name: str) -> str:
 
 def guess_mime(name: str, head: bytes) -> str:
     """Return the type that *name*'s ending stands for, else text/plain for UTF-8 text."""
-    from mimetypes import MimeTypes  # slow to load
-
     ending = name[name.rfind(".") :].lower()
     # Python's own table: the system's would make files differ between machines.
     guessed = _MORE_MIMES.get(ending) or MimeTypes().guess_type(f"name{ending}")[0]

@@ -5,6 +5,7 @@ Streams of artifacts: bytes on their way into the file, and out of it chunk by c
 from __future__ import annotations
 
 import io
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.errors import InvalidInput, MemDBError, NotFound
@@ -26,8 +27,6 @@ class Upload:
 
     def __init__(self, db: Engine, source: BinaryIO) -> None:
         """Read *source* to its end; all but the first step is written at once."""
-        from hashlib import sha256  # 3 ms that a plain read does not need
-
         self._db = db
         self._blob_no: int | None = None
         self._chunks: list[tuple[int, tuple[str, bytes]]] = []
@@ -89,8 +88,6 @@ class BlobStream(io.RawIOBase):
 
     def __init__(self, db: Engine, stored: Stored) -> None:
         """Stand at the start of *stored*."""
-        from hashlib import sha256  # 3 ms that a plain read does not need
-
         super().__init__()
         self._db = db
         self._stored = stored

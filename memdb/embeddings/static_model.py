@@ -21,10 +21,12 @@ from __future__ import annotations
 import re
 import struct
 import unicodedata
+from array import array
 from hashlib import blake2b
 from itertools import chain
 from math import log, sqrt
 from operator import mul
+from sys import byteorder
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -386,9 +388,6 @@ def _sums(planes: Sequence[bytes], tables: Sequence[bytes], less: int) -> list[i
 
 
 def _unpack(total: int, size: int) -> Sequence[int]:
-    from array import array
-    from sys import byteorder
-
     lanes = array("H", total.to_bytes(size, "little"))
     if byteorder == "big":
         lanes.byteswap()

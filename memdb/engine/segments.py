@@ -15,6 +15,7 @@ segments.
 from __future__ import annotations
 
 from array import array
+from hashlib import sha256
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 from zlib import compress, decompressobj
@@ -193,8 +194,6 @@ def inflate_segment(data: bytes) -> bytes:
 
 def digest(packed: bytes) -> bytes:
     """Return the SHA-256 of uncompressed bytes, which `open_segment` compares."""
-    from hashlib import sha256  # 3 ms that a program without an archive does not need
-
     return sha256(packed).digest()
 
 

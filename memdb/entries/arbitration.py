@@ -9,6 +9,8 @@ extraction's model, is a `memdb.models.protocols.Verdict`.
 
 from __future__ import annotations
 
+import json
+import secrets
 from typing import TYPE_CHECKING, Any
 
 from memdb.entries.similarity import Neighbor
@@ -209,8 +211,6 @@ class ModelArbiter:
             PortError: it failed, or its answer is no JSON, has an unknown
                 action, or names a number that was not shown.
         """
-        import secrets
-
         fence = secrets.token_hex(16)
         lines = [f"new ({iso_day(new.said_ms)}): {_one_line(new.text)}"]
         lines += [
@@ -229,8 +229,6 @@ class ModelArbiter:
 
 def _read_verdict(answer: str) -> Verdict | None:
     """Return the JSON object in a model's answer as a verdict; None if there is none."""
-    import json
-
     if len(answer) > MAX_ANSWER_CHARS:
         return None
     try:

@@ -6,6 +6,7 @@ Lifecycle of entries: usage counts, quota with eviction, expiry, and removal of 
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, MemDBError
@@ -43,8 +44,6 @@ class UsageCounter:
 
     def __init__(self, db: Engine) -> None:
         """Count for *db*."""
-        from threading import Lock
-
         self._db = db
         self._lock = Lock()
         # Scope -> entry -> how often, and when last.

@@ -10,8 +10,10 @@ stored, or an entry that was not offered, is left out.
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, Unreadable
@@ -213,8 +215,6 @@ def render(messages: Sequence[Message]) -> str:
 
 def fenced(text: str) -> str:
     """Return *text* between two lines with the same random number."""
-    from secrets import token_hex
-
     mark = f"==== {token_hex(16)} ===="
     return f"{mark}\n{without_fences(text)}\n{mark}"
 
@@ -386,8 +386,6 @@ def _of_line(line: str, fits: Fits) -> dict[str, Any] | None:
 
 
 def _parsed(text: str) -> Any:
-    import json
-
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -462,8 +460,6 @@ def _moment(value: object, said_ms: int) -> int | None:
     match = _DAY.match(value.strip()) if isinstance(value, str) else None
     if match is None:
         return None
-    from datetime import UTC, datetime
-
     try:
         day = datetime(int(match[1]), int(match[2]), int(match[3] or 1), tzinfo=UTC)
     except ValueError:

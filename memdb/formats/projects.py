@@ -7,6 +7,7 @@ around the working directory, of the main one for a worktree, else the directory
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -43,7 +44,5 @@ def _name_of(folder: Path) -> str:
     name = str(folder).encode("utf-8", "replace").decode()
     if len(name) <= MAX_NAME_CHARS:
         return name
-    import hashlib
-
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
     return f"{name[: MAX_NAME_CHARS - 20]}...{digest}"

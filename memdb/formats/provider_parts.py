@@ -8,6 +8,8 @@ of their parts. A type that is in none of them becomes an `other` part with a wa
 
 from __future__ import annotations
 
+import json
+from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any
 
 from memdb.text.parts import KINDS, MEDIA, json_text, kind_of, text_of, text_value
@@ -129,8 +131,6 @@ def _call(call_id: Any, name: Any, arguments: Any) -> Part:
 
 
 def _is_object(text: str) -> bool:
-    import json  # only for calls
-
     try:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
@@ -341,8 +341,6 @@ def _bedrock_type(kind: str, name: str) -> str:
     """Return the media type of a `format`; "" for none."""
     if not name:
         return ""
-    from mimetypes import guess_type  # only for media
-
     return guess_type(f"x.{name}")[0] or f"{kind if kind in ('image', 'audio') else 'video'}/{name}"
 
 

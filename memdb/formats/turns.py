@@ -7,6 +7,7 @@ the words of an API. A turn that a provider's own message gave has that message 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memdb.text.parts import (
@@ -118,8 +119,6 @@ class Call:
         """The arguments as an object; `{"_raw": text}` if they are none."""
         if not self.arguments.strip():
             return {}
-        import json  # only for calls
-
         try:
             value = json.loads(self.arguments)
             # NaN, infinity and lone surrogates can be read, but not sent.

@@ -9,8 +9,10 @@ retry may help. `ModelCaller` puts them together for language models.
 
 from __future__ import annotations
 
+import threading
 import time
 from contextvars import ContextVar, copy_context
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import InvalidInput, MemDBError, PortError, Unavailable
@@ -117,8 +119,6 @@ def run_within(
 
     Cost: a thread per call, about 0.1 ms.
     """
-    import threading
-
     abandoned_name = f"memdb gave up {name}"
     if sum(thread.name == abandoned_name for thread in threading.enumerate()) >= MAX_HANGING:
         raise PortError(name, f"{MAX_HANGING} earlier calls still hang: restart the program")
@@ -374,8 +374,6 @@ class ModelCaller:
         Raises:
             InvalidInput: a number is out of range.
         """
-        from threading import Lock
-
         self._timeout_s = timeout_value(timeout_s, "timeout_s")
         self._retries = int_value(retries, "retries", 0, 100)
         self._max_calls = (

@@ -8,6 +8,7 @@ work go to the log "memdb" as warnings, all else as DEBUG, if the program uses `
 
 from __future__ import annotations
 
+import logging
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
@@ -189,8 +190,6 @@ def warn_failed(name: str, start_s: float, error: BaseException) -> None:
 
 def _log(text: str, *values: object) -> None:
     """Write a warning to the log "memdb"."""
-    import logging  # loaded if the program has not: a warning must not get lost
-
     logger = logging.getLogger("memdb")
     if not logger.handlers:  # a program that sets up no logging is not written to
         logger.addHandler(logging.NullHandler())

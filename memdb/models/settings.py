@@ -7,6 +7,7 @@ They are kept in the file, so that every program that opens it agrees. Functions
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import Corrupt, InvalidInput
@@ -371,8 +372,6 @@ def _check_order(new: Settings) -> None:
 
 def differences(old: Settings, new: Settings) -> dict[str, str]:
     """Return the JSON text of each field in which *new* differs from *old*, by name."""
-    import json  # for files that have settings only
-
     values = new.to_dict()
     return {
         name: json.dumps(values[name], ensure_ascii=False)
@@ -391,8 +390,6 @@ def read_stored(rows: Mapping[str, str]) -> Settings:
     """
     if not rows:
         return DEFAULTS
-    import json
-
     try:
         fields = {name: json.loads(text) for name, text in rows.items()}
     except (ValueError, RecursionError) as error:

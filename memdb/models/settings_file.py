@@ -5,6 +5,7 @@ Settings as a TOML file: read with the place of each error, written with the def
 from __future__ import annotations
 
 import json
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
@@ -27,8 +28,6 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         InvalidInput: the file cannot be read or is no TOML, there is no such
             field, or a value is out of its range.
     """
-    import tomllib
-
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib is slow to load)
             data = file.read(MAX_BYTES + 1)

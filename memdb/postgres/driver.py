@@ -7,6 +7,7 @@ An address may hold a password, so no message repeats it: `shown` says where a d
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from memdb.errors import (
     Busy,
@@ -59,8 +60,6 @@ def read_address(address: str) -> dict[str, Any]:
 
 def shown(parameters: dict[str, Any]) -> str:
     """Return an address without password and options, for messages."""
-    from urllib.parse import quote
-
     user = quote(str(parameters["user"]), safe="") + "@" if parameters.get("user") else ""
     hosts = str(parameters.get("host") or parameters.get("hostaddr") or "").split(",")
     ports = str(parameters.get("port") or "").split(",")

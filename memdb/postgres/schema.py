@@ -9,6 +9,7 @@ writers wait at their commit; those of an older memdb are refused from then on (
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.sqlite import schema as file_schema
@@ -232,8 +233,6 @@ def _migrate(db: PostgresDatabase, tx: Any, version: int) -> None:
 
 def read_migration(step: int) -> str:
     """Return the script that takes format *step* - 1 to *step*."""
-    from importlib.resources import files  # only for old databases
-
     folder = files("memdb.postgres") / "migrations"
     (script,) = [item for item in folder.iterdir() if item.name.startswith(f"{step:04d}_")]
     return script.read_text(encoding="utf-8")

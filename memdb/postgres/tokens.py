@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from hashlib import blake2b
 from threading import local
 from typing import TYPE_CHECKING, Any
 
@@ -186,8 +187,6 @@ def stored_key(token: bytes) -> bytes:
     """Return `key_of` a token in UTF-8, which FTS5 may have cut within a character."""
     if len(token) <= MAX_KEY_BYTES:
         return token
-    from hashlib import blake2b  # for very long tokens only
-
     digest = blake2b(token[:MAX_TOKEN_BYTES], digest_size=16).hexdigest()
     beginning = token[: MAX_KEY_BYTES - 40].decode(errors="ignore")
     return f"{beginning}{HASH_MARK}{digest}".encode()

@@ -4,6 +4,7 @@ Code that the providers share: messages, schemas as text, dimensions, missing ex
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, PortError
@@ -55,8 +56,6 @@ def put_schema_in_prompt(
     messages: list[dict[str, str]], schema: Mapping[str, Any]
 ) -> list[dict[str, str]]:
     """Return *messages* with *schema* as an instruction at the end of the system prompt."""
-    import json
-
     instruction = (
         "Answer with JSON only, no prose and no code fence. It must keep to this JSON schema: "
         f"{json.dumps(schema, ensure_ascii=False)}"

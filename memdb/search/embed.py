@@ -7,6 +7,8 @@ beside the vector, for `Hits.missing`.
 
 from __future__ import annotations
 
+from array import array
+from operator import mul
 from typing import TYPE_CHECKING
 
 from memdb.errors import PortError
@@ -130,9 +132,6 @@ def _common_words(question: Question, corpora: Sequence[Corpus]) -> list[str]:
 
 
 def _cosine(first: bytes, second: bytes) -> float:
-    from array import array
-    from operator import mul
-
     one, other = array("f", first), array("f", second)
 
     def product(left: array[float], right: array[float]) -> float:

@@ -10,6 +10,7 @@ nothing refers to it.
 from __future__ import annotations
 
 import zlib
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from memdb.engine.segments import Damaged, inflate
@@ -161,8 +162,6 @@ def read_parts(tx: Tx, blob_no: int, part_bytes: int) -> Iterator[bytes]:
     Raises:
         Corrupt: they differ from their size or SHA-256, which is known after the last one.
     """
-    from hashlib import sha256  # 3 ms that a plain read does not need
-
     expected, size_bytes = tx.one(SELECT_WHOLE, {"blob_no": blob_no}) or (None, 0)
     digest, done, part, chunk_no = sha256(), 0, bytearray(), 0
     while done <= size_bytes and (chunk := read_chunk(tx, blob_no, chunk_no, expected)):
@@ -220,8 +219,6 @@ def delete_stale(tx: Tx) -> int:
 
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the number of each blob whose bytes do not match their hash."""
-    from hashlib import sha256  # 3 ms that a plain read does not need
-
     for blob_no, stored in tx.all(SELECT_HASHES):
         digest = sha256()
         chunk_no = 0

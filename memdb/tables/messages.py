@@ -9,6 +9,7 @@ archived; readers here fill in what its segment holds.
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -656,8 +657,6 @@ def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
     messages, works outside of a transaction and stores the result compares it
     before and after. Cost: 1 µs per message.
     """
-    from hashlib import blake2b
-
     found = blake2b(digest_size=SPAN_HASH_BYTES)
     for run in runs_of(tx, session):
         if run.last_seq < first_seq or run.first_seq > last_seq:

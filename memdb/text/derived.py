@@ -4,6 +4,7 @@ Columns that a row derives from its content: second index text and hashes.
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,8 +59,6 @@ _QUOTES = dict.fromkeys(map(ord, "\u2018\u2019"), "'") | dict.fromkeys(
 def _blake2b(*args: Any, **kwargs: Any) -> Any:
     """Load the hash at its first use; `hashlib` would load OpenSSL too, 3 ms."""
     global _blake2b  # noqa: PLW0603
-    from hashlib import blake2b
-
     _blake2b = blake2b
     return blake2b(*args, **kwargs)
 

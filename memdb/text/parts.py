@@ -9,6 +9,7 @@ provider's JSON. What its other parts hold stands there as a pointer,
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -130,8 +131,6 @@ def json_text(value: Any) -> str:
     """Return a text as it is, None as "", any other JSON value as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
-    import json  # texts are the rule
-
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):

@@ -13,6 +13,7 @@ them. The patterns are our own.
 from __future__ import annotations
 
 import re
+from base64 import b64decode, urlsafe_b64decode
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -99,8 +100,6 @@ def _is_bearer(match: re.Match[str]) -> bool:
 
 def _is_jwt(match: re.Match[str]) -> bool:
     """Return whether the first part is a JOSE header: a JSON object that names something."""
-    from base64 import urlsafe_b64decode
-
     head = match[0].partition(".")[0]
     try:
         decoded = urlsafe_b64decode(head[: len(head) // 4 * 4])
@@ -111,8 +110,6 @@ def _is_jwt(match: re.Match[str]) -> bool:
 
 def decoded_text(run: str) -> str | None:
     """Return the printable text that a run of base64 wraps, None if it wraps none."""
-    from base64 import b64decode
-
     bare = run.rstrip("=")
     if len(bare) % 4 == 1:
         return None

@@ -11,7 +11,9 @@ that only looks like a key. Pure and linear in the text.
 from __future__ import annotations
 
 import re
+from math import log2
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urlsplit
 
 from memdb.models.reports import Secret
 from memdb.text.secret_rules import (
@@ -175,7 +177,9 @@ def _without(text: str, start: int, cut: list[tuple[int, int]]) -> Iterable[Secr
     """Yield the secrets of *text* from *start* on without the spans *cut*, where they stand."""
     if not cut:
         return
-    kept, places, after = [], [], start
+    kept: list[str] = []
+    places: list[int] = []
+    after = start
     for first, last in [*cut, (len(text), len(text))]:
         kept.append(text[after:first])
         places += range(after, first)
@@ -201,8 +205,6 @@ def entropy_bits(text: str) -> float:
     >>> entropy_bits("aaaa"), entropy_bits("abcd")
     (0.0, 2.0)
     """
-    from math import log2
-
     size = len(text)
     shares = [text.count(one) / size for one in set(text)]
     return sum(share * log2(1 / share) for share in shares)
@@ -296,8 +298,6 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
 
 def _forms(secrets: Iterable[str | None]) -> list[str]:
     """Return each secret as it may be written, longest first; `***` is none."""
-    from urllib.parse import quote, unquote
-
     forms = {
         form
         for secret in secrets
@@ -314,8 +314,6 @@ def url_secrets(url: str) -> list[str]:
     >>> url_secrets("https://ann:pw@host/v1?code=123")
     ['ann:pw', 'ann', 'pw', '123']
     """
-    from urllib.parse import urlsplit
-
     parts = urlsplit(url)
     userinfo = parts.netloc.rpartition("@")[0]
     values = [pair.partition("=")[2] or pair for pair in parts.query.split("&")]
@@ -329,8 +327,6 @@ def redact_url(url: str) -> str:
     >>> redact_url("https://ann:pw@host/v1?code=123&region=eu")
     'https://***@host/v1?code=***&region=***'
     """
-    from urllib.parse import urlsplit
-
     parts = urlsplit(url)
     userinfo, at, host = parts.netloc.rpartition("@")
     pairs = [pair.partition("=") for pair in parts.query.split("&")] if parts.query else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from memdb.errors import InvalidInput
 from memdb.text.validate import UNITS_MS, moment_ms, time_value
 
@@ -57,8 +59,6 @@ def _iso_ms(text: str, _now_ms: int, *, ahead: bool) -> int | None:  # noqa: ARG
 
 def iso_ms(value: object) -> int | None:
     """Return ISO 8601 text as UTC milliseconds; None for what is none. UTC if it names no zone."""
-    from datetime import UTC, datetime, timedelta
-
     try:
         moment = datetime.fromisoformat(value if isinstance(value, str) else "")
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

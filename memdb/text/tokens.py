@@ -10,6 +10,7 @@ process and encoding. All counters may be shared between threads.
 
 from __future__ import annotations
 
+import lzma
 import re
 import sys
 from itertools import accumulate, pairwise
@@ -270,8 +271,6 @@ def _ranks(name: str) -> dict[bytes, int]:
     """Return rank by token; the packed formats are described in `data/pack_vocabularies.py`."""
     if name == INDEXED_ENCODING:
         return _vocabulary().ranks()
-    import lzma  # only a load needs it
-
     plain = lzma.decompress(_read(f"{name}.xz"))
     count = plain.index(0)
     ends = list(accumulate(plain[:count], initial=count + 1))

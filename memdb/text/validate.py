@@ -9,7 +9,9 @@ spans such as "30d" and formatted as ISO text.
 
 from __future__ import annotations
 
+import json
 import os
+from datetime import UTC, datetime, timedelta
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
@@ -251,8 +253,6 @@ def json_value(value: object, field: str) -> str | None:
     """
     if value is None:
         return None
-    import json  # 9 ms that a plain read does not need
-
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
@@ -313,8 +313,6 @@ def _parse(text: str) -> Any:
             return value
     except (IndexError, StopIteration):  # the first call; no value where one has to be
         pass
-    import json  # 9 ms that a plain read does not need
-
     _scan[:] = [json.JSONDecoder().scan_once]  # type: ignore[attr-defined]
     return json.loads(text)
 
@@ -367,8 +365,6 @@ def iso_day(created_ms: int) -> str:
     >>> iso_day(1_700_000_000_000), iso_day(-1)
     ('2023-11-14', '1969-12-31')
     """
-    from datetime import UTC, datetime, timedelta
-
     start = datetime(1970, 1, 1, tzinfo=UTC)
     return (start + timedelta(milliseconds=created_ms)).date().isoformat()
 
@@ -380,8 +376,6 @@ def iso_time(created_ms: int) -> str:
     >>> iso_time(1_700_000_000_123)
     '2023-11-14T22:13:20.123Z'
     """
-    from datetime import UTC, datetime, timedelta
-
     start = datetime(1970, 1, 1, tzinfo=UTC)
     moment = start + timedelta(milliseconds=created_ms)
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

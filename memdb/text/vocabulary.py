@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import sys
+from array import array
 from binascii import crc32
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
@@ -182,8 +183,6 @@ def _words(content: bytes, start: int, count: int) -> Sequence[int]:
     part = memoryview(content)[start : start + 4 * count]
     if sys.byteorder == "little":
         return part.cast("I")
-    from array import array
-
     words = array("I", part.tobytes())
     words.byteswap()
     return words

@@ -9,6 +9,7 @@ of an import gives the same bytes.
 from __future__ import annotations
 
 import json
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 
 from memdb.engine.paging import refuse_undone
@@ -95,8 +96,6 @@ def export_lines(
 def _spooled(
     db: Engine, owners: Sequence[ScopeRef], *, embeddings: bool, with_settings: bool
 ) -> Iterator[str]:
-    from tempfile import SpooledTemporaryFile  # 5 ms
-
     with SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
         try:
             with db.read() as tx:

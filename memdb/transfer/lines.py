@@ -13,6 +13,7 @@ from base64 import b64decode
 from copy import copy
 from datetime import datetime
 from hashlib import blake2b
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 
 from memdb.errors import Conflict, InvalidInput, NotFound, SecretFound
@@ -36,7 +37,6 @@ from memdb.text.validate import (
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from tempfile import SpooledTemporaryFile
     from typing import Any
 
     from memdb.artifacts.service import ArtifactService
@@ -378,8 +378,6 @@ class PartFile:
 
     def write(self, data: bytes) -> None:
         """Add the bytes of a line."""
-        from tempfile import SpooledTemporaryFile  # 5 ms
-
         if self._file is None:
             self._file = SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 (see __del__)
         self._file.write(data)

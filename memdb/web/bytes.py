@@ -13,6 +13,7 @@ import re
 import shutil
 import struct
 import unicodedata
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -195,8 +196,6 @@ def _read(session: Session, title: str) -> Iterator[str]:
 
 
 def _heading(message: Message) -> str:
-    from datetime import datetime, timedelta
-
     at = datetime(1970, 1, 1) + timedelta(milliseconds=message.created_ms)  # noqa: DTZ001 (UTC)
     who = f"{message.role} {message.author}" if message.author else message.role
     return one_line(f"#{message.seq}  {at.isoformat(' ', 'minutes')}  {who}")

@@ -9,6 +9,7 @@ stored is left out as a whole, with its place and the reason, and the others are
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
@@ -148,8 +149,6 @@ def elements(
 
 def _values(tree: Tree, name: str) -> Iterator[tuple[int, Any]]:
     """Yield number and value of the elements of a file, or the object that it is."""
-    import json
-
     head = tree.first_character(name)
     with tree.open(name) as source:
         if head != b"{":

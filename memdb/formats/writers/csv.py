@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from typing import TYPE_CHECKING
 
 from memdb.formats.writers.shared import KEYWORD_MARK, OLD, time_of
@@ -57,8 +58,6 @@ def write(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 def _cells(line: dict[str, Any]) -> dict[str, Any]:
     """Return the cells of a record by column."""
-    import json
-
     cells = {name: line.get(name) for name in ("session", "role", "author", "text", "category")}
     cells |= {
         "key": line.get("key"),

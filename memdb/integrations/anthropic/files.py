@@ -11,6 +11,7 @@ https://platform.claude.com/docs/en/agents-and-tools/tool-use/memory-tool
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from anthropic.lib.tools import ToolError
@@ -341,8 +342,6 @@ def _text_of(item: Item) -> str:
         return item.value.decode(errors="replace")
     if isinstance(item.value, str):
         return item.value
-    import json
-
     return json.dumps(item.value, ensure_ascii=False, indent=1)
 
 
