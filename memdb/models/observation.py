@@ -3,7 +3,7 @@ Observation: how often each public call, port and kind of work ran, how long, an
 
 `observed` wraps the public methods of a class, and checks their flags; `Meter` keeps
 the figures of one open file and tells an observer of the host. Failures of background
-work go to the log "memdb" as warnings, all else as DEBUG, if the program uses `logging`.
+work go to the log "memdb" as warnings, all else as DEBUG.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import logging
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
-from sys import modules
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,9 +21,12 @@ from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from logging import Logger
 
     Class = TypeVar("Class", bound=type)
+
+# A program that sets up no logging is not written to.
+LOG = logging.getLogger("memdb")
+LOG.addHandler(logging.NullHandler())
 
 # Newest durations of each name that the quantiles are taken from.
 KEPT = 1_000
@@ -32,7 +34,6 @@ KEPT = 1_000
 # Lines of the log for a call, and for background work that failed.
 TOOK = "%s took %.2f ms, error: %s"
 FAILED = "%s failed after %.3f s, tried again later: %s"
-DEBUG = 10  # logging.DEBUG, without loading it
 
 # Names that only lead to other objects, or return what reads later.
 _SILENT = frozenset(
@@ -111,7 +112,6 @@ class Meter:
         """
         self._clock = clock
         self._on_event = on_event
-        self._logger: Logger | None = None
         self._figures: dict[str, _Figures] = {}
 
     def note(
@@ -136,20 +136,15 @@ class Meter:
                 warn_failed(name, start_s, error)
             else:
                 report_failure(error)
-        logger = self._logger
-        if logger is None and "logging" in modules:
-            import logging  # waits where another thread is in the middle of loading it
-
-            logger = self._logger = logging.getLogger("memdb")
-        if logger is not None and logger.isEnabledFor(DEBUG):
+        if LOG.isEnabledFor(logging.DEBUG):
             # The words of an error may repeat what the caller gave: names, texts, a secret.
             kind = None if error is None else type(error).__name__
-            logger.debug(TOOK, name, 1e3 * seconds, kind)
+            LOG.debug(TOOK, name, 1e3 * seconds, kind)
         if self._on_event is not None:
             try:
                 self._on_event(Event(name, seconds, error))
             except Exception as problem:  # noqa: BLE001 (an observer stops no call)
-                _log("on_event failed: %s", _reason(problem))
+                LOG.warning("on_event failed: %s", _reason(problem))
 
     def stats(self) -> tuple[CallStats, ...]:
         """Return the figures of each name that was called, by name."""
@@ -185,15 +180,7 @@ def report_failure(error: BaseException) -> None:
 
 def warn_failed(name: str, start_s: float, error: BaseException) -> None:
     """Log that work which began at *start_s* (`perf_counter`) failed, as a warning."""
-    _log(FAILED, name, perf_counter() - start_s, error)
-
-
-def _log(text: str, *values: object) -> None:
-    """Write a warning to the log "memdb"."""
-    logger = logging.getLogger("memdb")
-    if not logger.handlers:  # a program that sets up no logging is not written to
-        logger.addHandler(logging.NullHandler())
-    logger.warning(text, *values)
+    LOG.warning(FAILED, name, perf_counter() - start_s, error)
 
 
 def observed(owner: Class) -> Class:
