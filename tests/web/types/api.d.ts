@@ -197,6 +197,7 @@ declare namespace Api {
     upkeep: Array<Upkeep>;
     other_tables: Array<string>;
     wal_readers: Array<number>;
+    migration_copies: Array<string>;
   }
   interface Finding {
     code: string;
