@@ -253,6 +253,9 @@ class Piece(Record):
             session=None,
             branch=None,
             pinned=None,
+            trust="trusted",
+            role=None,
+            writer=None,
         ) -> None:
             """Take the fields; by hand it takes a fifth of the time."""
             self.kind = kind
@@ -267,6 +270,9 @@ class Piece(Record):
             self.session = session
             self.branch = branch
             self.pinned = pinned
+            self.trust = trust
+            self.role = role
+            self.writer = writer
 
 
 class ContextWindow(Record):
