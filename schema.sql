@@ -18,9 +18,10 @@
 -- Times are UTC milliseconds (`_ms`). `uid` is a UUIDv7: the identity of a row
 -- across files. JSON columns hold only what is never filtered or sorted.
 --
--- `digest` covers every column of its row that is not derived, so that a damaged
--- byte is found. row_digest() is memdb's own (memdb/engine/sqlite/digests.py): any program
--- can read the file, and one that changes a row of these tables is refused.
+-- `digest` covers the columns of its row that stand before it and are not computed, so that
+-- a damaged byte is found; the columns behind it are derived. memdb writes it with the row
+-- (memdb/engine/columns.py). It is a plain column, so any program can read, copy, compact and
+-- dump the file. A row that another program adds or changes is a finding of `memdb check`.
 
 
 -- Facts about the file itself: 'created_by', 'created_ms', 'file_uid', and the
@@ -29,7 +30,7 @@
 CREATE TABLE meta (
   key TEXT PRIMARY KEY NOT NULL,
   value TEXT NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(key, value)) STORED
+  digest INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
 
@@ -48,7 +49,7 @@ CREATE TABLE settings (
   name TEXT PRIMARY KEY NOT NULL,
   value TEXT NOT NULL,                 -- JSON
   updated_ms INTEGER NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(name, value, updated_ms)) STORED
+  digest INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
 
@@ -63,9 +64,7 @@ CREATE TABLE scopes (
   last_session_no INTEGER NOT NULL DEFAULT 0 CHECK (last_session_no BETWEEN 0 AND 524287),
   last_n INTEGER NOT NULL DEFAULT 0,   -- of ids of entries, artifact names, summaries, items
   created_ms INTEGER NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(scope_no, uid, app, user_name, last_session_no, last_n, created_ms)
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   UNIQUE (app, user_name)
 ) STRICT;
 
@@ -89,16 +88,11 @@ CREATE TABLE sessions (
   metadata TEXT,                       -- JSON object; NULL: none
   created_ms INTEGER NOT NULL,
   updated_ms INTEGER NOT NULL,         -- when a message was last added or removed
+  digest INTEGER NOT NULL DEFAULT 0,
   bigrams TEXT,                        -- derived from title: CJK bigrams; NULL: no such characters
   message_count INTEGER NOT NULL DEFAULT 0,    -- derived: messages under its own id,
   tokens INTEGER NOT NULL DEFAULT 0,           -- the tokens of these,
   archived_count INTEGER NOT NULL DEFAULT 0,   -- and how many of them are archived
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(
-      id, scope_no, uid, name, branch, parent_id, leaves_at, shares, title, last_seq, metadata,
-      created_ms, updated_ms
-    )
-  ) STORED,
   UNIQUE (scope_no, name, branch),
   CHECK (id >> 44 = scope_no),
   CHECK ((branch = '') = (parent_id IS NULL) AND (parent_id IS NULL) = (id >> 43 & 1 = 0)),
@@ -133,16 +127,11 @@ CREATE TABLE messages (
     CASE counter_code WHEN '' THEN 'estimate' ELSE coalesce(counter_code, 'cl100k_base') END
   ),
   metadata TEXT,                       -- JSON object; NULL: none
-  content_hash BLOB NOT NULL CHECK (length(content_hash) = 8),
   created_ms INTEGER NOT NULL,
+  digest INTEGER NOT NULL DEFAULT 0,
+  content_hash BLOB NOT NULL CHECK (length(content_hash) = 8),
   bigrams TEXT,                        -- derived from text: CJK bigrams; NULL: no such characters
   spans TEXT,                          -- derived: days it speaks of, '2022-04-01/2022-04-30 2022-05-03'; NULL: none
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(
-      id, uid, role_code, author, text, parts, external_id, tokens, counter_code, metadata,
-      created_ms
-    )
-  ) STORED,
   CHECK (text IS NOT NULL OR (parts IS NULL AND metadata IS NULL AND bigrams IS NULL))
 ) STRICT;
 
@@ -162,7 +151,7 @@ CREATE TABLE summaries (
   depth INTEGER NOT NULL CHECK (depth BETWEEN 0 AND 31),
   first_seq INTEGER NOT NULL CHECK (first_seq >= 1),
   last_seq INTEGER NOT NULL CHECK (last_seq >= first_seq),
-  condensed_into INTEGER REFERENCES summaries (id) ON DELETE SET NULL,   -- NULL: nothing stands for it yet
+  condensed_into INTEGER REFERENCES summaries (id) ON DELETE NO ACTION,   -- NULL: nothing stands for it yet
   text TEXT,                           -- NULL: pruned; can be made again from its sources
   hint TEXT,                           -- what expanding it would show; NULL: not said
   quality TEXT NOT NULL CHECK (quality IN ('fallback', 'extractive', 'model')),
@@ -174,13 +163,8 @@ CREATE TABLE summaries (
   ),
   content_hash BLOB NOT NULL CHECK (length(content_hash) = 8),
   created_ms INTEGER NOT NULL,
+  digest INTEGER NOT NULL DEFAULT 0,
   bigrams TEXT,                        -- derived, as in messages
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(
-      id, uid, session_id, depth, first_seq, last_seq, condensed_into, text, hint,
-      quality, summarizer, tokens, counter_code, content_hash, created_ms
-    )
-  ) STORED,
   CHECK (text IS NOT NULL OR (quality = 'extractive' AND bigrams IS NULL))
 ) STRICT;
 
@@ -202,9 +186,7 @@ CREATE TABLE archive_segments (
   data BLOB NOT NULL,
   sha256 BLOB NOT NULL CHECK (length(sha256) = 32),   -- of the data before compression
   created_ms INTEGER NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(session_id, first_seq, last_seq, message_count, codec, data, sha256, created_ms)
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (session_id, first_seq)
 ) STRICT;
 
@@ -225,8 +207,8 @@ CREATE TABLE entries (
   trust TEXT NOT NULL DEFAULT 'trusted' CHECK (trust IN ('trusted', 'untrusted', 'flagged')),
   version INTEGER NOT NULL DEFAULT 1 CHECK (version >= 1),   -- grows with each change
   active INTEGER NOT NULL DEFAULT 1 CHECK (active IN (0, 1)),
-  superseded_by INTEGER REFERENCES entries (id) ON DELETE SET NULL,   -- NULL: still stands
-  session_id INTEGER REFERENCES sessions (id) ON DELETE SET NULL,     -- NULL: told by nobody
+  superseded_by INTEGER REFERENCES entries (id) ON DELETE NO ACTION,   -- NULL: still stands
+  session_id INTEGER REFERENCES sessions (id) ON DELETE NO ACTION,     -- NULL: told by nobody
   first_seq INTEGER,                   -- span in that session; NULL with session_id
   last_seq INTEGER,
   session_only INTEGER NOT NULL DEFAULT 0 CHECK (session_only IN (0, 1)),   -- not for other sessions
@@ -237,13 +219,9 @@ CREATE TABLE entries (
   valid_to_ms INTEGER,                 -- NULL: still true
   expires_ms INTEGER,                  -- NULL: never
   metadata TEXT,                       -- JSON object; NULL: none
-  content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
-  said_hash BLOB NOT NULL CHECK (length(said_hash) = 16),   -- derived: of the text, normalised
   created_ms INTEGER NOT NULL,         -- when it was said
   updated_ms INTEGER NOT NULL,         -- when it was last said or changed
   stored_ms INTEGER NOT NULL,          -- when the file learnt this version
-  bigrams TEXT,                        -- derived, as in messages
-  spans TEXT,                          -- derived from text and updated_ms, as in messages
   holds_from_ms INTEGER NOT NULL GENERATED ALWAYS AS (
     coalesce(valid_from_ms, -0x7FFFFFFFFFFFFFFF)
   ),
@@ -258,14 +236,11 @@ CREATE TABLE entries (
   private_to INTEGER GENERATED ALWAYS AS (   -- the only session that recalls it; 0: all do
     CASE WHEN session_only = 1 THEN session_id ELSE 0 END
   ) STORED,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(
-      id, uid, scope_no, category, key, text, keywords, importance, pinned, trust,
-      version, active, superseded_by, session_id, first_seq, last_seq, session_only,
-      source, use_count, last_used_ms, valid_from_ms, valid_to_ms, expires_ms, metadata,
-      created_ms, updated_ms, stored_ms
-    )
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
+  content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
+  said_hash BLOB NOT NULL CHECK (length(said_hash) = 16),   -- derived: of the text, normalised
+  bigrams TEXT,                        -- derived, as in messages
+  spans TEXT,                          -- derived from text and updated_ms, as in messages
   CHECK (id >> 44 = scope_no),
   CHECK ((first_seq IS NULL) = (last_seq IS NULL))
 ) STRICT;
@@ -293,7 +268,7 @@ CREATE TABLE entry_history (
   pinned INTEGER NOT NULL,
   trust TEXT NOT NULL,
   active INTEGER NOT NULL,
-  session_id INTEGER REFERENCES sessions (id) ON DELETE SET NULL,
+  session_id INTEGER REFERENCES sessions (id) ON DELETE NO ACTION,
   first_seq INTEGER,
   last_seq INTEGER,
   session_only INTEGER NOT NULL,
@@ -319,13 +294,7 @@ CREATE TABLE entry_history (
       ELSE valid_to_ms
     END
   ),
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(
-      entry_id, version, category, key, text, keywords, importance, pinned, trust, active,
-      session_id, first_seq, last_seq, session_only, source, valid_from_ms, valid_to_ms,
-      expires_ms, metadata, updated_ms, stored_ms, reason, replaced_ms
-    )
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (entry_id, version)
 ) STRICT, WITHOUT ROWID;
 
@@ -342,9 +311,7 @@ CREATE TABLE entry_decisions (
   decided_by TEXT NOT NULL CHECK (decided_by <> ''),   -- 'key', 'hash', 'similarity' or an arbiter
   reason TEXT NOT NULL,
   decided_ms INTEGER NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(entry_id, said_hash, action, other_id, similarity, decided_by, reason, decided_ms)
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (entry_id, said_hash)
 ) STRICT, WITHOUT ROWID;
 
@@ -358,7 +325,7 @@ CREATE TABLE item_namespaces (
   id INTEGER PRIMARY KEY,
   scope_no INTEGER NOT NULL REFERENCES scopes (scope_no) ON DELETE RESTRICT,
   path TEXT NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(id, scope_no, path)) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   UNIQUE (scope_no, path),
   CHECK (id >> 44 = scope_no)
 ) STRICT;
@@ -383,13 +350,8 @@ CREATE TABLE items (
   value TEXT,                          -- JSON; NULL: the value is bytes
   data BLOB,                           -- the bytes; NULL: the value is JSON
   text TEXT,                           -- NULL: no words
+  digest INTEGER NOT NULL DEFAULT 0,
   bigrams TEXT,                        -- derived, as in messages
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(
-      id, uid, namespace_id, key, revision, ttl_ms, expires_ms, created_ms, updated_ms,
-      vector_ref, vector_count, embedded, metadata, search_fields, value, data, text
-    )
-  ) STORED,
   UNIQUE (namespace_id, key),
   CHECK ((value IS NULL) <> (data IS NULL)),
   CHECK ((ttl_ms IS NULL) = (expires_ms IS NULL)),
@@ -414,9 +376,7 @@ CREATE TABLE embedding_spaces (
   created_ms INTEGER NOT NULL,
   complete_ms INTEGER,                 -- when first all had its vector; NULL: still being filled
   retired_ms INTEGER,                  -- since when it gets no new vectors; NULL: it does
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(space_no, model, dim, metric, created_ms, complete_ms, retired_ms)
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   UNIQUE (model, dim, metric)
 ) STRICT;
 
@@ -430,7 +390,7 @@ CREATE TABLE vector_groups (
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
   kind TEXT NOT NULL CHECK (kind IN ('entry', 'item', 'message', 'summary')),
   bucket INTEGER NOT NULL,             -- ref >> 8, of the same scope as the id
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(id, space_no, kind, bucket)) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   slots BLOB NOT NULL CHECK (length(slots) BETWEEN 1 AND 256),   -- ref & 255, rising, a byte each
   planes BLOB NOT NULL CHECK (length(planes) % length(slots) = 0),
   UNIQUE (space_no, kind, bucket)
@@ -443,7 +403,7 @@ CREATE TABLE vector_groups (
 CREATE TABLE vectors (
   id INTEGER PRIMARY KEY,              -- that of its group | ref & 255
   vector BLOB NOT NULL CHECK (length(vector) > 0),
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(id, vector)) STORED
+  digest INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 
@@ -454,9 +414,7 @@ CREATE TABLE blobs (
   sha256 BLOB UNIQUE CHECK (length(sha256) = 32),   -- NULL: still being written
   size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
   created_ms INTEGER NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(blob_no, sha256, size_bytes, created_ms)
-  ) STORED
+  digest INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE blob_chunks (
@@ -465,9 +423,7 @@ CREATE TABLE blob_chunks (
   codec TEXT NOT NULL CHECK (codec IN ('raw', 'zlib')),
   size_bytes INTEGER NOT NULL CHECK (size_bytes > 0),   -- before compression
   data BLOB NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(blob_no, chunk_no, codec, size_bytes, data)
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (blob_no, chunk_no)
 ) STRICT;
 
@@ -483,10 +439,8 @@ CREATE TABLE artifact_names (
   name TEXT NOT NULL CHECK (name <> ''),
   last_version INTEGER NOT NULL CHECK (last_version >= 1),
   text TEXT,                           -- NULL: no version left, or not text
+  digest INTEGER NOT NULL DEFAULT 0,
   bigrams TEXT,                        -- derived, as in messages
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(id, scope_no, session_no, name, last_version, text)
-  ) STORED,
   UNIQUE (scope_no, session_no, name),
   CHECK (id >> 44 = scope_no)
 ) STRICT;
@@ -505,12 +459,7 @@ CREATE TABLE artifacts (
   metadata TEXT,                       -- JSON object; NULL: none
   message_id INTEGER,                  -- the message that made it; NULL: not said. It may be gone.
   created_ms INTEGER NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(
-      scope_no, session_no, name, rev_version, uid, blob_no, size_bytes, mime, metadata,
-      message_id, created_ms
-    )
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (scope_no, session_no, name, rev_version),
   FOREIGN KEY (scope_no, session_no, name)
     REFERENCES artifact_names (scope_no, session_no, name) ON DELETE CASCADE
@@ -541,9 +490,7 @@ CREATE TABLE jobs (
   attempts INTEGER NOT NULL DEFAULT 0, -- failures so far
   lease_ms INTEGER NOT NULL DEFAULT 0, -- nobody else takes it before this time
   error TEXT,                          -- of the last failure; NULL: none
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(kind, subject, ref, space_no, next_seq, due_ms, attempts, lease_ms, error)
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (kind, subject, ref, space_no)
 ) STRICT, WITHOUT ROWID;
 
@@ -559,9 +506,7 @@ CREATE TABLE state (
   value TEXT NOT NULL,                 -- JSON
   revision INTEGER NOT NULL DEFAULT 1,
   updated_ms INTEGER NOT NULL,
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(app, user_name, session, key, value, revision, updated_ms)
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (app, user_name, session, key)
 ) STRICT, WITHOUT ROWID;
 
@@ -576,9 +521,7 @@ CREATE TABLE tombstones (
   ref TEXT NOT NULL,                   -- where it was: a session's name, 'name@version', an id
   deleted_ms INTEGER NOT NULL,
   forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1)),   -- 1: no import brings it back
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(uid, kind, scope_no, ref, deleted_ms, forgotten)
-  ) STORED,
+  digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (scope_no, uid)
 ) STRICT, WITHOUT ROWID;
 

@@ -35,6 +35,7 @@ import apsw
 import corpus
 
 import memdb
+from memdb.engine import compose
 from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.schema import read_schema
 from memdb.models.ids import uuid7
@@ -62,22 +63,25 @@ VALUES (:session, 1, :name, :name, 0, 0)
 RAW_INSERT = """
 INSERT INTO messages (
   id, uid, role_code, author, text, parts, external_id, tokens, counter_code, metadata,
-  content_hash, created_ms, bigrams, spans
+  content_hash, created_ms, bigrams, spans, digest
 )
-VALUES (:id, :uid, 0, NULL, :text, NULL, NULL, :n, NULL, NULL, :hash, :ms, NULL, :spans)
+VALUES (
+  :id, :uid, 0, NULL, :text, NULL, NULL, :n, NULL, NULL, :hash, :ms, NULL, :spans,
+  row_digest(:id, :uid, 0, NULL, :text, NULL, NULL, :n, NULL, NULL, :ms)
+)
 """
 RAW_INDEX = (
     "INSERT INTO messages_fts (rowid, text, author, bigrams) VALUES (:id, :text, NULL, NULL)"
 )
-RAW_UPDATE = """
-UPDATE sessions
-SET
-  last_seq = last_seq + :count,
-  message_count = message_count + :count,
-  tokens = tokens + :tokens,
-  updated_ms = :ms
-WHERE id = :session
-"""
+RAW_UPDATE = compose.update(
+    "bench.advance",
+    "sessions",
+    "id = :session",
+    last_seq="last_seq + :count",
+    message_count="message_count + :count",
+    tokens="tokens + :tokens",
+    updated_ms=":ms",
+)
 
 
 def main() -> None:

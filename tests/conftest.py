@@ -27,6 +27,7 @@ import pytest
 from counters import COUNTS, FOLDER
 from hypothesis import settings
 from over_server import reason_for
+from row_digests import keep_digests
 
 import memdb
 from memdb.api._container import Ports, Services
@@ -34,7 +35,6 @@ from memdb.api._resolve import settings_changes
 from memdb.api.database import MemDB
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import create_private
-from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.marker import has_bytes
 
@@ -243,9 +243,9 @@ def template() -> apsw.Connection:
 def copy_of(engine: SqliteEngine) -> apsw.Connection:
     """Return a copy, in memory, of what a file holds."""
     connection = apsw.Connection(":memory:")
-    register_functions(connection)
     with engine.read() as tx:
         copy(tx.raw, connection)
+    keep_digests(connection)
     return connection
 
 
@@ -565,12 +565,16 @@ def fill(clock: Clock, ids: Ids, embedder: FakeEmbedder, databases: Any) -> Call
 
 @pytest.fixture
 def raw() -> Iterator[Callable[[str], apsw.Connection]]:
-    """Return a function that opens a file without any policy, to look at it or damage it."""
+    """
+    Return a function that opens a file without any policy, to look at it or change it.
+
+    What it writes gets the right digests.
+    """
     opened: list[apsw.Connection] = []
 
     def connect(path: str) -> apsw.Connection:
         opened.append(apsw.Connection(path))
-        register_functions(opened[-1])
+        keep_digests(opened[-1])
         return opened[-1]
 
     yield connect

@@ -6,9 +6,15 @@ import ast
 import io
 import tokenize
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import memdb
+from memdb.models.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(memdb.__file__).parent
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -62,3 +68,33 @@ def count_code_lines(text: str) -> int:
         if token.type not in NO_CODE:
             code |= set(range(token.start[0], token.end[0] + 1))
     return len(code - docstrings)
+
+
+@cache
+def statements_of(name: str) -> dict[str, str]:
+    """
+    Return the statements of a file below memdb/ by the name of their constant, composed ones too.
+
+    Those in a dict, tuple or record have a number behind it.
+    """
+    module = import_module(f"memdb.{name.removesuffix('.py').replace('/', '.')}")
+    found: dict[str, str] = {}
+    for node in tree_of(name).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            constant = node.targets[0].id
+            value = getattr(module, constant)
+            texts = [text for text in _texts_in(value) if text[:3] == "/* "]
+            for number, text in enumerate(text for text in texts if text not in found.values()):
+                found[constant if isinstance(value, str) else f"{constant}[{number}]"] = text
+    return found
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Record):
+        for field in value._fields:
+            yield from _texts_in(getattr(value, field))
+    elif isinstance(value, (tuple, list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(part)

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from memdb.engine import compose
 from memdb.engine.kinds import kind_of
 from memdb.models.ids import SCOPE_SHIFT
 from memdb.postgres.policies import WHOLE
@@ -251,6 +252,7 @@ class Statement:
     def __init__(self, portable: str) -> None:
         """Translate a statement."""
         match = NAME.match(portable)
+        portable = compose.without_digest(portable)
         self.name = "" if match is None else f"{match[1]}.{match[2]}"
         self.sql, self.names = to_postgres(OVERRIDES.get(self.name, portable))
         body = self.sql.partition("*/\n")[2] or self.sql

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine import segments
+from memdb.engine import compose, segments
 from memdb.engine.segments import CODEC, block_of, cut, digest, open_segment, pack, squeeze
 from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ
@@ -87,28 +87,7 @@ SELECT_ARCHIVED = """/* archive.ids */
 SELECT id FROM messages WHERE id BETWEEN :low AND :high AND text IS NULL ORDER BY id
 """
 
-INSERT_SEGMENT = """/* archive.insert */
-INSERT INTO archive_segments (
-  session_id,
-  first_seq,
-  last_seq,
-  message_count,
-  codec,
-  data,
-  sha256,
-  created_ms
-)
-VALUES (
-  :session_id,
-  :first_seq,
-  :last_seq,
-  :message_count,
-  :codec,
-  :data,
-  :sha256,
-  :now_ms
-)
-"""
+INSERT_SEGMENT = compose.insert("archive.insert", "archive_segments", created_ms=":now_ms")
 
 DELETE_SEGMENTS = """/* archive.delete */
 DELETE FROM archive_segments
@@ -119,15 +98,19 @@ DELETE_SESSION = """/* archive.delete_session */
 DELETE FROM archive_segments WHERE session_id = :session
 """
 
-UPDATE_EMPTIED = """/* archive.empty */
-UPDATE messages SET text = NULL, parts = NULL, metadata = NULL, bigrams = NULL
-WHERE id BETWEEN :low AND :high AND text IS NOT NULL
-"""
+UPDATE_EMPTIED = compose.update(
+    "archive.empty",
+    "messages",
+    "id BETWEEN :low AND :high AND text IS NOT NULL",
+    text="NULL",
+    parts="NULL",
+    metadata="NULL",
+    bigrams="NULL",
+)
 
-UPDATE_FILLED = """/* archive.refill */
-UPDATE messages SET text = :text, parts = :parts, metadata = :metadata, bigrams = :bigrams
-WHERE id = :id AND text IS NULL
-"""
+UPDATE_FILLED = compose.update(
+    "archive.refill", "messages", "id = :id AND text IS NULL", "text, parts, metadata, bigrams"
+)
 
 
 class Segment(Record):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine import compose
 from memdb.models.ids import MASKS, MAX_INT, scope_of
 from memdb.models.messages import ArtifactVersion
 from memdb.models.record import Record
@@ -29,44 +30,13 @@ FROM artifact_names
 WHERE scope_no = :scope_no AND session_no = :session_no AND name = :name
 """
 
-INSERT_NAME = """/* artifacts.insert_name */
-INSERT INTO artifact_names (id, scope_no, session_no, name, last_version, text, bigrams)
-VALUES (:id, :scope_no, :session_no, :name, :version, :text, :bigrams)
-"""
+INSERT_NAME = compose.insert("artifacts.insert_name", "artifact_names", last_version=":version")
 
-UPDATE_NAME = """/* artifacts.update_name */
-UPDATE artifact_names SET last_version = :version, text = :text, bigrams = :bigrams
-WHERE id = :id
-"""
+UPDATE_NAME = compose.update(
+    "artifacts.update_name", "artifact_names", "id = :id", "text, bigrams", last_version=":version"
+)
 
-INSERT_VERSION = """/* artifacts.insert */
-INSERT INTO artifacts (
-  scope_no,
-  session_no,
-  name,
-  rev_version,
-  uid,
-  blob_no,
-  size_bytes,
-  mime,
-  metadata,
-  message_id,
-  created_ms
-)
-VALUES (
-  :scope_no,
-  :session_no,
-  :name,
-  :rev_version,
-  :uid,
-  :blob_no,
-  :size_bytes,
-  :mime,
-  :metadata,
-  :message_id,
-  :created_ms
-)
-"""
+INSERT_VERSION = compose.insert("artifacts.insert", "artifacts")
 
 SELECT_VERSIONS = """/* artifacts.versions */
 SELECT
@@ -122,30 +92,36 @@ ORDER BY rev_version DESC
 LIMIT 1
 """
 
-UPDATE_MESSAGE = """/* artifacts.set_message */
-UPDATE artifacts SET message_id = :message_id
-WHERE
+UPDATE_MESSAGE = compose.update(
+    "artifacts.set_message",
+    "artifacts",
+    """
   scope_no = :scope_no
   AND session_no = :session_no
   AND name = :name
   AND rev_version = :rev_version
-"""
+""",
+    "message_id",
+)
 
 SELECT_MADE_BETWEEN = """/* artifacts.made_between */
 SELECT scope_no, session_no, name, rev_version FROM artifacts
 WHERE scope_no = :scope_no AND message_id BETWEEN :low AND :high
 """
 
-UPDATE_MESSAGES = """/* artifacts.move_messages */
-UPDATE artifacts SET message_id = message_id + :shift
-WHERE scope_no = :scope_no AND message_id BETWEEN :low AND :high
-"""
+UPDATE_MESSAGES = compose.update(
+    "artifacts.move_messages",
+    "artifacts",
+    "scope_no = :scope_no AND message_id BETWEEN :low AND :high",
+    message_id="message_id + :shift",
+)
 
-UPDATE_LAST_VERSION = """/* artifacts.raise_version */
-UPDATE artifact_names SET
-  last_version = CASE WHEN last_version < :version THEN :version ELSE last_version END
-WHERE id = :id
-"""
+UPDATE_LAST_VERSION = compose.update(
+    "artifacts.raise_version",
+    "artifact_names",
+    "id = :id",
+    last_version="CASE WHEN last_version < :version THEN :version ELSE last_version END",
+)
 
 SELECT_MANY = """/* artifacts.get_many */
 SELECT
@@ -186,11 +162,14 @@ WHERE
   AND rev_version = :rev_version
 """
 
-INSERT_TOMBSTONE = """/* artifacts.insert_tombstone */
-INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
-VALUES (:uid, 'artifact', :scope_no, :ref, :now_ms)
-ON CONFLICT (scope_no, uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
-"""
+INSERT_TOMBSTONE = compose.insert(
+    "artifacts.insert_tombstone",
+    "tombstones",
+    "uid, scope_no, ref",
+    kind="'artifact'",
+    deleted_ms=":now_ms",
+    otherwise=compose.conflict("scope_no, uid", "deleted_ms"),
+)
 
 
 # The sessions with names behind one of them, and the names of one in a range.
@@ -234,11 +213,14 @@ ORDER BY created_ms DESC, uid DESC
 LIMIT :limit
 """
 
-UPDATE_PLACE = """/* artifacts.move */
-UPDATE artifacts
-SET session_no = :new_session_no, name = :new_name, rev_version = rev_version - :shift
-WHERE scope_no = :scope_no AND session_no = :session_no AND name = :name
-"""
+UPDATE_PLACE = compose.update(
+    "artifacts.move",
+    "artifacts",
+    "scope_no = :scope_no AND session_no = :session_no AND name = :name",
+    session_no=":new_session_no",
+    name=":new_name",
+    rev_version="rev_version - :shift",
+)
 
 SELECT_MADE_BY = """/* artifacts.made_by */
 SELECT DISTINCT session_no, name FROM artifacts

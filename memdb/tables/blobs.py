@@ -13,6 +13,7 @@ import zlib
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from memdb.engine import compose
 from memdb.engine.segments import Damaged, inflate
 from memdb.errors import Corrupt
 from memdb.text.validate import DAY_MS
@@ -33,23 +34,24 @@ ZLIB_LEVEL = 1
 # A blob without a hash that is older than this belongs to a writer that died.
 STALE_MS = DAY_MS
 
-INSERT_BLOB = """/* blobs.insert */
-INSERT INTO blobs (sha256, size_bytes, created_ms) VALUES (:sha256, :size_bytes, :now_ms)
-RETURNING blob_no
-"""
+INSERT_BLOB = compose.insert(
+    "blobs.insert",
+    "blobs",
+    "sha256, size_bytes",
+    created_ms=":now_ms",
+    numbered="blob_no",
+    returning="blob_no",
+)
 
-INSERT_CHUNK = """/* blobs.insert_chunk */
-INSERT INTO blob_chunks (blob_no, chunk_no, codec, size_bytes, data)
-VALUES (:blob_no, :chunk_no, :codec, :size_bytes, :data)
-"""
+INSERT_CHUNK = compose.insert("blobs.insert_chunk", "blob_chunks")
 
 SELECT_BY_HASH = """/* blobs.find */
 SELECT blob_no FROM blobs WHERE sha256 = :sha256
 """
 
-UPDATE_COMPLETE = """/* blobs.complete */
-UPDATE blobs SET sha256 = :sha256, size_bytes = :size_bytes WHERE blob_no = :blob_no
-"""
+UPDATE_COMPLETE = compose.update(
+    "blobs.complete", "blobs", "blob_no = :blob_no", "sha256, size_bytes"
+)
 
 SELECT_CHUNK = """/* blobs.chunk */
 SELECT codec, data

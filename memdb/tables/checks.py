@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from memdb.engine import compose
 from memdb.models.ids import MASKS
 from memdb.models.messages import Finding
 
@@ -472,15 +473,11 @@ UPDATE_SESSION_BIGRAMS = """/* checks.session_bigrams */
 UPDATE sessions SET bigrams = :bigrams WHERE id = :id
 """
 
-UPDATE_LAST_SEQS = """/* checks.last_seqs */
-UPDATE sessions
-SET last_seq = (
-  SELECT messages.id & :seq_mask FROM messages
-  WHERE messages.id > sessions.id AND messages.id <= sessions.id | :seq_mask
-  ORDER BY messages.id DESC
-  LIMIT 1
-)
-WHERE last_seq < coalesce(
+UPDATE_LAST_SEQS = compose.update(
+    "checks.last_seqs",
+    "sessions",
+    """
+ last_seq < coalesce(
   (
     SELECT messages.id & :seq_mask FROM messages
     WHERE messages.id > sessions.id AND messages.id <= sessions.id | :seq_mask
@@ -489,7 +486,16 @@ WHERE last_seq < coalesce(
   ),
   0
 )
-"""
+""",
+    last_seq="""
+(
+  SELECT messages.id & :seq_mask FROM messages
+  WHERE messages.id > sessions.id AND messages.id <= sessions.id | :seq_mask
+  ORDER BY messages.id DESC
+  LIMIT 1
+)
+""",
+)
 
 UPDATE_COUNTS = """/* checks.counts */
 UPDATE sessions
@@ -508,18 +514,11 @@ SET
   )
 """
 
-UPDATE_LAST_VERSIONS = """/* checks.last_versions */
-UPDATE artifact_names
-SET last_version = (
-  SELECT :max_int - rev_version FROM artifacts
-  WHERE
-    artifacts.scope_no = artifact_names.scope_no
-    AND artifacts.session_no = artifact_names.session_no
-    AND artifacts.name = artifact_names.name
-  ORDER BY rev_version
-  LIMIT 1
-)
-WHERE last_version < coalesce(
+UPDATE_LAST_VERSIONS = compose.update(
+    "checks.last_versions",
+    "artifact_names",
+    """
+ last_version < coalesce(
   (
     SELECT :max_int - rev_version FROM artifacts
     WHERE
@@ -531,7 +530,19 @@ WHERE last_version < coalesce(
   ),
   1
 )
-"""
+""",
+    last_version="""
+(
+  SELECT :max_int - rev_version FROM artifacts
+  WHERE
+    artifacts.scope_no = artifact_names.scope_no
+    AND artifacts.session_no = artifact_names.session_no
+    AND artifacts.name = artifact_names.name
+  ORDER BY rev_version
+  LIMIT 1
+)
+""",
+)
 
 DELETE_EMPTY_NAMESPACES = """/* checks.empty_namespaces */
 DELETE FROM item_namespaces
@@ -566,8 +577,11 @@ WHERE
 """
 
 # What has no vector becomes due again: a job costs little where nothing is missing.
-INSERT_SESSION_JOBS = """/* checks.session_jobs */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+INSERT_SESSION_JOBS = compose.insert_select(
+    "checks.session_jobs",
+    "jobs",
+    "kind, subject, ref, space_no, next_seq, due_ms",
+    """
 SELECT 'embed', 'session', sessions.id, space_no, 1, :now_ms
 FROM sessions, embedding_spaces
 WHERE
@@ -587,11 +601,15 @@ WHERE
           AND bucket = messages.id >> 8
       )
   )
-ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET next_seq = 1, lease_ms = 0
-"""
+""",
+    compose.conflict("kind, subject, ref, space_no", next_seq="1", lease_ms="0"),
+)
 
-INSERT_ENTRY_JOBS = """/* checks.entry_jobs */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+INSERT_ENTRY_JOBS = compose.insert_select(
+    "checks.entry_jobs",
+    "jobs",
+    "kind, subject, ref, space_no, next_seq, due_ms",
+    """
 SELECT 'embed', 'entry', entries.id, space_no, version, :now_ms
 FROM entries, embedding_spaces
 WHERE
@@ -605,8 +623,9 @@ WHERE
       AND vector_groups.kind = 'entry'
       AND bucket = entries.id >> 8
   )
-ON CONFLICT DO NOTHING
-"""
+""",
+    compose.NOTHING,
+)
 
 # By kind: what selects (id, text, more text, bigrams), and what sets the bigrams.
 _BIGRAMS = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine import compose
 from memdb.models.ids import SCOPE_SHIFT, scope_range
 from memdb.models.record import Record
 
@@ -455,12 +456,10 @@ TABLES = (
 BY_SCOPE = (ARTIFACTS, TOMBSTONES)
 
 SET_LINK = {
-    "summaries": """/* copies.link_summary */
-UPDATE summaries SET condensed_into = :other WHERE id = :id
-""",
-    "entries": """/* copies.link_entry */
-UPDATE entries SET superseded_by = :other WHERE id = :id
-""",
+    "summaries": compose.update(
+        "copies.link_summary", "summaries", "id = :id", condensed_into=":other"
+    ),
+    "entries": compose.update("copies.link_entry", "entries", "id = :id", superseded_by=":other"),
 }
 
 SELECT_LINKS = {
@@ -512,16 +511,11 @@ SELECT CASE
 END
 """
 
-INSERT_SCOPE = """/* copies.insert_scope */
-INSERT INTO scopes (scope_no, uid, app, user_name, last_session_no, last_n, created_ms)
-VALUES (:scope_no, :uid, :app, :user_name, :last_session_no, :last_n, :created_ms)
-"""
+INSERT_SCOPE = compose.insert("copies.insert_scope", "scopes")
 
-UPDATE_SCOPE = """/* copies.set_scope */
-UPDATE scopes
-SET app = :app, user_name = :user_name, last_session_no = :last_session_no, last_n = :last_n
-WHERE scope_no = :scope_no
-"""
+UPDATE_SCOPE = compose.update(
+    "copies.set_scope", "scopes", "scope_no = :scope_no", "app, user_name, last_session_no, last_n"
+)
 
 DELETE_SCOPE = """/* copies.delete_scope */
 DELETE FROM scopes WHERE scope_no = :scope_no
@@ -551,32 +545,39 @@ LIMIT :limit
 """
 
 # What a space of the target has no vectors of, because the source had no such space.
-INSERT_EMBED = """/* copies.embed */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+INSERT_EMBED = compose.insert_select(
+    "copies.embed",
+    "jobs",
+    "kind, subject, ref, space_no, next_seq, due_ms",
+    """
 SELECT 'embed', 'session', id, CAST(:space_no AS BIGINT), leaves_at + 1, CAST(:now_ms AS BIGINT)
 FROM sessions WHERE id BETWEEN :low AND :high AND last_seq > leaves_at
 UNION ALL
 SELECT 'embed', 'entry', id, :space_no, version, :now_ms
 FROM entries WHERE id BETWEEN :low AND :high
-ON CONFLICT DO NOTHING
-"""
+""",
+    compose.NOTHING,
+)
 
 SELECT_SPACES = """/* copies.spaces */
 SELECT space_no, model, dim, metric, created_ms, complete_ms, retired_ms FROM embedding_spaces
 ORDER BY space_no
 """
 
-INSERT_SPACE = """/* copies.insert_space */
-INSERT INTO embedding_spaces (model, dim, metric, created_ms, complete_ms, retired_ms)
-VALUES (:model, :dim, :metric, :created_ms, :complete_ms, :retired_ms)
-RETURNING space_no
-"""
+INSERT_SPACE = compose.insert(
+    "copies.insert_space",
+    "embedding_spaces",
+    "model, dim, metric, created_ms, complete_ms, retired_ms",
+    numbered="space_no",
+    returning="space_no",
+)
 
-UPDATE_SPACE = """/* copies.set_space */
-UPDATE embedding_spaces
-SET created_ms = :created_ms, complete_ms = :complete_ms, retired_ms = :retired_ms
-WHERE space_no = :space_no
-"""
+UPDATE_SPACE = compose.update(
+    "copies.set_space",
+    "embedding_spaces",
+    "space_no = :space_no",
+    "created_ms, complete_ms, retired_ms",
+)
 
 SELECT_SETTINGS = """/* copies.settings */
 SELECT name, value, updated_ms FROM settings ORDER BY name
@@ -606,10 +607,7 @@ SELECT_IDENTITY = """/* copies.identity */
 SELECT value FROM meta WHERE key = 'file_uid'
 """
 
-UPSERT_META = """/* copies.put_meta */
-INSERT INTO meta (key, value) VALUES (:key, :value)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value
-"""
+UPSERT_META = compose.insert("copies.put_meta", "meta", otherwise=compose.conflict("key", "value"))
 
 DELETE_META = """/* copies.drop_meta */
 DELETE FROM meta WHERE key = :key

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine import compose
 from memdb.models.entries import Entry
 from memdb.models.ids import scope_of, scope_range, span_holds_any
 from memdb.models.record import Record
@@ -32,74 +33,7 @@ ROW_FIELDS = tuple(
     "created_ms bigrams spans".split()
 )
 
-INSERT_ENTRY = """/* entries.insert */
-INSERT INTO entries (
-  id,
-  uid,
-  scope_no,
-  category,
-  key,
-  text,
-  keywords,
-  importance,
-  pinned,
-  trust,
-  version,
-  active,
-  superseded_by,
-  session_id,
-  first_seq,
-  last_seq,
-  session_only,
-  source,
-  use_count,
-  last_used_ms,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  metadata,
-  content_hash,
-  said_hash,
-  created_ms,
-  updated_ms,
-  stored_ms,
-  bigrams,
-  spans
-)
-VALUES (
-  :id,
-  :uid,
-  :scope_no,
-  :category,
-  :key,
-  :text,
-  :keywords,
-  :importance,
-  :pinned,
-  :trust,
-  :version,
-  :active,
-  :superseded_by,
-  :session_id,
-  :first_seq,
-  :last_seq,
-  :session_only,
-  :source,
-  :use_count,
-  :last_used_ms,
-  :valid_from_ms,
-  :valid_to_ms,
-  :expires_ms,
-  :metadata,
-  :content_hash,
-  :said_hash,
-  :created_ms,
-  :updated_ms,
-  :stored_ms,
-  :bigrams,
-  :spans
-)
-"""
+INSERT_ENTRY = compose.insert("entries.insert", "entries")
 
 SELECT_BY_KEY = """/* entries.find_key */
 SELECT id
@@ -279,69 +213,66 @@ FROM entries
 WHERE id = :id
 """
 
-UPDATE_ENTRY = """/* entries.update */
-UPDATE entries
-SET
-  category = :category,
-  key = :key,
-  text = :text,
-  keywords = :keywords,
-  importance = :importance,
-  pinned = :pinned,
-  trust = :trust,
-  active = :active,
-  superseded_by = :superseded_by,
-  session_id = :session_id,
-  first_seq = :first_seq,
-  last_seq = :last_seq,
-  session_only = :session_only,
-  source = :source,
-  valid_from_ms = :valid_from_ms,
-  valid_to_ms = :valid_to_ms,
-  expires_ms = :expires_ms,
-  metadata = :metadata,
-  updated_ms = :updated_ms,
-  bigrams = :bigrams,
-  spans = :spans,
-  content_hash = :content_hash,
-  said_hash = :said_hash,
-  version = version + 1,
-  stored_ms = CASE WHEN stored_ms < :now_ms THEN :now_ms ELSE stored_ms END
-WHERE id = :id
-RETURNING version
-"""
+UPDATE_ENTRY = compose.update(
+    "entries.update",
+    "entries",
+    "id = :id",
+    """
+  category, key, text, keywords, importance, pinned, trust, active, superseded_by, session_id,
+  first_seq, last_seq, session_only, source, valid_from_ms, valid_to_ms, expires_ms, metadata,
+  updated_ms, bigrams, spans, content_hash, said_hash
+""",
+    version="version + 1",
+    stored_ms="CASE WHEN stored_ms < :now_ms THEN :now_ms ELSE stored_ms END",
+    returning="version",
+)
 
-UPDATE_SUPERSEDED = """/* entries.link */
-UPDATE entries SET superseded_by = :superseded_by WHERE id = :id
-"""
+UPDATE_SUPERSEDED = compose.update("entries.link", "entries", "id = :id", "superseded_by")
 
 SELECT_OF_SESSION = """/* entries.of_session */
 SELECT id FROM entries WHERE session_id = :session_id ORDER BY id
 """
 
-UPDATE_FORGET_SESSION = """/* entries.forget_session */
-UPDATE entries SET session_id = NULL, first_seq = NULL, last_seq = NULL
-WHERE session_id = :session_id
-"""
+UPDATE_FORGET_SESSION = compose.update(
+    "entries.forget_session",
+    "entries",
+    "session_id = :session_id",
+    session_id="NULL",
+    first_seq="NULL",
+    last_seq="NULL",
+)
 
-UPDATE_SOURCE = """/* entries.move_source */
-UPDATE entries SET session_id = :to
-WHERE session_id = :session_id AND first_seq >= :first_seq AND last_seq <= :last_seq
-"""
+UPDATE_SOURCE = compose.update(
+    "entries.move_source",
+    "entries",
+    "session_id = :session_id AND first_seq >= :first_seq AND last_seq <= :last_seq",
+    session_id=":to",
+)
 
 SELECT_SESSION_ONLY = """/* entries.session_only */
 SELECT id FROM entries WHERE session_id = :session_id AND session_only = 1 ORDER BY id
 """
 
+UPDATE_UNLINKED = compose.update(
+    "entries.unlink",
+    "entries",
+    "id BETWEEN :low AND :high AND superseded_by = :id",
+    superseded_by="NULL",
+)
+
 DELETE_ENTRY = """/* entries.delete */
 DELETE FROM entries WHERE id = :id
 """
 
-INSERT_TOMBSTONE = """/* entries.insert_tombstone */
-INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
+INSERT_TOMBSTONE = compose.insert_select(
+    "entries.insert_tombstone",
+    "tombstones",
+    "uid, kind, scope_no, ref, deleted_ms",
+    """
 SELECT uid, 'entry', scope_no, CAST(id AS TEXT), :now_ms FROM entries WHERE id = :id
-ON CONFLICT (scope_no, uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
-"""
+""",
+    compose.conflict("scope_no, uid", "deleted_ms"),
+)
 
 
 SELECT_FROM = """/* entries.from_session */
@@ -577,6 +508,8 @@ def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) ->
 def delete(tx: Tx, entry_id: int) -> bool:
     """Remove an entry and its history, leaving a tombstone; False if it is absent."""
     tx.run(INSERT_TOMBSTONE, {"id": entry_id, "now_ms": tx.now_ms})
+    low, high = scope_range(scope_of(entry_id))
+    tx.run(UPDATE_UNLINKED, {"id": entry_id, "low": low, "high": high})
     return tx.run(DELETE_ENTRY, {"id": entry_id}) > 0
 
 
@@ -700,13 +633,13 @@ ORDER BY id
 LIMIT :limit
 """
 
-UPDATE_USED = """/* entries.used */
-UPDATE entries
-SET
-  use_count = use_count + :times,
-  last_used_ms = CASE WHEN last_used_ms > :used_ms THEN last_used_ms ELSE :used_ms END
-WHERE id = :id
-"""
+UPDATE_USED = compose.update(
+    "entries.used",
+    "entries",
+    "id = :id",
+    use_count="use_count + :times",
+    last_used_ms="CASE WHEN last_used_ms > :used_ms THEN last_used_ms ELSE :used_ms END",
+)
 
 SELECT_LIVE = """/* entries.live */
 SELECT id, (SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high) FROM entries

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine import compose
 from memdb.models.entries import Decision, EntryVersion
 from memdb.models.ids import MAX_INT, span_holds_any
 from memdb.text.validate import parse_json
@@ -29,32 +30,11 @@ ORDER BY version DESC
 LIMIT 1
 """
 
-INSERT_CURRENT = """/* entry_history.keep */
-INSERT INTO entry_history (
-  entry_id,
-  version,
-  category,
-  key,
-  text,
-  keywords,
-  importance,
-  pinned,
-  trust,
-  active,
-  session_id,
-  first_seq,
-  last_seq,
-  session_only,
-  source,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  metadata,
-  updated_ms,
-  stored_ms,
-  reason,
-  replaced_ms
-)
+INSERT_CURRENT = compose.insert_select(
+    "entry_history.keep",
+    "entry_history",
+    "",
+    """
 SELECT
   id,
   version,
@@ -81,60 +61,10 @@ SELECT
   CASE WHEN stored_ms < :now_ms THEN :now_ms ELSE stored_ms END
 FROM entries
 WHERE id = :id
-"""
+""",
+)
 
-INSERT_ROW = """/* entry_history.insert */
-INSERT INTO entry_history (
-  entry_id,
-  version,
-  category,
-  key,
-  text,
-  keywords,
-  importance,
-  pinned,
-  trust,
-  active,
-  session_id,
-  first_seq,
-  last_seq,
-  session_only,
-  source,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  metadata,
-  updated_ms,
-  stored_ms,
-  reason,
-  replaced_ms
-)
-VALUES (
-  :entry_id,
-  :version,
-  :category,
-  :key,
-  :text,
-  :keywords,
-  :importance,
-  :pinned,
-  :trust,
-  :active,
-  :session_id,
-  :first_seq,
-  :last_seq,
-  :session_only,
-  :source,
-  :valid_from_ms,
-  :valid_to_ms,
-  :expires_ms,
-  :metadata,
-  :updated_ms,
-  :stored_ms,
-  :reason,
-  :replaced_ms
-)
-"""
+INSERT_ROW = compose.insert("entry_history.insert", "entry_history")
 
 SELECT_VERSIONS = """/* entry_history.versions */
 SELECT
@@ -167,16 +97,22 @@ WHERE entry_id = :id AND version BETWEEN :first AND :last
 ORDER BY version
 """
 
-UPDATE_FORGET_SESSION = """/* entry_history.forget_session */
-UPDATE entry_history SET session_id = NULL, first_seq = NULL, last_seq = NULL
-WHERE session_id = :session_id
-"""
+UPDATE_FORGET_SESSION = compose.update(
+    "entry_history.forget_session",
+    "entry_history",
+    "session_id = :session_id",
+    session_id="NULL",
+    first_seq="NULL",
+    last_seq="NULL",
+)
 
 
-UPDATE_SOURCE = """/* entry_history.move_source */
-UPDATE entry_history SET session_id = :to
-WHERE session_id = :session_id AND first_seq >= :first_seq AND last_seq <= :last_seq
-"""
+UPDATE_SOURCE = compose.update(
+    "entry_history.move_source",
+    "entry_history",
+    "session_id = :session_id AND first_seq >= :first_seq AND last_seq <= :last_seq",
+    session_id=":to",
+)
 
 SELECT_SOURCE = """/* entry_history.source */
 SELECT session_id, first_seq, last_seq
@@ -263,35 +199,14 @@ def _to_version(row: Row) -> EntryVersion:
     return EntryVersion(*values)
 
 
-INSERT_DECISION = """/* entry_history.add_decision */
-INSERT INTO entry_decisions (
-  entry_id,
-  said_hash,
-  action,
-  other_id,
-  similarity,
-  decided_by,
-  reason,
-  decided_ms
+INSERT_DECISION = compose.insert(
+    "entry_history.add_decision",
+    "entry_decisions",
+    decided_ms=":now_ms",
+    otherwise=compose.conflict(
+        "entry_id, said_hash", "action, other_id, similarity, decided_by, reason, decided_ms"
+    ),
 )
-VALUES (
-  :entry_id,
-  :said_hash,
-  :action,
-  :other_id,
-  :similarity,
-  :decided_by,
-  :reason,
-  :now_ms
-)
-ON CONFLICT (entry_id, said_hash) DO UPDATE SET
-  action = excluded.action,
-  other_id = excluded.other_id,
-  similarity = excluded.similarity,
-  decided_by = excluded.decided_by,
-  reason = excluded.reason,
-  decided_ms = excluded.decided_ms
-"""
 
 SELECT_ALL = """/* entry_history.list_decisions */
 SELECT action, other_id, similarity, decided_by, reason, decided_ms

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine import compose
 from memdb.models.ids import MAX_INT
 from memdb.models.items import Item, labels_of
 from memdb.models.record import Record
@@ -24,9 +25,7 @@ SELECT_NAMESPACE = """/* items.namespace */
 SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path
 """
 
-INSERT_NAMESPACE = """/* items.add_namespace */
-INSERT INTO item_namespaces (id, scope_no, path) VALUES (:id, :scope_no, :path)
-"""
+INSERT_NAMESPACE = compose.insert("items.add_namespace", "item_namespaces")
 
 DELETE_NAMESPACE = """/* items.drop_namespace */
 DELETE FROM item_namespaces
@@ -295,40 +294,24 @@ SELECT vector_ref, vector_count FROM items
 WHERE id IN (SELECT value FROM json_each(:ids)) AND vector_ref IS NOT NULL
 """
 
-INSERT_ITEM = """/* items.insert */
-INSERT INTO items (
-  id, uid, namespace_id, key, revision, ttl_ms, expires_ms, created_ms, updated_ms, vector_ref,
-  vector_count, embedded, metadata, search_fields, value, data, text, bigrams
-)
-VALUES (
-  :id, :uid, :namespace_id, :key, :revision, :ttl_ms, :expires_ms, :created_ms, :updated_ms,
-  :vector_ref, :vector_count, :embedded, :metadata, :search_fields, :value, :data, :text, :bigrams
-)
-"""
+INSERT_ITEM = compose.insert("items.insert", "items")
 
-UPDATE_ITEM = """/* items.update */
-UPDATE items
-SET
-  revision = :revision,
-  ttl_ms = :ttl_ms,
-  expires_ms = :expires_ms,
-  updated_ms = :updated_ms,
-  vector_ref = :vector_ref,
-  vector_count = :vector_count,
-  embedded = :embedded,
-  metadata = :metadata,
-  search_fields = :search_fields,
-  value = :value,
-  data = :data,
-  text = :text,
-  bigrams = :bigrams
-WHERE id = :id
-"""
+UPDATE_ITEM = compose.update(
+    "items.update",
+    "items",
+    "id = :id",
+    """
+  revision, ttl_ms, expires_ms, updated_ms, vector_ref, vector_count, embedded, metadata,
+  search_fields, value, data, text, bigrams
+""",
+)
 
-UPDATE_EXPIRY = """/* items.refresh */
-UPDATE items SET expires_ms = :now_ms + ttl_ms
-WHERE id IN (SELECT value FROM json_each(:ids)) AND ttl_ms IS NOT NULL
-"""
+UPDATE_EXPIRY = compose.update(
+    "items.refresh",
+    "items",
+    "id IN (SELECT value FROM json_each(:ids)) AND ttl_ms IS NOT NULL",
+    expires_ms=":now_ms + ttl_ms",
+)
 
 DELETE_ITEMS = """/* items.delete */
 DELETE FROM items WHERE id IN (SELECT value FROM json_each(:ids))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.engine import compose
 from memdb.models.ids import MASKS, MAX_INT, scope_of, scope_range
 from memdb.models.record import Record
 
@@ -30,13 +31,17 @@ MAX_RETRY_MS = 3_600_000
 
 MAX_ERROR_CHARS = 500
 
-INSERT_SESSION = """/* jobs.embed_session */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+INSERT_SESSION = compose.insert_select(
+    "jobs.embed_session",
+    "jobs",
+    "kind, subject, ref, space_no, next_seq, due_ms",
+    """
 SELECT 'embed', 'session', :ref, space_no, :next_seq, :now_ms
 FROM embedding_spaces
 WHERE retired_ms IS NULL
-ON CONFLICT DO NOTHING
-"""
+""",
+    compose.NOTHING,
+)
 
 # Asked before: the insert, which may add several rows, makes FTS5 write out what
 # it holds, 70 µs that the messages of one transaction can share.
@@ -52,40 +57,61 @@ WHERE
 LIMIT 1
 """
 
-INSERT_ENTRY = """/* jobs.embed_entry */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+INSERT_ENTRY = compose.insert_select(
+    "jobs.embed_entry",
+    "jobs",
+    "kind, subject, ref, space_no, next_seq, due_ms",
+    """
 SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms
 FROM embedding_spaces
 WHERE retired_ms IS NULL AND space_no <> :embedded_in
-ON CONFLICT (kind, subject, ref, space_no)
-DO UPDATE SET next_seq = excluded.next_seq, due_ms = excluded.due_ms, lease_ms = 0
-"""
+""",
+    compose.conflict("kind, subject, ref, space_no", "next_seq, due_ms", lease_ms="0"),
+)
 
-INSERT_ITEM = """/* jobs.embed_item */
-INSERT INTO jobs (kind, subject, ref, space_no, due_ms)
+INSERT_ITEM = compose.insert_select(
+    "jobs.embed_item",
+    "jobs",
+    "kind, subject, ref, space_no, due_ms",
+    """
 SELECT 'embed', 'item', :ref, space_no, :now_ms
 FROM embedding_spaces
 WHERE retired_ms IS NULL
-ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET due_ms = excluded.due_ms, lease_ms = 0
-"""
+""",
+    compose.conflict("kind, subject, ref, space_no", "due_ms", lease_ms="0"),
+)
 
 # A message that the embedder refused, with its first failure.
-INSERT_MESSAGE = """/* jobs.embed_message */
-INSERT INTO jobs (kind, subject, ref, space_no, due_ms, attempts, error)
-VALUES ('embed', 'message', :ref, :space_no, :due_ms, 1, :error)
-ON CONFLICT DO NOTHING
-"""
+INSERT_MESSAGE = compose.insert(
+    "jobs.embed_message",
+    "jobs",
+    "ref, space_no, due_ms, error",
+    kind="'embed'",
+    subject="'message'",
+    attempts="1",
+    otherwise=compose.NOTHING,
+)
 
-INSERT_SUMMARIZE = """/* jobs.summarize */
-INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', :subject, :ref, :now_ms)
-ON CONFLICT DO NOTHING
-"""
+INSERT_SUMMARIZE = compose.insert(
+    "jobs.summarize",
+    "jobs",
+    "subject, ref",
+    kind="'summarize'",
+    due_ms=":now_ms",
+    otherwise=compose.NOTHING,
+)
 
-INSERT_REDO = """/* jobs.redo_node */
-INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', 'summary', :ref, :now_ms)
-ON CONFLICT (kind, subject, ref, space_no)
-DO UPDATE SET due_ms = excluded.due_ms, attempts = 0, error = NULL, lease_ms = 0
-"""
+INSERT_REDO = compose.insert(
+    "jobs.redo_node",
+    "jobs",
+    "ref",
+    kind="'summarize'",
+    subject="'summary'",
+    due_ms=":now_ms",
+    otherwise=compose.conflict(
+        "kind, subject, ref, space_no", "due_ms", attempts="0", error="NULL", lease_ms="0"
+    ),
+)
 
 SELECT_DUE = """/* jobs.due */
 SELECT kind, subject, ref, space_no, next_seq, attempts, lease_ms
@@ -101,62 +127,67 @@ ORDER BY ref, kind, subject
 LIMIT :limit
 """
 
-UPDATE_LEASE = """/* jobs.lease */
-UPDATE jobs SET lease_ms = :lease_ms
-WHERE
+# The job that its worker has leased, as it was then.
+LEASED = """
+  kind = :kind
+  AND subject = :subject
+  AND ref = :ref
+  AND space_no = :space_no
+  AND next_seq = :next_seq
+  AND lease_ms = :lease_ms
+"""
+
+UPDATE_LEASE = compose.update(
+    "jobs.lease",
+    "jobs",
+    """
   kind = :kind
   AND subject = :subject
   AND ref = :ref
   AND space_no = :space_no
   AND next_seq = :next_seq
   AND lease_ms <= :now_ms
-"""
+""",
+    "lease_ms",
+)
 
-UPDATE_NEXT_SEQ = """/* jobs.advance */
-UPDATE jobs SET next_seq = :new_seq, attempts = 0, error = NULL, lease_ms = 0
-WHERE
-  kind = :kind
-  AND subject = :subject
-  AND ref = :ref
-  AND space_no = :space_no
-  AND next_seq = :next_seq
-  AND lease_ms = :lease_ms
-"""
+UPDATE_NEXT_SEQ = compose.update(
+    "jobs.advance",
+    "jobs",
+    LEASED,
+    next_seq=":new_seq",
+    attempts="0",
+    error="NULL",
+    lease_ms="0",
+)
 
 # Work on the file comes round again: it keeps when it was done last, and gets its next time.
-UPDATE_DUE = """/* jobs.reschedule */
-UPDATE jobs
-SET next_seq = :now_ms, due_ms = :due_ms, attempts = 0, error = NULL, lease_ms = 0
-WHERE
-  kind = :kind
-  AND subject = :subject
-  AND ref = :ref
-  AND space_no = :space_no
-  AND next_seq = :next_seq
-  AND lease_ms = :lease_ms
-"""
+UPDATE_DUE = compose.update(
+    "jobs.reschedule",
+    "jobs",
+    LEASED,
+    "due_ms",
+    next_seq=":now_ms",
+    attempts="0",
+    error="NULL",
+    lease_ms="0",
+)
 
-UPDATE_FAILED = """/* jobs.fail */
-UPDATE jobs SET attempts = attempts + 1, error = :error, due_ms = :due_ms, lease_ms = 0
-WHERE
-  kind = :kind
-  AND subject = :subject
-  AND ref = :ref
-  AND space_no = :space_no
-  AND next_seq = :next_seq
-  AND lease_ms = :lease_ms
-"""
+UPDATE_FAILED = compose.update(
+    "jobs.fail",
+    "jobs",
+    LEASED,
+    "error, due_ms",
+    attempts="attempts + 1",
+    lease_ms="0",
+)
 
-UPDATE_RENEWED = """/* jobs.renew */
-UPDATE jobs SET lease_ms = :until_ms
-WHERE
-  kind = :kind
-  AND subject = :subject
-  AND ref = :ref
-  AND space_no = :space_no
-  AND next_seq = :next_seq
-  AND lease_ms = :lease_ms
-"""
+UPDATE_RENEWED = compose.update(
+    "jobs.renew",
+    "jobs",
+    LEASED,
+    lease_ms=":until_ms",
+)
 
 DELETE_JOB = """/* jobs.done */
 DELETE FROM jobs
@@ -189,19 +220,31 @@ WHERE
   AND ref IN (SELECT id FROM summaries WHERE session_id = :session AND last_seq >= :seq)
 """
 
-INSERT_EXTRACT = """/* jobs.extract */
-INSERT INTO jobs (kind, subject, ref, next_seq, due_ms)
-VALUES ('extract', 'session', :ref, 1, :now_ms)
-ON CONFLICT DO NOTHING
-"""
+INSERT_EXTRACT = compose.insert(
+    "jobs.extract",
+    "jobs",
+    "ref",
+    kind="'extract'",
+    subject="'session'",
+    next_seq="1",
+    due_ms=":now_ms",
+    otherwise=compose.NOTHING,
+)
 
-INSERT_EXTRACTED = """/* jobs.extracted */
-INSERT INTO jobs (kind, subject, ref, next_seq, due_ms)
-VALUES ('extract', 'session', :ref, :next_seq, :now_ms)
-ON CONFLICT (kind, subject, ref, space_no) DO UPDATE
-SET next_seq = excluded.next_seq, lease_ms = 0
-WHERE jobs.next_seq < excluded.next_seq
-"""
+INSERT_EXTRACTED = compose.insert(
+    "jobs.extracted",
+    "jobs",
+    "ref, next_seq",
+    kind="'extract'",
+    subject="'session'",
+    due_ms=":now_ms",
+    otherwise=compose.conflict(
+        "kind, subject, ref, space_no",
+        "next_seq",
+        where="jobs.next_seq < excluded.next_seq",
+        lease_ms="0",
+    ),
+)
 
 SELECT_EXTRACT = """/* jobs.extract_due */
 SELECT
@@ -237,10 +280,15 @@ FROM jobs
 WHERE kind = 'extract' AND subject = 'session' AND ref = :ref AND space_no = 0
 """
 
-INSERT_UPKEEP = """/* jobs.add_upkeep */
-INSERT INTO jobs (kind, subject, ref, due_ms) VALUES (:kind, 'file', 0, 0)
-ON CONFLICT DO NOTHING
-"""
+INSERT_UPKEEP = compose.insert(
+    "jobs.add_upkeep",
+    "jobs",
+    "kind",
+    subject="'file'",
+    ref="0",
+    due_ms="0",
+    otherwise=compose.NOTHING,
+)
 
 SELECT_UPKEEP = """/* jobs.find_upkeep */
 SELECT kind, subject, ref, space_no, next_seq, attempts, lease_ms
@@ -284,13 +332,16 @@ ORDER BY due_ms DESC, kind, subject, ref
 LIMIT :limit
 """
 
-UPDATE_ERRORS = """/* jobs.clear_errors */
-UPDATE jobs SET error = NULL
-WHERE
+UPDATE_ERRORS = compose.update(
+    "jobs.clear_errors",
+    "jobs",
+    """
   kind IN ('embed', 'summarize', 'archive', 'decay', 'extract')
   AND subject = 'session'
   AND ref = :session
-"""
+""",
+    error="NULL",
+)
 
 
 class Job(Record):
@@ -569,20 +620,27 @@ def list_failed(tx: Tx) -> list[FailedJob]:
 # A single text that failed so often keeps its space from being complete no longer.
 GIVEN_UP = 3
 
-INSERT_WHOLE_SPACE = """/* jobs.embed_everything */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+INSERT_WHOLE_SPACE = compose.insert_select(
+    "jobs.embed_everything",
+    "jobs",
+    "kind, subject, ref, space_no, next_seq, due_ms",
+    """
 SELECT 'embed', 'session', id, CAST(:space_no AS BIGINT), leaves_at + 1, CAST(:now_ms AS BIGINT)
 FROM sessions WHERE last_seq > leaves_at
 UNION ALL
 SELECT 'embed', 'entry', id, :space_no, version, :now_ms
 FROM entries WHERE true
-ON CONFLICT DO NOTHING
-"""
+""",
+    compose.NOTHING,
+)
 
 # Of a space that got nothing for a while. Entries may have changed under their
 # vectors meanwhile, so all of them are done again; messages never change.
-INSERT_MISSING = """/* jobs.embed_missing */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+INSERT_MISSING = compose.insert_select(
+    "jobs.embed_missing",
+    "jobs",
+    "kind, subject, ref, space_no, next_seq, due_ms",
+    """
 SELECT
   'embed',
   'session',
@@ -603,11 +661,16 @@ GROUP BY id >> 24
 UNION ALL
 SELECT 'embed', 'entry', id, :space_no, version, :now_ms
 FROM entries WHERE true
-ON CONFLICT DO NOTHING
-"""
+""",
+    compose.NOTHING,
+)
 
 # The texts of items without a vector: putting an item removes what it had.
-INSERT_ITEMS = """/* jobs.embed_items */
+INSERT_ITEMS = compose.insert_select(
+    "jobs.embed_items",
+    "jobs",
+    "kind, subject, ref, space_no, due_ms",
+    """
 WITH RECURSIVE texts (ref, last_ref) AS (
   SELECT vector_ref, vector_ref + vector_count - 1
   FROM items
@@ -615,7 +678,6 @@ WITH RECURSIVE texts (ref, last_ref) AS (
   UNION ALL
   SELECT ref + 1, last_ref FROM texts WHERE ref < last_ref
 )
-INSERT INTO jobs (kind, subject, ref, space_no, due_ms)
 SELECT 'embed', 'item', texts.ref, CAST(:space_no AS BIGINT), CAST(:now_ms AS BIGINT)
 FROM texts
 WHERE NOT EXISTS (
@@ -624,8 +686,9 @@ WHERE NOT EXISTS (
   JOIN vectors ON vectors.id = vector_groups.id + (texts.ref & 255)
   WHERE space_no = :space_no AND vector_groups.kind = 'item' AND bucket = texts.ref >> 8
 )
-ON CONFLICT DO NOTHING
-"""
+""",
+    compose.NOTHING,
+)
 
 SELECT_UNFINISHED = """/* jobs.unfinished */
 SELECT 1 FROM jobs

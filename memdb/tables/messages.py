@@ -13,6 +13,7 @@ from hashlib import blake2b
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine import compose
 from memdb.engine.branches import row_of, runs_of
 from memdb.models.ids import MASKS, MAX_SEQ, is_branch, message_id, session_of, session_range
 from memdb.models.messages import (
@@ -29,40 +30,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row, Tx
 
-INSERT_MESSAGE = """/* messages.insert */
-INSERT INTO messages (
-  id,
-  uid,
-  role_code,
-  author,
-  text,
-  parts,
-  external_id,
-  tokens,
-  counter_code,
-  metadata,
-  content_hash,
-  created_ms,
-  bigrams,
-  spans
-)
-VALUES (
-  :id,
-  :uid_bytes,
-  :role_code,
-  :author,
-  :text,
-  :parts,
-  :external_id,
-  :tokens,
-  :counter_code,
-  :metadata,
-  :content_hash,
-  :created_ms,
-  :bigrams,
-  :spans
-)
-"""
+INSERT_MESSAGE = compose.insert("messages.insert", "messages", uid=":uid_bytes")
 
 SELECT_AFTER = """/* messages.after */
 SELECT
@@ -683,21 +651,14 @@ def delete_range(tx: Tx, low: int, high: int) -> int:
     return tx.run(DELETE_RANGE, {"low": low, "high": high})
 
 
-UPDATE_CONTENT = """/* messages.rewrite */
-UPDATE messages
-SET
-  role_code = :role_code,
-  author = :author,
-  text = :text,
-  parts = :parts,
-  metadata = :metadata,
-  bigrams = :bigrams,
-  spans = :spans,
-  tokens = :tokens,
-  counter_code = :counter_code,
-  content_hash = :content_hash
-WHERE id = :id
-"""
+UPDATE_CONTENT = compose.update(
+    "messages.rewrite",
+    "messages",
+    "id = :id",
+    """
+  role_code, author, text, parts, metadata, bigrams, spans, tokens, counter_code, content_hash
+""",
+)
 
 
 def rewrite(tx: Tx, row: dict[str, Any]) -> None:

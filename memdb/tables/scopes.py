@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.engine import compose
 from memdb.errors import Corrupt, TooLarge
 from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
 # The app of scopes that `memdb copy` has not finished; their user is the uid of the scope.
 UNFINISHED = "\x1funfinished copy"
 
-INSERT_SCOPE = """/* scopes.insert */
-INSERT INTO scopes (scope_no, uid, app, user_name, created_ms)
-VALUES ((SELECT coalesce(max(scope_no), 0) + 1 FROM scopes), :uid, :app, :user, :created_ms)
-RETURNING scope_no
-"""
+INSERT_SCOPE = compose.insert(
+    "scopes.insert",
+    "scopes",
+    "uid, app, created_ms",
+    scope_no="(SELECT coalesce(max(scope_no), 0) + 1 FROM scopes)",
+    user_name=":user",
+    returning="scope_no",
+)
 
 SELECT_SCOPE = """/* scopes.find */
 SELECT scope_no FROM scopes WHERE app = :app AND user_name = :user
@@ -45,10 +49,9 @@ SELECT_LAST_N = """/* scopes.last_n */
 SELECT last_n FROM scopes WHERE scope_no = :scope_no
 """
 
-UPDATE_NEXT_ID = """/* scopes.next_id */
-UPDATE scopes SET last_n = last_n + :count WHERE scope_no = :scope_no
-RETURNING last_n
-"""
+UPDATE_NEXT_ID = compose.update(
+    "scopes.next_id", "scopes", "scope_no = :scope_no", last_n="last_n + :count", returning="last_n"
+)
 
 
 def find(tx: Tx, app: str, user: str) -> int | None:

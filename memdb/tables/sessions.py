@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine import compose
 from memdb.engine.branches import runs_of
 from memdb.errors import TooLarge
 from memdb.models.ids import (
@@ -36,45 +37,28 @@ if TYPE_CHECKING:
 # No name sorts after it: names have 1,024 characters at most.
 LAST_NAME = "\U0010ffff" * (MAX_NAME_CHARS + 1)
 
-UPDATE_NEXT_NO = """/* sessions.next_no */
-UPDATE scopes SET last_session_no = last_session_no + 1
-WHERE scope_no = :scope_no AND last_session_no < :most
-RETURNING last_session_no
-"""
-
-INSERT_SESSION = """/* sessions.insert */
-INSERT INTO sessions (id, scope_no, uid, name, title, metadata, created_ms, updated_ms, bigrams)
-VALUES (:id, :scope_no, :uid, :name, :title, :metadata, :created_ms, :updated_ms, :bigrams)
-"""
-
-INSERT_BRANCH = """/* sessions.insert_branch */
-INSERT INTO sessions (
-  id,
-  scope_no,
-  uid,
-  name,
-  branch,
-  parent_id,
-  leaves_at,
-  last_seq,
-  metadata,
-  created_ms,
-  updated_ms
+UPDATE_NEXT_NO = compose.update(
+    "sessions.next_no",
+    "scopes",
+    "scope_no = :scope_no AND last_session_no < :most",
+    last_session_no="last_session_no + 1",
+    returning="last_session_no",
 )
-VALUES (
-  :id,
-  :scope_no,
-  :uid,
-  :name,
-  :branch,
-  :parent_id,
-  :leaves_at,
-  :leaves_at,
-  :metadata,
-  :created_ms,
-  :updated_ms
+
+INSERT_SESSION = compose.insert(
+    "sessions.insert",
+    "sessions",
+    "id, scope_no, uid, name, title, metadata, created_ms, updated_ms, bigrams",
 )
-"""
+
+INSERT_BRANCH = compose.insert(
+    "sessions.insert_branch",
+    "sessions",
+    """
+  id, scope_no, uid, name, branch, parent_id, leaves_at, metadata, created_ms, updated_ms
+""",
+    last_seq=":leaves_at",
+)
 
 SELECT_ID = """/* sessions.find */
 SELECT id FROM sessions WHERE scope_no = :scope_no AND name = :name AND branch = :branch
@@ -209,11 +193,9 @@ SELECT id, branch FROM sessions
 WHERE id IN (SELECT value FROM json_each(:ids)) AND branch <> ''
 """
 
-UPDATE_PLACE = """/* sessions.move */
-UPDATE sessions
-SET parent_id = :parent_id, leaves_at = :leaves_at, shares = :shares
-WHERE id = :id
-"""
+UPDATE_PLACE = compose.update(
+    "sessions.move", "sessions", "id = :id", "parent_id, leaves_at, shares"
+)
 
 SELECT_NEWEST = """/* sessions.newest */
 SELECT max(id) & :seq_mask FROM messages WHERE id BETWEEN :low AND :high
@@ -274,16 +256,16 @@ WHERE id BETWEEN :low AND :high
 
 # Not RETURNING: it makes FTS5 write out what it holds, 70 µs that the messages of
 # one transaction can share.
-UPDATE_LAST_SEQ = """/* sessions.advance */
-UPDATE sessions
-SET
-  last_seq = last_seq + :count,
-  updated_ms = :now_ms,
-  message_count = message_count + :messages,
-  tokens = tokens + :tokens
-WHERE id = :id AND last_seq + :count <= :seq_mask
-RETURNING last_seq
-"""
+UPDATE_LAST_SEQ = compose.update(
+    "sessions.advance",
+    "sessions",
+    "id = :id AND last_seq + :count <= :seq_mask",
+    last_seq="last_seq + :count",
+    updated_ms=":now_ms",
+    message_count="message_count + :messages",
+    tokens="tokens + :tokens",
+    returning="last_seq",
+)
 
 UPDATE_COUNTS = """/* sessions.count */
 UPDATE sessions
@@ -298,25 +280,19 @@ SELECT_ARCHIVED_COUNT = """/* sessions.archived_count */
 SELECT archived_count FROM sessions WHERE id = :id
 """
 
-UPDATE_TIMES = """/* sessions.set_times */
-UPDATE sessions
-SET
-  created_ms = coalesce(:created_ms, created_ms),
-  updated_ms = coalesce(:updated_ms, updated_ms)
-WHERE id = :id
-"""
+UPDATE_TIMES = compose.update(
+    "sessions.set_times",
+    "sessions",
+    "id = :id",
+    created_ms="coalesce(:created_ms, created_ms)",
+    updated_ms="coalesce(:updated_ms, updated_ms)",
+)
 
-UPDATE_HEAD = """/* sessions.describe */
-UPDATE sessions SET metadata = :metadata WHERE id = :id
-"""
+UPDATE_HEAD = compose.update("sessions.describe", "sessions", "id = :id", "metadata")
 
-UPDATE_TITLE = """/* sessions.rename */
-UPDATE sessions SET title = :title, bigrams = :bigrams WHERE id = :id
-"""
+UPDATE_TITLE = compose.update("sessions.rename", "sessions", "id = :id", "title, bigrams")
 
-UPDATE_CHANGED = """/* sessions.touch */
-UPDATE sessions SET updated_ms = :now_ms WHERE id = :id
-"""
+UPDATE_CHANGED = compose.update("sessions.touch", "sessions", "id = :id", updated_ms=":now_ms")
 
 # Every session of the file: none may be missed, whoever wrote to it.
 SELECT_LENGTHS = """/* sessions.lengths */
@@ -336,20 +312,23 @@ SELECT_UPDATED = """/* sessions.updated_ms */
 SELECT updated_ms FROM sessions WHERE id = :id
 """
 
-UPDATE_SEQ_TO = """/* sessions.raise_seq */
-UPDATE sessions
-SET
-  last_seq = CASE WHEN last_seq < :last_seq THEN :last_seq ELSE last_seq END,
-  updated_ms = :updated_ms
-WHERE id = :id
-"""
+UPDATE_SEQ_TO = compose.update(
+    "sessions.raise_seq",
+    "sessions",
+    "id = :id",
+    "updated_ms",
+    last_seq="CASE WHEN last_seq < :last_seq THEN :last_seq ELSE last_seq END",
+)
 
 DELETE_SESSION = """/* sessions.delete */
 DELETE FROM sessions WHERE id = :id
 """
 
-INSERT_TOMBSTONE = """/* sessions.insert_tombstone */
-INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
+INSERT_TOMBSTONE = compose.insert_select(
+    "sessions.insert_tombstone",
+    "tombstones",
+    "uid, kind, scope_no, ref, deleted_ms",
+    """
 SELECT
   uid,
   'session',
@@ -358,8 +337,9 @@ SELECT
   :now_ms
 FROM sessions
 WHERE id = :id
-ON CONFLICT (scope_no, uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
-"""
+""",
+    compose.conflict("scope_no, uid", "deleted_ms"),
+)
 
 
 class Card(Record):

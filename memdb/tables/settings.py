@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.engine import compose
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -17,12 +19,12 @@ SELECT_SETTINGS = """/* settings.get_all */
 SELECT name, value FROM settings ORDER BY name
 """
 
-UPSERT_SETTING = """/* settings.put */
-INSERT INTO settings (name, value, updated_ms)
-VALUES (:name, :value, :now_ms)
-ON CONFLICT (name) DO UPDATE
-SET value = excluded.value, updated_ms = excluded.updated_ms
-"""
+UPSERT_SETTING = compose.insert(
+    "settings.put",
+    "settings",
+    updated_ms=":now_ms",
+    otherwise=compose.conflict("name", "value, updated_ms"),
+)
 
 
 def get_all(tx: Tx) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.engine import compose
 from memdb.models.messages import SpaceInfo
 from memdb.models.record import Record
 
@@ -23,11 +24,15 @@ FROM embedding_spaces
 WHERE model = :model AND dim = :dim AND metric = 'cosine'
 """
 
-INSERT_SPACE = """/* spaces.add_space */
-INSERT INTO embedding_spaces (model, dim, metric, created_ms)
-VALUES (:model, :dim, 'cosine', :now_ms)
-RETURNING space_no
-"""
+INSERT_SPACE = compose.insert(
+    "spaces.add_space",
+    "embedding_spaces",
+    "model, dim",
+    metric="'cosine'",
+    created_ms=":now_ms",
+    numbered="space_no",
+    returning="space_no",
+)
 
 # Texts that wait: of a session those from `next_seq` on, empty ones too.
 SELECT_SPACES = """/* spaces.list_spaces */
@@ -57,24 +62,32 @@ FROM embedding_spaces
 ORDER BY space_no
 """
 
-UPDATE_COMPLETE = """/* spaces.complete */
-UPDATE embedding_spaces SET complete_ms = :now_ms
-WHERE space_no = :space_no AND complete_ms IS NULL
-"""
+UPDATE_COMPLETE = compose.update(
+    "spaces.complete",
+    "embedding_spaces",
+    "space_no = :space_no AND complete_ms IS NULL",
+    complete_ms=":now_ms",
+)
 
-UPDATE_OTHERS_RETIRED = """/* spaces.retire_others */
-UPDATE embedding_spaces SET retired_ms = :now_ms
-WHERE space_no <> :space_no AND retired_ms IS NULL
-RETURNING space_no
-"""
+UPDATE_OTHERS_RETIRED = compose.update(
+    "spaces.retire_others",
+    "embedding_spaces",
+    "space_no <> :space_no AND retired_ms IS NULL",
+    retired_ms=":now_ms",
+    returning="space_no",
+)
 
-UPDATE_REVIVED = """/* spaces.revive */
-UPDATE embedding_spaces SET retired_ms = NULL WHERE space_no = :space_no
-"""
+UPDATE_REVIVED = compose.update(
+    "spaces.revive", "embedding_spaces", "space_no = :space_no", retired_ms="NULL"
+)
 
-UPDATE_ABANDONED = """/* spaces.abandon */
-UPDATE embedding_spaces SET complete_ms = NULL, retired_ms = :now_ms WHERE space_no = :space_no
-"""
+UPDATE_ABANDONED = compose.update(
+    "spaces.abandon",
+    "embedding_spaces",
+    "space_no = :space_no",
+    complete_ms="NULL",
+    retired_ms=":now_ms",
+)
 
 DELETE_SPACE = """/* spaces.delete_space */
 DELETE FROM embedding_spaces WHERE space_no = :space_no

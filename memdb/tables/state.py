@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.engine import compose
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
 
     Place = tuple[str, str, str]  # app, user, session
 
-INSERT_STATE = """/* state.insert */
-INSERT INTO state (app, user_name, session, key, value, revision, updated_ms)
-VALUES (:app, :user, :session, :key, :value, :revision, :updated_ms)
-ON CONFLICT DO NOTHING
-"""
+INSERT_STATE = compose.insert("state.insert", "state", user_name=":user", otherwise=compose.NOTHING)
 
 SELECT_PAGE = """/* state.list */
 SELECT app, user_name, session, key, value, revision, updated_ms
@@ -57,13 +54,19 @@ WHERE app = :app AND user_name = :user AND session = :session AND key = :key
 """
 
 # The same value again is no change: no revision, no page written.
-UPSERT_STATE = """/* state.put */
-INSERT INTO state (app, user_name, session, key, value, updated_ms)
-VALUES (:app, :user, :session, :key, :value, :now_ms)
-ON CONFLICT (app, user_name, session, key) DO UPDATE
-SET value = excluded.value, revision = state.revision + 1, updated_ms = excluded.updated_ms
-WHERE state.value <> excluded.value
-"""
+UPSERT_STATE = compose.insert(
+    "state.put",
+    "state",
+    "app, session, key, value",
+    user_name=":user",
+    updated_ms=":now_ms",
+    otherwise=compose.conflict(
+        "app, user_name, session, key",
+        "value, updated_ms",
+        where="state.value <> excluded.value",
+        revision="state.revision + 1",
+    ),
+)
 
 DELETE_KEY = """/* state.delete */
 DELETE FROM state

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine import compose
 from memdb.engine.branches import regions_of
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
 from memdb.models.messages import counter_code
@@ -24,69 +25,37 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row, Tx
 
-INSERT_NODE = """/* summaries.insert */
-INSERT INTO summaries (
-  id,
-  uid,
-  session_id,
-  depth,
-  first_seq,
-  last_seq,
-  text,
-  hint,
-  quality,
-  summarizer,
-  tokens,
-  counter_code,
-  content_hash,
-  created_ms,
-  bigrams
+INSERT_NODE = compose.insert(
+    "summaries.insert",
+    "summaries",
+    """
+  id, uid, session_id, depth, first_seq, last_seq, text, hint, quality, summarizer, tokens,
+  counter_code, content_hash, created_ms, bigrams
+""",
 )
-VALUES (
-  :id,
-  :uid,
-  :session_id,
-  :depth,
-  :first_seq,
-  :last_seq,
-  :text,
-  :hint,
-  :quality,
-  :summarizer,
-  :tokens,
-  :counter_code,
-  :content_hash,
-  :created_ms,
-  :bigrams
-)
-"""
 
 SELECT_COUNT = """/* summaries.count */
 SELECT count(*) FROM summaries WHERE session_id = :session_id AND last_seq <= :last_seq
 """
 
-UPDATE_CONDENSED = """/* summaries.condense */
-UPDATE summaries SET condensed_into = :id
-WHERE
+UPDATE_CONDENSED = compose.update(
+    "summaries.condense",
+    "summaries",
+    """
   session_id = :session_id
   AND depth = :source_depth
   AND first_seq BETWEEN :first_seq AND :last_seq
   AND condensed_into IS NULL
-"""
+""",
+    condensed_into=":id",
+)
 
-UPDATE_TEXT = """/* summaries.improve */
-UPDATE summaries
-SET
-  text = :text,
-  hint = :hint,
-  quality = :quality,
-  summarizer = :summarizer,
-  tokens = :tokens,
-  counter_code = :counter_code,
-  content_hash = :content_hash,
-  bigrams = :bigrams
-WHERE id = :id
-"""
+UPDATE_TEXT = compose.update(
+    "summaries.improve",
+    "summaries",
+    "id = :id",
+    "text, hint, quality, summarizer, tokens, counter_code, content_hash, bigrams",
+)
 
 SELECT_NODES = """/* summaries.get_many */
 SELECT
@@ -223,6 +192,20 @@ SELECT_FROM = """/* summaries.from */
 SELECT id FROM summaries WHERE session_id = :session_id AND last_seq >= :seq ORDER BY id
 """
 
+UPDATE_UNLINKED = compose.update(
+    "summaries.unlink",
+    "summaries",
+    """
+  session_id = :session_id
+  AND last_seq < :seq
+  AND condensed_into IN (
+    SELECT above.id FROM summaries AS above
+    WHERE above.session_id = :session_id AND above.last_seq >= :seq
+  )
+""",
+    condensed_into="NULL",
+)
+
 DELETE_FROM = """/* summaries.delete_from */
 DELETE FROM summaries WHERE session_id = :session_id AND last_seq >= :seq
 """
@@ -243,9 +226,9 @@ ORDER BY id
 LIMIT :limit
 """
 
-UPDATE_PRUNED = """/* summaries.prune */
-UPDATE summaries SET text = NULL, bigrams = NULL WHERE id = :id
-"""
+UPDATE_PRUNED = compose.update(
+    "summaries.prune", "summaries", "id = :id", text="NULL", bigrams="NULL"
+)
 
 MAX_DEPTH = 31
 
@@ -551,6 +534,7 @@ def delete_session(tx: Tx, session: int, from_seq: int = 0) -> int:
     values = {"session_id": session, "seq": from_seq}
     for (row_id,) in tx.all(SELECT_FROM, values):
         tx.words.drop("summary", row_id)
+    tx.run(UPDATE_UNLINKED, values)
     return tx.run(DELETE_FROM, values)
 
 

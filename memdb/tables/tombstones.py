@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.engine import compose
 from memdb.models.ids import BRANCH_MARK, scope_range
 from memdb.models.record import Record
 
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
 
-INSERT_TOMBSTONE = """/* tombstones.insert */
-INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms, forgotten)
-VALUES (:uid, :kind, :scope_no, :ref, :deleted_ms, :forgotten)
-ON CONFLICT (scope_no, uid) DO UPDATE
-SET ref = excluded.ref, forgotten = 1
-WHERE excluded.forgotten = 1 AND tombstones.forgotten = 0
-"""
+INSERT_TOMBSTONE = compose.insert(
+    "tombstones.insert",
+    "tombstones",
+    otherwise=compose.conflict(
+        "scope_no, uid",
+        "ref",
+        where="excluded.forgotten = 1 AND tombstones.forgotten = 0",
+        forgotten="1",
+    ),
+)
 
 SELECT_ONE = """/* tombstones.find */
 SELECT 1 FROM tombstones WHERE scope_no = :scope_no AND uid = :uid
@@ -63,29 +67,39 @@ DELETE FROM tombstones
 WHERE scope_no = :scope_no AND uid IN (SELECT value FROM json_each(:uids))
 """
 
-UPDATE_REFS = """/* tombstones.hide_ref */
-UPDATE tombstones SET ref = 'sha256:' || :digest, forgotten = 1
-WHERE
+UPDATE_REFS = compose.update(
+    "tombstones.hide_ref",
+    "tombstones",
+    """
   scope_no = :scope_no
   AND kind = :kind
   AND (ref = :ref OR substr(ref, 1, length(:branches)) = :branches)
-"""
+""",
+    ref="'sha256:' || :digest",
+    forgotten="1",
+)
 
-UPDATE_KIND = """/* tombstones.hide_kind */
-UPDATE tombstones SET ref = 'forgotten'
-WHERE scope_no = :scope_no AND kind = :kind AND ref NOT LIKE 'sha256:%'
-"""
+UPDATE_KIND = compose.update(
+    "tombstones.hide_kind",
+    "tombstones",
+    "scope_no = :scope_no AND kind = :kind AND ref NOT LIKE 'sha256:%'",
+    ref="'forgotten'",
+)
 
-UPDATE_ALL_REFS = """/* tombstones.hide_all_refs */
-UPDATE tombstones
-SET ref = CASE WHEN kind IN ('entry', 'item') THEN ref ELSE 'forgotten' END, forgotten = 1
-WHERE scope_no = :scope_no
-"""
+UPDATE_ALL_REFS = compose.update(
+    "tombstones.hide_all_refs",
+    "tombstones",
+    "scope_no = :scope_no",
+    ref="CASE WHEN kind IN ('entry', 'item') THEN ref ELSE 'forgotten' END",
+    forgotten="1",
+)
 
-UPDATE_ENTRY = """/* tombstones.forget_entry */
-UPDATE tombstones SET forgotten = 1
-WHERE scope_no = :scope_no AND kind = 'entry' AND ref = :ref
-"""
+UPDATE_ENTRY = compose.update(
+    "tombstones.forget_entry",
+    "tombstones",
+    "scope_no = :scope_no AND kind = 'entry' AND ref = :ref",
+    forgotten="1",
+)
 
 SELECT_FORGOTTEN_UIDS = """/* tombstones.forgotten */
 SELECT uid FROM tombstones

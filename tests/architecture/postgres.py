@@ -5,9 +5,10 @@ The statements of `memdb/tables/`, and those that engines share, as PostgreSQL t
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import memdb
+from source_tree import FILES, statements_of
+
+from memdb.engine import compose
 from memdb.postgres.dialect import to_postgres
 from memdb.postgres.schema import partitioned_schema, scopes_per_partition
 from memdb.postgres.schema import read_script as schema
@@ -16,9 +17,7 @@ from tests.postgres_server import CannotStart, server
 
 __all__ = ["CannotStart", "partitioned_schema", "schema", "server", "to_postgres"]
 
-ROOT = Path(memdb.__file__).parent
-SHARED = (ROOT / "engine" / "branches.py", ROOT / "engine" / "segments.py")  # by both engines
-CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
+SHARED = ("engine/branches.py", "engine/segments.py")  # by both engines
 
 PARTITIONS = 8
 SCOPES_PER_PARTITION = scopes_per_partition(PARTITIONS)
@@ -27,9 +26,10 @@ SCOPES_PER_PARTITION = scopes_per_partition(PARTITIONS)
 def statements() -> dict[str, str]:
     """Return the statements of both engines by name, those in other words there in these."""
     return {
-        (name := sql[3 : sql.index(" */")]): OVERRIDES.get(name, sql)
-        for path in (*sorted((ROOT / "tables").glob("*.py")), *SHARED)
-        for sql in CONSTANT.findall(path.read_text(encoding="utf-8"))
+        (name := sql[3 : sql.index(" */")]): OVERRIDES.get(name, compose.without_digest(sql))
+        for file in FILES
+        if file.startswith("tables/") or file in SHARED
+        for sql in statements_of(file).values()
     }
 
 

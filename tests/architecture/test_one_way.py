@@ -10,9 +10,9 @@ import ast
 from functools import cache
 
 from cases import each
-from source_tree import FILES, nodes_of, tree_of
+from source_tree import FILES, nodes_of, statements_of, tree_of
 
-from memdb.engine import base
+from memdb.engine import base, compose
 
 TABLES = "memdb.tables"
 
@@ -48,26 +48,19 @@ THINGS = {
 }
 
 # Finishing a job removes its row, and the first lease of upkeep makes its row: that is not
-# queueing. A decision says why an entry is as it is; nothing hangs on it.
-OTHERS = {("jobs", "done"), ("jobs", "lease_upkeep"), ("entry_history", "add_decision")}
-
-
-def statements(module: ast.Module) -> dict[str, str]:
-    """Return the SQL constants of a module by name."""
-    return {
-        target.id: node.value.value
-        for node in module.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+# queueing. A decision says why an entry is as it is; nothing hangs on it. A copy queues at its end
+# the vectors that its new space lacks.
+OTHERS = {
+    ("jobs", "done"),
+    ("jobs", "lease_upkeep"),
+    ("entry_history", "add_decision"),
+    ("jobs", "add_missing_items"),
+}
 
 
 def writes(sql: str, *, derived: bool) -> bool:
     """Return whether a statement adds or removes rows; with *derived* also whether it changes."""
-    verb = sql.split("*/")[-1].split(maxsplit=1)
+    verb = compose.without_digest(sql).split("*/")[-1].split(maxsplit=1)
     return bool(verb) and verb[0] in {"INSERT", "DELETE", *(["UPDATE"] if derived else [])}
 
 
@@ -75,7 +68,7 @@ def writes(sql: str, *, derived: bool) -> bool:
 def writers(table: str) -> frozenset[str]:
     """Return the functions of a table's module that write, directly or by another of them."""
     module = tree_of(f"tables/{table}.py")
-    sql = statements(module)
+    sql = statements_of(f"tables/{table}.py")
     writing = {name for name, text in sql.items() if writes(text, derived=table in DERIVED)}
     names = {
         node.name: {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}

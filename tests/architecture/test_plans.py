@@ -2,19 +2,15 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import apsw
 import pytest
+from source_tree import FILES, statements_of
 
-import memdb
 from memdb.engine.sqlite import index_words, proof
 from memdb.engine.sqlite.connection import Tx, parameters_of
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.maintenance import CREATE_WORDS
-
-ROOT = Path(memdb.__file__).parent
-CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 
 # Statements that read a whole ordinary table, each with its reason. Those of
 # check, rebuild and info look at everything: that is what they are for.
@@ -65,25 +61,20 @@ MAY_SCAN = {
     "jobs.embed_items": "a new space makes every text of items due, once",
     "blobs.delete_stale": "only rebuild runs it",
     "blobs.hashes": "only a deep check runs it",
-    "digests.tables": "only check runs it",
 }
 
 # Not a table of the file: what json_each and pragmas give, and what a subquery made.
 VIRTUAL = re.compile(
-    r"VIRTUAL TABLE|CONSTANT ROW|SCAN (\(|json_each|pragma_|SUBQUERY|value\b|fk\b|chain\b)"
+    r"VIRTUAL TABLE|CONSTANT ROW|SCAN (\(|json_each|pragma_|SUBQUERY|made|sqlite_sequence|value\b|fk\b|chain\b)"
 )
 
 
-def statements() -> Iterator[tuple[str, str]]:
-    """Yield each statement of tables/ and of the engine of files under its name."""
-    engine = [*(ROOT / "engine").glob("*.py"), *(ROOT / "engine/sqlite").rglob("*.py")]
-    for path in sorted([*(ROOT / "tables").glob("*.py"), *engine]):
-        for sql in CONSTANT.findall(path.read_text(encoding="utf-8")):
-            name = sql[3 : sql.index(" */")]
-            yield name, sql
-
-
-STATEMENTS = list(statements())
+STATEMENTS = [
+    (sql[3 : sql.index(" */")], sql)
+    for name in FILES
+    if name.startswith(("tables/", "engine/"))
+    for sql in statements_of(name).values()
+]
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +128,7 @@ def test_rows_are_bound_in_the_order_of_sqlite(tx: Tx) -> None:
     """`Tx.many` gives SQLite the values of a row by place: each name is found, in its order."""
     wrong = {}
     for name, sql in STATEMENTS:
-        if re.match(r"/\*.*\*/\s*(INSERT|UPDATE|DELETE)", sql):
+        if re.match(r"/\*.*\*/\s*(INSERT|UPDATE|DELETE|WITH made)", sql):
             names = parameters_of(sql)
             cursor = tx._connection.cursor()
             cursor.execute(f"EXPLAIN {sql}", dict.fromkeys(names))

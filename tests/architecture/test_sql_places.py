@@ -5,7 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from source_tree import FILES, nodes_of, tree_of
+from source_tree import FILES, nodes_of, statements_of
 
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w+|BEGIN\s+IMMEDIATE|SAVEPOINT\s+\w+)\b",
@@ -31,24 +31,8 @@ def literals(name: str) -> list[tuple[int, str]]:
     ]
 
 
-@cache
-def constants(name: str) -> dict[str, str]:
-    """Return the statements among a module's constants, those in dicts and tuples too."""
-    found: dict[str, str] = {}
-    for node in tree_of(name).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            texts = [
-                part.value
-                for part in ast.walk(node.value)
-                if isinstance(part, ast.Constant) and isinstance(part.value, str)
-            ]
-            for number, text in enumerate(text for text in texts if text.startswith("/*")):
-                found[f"{node.targets[0].id}[{number}]"] = text
-    return found
-
-
 STATEMENTS = [
-    (name, sql) for name in FILES if name.startswith(PLACES) for sql in constants(name).values()
+    (name, sql) for name in FILES if name.startswith(PLACES) for sql in statements_of(name).values()
 ]
 OUTSIDE = [
     name for name in FILES if not name.startswith(PLACES) and name != "evaluation/baselines.py"
@@ -67,14 +51,17 @@ def test_no_sql_outside_its_places() -> None:
 
 def test_statements_of_tables_are_constants() -> None:
     """Nothing in a function body is SQL, so nothing there is put together."""
-    tables = [name for name in FILES if name.startswith("tables/")]
+    inside = {
+        (name, text.lineno, text.value)
+        for name in FILES
+        if name.startswith("tables/")
+        for function in nodes_of(name)
+        if isinstance(function, ast.FunctionDef)
+        for text in ast.walk(function)
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+    }
 
-    assert [
-        (name, line, text)
-        for name in tables
-        for line, text in literals(name)
-        if SQL.search(text) and text not in constants(name).values()
-    ] == []
+    assert [one for one in sorted(inside) if SQL.search(one[2])] == []
 
 
 def test_each_statement_says_its_name() -> None:

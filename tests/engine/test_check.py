@@ -46,7 +46,7 @@ FINAL = {
     "entry_hash": "UPDATE entries SET importance = 1",
     "archived_without_segment": "DELETE FROM archive_segments",
     "segment_rows": "UPDATE messages SET text = 'back' WHERE text IS NULL AND id & 255 = 1",
-    "segment_overlap": "INSERT INTO archive_segments SELECT session_id, first_seq + 1, last_seq, message_count, codec, data, sha256, created_ms FROM archive_segments",
+    "segment_overlap": "INSERT INTO archive_segments SELECT session_id, first_seq + 1, last_seq, message_count, codec, data, sha256, created_ms, 0 FROM archive_segments",
     "segment": "UPDATE archive_segments SET sha256 = zeroblob(32)",
     "summary_gap": "DELETE FROM summaries WHERE depth = 0 AND first_seq = 11",
     "summary_head": "DELETE FROM summaries WHERE depth = 0 AND first_seq = 1",

@@ -27,7 +27,6 @@ import memdb
 from memdb import MemDB
 from memdb.api import _resolve
 from memdb.api._container import Ports, Services
-from memdb.engine.sqlite.digests import register_functions
 from memdb.models.observation import TOOK
 from memdb.models.record import Record
 
@@ -310,7 +309,6 @@ def dump_others(path: str, tables: Any = None) -> dict[str, list[str]]:
     if tables is not None:
         return _others_of(tables)
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-    register_functions(connection)
     tables = {
         name
         for (name,) in connection.execute(
@@ -349,7 +347,6 @@ DAMAGE = {
 def damage(path: Path, scopes: str) -> None:
     """Damage every row of some scopes: none agrees with its digest, much cannot be read."""
     connection = apsw.Connection(str(path))
-    connection.create_scalar_function("row_digest", lambda *_: 1, deterministic=True)
     connection.execute("PRAGMA ignore_check_constraints = ON")
     for table, theirs in ROWS_OF_OTHERS.items():
         condition = theirs.replace(THEIRS, scopes)

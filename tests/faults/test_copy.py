@@ -14,7 +14,6 @@ import pytest
 from tenants import NOW_MS, OTHERS, SECRETS, open_as
 
 import memdb
-from memdb.engine.sqlite.digests import register_functions
 from memdb.records import scope_rows
 from memdb.transfer import copy as copying
 
@@ -86,7 +85,6 @@ def target(tmp_path: Path) -> Path:
 def rows_of(path: str | Path) -> dict[str, list[str]]:
     """Return what a copy has to keep, by kind."""
     connection = apsw.Connection(str(path))
-    register_functions(connection)
     found = {name: sorted(map(repr, connection.execute(sql))) for name, sql in COMPARED.items()}
     connection.close()
     return found
@@ -359,7 +357,6 @@ def test_a_damaged_row_is_not_copied(
     path = tmp_path / "damaged.db"
     path.write_bytes(two_files[0])
     connection = apsw.Connection(str(path))
-    connection.create_scalar_function("row_digest", lambda *_: 1, deterministic=True)
     connection.execute("UPDATE messages SET author = 'rot' WHERE id >> 44 = 1")
     connection.close()
     with open_as(path, 9) as db, pytest.raises(memdb.Corrupt):
@@ -371,7 +368,6 @@ def test_a_damaged_row_is_not_copied(
 def test_bytes_that_differ_from_their_hash_are_not_copied(source: MemDB, target: Path) -> None:
     """The hash of an artifact is compared while its chunks are copied."""
     connection = apsw.Connection(source.path)
-    connection.create_scalar_function("row_digest", lambda *_: 1, deterministic=True)
     connection.execute("UPDATE blob_chunks SET data = zeroblob(length(data))")
     connection.close()
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import apsw
 import pytest
+from row_digests import keep_digests
 
 import memdb
-from memdb.engine.sqlite.digests import register_functions
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 PAGE = 4_096
@@ -90,7 +90,7 @@ def make_sound(path: str) -> None:
     spec.loader.exec_module(freeze)
     freeze.fill(path)
     connection = apsw.Connection(path)
-    register_functions(connection)
+    keep_digests(connection)
     connection.execute(freeze.MORE_ROWS).fetchall()
     connection.close()
 
@@ -98,7 +98,6 @@ def make_sound(path: str) -> None:
 def contents(path: str) -> Any:
     """Return every stored value of every ordinary table, by its name."""
     connection = apsw.Connection(path)
-    register_functions(connection)
     try:
         names = connection.execute(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%!_fts%' "

@@ -1,7 +1,7 @@
 """
 Make the hostile corpus: files as a stranger may send them, one of each kind.
 
-    python tests/hostile/make.py FOLDER [KIND...]
+    PYTHONPATH=tests python tests/hostile/make.py FOLDER [KIND...]
 
 Each is refused or harmless: no foreign exception, no crash, under 5 s and 256 MB
 (tests/hostile/test_hostile.py). Digests are right where a stranger would compute
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
+from row_digests import keep_digests
 
 import memdb
 from memdb import Settings
-from memdb.engine.sqlite.digests import register_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -240,7 +240,7 @@ def make(kind: str, sound: str, target: str) -> None:
         return
     Path(target).write_bytes(data)
     connection = apsw.Connection(target)
-    register_functions(connection)
+    keep_digests(connection)
     connection.execute("PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF").fetchall()
     sql = SCHEMA.get(kind) or VALUES[kind]
     names = {name: value for name, value in BINDINGS.items() if f":{name}" in sql}

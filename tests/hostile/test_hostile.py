@@ -1,6 +1,7 @@
 """Files of strangers: each kind is refused or harmless, and none takes long or much memory."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +29,9 @@ def walked(
 ) -> dict[str, dict[str, Any]]:
     """Return what every public call did on each file of the corpus, by kind."""
     folder = tmp_path_factory.mktemp("hostile")
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     make = [sys.executable, HERE / "make.py", folder, *request.param]
-    subprocess.run(make, check=True, timeout=300)
+    subprocess.run(make, check=True, timeout=300, env=environment)
     done = subprocess.run(
         [sys.executable, HERE / "walk.py", folder],
         check=True,

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from source_tree import FILES, nodes_of, statements_of
 
-import memdb
 from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName
 from memdb.postgres.dialect import (
@@ -25,26 +25,18 @@ from memdb.postgres.driver import read_address, shown
 from memdb.postgres.maintenance import to_numbered
 from memdb.text.validate import shown_address
 
-TABLES = Path(memdb.__file__).parent / "tables"
 SCOPE = 7 << 44
 
 
 def counted_statements() -> set[str]:
     """Return the names of the statements of the tables whose count somebody reads."""
     found = set()
-    for path in TABLES.glob("*.py"):
-        if path.stem in WAITED:
+    for name in FILES:
+        if not name.startswith("tables/") or Path(name).stem in WAITED:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        constants = {
-            node.targets[0].id: str(node.value.value)
-            for node in tree.body
-            if isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Name)
-            and isinstance(node.value, ast.Constant)
-        }
-        unread = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
+        constants = statements_of(name)
+        unread = {id(node.value) for node in nodes_of(name) if isinstance(node, ast.Expr)}
+        for node in nodes_of(name):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
@@ -63,10 +55,14 @@ def test_only_statements_whose_count_is_read_are_waited_for() -> None:
 
 def test_each_override_stands_for_a_statement_of_the_tables() -> None:
     """An override by a name that nothing has would never be used."""
-    places = [*TABLES.glob("*.py"), TABLES.parent / "engine/remaining.py"]
-    texts = "".join(path.read_text(encoding="utf-8") for path in places)
+    names = {
+        sql.split(" ")[1]
+        for name in FILES
+        if name.startswith("tables/") or name == "engine/remaining.py"
+        for sql in statements_of(name).values()
+    }
 
-    assert [name for name in OVERRIDES if f'"""/* {name} */' not in texts] == []
+    assert OVERRIDES.keys() - names == set()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from row_digests import renew_digests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +113,7 @@ def _run(opened: MemDB, scope: Scope, step: dict[str, Any]) -> None:
         case "use":
             with opened._db.write() as tx:
                 tx.run("UPDATE entries SET use_count = use_count + 1, last_used_ms = 5")
+                renew_digests(tx, "entries")
         case "embed":
             opened.jobs.run()
 

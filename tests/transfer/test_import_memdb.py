@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from row_digests import renew_digests
 
 import memdb
 from memdb.transfer import importer
@@ -34,6 +35,7 @@ def export(file_db: MemDB, tmp_path: Path) -> str:
             "UPDATE entries SET superseded_by = :new WHERE id = :old",
             {"new": second.id, "old": first.id},
         )
+        renew_digests(tx, "entries")
     chat.artifacts.save("menu.md", "soup", message_seq=3)
     chat.artifacts.save("menu.md", "fish")
     ann.artifacts.save("user:notes", "a", created=5)
@@ -230,6 +232,7 @@ def test_an_entry_whose_key_is_taken(
     ann.remember("Ann lives in Rome.", key="home", created=1)
     with copy._db.write() as tx:
         tx.run("UPDATE entries SET updated_ms = 1")
+        renew_digests(tx, "entries")
     copy.import_file(export)
     found = ann.entries.find("home")
     copy.import_file(export)

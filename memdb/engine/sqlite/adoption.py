@@ -10,6 +10,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from memdb.engine.sqlite.digests import renew
 from memdb.engine.sqlite.recovery import run_if_accepted
 
 if TYPE_CHECKING:
@@ -314,9 +315,17 @@ UPDATE scopes SET last_n = max(
 """,
 }
 
+# The tables that they write to.
+ADOPTING = ("scopes", "sessions", "embedding_spaces", "item_namespaces", "artifact_names")
+
 
 def adopt(tx: Tx, found: Found) -> dict[str, int]:
-    """Make the scopes, sessions and names anew that rows refer to; how many by table."""
+    """
+    Make the scopes, sessions and names anew that rows refer to; how many by table.
+
+    The statements write no digests: those of the tables are written at the end. Every other row
+    of them was compared with its own before.
+    """
     made: dict[str, int] = {}
 
     def note(table: str, count: int) -> None:
@@ -339,4 +348,5 @@ def adopt(tx: Tx, found: Found) -> dict[str, int]:
         count = tx.run(sql, {"now_ms": tx.now_ms} if ":now_ms" in sql else None)
         if sql.split("*/", 1)[1].lstrip().startswith("INSERT"):
             note(what.split(" of ")[0], count)
+    renew(tx, ADOPTING)
     return made

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import open_temporary
-from memdb.engine.sqlite.digests import register_functions
 
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
@@ -80,7 +79,6 @@ def expected_objects() -> dict[str, tuple[str, str]]:
 def _objects_of(script: str) -> dict[str, tuple[str, str]]:
     temporary = open_temporary()
     try:
-        register_functions(temporary.raw)
         temporary.all(script)
         rows = temporary.all(SELECT_OBJECTS)
     finally:

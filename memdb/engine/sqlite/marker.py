@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from memdb.engine import compose
 from memdb.engine.sqlite.connection import JOURNAL_LIMIT_BYTES, Tx, connect
 from memdb.errors import FileError, MemDBError
 from memdb.models.record import Record
@@ -37,10 +38,9 @@ SELECT_IN_USE = """/* marker.in_use */
 SELECT value FROM meta WHERE key = 'in_use'
 """
 
-SET_IN_USE = """/* marker.set_in_use */
-INSERT INTO meta (key, value) VALUES ('in_use', :value)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value
-"""
+SET_IN_USE = compose.insert(
+    "marker.set_in_use", "meta", key="'in_use'", otherwise=compose.conflict("key", "value")
+)
 
 SELECT_MARK = """/* marker.mark */
 SELECT

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from memdb.engine import compose
+from memdb.engine.columns import read_columns, read_schema
 from memdb.engine.sqlite.connection import SET_AUTO_VACUUM, open_temporary
-from memdb.engine.sqlite.digests import columns_of, register_functions, row_digest
+from memdb.engine.sqlite.digests import row_digest
 from memdb.engine.sqlite.pages import LEAF_INDEX, PageFile, Tree, orphans
-from memdb.engine.sqlite.schema import read_schema
 from memdb.errors import StorageError
 from memdb.models.record import Record
 
@@ -32,8 +33,7 @@ SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0 ORDER BY rootpage
 """
 
 SELECT_TABLES = """/* recovery.tables */
-SELECT name, wr, (SELECT sql FROM sqlite_schema WHERE sqlite_schema.name = tables.name)
-FROM pragma_table_list AS tables
+SELECT name, wr FROM pragma_table_list
 WHERE
   schema = 'main'
   AND type = 'table'
@@ -231,15 +231,13 @@ def _shapes(*, moving: bool) -> tuple[dict[str, Shape], dict[str, int]]:
     try:
         if moving:
             temporary.all(SET_AUTO_VACUUM)
-        register_functions(temporary.raw)
         temporary.all(read_schema())
         roots: dict[str, int] = dict(temporary.all(SELECT_OBJECTS))
         shapes = {}
-        for name, without_rowid, sql in temporary.all(SELECT_TABLES):
+        for name, without_rowid in temporary.all(SELECT_TABLES):
             columns = temporary.all(SELECT_COLUMNS, {"name": name})
             names = tuple(column[0] for column in columns)
             keys = sorted((pk, place) for place, (_, _, _, pk, _) in enumerate(columns) if pk)
-            covered = columns_of(sql).split(", ") if "digest" in names else []
             first = [place for _, place in keys] if without_rowid else []
             rest = [place for place in range(len(columns)) if place not in first]
             is_row_id = not without_rowid and len(keys) == 1 and columns[keys[0][1]][1] == "INTEGER"
@@ -253,7 +251,7 @@ def _shapes(*, moving: bool) -> tuple[dict[str, Shape], dict[str, int]]:
                 bool(without_rowid),
                 tuple(place for place, column in enumerate(columns) if not column[4]),
                 names.index("digest") if "digest" in names else None,
-                tuple(names.index(name) for name in covered),
+                tuple(names.index(one) for one in read_columns()[name].covered),
             )
     finally:
         temporary.close()
@@ -335,24 +333,30 @@ WHERE
 # A reference that leads nowhere becomes NULL, as if what it named had been deleted. What
 # only a lost session recalled is kept, but recalled by nobody.
 UNLINK = (
-    """/* recovery.unlink_superseded */
-UPDATE entries SET superseded_by = NULL
-WHERE superseded_by IS NOT NULL AND superseded_by NOT IN (SELECT id FROM entries)
-""",
-    """/* recovery.unlink_entries */
-UPDATE entries
-SET
-  session_id = NULL,
-  first_seq = NULL,
-  last_seq = NULL,
-  active = CASE WHEN session_only = 1 THEN 0 ELSE active END,
-  session_only = 0
-WHERE session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM sessions)
-""",
-    """/* recovery.unlink_history */
-UPDATE entry_history SET session_id = NULL, first_seq = NULL, last_seq = NULL
-WHERE session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM sessions)
-""",
+    compose.update(
+        "recovery.unlink_superseded",
+        "entries",
+        "superseded_by IS NOT NULL AND superseded_by NOT IN (SELECT id FROM entries)",
+        superseded_by="NULL",
+    ),
+    compose.update(
+        "recovery.unlink_entries",
+        "entries",
+        "session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM sessions)",
+        session_id="NULL",
+        first_seq="NULL",
+        last_seq="NULL",
+        active="CASE WHEN session_only = 1 THEN 0 ELSE active END",
+        session_only="0",
+    ),
+    compose.update(
+        "recovery.unlink_history",
+        "entry_history",
+        "session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM sessions)",
+        session_id="NULL",
+        first_seq="NULL",
+        last_seq="NULL",
+    ),
 )
 
 DELETE_IDS = {
@@ -390,10 +394,7 @@ GROUP BY blob_no
 ORDER BY blob_no
 """
 
-INSERT_BLOB = """/* recovery.insert_blob */
-INSERT OR IGNORE INTO blobs (blob_no, sha256, size_bytes, created_ms)
-VALUES (:blob_no, :sha256, :size_bytes, :created_ms)
-"""
+INSERT_BLOB = compose.insert("recovery.insert_blob", "blobs")
 
 # Entries that others refer to: what the last version before the lost one said, if it is there.
 SELECT_LOST_ENTRIES = """/* recovery.lost_entries */
@@ -497,17 +498,14 @@ DELETE_SEGMENT = """/* recovery.delete_segment */
 DELETE FROM archive_segments WHERE session_id = :session AND first_seq = :first_seq
 """
 
-REFILL = """/* recovery.refill */
-UPDATE messages SET text = :text, parts = :parts, metadata = :metadata
-WHERE id = :id AND text IS NULL
-"""
+REFILL = compose.update(
+    "recovery.refill", "messages", "id = :id AND text IS NULL", "text, parts, metadata"
+)
 
 # In WAL mode only this mode of locking refuses readers, and only from the first write on.
 LOCK_ALONE = ("PRAGMA query_only = OFF", "PRAGMA locking_mode = EXCLUSIVE", "BEGIN IMMEDIATE")
 
-PUT_META = """/* recovery.put_meta */
-UPDATE meta SET value = :value WHERE key = :key
-"""
+PUT_META = compose.update("recovery.put_meta", "meta", "key = :key", "value")
 
 
 def run_if_accepted(tx: Tx, sql: str, values: dict[str, Any]) -> int:
@@ -593,7 +591,7 @@ def lost_blobs(tx: Tx) -> list[Row]:
 def add_blob(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int, created_ms: int) -> None:
     """Add the row of a blob whose chunks are there."""
     values = {"blob_no": blob_no, "sha256": sha256, "size_bytes": size_bytes}
-    tx.run(INSERT_BLOB, {**values, "created_ms": created_ms})
+    run_if_accepted(tx, INSERT_BLOB, {**values, "created_ms": created_ms})
 
 
 def count_rows(db: SqliteFile, table: str) -> int:

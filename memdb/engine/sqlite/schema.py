@@ -7,11 +7,11 @@ A new file is made from schema.sql alone. An older one is copied to
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import apsw
 
+from memdb.engine import columns, compose
 from memdb.engine.sqlite.connection import MEMORY, open_error
 from memdb.engine.sqlite.marker import has_bytes, has_wal, is_in_use, is_wal_moved, missing_wal
 from memdb.errors import MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew, StorageError
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from memdb.engine.base import Tx
     from memdb.engine.sqlite.base import SqliteFile
 
+# What a new file is made from.
+read_schema = columns.read_schema
+
 APPLICATION_ID = 0x6D656D64  # 'memd'
 FORMAT = 1
 
 # The result of `fingerprint_of` for schema.sql. Reading the script at each opening
 # would take 1 ms; a test compares the two. Each format has one fingerprint, which a test keeps:
 # another schema needs the next number and a migration.
-FINGERPRINT = "db9b0c24938021428cce184a3ce112af7e95510419e51d2c6e0a1843ff3a3b9c"
+FINGERPRINT = "4a2b396d0efb3dff69a687d78a22dc0188a601070693aa117f5a8b5c5b6cdee8"
 
 SELECT_MARKS = """/* schema.marks */
 SELECT
@@ -40,18 +43,27 @@ SELECT_META = """/* schema.meta */
 SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta'
 """
 
+# `.dump` and `.clone` of the sqlite3 program copy every row and not these two numbers.
+NO_MARKS = (0, 0, 1)
+UNMARKED = -1
+SET_MARKS = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {FORMAT}",
+)
+
 SELECT_FINGERPRINT = """/* schema.fingerprint */
 SELECT value FROM meta WHERE key = 'fingerprint'
 """
 
-UPDATE_FINGERPRINT = """/* schema.set_fingerprint */
-INSERT INTO meta (key, value) VALUES ('fingerprint', :fingerprint)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value
-"""
+UPDATE_FINGERPRINT = compose.insert(
+    "schema.set_fingerprint",
+    "meta",
+    key="'fingerprint'",
+    value=":fingerprint",
+    otherwise=compose.conflict("key", "value"),
+)
 
-INSERT_META = """/* schema.insert_meta */
-INSERT INTO meta (key, value) VALUES (:key, :value)
-"""
+INSERT_META = compose.insert("schema.insert_meta", "meta")
 
 
 def prepare(db: SqliteFile) -> None:
@@ -72,6 +84,10 @@ def prepare(db: SqliteFile) -> None:
         _create(db)
         return
     version = _stored_version(db)
+    if version == UNMARKED:
+        if not db.is_read_only:
+            _set_marks(db)
+        return
     if version < FORMAT:
         db.refuse_read_only()
     if version == 0:
@@ -80,8 +96,18 @@ def prepare(db: SqliteFile) -> None:
         _migrate(db, version)
 
 
+def _set_marks(db: SqliteFile) -> None:
+    with db.write() as tx:
+        for sql in SET_MARKS:
+            tx.run(sql)
+
+
 def _stored_version(db: SqliteFile) -> int:
-    """Return the format of the file, 0 for an empty one; refuse one whose WAL is missing."""
+    """
+    Return the format of the file, 0 for an empty one; refuse one whose WAL is missing.
+
+    UNMARKED: it is a file of this format, as its fingerprint says, and its marks are lost.
+    """
     try:
         version, is_whole = _read_version(db)
         if not is_whole:
@@ -105,7 +131,11 @@ def _read_version(db: SqliteFile) -> tuple[int, bool]:
     """Return the format of the file, and whether its WAL is there if it has one."""
     is_whole = has_wal(db.path)  # before SQLite makes one
     with db.read() as tx:
-        version = _version(tx.one(SELECT_MARKS), db.path)
+        marks = tx.one(SELECT_MARKS)
+        if marks == NO_MARKS and _fingerprint(tx) == FINGERPRINT:
+            version = UNMARKED
+        else:
+            version = _version(marks, db.path)
         if version == FORMAT:
             _refuse_other_schema(tx, db.path)
         return version, is_whole or version == 0 or not is_in_use(tx)
@@ -139,14 +169,21 @@ def _refuse_other_schema(tx: Tx, path: str) -> None:
     Raises:
         NotAMemDB: the file has another fingerprint, or none.
     """
-    row = tx.one(SELECT_FINGERPRINT) if tx.one(SELECT_META) is not None else None
-    if row != (FINGERPRINT,):
+    if _fingerprint(tx) != FINGERPRINT:
         raise NotAMemDB(
             f"{path} was made by a development version of memdb whose file format was another "
             "one; it is unchanged. Export it with that version (memdb export) and import it "
             "into a new file, or give the path of a new file",
             path,
         )
+
+
+def _fingerprint(tx: Tx) -> str | None:
+    """Return what the file says about its schema, None if it says nothing."""
+    if tx.one(SELECT_META) is None:
+        return None
+    row = tx.one(SELECT_FINGERPRINT)
+    return None if row is None else str(row[0])
 
 
 def fingerprint_of(script: str) -> str:
@@ -217,18 +254,6 @@ def _run_script(connection: apsw.Connection, script: str) -> None:
             pass  # apsw runs a script only as far as its rows are read
     except apsw.Error as error:
         raise open_error(error, connection.filename) from error
-
-
-def read_schema() -> str:
-    """Return schema.sql: from the installed package, else from the checkout."""
-    from importlib.resources import files  # only for new files
-
-    packed = files("memdb") / "schema.sql"
-    if packed.is_file():
-        return packed.read_text(encoding="utf-8")
-    checkout = os.path.join(os.path.dirname(__file__), "../../..", "schema.sql")  # noqa: PTH118, PTH120
-    with open(checkout, encoding="utf-8") as f:  # noqa: PTH123
-        return f.read()
 
 
 def read_migration(step: int) -> str:

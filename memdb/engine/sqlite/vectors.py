@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from memdb.engine import compose
 from memdb.engine import sketches as bit_sketches
 from memdb.engine.sketches import (
     MAX_WEIGHED,
@@ -62,20 +63,17 @@ SELECT_LAST_GROUP = """/* vectors.last_group */
 SELECT max(id) FROM vector_groups WHERE id BETWEEN :low AND :high
 """
 
-INSERT_GROUP = """/* vectors.put_group */
-INSERT INTO vector_groups (id, space_no, kind, bucket, slots, planes)
-VALUES (:id, :space_no, :kind, :bucket, :slots, :planes)
-ON CONFLICT (id) DO UPDATE SET slots = excluded.slots, planes = excluded.planes
-"""
+INSERT_GROUP = compose.insert(
+    "vectors.put_group", "vector_groups", otherwise=compose.conflict("id", "slots, planes")
+)
 
 DELETE_GROUP = """/* vectors.delete_group */
 DELETE FROM vector_groups WHERE id = :id
 """
 
-INSERT_VECTOR = """/* vectors.put_vector */
-INSERT INTO vectors (id, vector) VALUES (:id, :vector)
-ON CONFLICT (id) DO UPDATE SET vector = excluded.vector
-"""
+INSERT_VECTOR = compose.insert(
+    "vectors.put_vector", "vectors", otherwise=compose.conflict("id", "vector")
+)
 
 SELECT_SPACE_NOS = """/* vectors.space_nos */
 SELECT space_no FROM embedding_spaces ORDER BY space_no

@@ -1,0 +1,193 @@
+"""
+Statements that write rows, composed from the columns of their table.
+
+Such a statement names each column once and writes the digest of its row, so that none can forget
+it. It also has a text without the digest, for an engine whose rows have none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memdb.engine.columns import read_columns
+from memdb.models.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOTHING = "ON CONFLICT DO NOTHING"
+
+# The next number of a table: none comes back, also after its row is gone, if the table is one
+# with AUTOINCREMENT.
+NEXT_NUMBER = """(
+  SELECT 1 + max(
+    coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0),
+    coalesce((SELECT max({key}) FROM {table}), 0)
+  )
+)"""
+
+# By the text of a composed statement, the same statement without a digest.
+_without_digest: dict[str, str] = {}
+
+
+class Conflict(Record):
+    """
+    What an INSERT changes where the row is already there.
+
+    Attributes:
+        keys: The columns of the unique index, separated by commas.
+        assigned: The new value of each changed column, in SQL.
+        where: Which rows are changed; "": all.
+    """
+
+    keys: str
+    assigned: dict[str, str]
+    where: str
+
+
+def without_digest(sql: str) -> str:
+    """Return a statement of the tables without the digest that it may write."""
+    return _without_digest.get(sql, sql)
+
+
+def insert(
+    tag: str,
+    table: str,
+    columns: str = "",
+    /,
+    *,
+    otherwise: str | Conflict = "",
+    returning: str = "",
+    numbered: str = "",
+    **given: str,
+) -> str:
+    """
+    Return the INSERT of one row, which also writes its digest.
+
+    Args:
+        tag: The name of the statement.
+        columns: Columns that have the bound value of their name; "": all of the table.
+        otherwise: `NOTHING` or a `conflict`.
+        returning: What RETURNING gives.
+        numbered: The key, if the engine gives its number. A digest needs it before the row is
+            there, so in a file the statement takes the next number.
+        given: The value of other columns, in SQL.
+    """
+    found = read_columns()[table]
+    values = {one: f":{one}" for one in _split(columns) or found.names} | given
+
+    def build(*, with_digest: bool) -> str:
+        row = dict(values)
+        if with_digest and numbered:
+            row[numbered] = NEXT_NUMBER.format(table=table, key=numbered)
+        if with_digest:
+            row["digest"] = found.digest_of(found.defaults | row)
+        return (
+            f"INSERT INTO {table} ({', '.join(row)})\n"
+            f"VALUES ({', '.join(row.values())})\n"
+            f"{_conflict(table, otherwise, with_digest=with_digest)}{_returning(returning)}"
+        )
+
+    return _compose(tag, table, build)
+
+
+def insert_select(
+    tag: str, table: str, columns: str, select: str, otherwise: str | Conflict = ""
+) -> str:
+    """
+    Return the INSERT of the rows that a SELECT gives, which also writes their digests.
+
+    Args:
+        tag: The name of the statement.
+        columns: The columns of the SELECT, in its order; "": all of the table.
+        otherwise: `NOTHING` or a `conflict`.
+    """
+    found = read_columns()[table]
+    listed = _split(columns) or found.names
+    names, rows = ", ".join(listed), select.strip("\n")
+
+    def build(*, with_digest: bool) -> str:
+        end = _conflict(table, otherwise, with_digest=with_digest)
+        if not with_digest:
+            return f"INSERT INTO {table} ({names})\n{rows}\n{end}"
+        digest = found.digest_of(found.defaults | {one: one for one in listed})
+        return (
+            f"WITH made ({names}) AS (\n{rows}\n)\n"
+            f"INSERT INTO {table} ({names}, digest)\n"
+            f"SELECT {names}, {digest} FROM made WHERE true\n{end}"
+        )
+
+    return _compose(tag, table, build)
+
+
+def update(
+    tag: str, table: str, where: str, columns: str = "", /, *, returning: str = "", **given: str
+) -> str:
+    """
+    Return the UPDATE of some rows, which also writes their digests if it changes one.
+
+    Args:
+        tag: The name of the statement.
+        where: Which rows; "": all.
+        columns: Columns that get the bound value of their name.
+        returning: What RETURNING gives.
+        given: The new value of other columns, in SQL.
+    """
+    assigned = {one: f":{one}" for one in _split(columns)} | given
+
+    def build(*, with_digest: bool) -> str:
+        text = f"UPDATE {table}\nSET {_assignments(table, assigned, with_digest=with_digest)}\n"
+        return text + _where(where) + _returning(returning)
+
+    return _compose(tag, table, build)
+
+
+def conflict(keys: str, columns: str = "", /, *, where: str = "", **given: str) -> Conflict:
+    """
+    Return what an INSERT changes where the row is already there.
+
+    Args:
+        keys: The columns of the unique index.
+        columns: Columns that get the value of the row that was to be inserted.
+        where: Which rows are changed; "": all.
+        given: The new value of other columns, in SQL.
+    """
+    return Conflict(keys, {one: f"excluded.{one}" for one in _split(columns)} | given, where)
+
+
+def _split(columns: str) -> tuple[str, ...]:
+    """Return the names in a list with commas."""
+    return tuple(columns.replace(",", " ").split())
+
+
+def _assignments(table: str, assigned: dict[str, str], *, with_digest: bool) -> str:
+    """Return what stands behind SET."""
+    found = read_columns()[table]
+    assert assigned.keys() <= set(found.names), (table, assigned)
+    lines = [f"{name} = {value}" for name, value in assigned.items()]
+    if with_digest and not assigned.keys().isdisjoint(found.covered):
+        lines.append(f"digest = {found.digest_after(table, assigned)}")
+    return ", ".join(lines)
+
+
+def _conflict(table: str, otherwise: str | Conflict, *, with_digest: bool) -> str:
+    if isinstance(otherwise, str):
+        return f"{otherwise}\n" if otherwise else ""
+    changes = _assignments(table, otherwise.assigned, with_digest=with_digest)
+    return f"ON CONFLICT ({otherwise.keys}) DO UPDATE SET {changes}\n{_where(otherwise.where)}"
+
+
+def _where(where: str) -> str:
+    return f"WHERE {where.strip()}\n" if where else ""
+
+
+def _returning(returning: str) -> str:
+    return f"RETURNING {returning}\n" if returning else ""
+
+
+def _compose(tag: str, table: str, build: Callable[..., str]) -> str:
+    """Return a statement under its name, and note its text without a digest."""
+    head = f"/* {tag} */\n"
+    text = head + build(with_digest=bool(read_columns()[table].covered))
+    _without_digest[text] = head + build(with_digest=False)
+    return text
