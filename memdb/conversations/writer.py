@@ -327,12 +327,5 @@ def _newest(
 
 def _copy(message: Message) -> NewMessage:
     """Return a message to be stored once more, under a uid of its own."""
-    return NewMessage(
-        message.role,
-        message.text,
-        message.author,
-        message.parts,
-        message.external_id,
-        message.created_ms,
-        message.metadata,
-    )
+    fields = {name: getattr(message, name) for name in NewMessage._fields}
+    return NewMessage(**{**fields, "uid": None})

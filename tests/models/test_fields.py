@@ -35,6 +35,8 @@ from memdb.models.record import Record
 from memdb.models.reports import Secret
 from memdb.models.summaries import Summary, SummaryText
 from memdb.tables import copies, messages
+from memdb.tables import entries as entry_rows
+from memdb.tables import summaries as summary_rows
 from memdb.tables.state import StateRow
 from memdb.transfer import artifacts, entries, items, lines, others, summaries
 from memdb.transfer import messages as message_lines
@@ -194,7 +196,13 @@ def test_message_hash_erasing_and_copies() -> None:
     message = FIELDS["message"]
     copied = next(one for one in vars(copies).values() if getattr(one, "name", "") == "messages")
 
-    assert set(messages.HASHED) == set(names_with(message, HASHED))
+    for kind, table in {"message": messages, "entry": entry_rows, "summary": summary_rows}.items():
+        named = {
+            one.column if kind == "summary" else one.name
+            for one in FIELDS[kind]
+            if HASHED in one.traits
+        }
+        assert set(table.HASHED) == named, kind
     assert set(messages.ERASED) == set(names_with(message, ERASED))
     assert set(copied.columns) == columns_of("message")
 
