@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.models.fields import PROVED
 from memdb.models.ids import MAX_INT, MAX_SEQ, branch_of
 from memdb.records import archive as archive_records
 from memdb.records import branches
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from memdb.deletion.selectors import Part, Selection
     from memdb.engine.base import Probes, Row, Tx
-    from memdb.models.messages import Message
     from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
     from memdb.tables.artifacts import Place
@@ -69,7 +69,7 @@ def _of_messages(tx: Tx, part: Part) -> Iterator[str | bytes | None]:
     for block in archive_records.find_blocks(tx, part.session, part.seqs):
         yield from (one.data for one in archive.touched(tx, part.session, *block))
     for one in messages.get_many(tx, part.ids).values():
-        yield from _of_message(one)
+        yield from _said("message", one)
 
 
 def _of_session(
@@ -82,7 +82,7 @@ def _of_session(
     while page := messages.list_own(tx, session, name, after, MAX_SEQ, PAGE):
         for one in page:
             if not any(first <= one.seq <= last for first, last in shown):
-                yield from _of_message(one)
+                yield from _said("message", one)
         after = page[-1].seq
     yield from (one.data for one in archive.after(tx, session, 0, MAX_INT))
 
@@ -93,21 +93,26 @@ def _of_summaries(tx: Tx, session: int) -> Iterator[str | None]:
         yield from (text, hint)
 
 
-def _of_message(message: Message) -> Iterator[str | None]:
-    yield message.text
-    yield json_value(message.parts, "parts")
-    yield json_value(message.metadata, "metadata")
-    yield message.external_id
+def _said(kind: str, record: object) -> Iterator[str | bytes | None]:
+    """Yield what the fields of a record say, as they are stored."""
+    for name in PROVED[kind]:
+        value = getattr(record, name)
+        if isinstance(value, tuple):  # keywords, labels of a namespace
+            yield from value
+        elif isinstance(value, bytes) or (isinstance(value, str) and name != "value"):
+            yield value
+        else:
+            yield json_value(value, name)
 
 
-def _of_entry(tx: Tx, entry_id: int) -> Iterator[str | None]:
+def _of_entry(tx: Tx, entry_id: int) -> Iterator[str | bytes | None]:
     """Yield what an entry says and said before."""
     found = entries.find(tx, entry_id)
     if found is None:
         return
-    yield from (found.text, *found.keywords, found.key, json_value(found.metadata, "metadata"))
+    yield from _said("entry", found)
     for old in entry_history.list_all(tx, entry_id):
-        yield from (old.text, *old.keywords, old.key, json_value(old.metadata, "metadata"))
+        yield from _said("history", old)
 
 
 def _of_versions(rows: tuple[Row, ...]) -> Iterator[str | None]:
@@ -118,14 +123,13 @@ def _of_versions(rows: tuple[Row, ...]) -> Iterator[str | None]:
 
 def _of_item(stored: StoredItem) -> Iterator[str | bytes | None]:
     """Yield the namespace, the key, the value and the metadata of an item."""
-    item = stored.item
-    yield from (*item.namespace, item.key, json_value(item.metadata, "metadata"), stored.text)
-    yield item.value if isinstance(item.value, bytes) else json_value(item.value, "value")
+    yield from _said("item", stored.item)
+    yield stored.text
 
 
 def _of_artifact(tx: Tx, place: Place) -> Iterator[str | bytes | None]:
     """Yield the name of an artifact, and the bytes and metadata of each version."""
     yield place.name
     for stored in artifacts.versions(tx, place):
-        yield json_value(stored.info.metadata, "metadata")
+        yield from _said("artifact", stored.info)
         yield from blobs.forms(tx, stored.blob_no)

@@ -20,6 +20,8 @@ GIVEN = "given"
 TEXT = "text"  # words of a caller, also in JSON: a secret is refused or redacted
 NAME = "name"  # names something: a secret is refused, because a redacted name names another thing
 REF = "ref"  # names another record: screened as a name, scanned and proved with that record
+# Many rows have the same, or a tombstone keeps it: a proof of forgetting does not look for it.
+SHARED = "shared"
 # What else holds for it.
 HASHED = "hashed"  # the content hash covers it
 ERASED = "erased"  # erasing a message empties it
@@ -28,7 +30,7 @@ SEARCHED = "searched"  # it is in the full text
 VIEWED = "viewed"  # the view for people has it
 HIDDEN = "hidden"  # no model has it: memdb's own, or the place of the record
 
-TRAITS = (GIVEN, TEXT, NAME, REF, HASHED, ERASED, EXPORTED, SEARCHED, VIEWED, HIDDEN)
+TRAITS = (GIVEN, TEXT, NAME, REF, SHARED, HASHED, ERASED, EXPORTED, SEARCHED, VIEWED, HIDDEN)
 
 MAX_NAME_CHARS = 1024
 MAX_TEXT_BYTES = 64 << 20
@@ -78,14 +80,14 @@ MESSAGE = (
     Field("seq", EXPORTED, VIEWED, column="id"),
     Field("external_id", GIVEN, NAME, HASHED, EXPORTED, VIEWED),
     Field("role", GIVEN, HASHED, EXPORTED, VIEWED, column="role_code"),
-    Field("author", GIVEN, NAME, HASHED, ERASED, EXPORTED, SEARCHED, VIEWED),
+    Field("author", GIVEN, NAME, SHARED, HASHED, ERASED, EXPORTED, SEARCHED, VIEWED),
     Field("text", GIVEN, TEXT, HASHED, ERASED, EXPORTED, SEARCHED, VIEWED),
     Field("parts", GIVEN, TEXT, HASHED, ERASED, EXPORTED),
     Field("tokens", EXPORTED, VIEWED),
-    Field("counter", GIVEN, NAME, EXPORTED, column="counter_code"),
+    Field("counter", GIVEN, NAME, SHARED, EXPORTED, column="counter_code"),
     Field("created_ms", GIVEN, HASHED, EXPORTED, VIEWED),
     Field("metadata", GIVEN, TEXT, HASHED, ERASED, EXPORTED, VIEWED),
-    Field("uid", GIVEN, NAME, HASHED, EXPORTED, VIEWED),
+    Field("uid", GIVEN, NAME, SHARED, HASHED, EXPORTED, VIEWED),
     Field("id"),
     Field("content_hash", HIDDEN),
     Field("bigrams", SEARCHED, HIDDEN),
@@ -100,7 +102,7 @@ SESSION = (
     Field("metadata", GIVEN, TEXT, EXPORTED, VIEWED),
     Field("created_ms", GIVEN, EXPORTED, VIEWED),
     Field("updated_ms", GIVEN, EXPORTED, VIEWED),
-    Field("uid", GIVEN, NAME, EXPORTED, VIEWED),
+    Field("uid", GIVEN, NAME, SHARED, EXPORTED, VIEWED),
     Field("label", column=None),
     Field("message_count", VIEWED),
     Field("tokens"),
@@ -126,7 +128,7 @@ BRANCH = (
     Field("metadata", GIVEN, TEXT, EXPORTED),
     Field("created_ms", GIVEN, EXPORTED),
     Field("updated_ms", GIVEN, EXPORTED),
-    Field("uid", GIVEN, NAME, EXPORTED),
+    Field("uid", GIVEN, NAME, SHARED, EXPORTED),
     Field("leaves_at"),
     Field("message_count"),
 )
@@ -140,9 +142,9 @@ SUMMARY = (
     Field("text", GIVEN, TEXT, HASHED, EXPORTED, SEARCHED, VIEWED),
     Field("hint", GIVEN, TEXT, HASHED, EXPORTED, VIEWED),
     Field("quality", HASHED, EXPORTED, VIEWED),
-    Field("summarizer", GIVEN, NAME, HASHED, EXPORTED, VIEWED),
+    Field("summarizer", GIVEN, NAME, SHARED, HASHED, EXPORTED, VIEWED),
     Field("tokens", EXPORTED, VIEWED),
-    Field("counter", GIVEN, NAME, EXPORTED, column="counter_code"),
+    Field("counter", GIVEN, NAME, SHARED, EXPORTED, column="counter_code"),
     Field("created_ms", EXPORTED, VIEWED),
     Field("source_hash", EXPORTED, HIDDEN, column=None),
     Field("id", HASHED, VIEWED, column="uid"),
@@ -153,7 +155,7 @@ SUMMARY = (
 )
 
 ENTRY = (
-    Field("category", GIVEN, NAME, HASHED, EXPORTED, VIEWED),
+    Field("category", GIVEN, NAME, SHARED, HASHED, EXPORTED, VIEWED),
     Field("key", GIVEN, NAME, HASHED, EXPORTED, VIEWED),
     Field("text", GIVEN, TEXT, HASHED, EXPORTED, SEARCHED, VIEWED, max_chars=MAX_FACT_CHARS),
     Field("keywords", GIVEN, TEXT, HASHED, EXPORTED, SEARCHED, VIEWED),
@@ -168,7 +170,7 @@ ENTRY = (
     Field("first_seq", GIVEN, EXPORTED, VIEWED),
     Field("last_seq", GIVEN, EXPORTED, VIEWED),
     Field("session_only", GIVEN, EXPORTED),
-    Field("source", GIVEN, NAME, EXPORTED, VIEWED),
+    Field("source", GIVEN, NAME, SHARED, EXPORTED, VIEWED),
     Field("use_count", EXPORTED),
     Field("last_used_ms", EXPORTED),
     Field("valid_from_ms", GIVEN, EXPORTED, VIEWED),
@@ -178,7 +180,7 @@ ENTRY = (
     Field("created_ms", GIVEN, HASHED, EXPORTED, VIEWED),
     Field("updated_ms", EXPORTED, VIEWED),
     Field("stored_ms", EXPORTED),
-    Field("uid", GIVEN, NAME, HASHED, EXPORTED, VIEWED),
+    Field("uid", GIVEN, NAME, SHARED, HASHED, EXPORTED, VIEWED),
     Field("history", EXPORTED, HIDDEN, column=None),
     Field("id"),
     Field("scope_no", HIDDEN),
@@ -211,7 +213,7 @@ ITEM = (
     Field("expires_ms", EXPORTED, VIEWED),
     Field("index", GIVEN, NAME, EXPORTED, HIDDEN, column="search_fields"),
     Field("vectors", GIVEN, EXPORTED, HIDDEN, column=None),
-    Field("uid", GIVEN, NAME, EXPORTED, VIEWED),
+    Field("uid", GIVEN, NAME, SHARED, EXPORTED, VIEWED),
     Field("value", GIVEN, TEXT, EXPORTED, VIEWED),
     Field("data", GIVEN, TEXT, EXPORTED, VIEWED, HIDDEN),
     Field("id"),
@@ -229,11 +231,11 @@ ARTIFACT = (
         max_chars=MAX_NAME_CHARS + len(SHARED_PREFIX),
     ),
     Field("version", EXPORTED, VIEWED, column="rev_version"),
-    Field("mime", GIVEN, NAME, EXPORTED, VIEWED),
+    Field("mime", GIVEN, NAME, SHARED, EXPORTED, VIEWED),
     Field("metadata", GIVEN, TEXT, EXPORTED, VIEWED),
     Field("message", GIVEN, REF, EXPORTED, HIDDEN, column="message_id"),
     Field("created_ms", GIVEN, EXPORTED, VIEWED),
-    Field("uid", GIVEN, NAME, EXPORTED, VIEWED),
+    Field("uid", GIVEN, NAME, SHARED, EXPORTED, VIEWED),
     Field("data", GIVEN, TEXT, EXPORTED, HIDDEN, column="blob_no"),
     Field("text", GIVEN, TEXT, EXPORTED, SEARCHED, VIEWED, HIDDEN, column=None),
     Field("parts", EXPORTED, HIDDEN, column=None),
@@ -260,7 +262,7 @@ SCOPE = (
     Field("app", GIVEN, NAME, EXPORTED),
     Field("user", GIVEN, NAME, EXPORTED, column="user_name"),
     Field("created_ms", GIVEN, EXPORTED),
-    Field("uid", GIVEN, NAME, EXPORTED),
+    Field("uid", GIVEN, NAME, SHARED, EXPORTED),
     Field("scope_no", HIDDEN),
     Field("last_session_no", HIDDEN),
     Field("last_n", HIDDEN),
@@ -270,7 +272,7 @@ TOMBSTONE = (
     Field("of", GIVEN, EXPORTED, column="kind"),
     Field("ref", GIVEN, NAME, EXPORTED, max_chars=MAX_TEXT_BYTES),
     Field("deleted_ms", GIVEN, EXPORTED),
-    Field("uid", GIVEN, NAME, EXPORTED),
+    Field("uid", GIVEN, NAME, SHARED, EXPORTED),
     Field("forgotten", GIVEN, EXPORTED),
     Field("scope_no", HIDDEN),
 )
@@ -298,5 +300,15 @@ def names_with(fields: Iterable[Field], *traits: str) -> tuple[str, ...]:
 # By kind and name: what is screened before it is stored.
 SCREENED: dict[str, dict[str, Field]] = {
     kind: {one.name: one for one in fields if one.is_one_of(TEXT, NAME, REF)}
+    for kind, fields in FIELDS.items()
+}
+
+# By kind: the fields of its model that a proof of forgetting looks for.
+PROVED: dict[str, tuple[str, ...]] = {
+    kind: tuple(
+        one.name
+        for one in fields
+        if one.is_one_of(TEXT, NAME) and not one.is_one_of(SHARED, HIDDEN)
+    )
     for kind, fields in FIELDS.items()
 }

@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ import pytest
 
 import memdb
 from memdb import MemDB
+from memdb.deletion import proof
+from memdb.engine import remaining
 from memdb.models.entries import Entry, EntryChanges, EntryVersion, NewEntry
 from memdb.models.fields import (
     ERASED,
@@ -21,6 +23,7 @@ from memdb.models.fields import (
     HASHED,
     HIDDEN,
     NAME,
+    PROVED,
     REF,
     SEARCHED,
     TEXT,
@@ -343,3 +346,54 @@ def test_a_secret_in_any_field_is_refused_and_found(
         assert [place for scope in lax.scopes() for place in scope.find_secrets()]
     wrong += [f"{name} is not found" for key, name in keys.items() if key not in " ".join(seen)]
     assert not wrong, "\n".join(wrong)
+
+
+class Recorder:
+    """Notes what a proof looks for."""
+
+    def __init__(self, probes: Any, seen: list[Any]) -> None:
+        """Pass all on to *probes*."""
+        self._probes, self._seen = probes, seen
+
+    def add(self, values: Iterable[Any], **options: Any) -> None:
+        """Take values to look for."""
+        found = [*values]
+        self._seen += found
+        self._probes.add(found, **options)
+
+
+def test_a_proof_of_forgetting_looks_for_every_field(
+    open_db: Callable[..., MemDB], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is forgotten is searched for by all that callers gave, but for what many rows share."""
+    source = tmp_path / "all.jsonl"
+    filled(open_db(":memory:", embedder=None)).export(source)
+    lines_ = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
+    kinds = set(PROVED) - {"summary", "scope", "tombstone"}  # these go with the others, or stay
+    planted_ = [
+        (kind, one)
+        for kind in sorted(kinds)
+        for one in FIELDS[kind]
+        if one.name in PROVED[kind] and EXPORTED in one.traits
+    ]
+    for kind, one in planted_:
+        lines_ = plant(lines_, kind, one)
+    policy = {"secrets_in_entries": "allow"}
+    db = open_db(tmp_path / "a.db", embedder=None, settings=policy)
+    imported(db, lines_, tmp_path / "changed.jsonl")
+    seen: list[Any] = []
+    collect = proof.collect
+    monkeypatch.setattr(
+        proof, "collect", lambda *given: collect(*given[:-1], Recorder(given[-1], seen))
+    )
+
+    for scope in db.scopes():
+        scope.forget(everything=True, prove=True)
+
+    text = repr(seen)
+    columns = remaining.SELECT_MESSAGES, remaining.SELECT_ENTRIES, remaining.SELECT_ITEMS
+    wrong = [f"{kind}.{one.name}" for kind, one in planted_ if key_of(kind, one) not in text]
+    for kind, sql in zip(("message", "entry", "item"), columns, strict=True):
+        known = f"{sql} {remaining.SELECT_NAMES}"
+        wrong += [f"{kind}.{name} explains nothing" for name in PROVED[kind] if name not in known]
+    assert wrong == []
