@@ -245,11 +245,11 @@ class MigrationFailed(FileError):
 
     code = "migration"
 
-    def __init__(self, path: str, from_version: int, to_version: int) -> None:
-        """Say that the step *from_version* to *to_version* failed for *path*."""
+    def __init__(self, path: str, from_version: int, to_version: int, reason: str) -> None:
+        """Say that the step *from_version* to *to_version* failed for *path*, and why."""
         super().__init__(
-            f"{path} could not be migrated from format {from_version} to {to_version}; "
-            f"it is unchanged. Run `memdb check {path}`",
+            f"{path} could not be migrated from format {from_version} to {to_version} ({reason}); "
+            "it is unchanged: check it with the memdb that wrote it, and report this error",
             path,
         )
         self.from_version = from_version

@@ -12,7 +12,7 @@ from memdb.models.settings import read_settings
 from memdb.text.validate import is_address
 
 if TYPE_CHECKING:
-    from memdb.engine.base import Engine
+    from memdb.engine.base import Engine, Tx
     from memdb.models.observation import Meter
     from memdb.models.protocols import Embedder, Model
     from memdb.models.settings import Settings
@@ -33,8 +33,16 @@ NEEDED = {
 }
 
 
+def describe_damage(tx: Tx) -> str:
+    """Return what no `rebuild` mends in the rows of a database that was just migrated."""
+    from memdb.records import integrity  # only for old files
+
+    return integrity.describe_damage(tx)
+
+
 def open_engine(path: str, **options: Any) -> Engine:
     """Return the engine of a file, or of a server if *path* begins as its address."""
+    options.setdefault("verify", describe_damage)
     if is_address(path):
         from memdb.postgres.engine import PostgresEngine  # only for servers
 

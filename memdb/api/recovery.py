@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memdb.engine.segments import opened
 from memdb.engine.sqlite import adoption, recovery
@@ -266,7 +266,8 @@ def restore(
     if os.path.exists(target) and os.path.samefile(source, target):  # noqa: PTH110, PTH121
         raise FileError(f"{target} is the backup itself: give the path of the file", target)
     before = os.path.lexists(f"{target}-wal")
-    with SqliteEngine(source, clock=system_clock, ids=uuid7, mode="read") as db:
+    options: dict[str, Any] = {"mode": "read", "verify": integrity.describe_damage}
+    with SqliteEngine(source, clock=system_clock, ids=uuid7, **options) as db:
         findings = [one for one in integrity.check(db, deep=True) if not one.rebuildable]
         if findings:
             raise Corrupt(

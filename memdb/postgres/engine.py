@@ -24,6 +24,7 @@ from memdb.postgres.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from memdb.engine.base import Tx as AnyTx
     from memdb.models.protocols import Clock, Ids
     from memdb.postgres.connection import Tx
     from memdb.postgres.maintenance import PostgresMaintenance
@@ -194,6 +195,7 @@ class PostgresEngine(Opened):
         timeout_ms: int = 10_000,
         mode: str = "write",
         partitions: int = PARTITIONS,
+        verify: Callable[[AnyTx], str] = lambda _tx: "",
     ) -> None:
         """
         Connect to *address*; create or migrate the tables if necessary.
@@ -209,6 +211,8 @@ class PostgresEngine(Opened):
             timeout_ms: How long to wait while another process writes to a scope.
             mode: "write"; or "read": nothing is written or created.
             partitions: Of each large table, if the tables are new.
+            verify: Returns what is wrong with the rows of tables that are being migrated, "" if
+                nothing is; then they stay as they were.
 
         Raises:
             FileError: the database cannot be used; see its subclasses.
@@ -222,6 +226,7 @@ class PostgresEngine(Opened):
         self.path = driver.shown(parameters)
         self.clock = bounded_clock(clock)
         self.ids = ids
+        self.verify = verify
         self.is_read_only = mode == "read"
         self.commits = 0
         options = {

@@ -9,18 +9,20 @@ writers wait at their commit; those of an older memdb are refused from then on (
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.sqlite import schema as file_schema
-from memdb.errors import Busy, IOFailed, MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew
+from memdb.engine.steps import StepFailed
+from memdb.errors import Busy, IOFailed, MigrationFailed, NotAMemDB, SchemaTooNew
 from memdb.models.ids import SCOPE_SHIFT
 from memdb.postgres import driver
 from memdb.postgres.bindings import scopes_per_partition
 from memdb.postgres.connection import LOCK, LOCK_SPACE, SCHEMA_LOCK
 from memdb.postgres.dialect import PARTITION_COLUMNS
+from memdb.postgres.migrations import STEPS
 
 if TYPE_CHECKING:
+    from memdb.engine.steps import Step
     from memdb.postgres.base import PostgresDatabase
 
 # Of schema.sql, and what `fingerprint_of` says of `own_script`: a test compares them.
@@ -131,6 +133,20 @@ INSERT INTO meta (key, value) VALUES ('fingerprint', :fingerprint)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 
+UPDATE_FORMAT = """/* schema.set_format */
+UPDATE memdb_format SET format = :format
+"""
+
+# Those of memdb's bookkeeping change by the migration itself.
+SELECT_OWN_TABLES = """/* schema.own_tables */
+SELECT CAST(relname AS TEXT) FROM pg_class
+WHERE relnamespace = to_regnamespace(quote_ident(current_schema()))
+  AND relkind IN ('r', 'p')
+  AND NOT relispartition
+  AND relname NOT IN ('commits', 'watchers', 'change_counts', 'changes')
+ORDER BY relname
+"""
+
 # So that who watches looks, and is told (`watch`).
 COUNT_MIGRATION = """/* schema.count_migration */
 INSERT INTO changes (kind, number) VALUES ('commit', 1)
@@ -218,24 +234,47 @@ def _migrate(db: PostgresDatabase, tx: Any, version: int) -> None:
     """Bring the tables from *version* to `FORMAT`."""
     try:
         tx.run(LOCK_COMMITS)
-        for step in range(version + 1, FORMAT + 1):
-            tx.run_script(read_migration(step))
-        if tx.one(SELECT_FORMAT)[0] != FORMAT:
-            raise MigrationFailed(db.path, version, FORMAT)  # a step forgot its number
+        for number in range(version + 1, FORMAT + 1):
+            _take(tx, STEPS[number])
+        tx.run(UPDATE_FORMAT, {"format": FORMAT})
         tx.run(UPDATE_FINGERPRINT, {"fingerprint": FINGERPRINT})
         tx.run(COUNT_MIGRATION)
-    except MemDBError as error:
+        _refuse_problem([*db.maintenance.check_schema(), db.verify(tx)])
+    except Exception as error:  # a step is a program
         is_rule = driver.is_rule_broken(error.__cause__)
         if isinstance(error, (Busy, IOFailed)) and not is_rule:
             raise  # others are in the way, or the server is lost: it may be tried again
-        raise MigrationFailed(db.path, version, FORMAT) from error
+        raise MigrationFailed(db.path, version, FORMAT, str(error)) from error
 
 
-def read_migration(step: int) -> str:
-    """Return the script that takes format *step* - 1 to *step*."""
-    folder = files("memdb.postgres") / "migrations"
-    (script,) = [item for item in folder.iterdir() if item.name.startswith(f"{step:04d}_")]
-    return script.read_text(encoding="utf-8")
+def _refuse_problem(problems: list[str]) -> None:
+    for problem in filter(None, problems):
+        raise StepFailed(problem)
+
+
+def _take(tx: Any, step: Step) -> None:
+    """Take one step. What it drops, its SQL says itself."""
+    before = _count_rows(tx)
+    if step.before:
+        tx.run_script(step.before)
+    if step.after is not None:
+        step.after(tx)
+    step.refuse_other_counts(before, _count_rows(tx))
+
+
+def _count_rows(tx: Any) -> dict[str, int]:
+    """Return the number of rows of every table, also of those that are not memdb's."""
+
+    def count(connection: Any) -> dict[str, int]:
+        names = [row[0] for row in connection.execute(SELECT_OWN_TABLES, prepare=False)]
+        each = [
+            f"SELECT '{name}', count(*) FROM \"{name}\""  # noqa: S608 (names of the database)
+            for name in names
+            if "'" not in name and '"' not in name
+        ]
+        return dict(connection.execute(" UNION ALL ".join(each), prepare=False).fetchall())
+
+    return tx.apart(count)  # type: ignore[no-any-return]
 
 
 def _create(db: PostgresDatabase, tx: Any) -> None:

@@ -51,7 +51,7 @@ def check(db: Engine, *, deep: bool = False) -> list[Finding]:
         if foreign:
             return [Finding("schema", text, rebuildable=False) for text in foreign]
         with db.read() as tx:
-            found = [*_check_rows(tx, deep=deep)]
+            found = [*_check_rows(tx, deep=deep), *_check_copies(tx)]
         held = db.maintenance.describe_held_wal()
         if held:
             found.append(Finding("wal_held", held, rebuildable=False))
@@ -65,6 +65,12 @@ def check(db: Engine, *, deep: bool = False) -> list[Finding]:
     except Corrupt as error:
         return [Finding("page", str(error), rebuildable=False)]
     return found
+
+
+def describe_damage(tx: Tx) -> str:
+    """Return the first finding in the rows that no `rebuild` mends, "" without one."""
+    found = (one for one in _check_rows(tx, deep=True) if not one.rebuildable)
+    return next((f"{one.code}: {one.text}" for one in found), "")
 
 
 def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
@@ -82,7 +88,6 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
     yield from entries.check(tx, deep=deep)
     yield from artifacts.check(tx, deep=deep)
     yield from spaces.check(tx)
-    yield from _check_copies(tx)
 
 
 def _check_copies(tx: Tx) -> Iterator[Finding]:

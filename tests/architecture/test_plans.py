@@ -16,6 +16,7 @@ from memdb.engine.sqlite.maintenance import CREATE_WORDS
 # check, rebuild and info look at everything: that is what they are for.
 WHOLE = (
     "maintenance.",
+    "migrate.",
     "packing.",
     "checks.",
     "meta.",

@@ -53,7 +53,7 @@ FACTS = [
     (memdb.VersionConflict(1, 2), {"expected": 1, "got": 2}),
     (memdb.FileError("bad", "p"), {"path": "p"}),
     (memdb.SchemaTooNew("p", 9, 1), {"path": "p", "file_version": 9, "code_version": 1}),
-    (memdb.MigrationFailed("p", 1, 2), {"path": "p", "from_version": 1, "to_version": 2}),
+    (memdb.MigrationFailed("p", 1, 2, "why"), {"path": "p", "from_version": 1, "to_version": 2}),
     (memdb.StorageError("bad", 11), {"sqlite_code": 11}),
     (memdb.PortError("e", "bad"), {"name": "e"}),
 ]

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
 import apsw
 import pytest
+from coming_formats import VARIANTS, memdb_of
 
 import memdb
 from memdb import MemDB, api
@@ -33,14 +33,13 @@ from memdb.api.scope import Scope
 from memdb.api.session import Host, Session, Transaction
 from memdb.api.tools import Tools
 from memdb.api.worker import Worker
-from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.tail import MAX_ROWS
 from memdb.models.items import DeleteItem, FindItem, PutItem
 from memdb.models.settings import Settings
 from memdb.models.summaries import SourceItem, SummaryText
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 # Small: ten messages make a tree of three levels.
 POLICY = Settings(summary_messages=2, summary_condense_at=3, summary_group=2)
@@ -198,16 +197,9 @@ def make_old(db: MemDB) -> object:
         return old.scope("ann").session("s").append("user", "first")
 
 
-@contextlib.contextmanager
-def next_format() -> Iterator[None]:
+def next_format() -> contextlib.AbstractContextManager[object]:
     """Let the format of memdb be one more."""
-    number = schema.FORMAT + 1
-    step = f"CREATE TABLE extra (x INTEGER NOT NULL) STRICT; PRAGMA user_version = {number};"
-    with (
-        mock.patch.object(schema, "FORMAT", number),
-        mock.patch.object(schema, "read_migration", return_value=step),
-    ):
-        yield
+    return memdb_of(VARIANTS["everything made anew"])
 
 
 def migrate(db: MemDB) -> object:

@@ -13,6 +13,7 @@ import pytest
 
 import memdb
 from memdb.engine.sqlite.schema import fingerprint_of
+from memdb.engine.steps import Step
 from memdb.postgres import schema
 
 if TYPE_CHECKING:
@@ -27,20 +28,20 @@ LONG_S = 300.0  # for conditions that hold within moments
 
 # The format of today, and the next, which does not exist: what its step would say.
 NOW, NEXT = schema.FORMAT, schema.FORMAT + 1
-STEP = f"""
+STEP = """
     ALTER TABLE messages ADD COLUMN lang TEXT;
     UPDATE messages SET lang = 'en';
     CREATE TABLE extra (count BIGINT NOT NULL);
     INSERT INTO extra (count) SELECT count(*) FROM messages;
-    UPDATE memdb_format SET format = {NEXT};
 """
 
 # Opens the database as a memdb of the next format would. `memdb_wait` is a lock of the test's.
 MIGRATE = """
 import sys, memdb
 from memdb.postgres import schema
+from memdb.engine.steps import Step
 schema.FORMAT += 1
-schema.read_migration = lambda step: sys.argv[2]
+schema.STEPS[schema.FORMAT] = Step(sys.argv[2], counts=("extra",))
 print("ready", flush=True)
 sys.stdin.readline()
 with memdb.open(sys.argv[1], embedder=None, counter="estimate") as db:
@@ -86,11 +87,11 @@ def query(address: str) -> Query:
 
 
 @pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
+def steps(monkeypatch: pytest.MonkeyPatch) -> dict[int, Step]:
     """Let this memdb believe that its format is the next one; the step can be changed."""
-    found = {NEXT: STEP}
+    found = {NEXT: Step(STEP, counts=("extra",))}
     monkeypatch.setattr(schema, "FORMAT", NEXT)
-    monkeypatch.setattr(schema, "read_migration", found.__getitem__)
+    monkeypatch.setattr(schema, "STEPS", found)
     return found
 
 
@@ -155,7 +156,7 @@ def test_the_fingerprint_is_that_of_the_tables() -> None:
     assert fingerprint_of(script.replace("STRICT", "x"))[:32] != schema.OWN_FINGERPRINT
 
 
-def test_an_older_format_is_migrated(address: str, query: Query, steps: dict[int, str]) -> None:
+def test_an_older_format_is_migrated(address: str, query: Query, steps: dict[int, Step]) -> None:
     """With its rows; once, and the next opening finds it current."""
     for _ in range(2):
         with memdb.open(address, embedder=None, counter="estimate") as db:
@@ -166,7 +167,7 @@ def test_an_older_format_is_migrated(address: str, query: Query, steps: dict[int
     assert query("SELECT DISTINCT lang FROM messages ORDER BY 1") == [("en",), (None,)]
 
 
-def test_a_reader_does_not_migrate(address: str, query: Query, steps: dict[int, str]) -> None:
+def test_a_reader_does_not_migrate(address: str, query: Query, steps: dict[int, Step]) -> None:
     """It is told to open the database for writing."""
     before = shape(query)
     with pytest.raises(memdb.ReadOnly, match="mode"):
@@ -175,25 +176,33 @@ def test_a_reader_does_not_migrate(address: str, query: Query, steps: dict[int, 
 
 
 @pytest.mark.parametrize(
-    "script",
+    ("step", "told"),
     [
-        STEP.replace("UPDATE messages", "UPDATE nowhere"),
-        "this is no SQL",
-        STEP.replace(f"format = {NEXT}", f"format = {NOW}"),
-        STEP + "INSERT INTO meta (key, value) VALUES ('created_by', 'twice');",
+        (Step(STEP.replace("UPDATE messages", "UPDATE nowhere"), counts=("extra",)), "nowhere"),
+        (Step("this is no SQL"), "syntax"),
+        (Step("INSERT INTO meta (key, value) VALUES ('created_by', 'twice');"), "meta_pkey"),
+        (Step(STEP), "extra has 1 rows instead of 0"),
+        (Step("DELETE FROM messages"), "messages has 0 rows instead of 1"),
+        (Step("DROP TABLE tombstones", drops=("tombstones",)), "table tombstones is missing"),
+        (
+            Step(after=lambda tx: tx.run_script("UPDATE messages SET author = 'Eve'")),
+            "message_hash",
+        ),
+        (Step(after=lambda tx: tx.nothing), "nothing"),
     ],
-    ids=["in the middle", "no SQL", "forgets its number", "at the end"],
+    ids=lambda value: "" if isinstance(value, Step) else value,
 )
 def test_a_step_that_fails_changes_nothing(
-    address: str, query: Query, steps: dict[int, str], script: str
+    address: str, query: Query, steps: dict[int, Step], step: Step, told: str
 ) -> None:
-    """MigrationFailed says from where to where."""
+    """MigrationFailed says from where to where, and why."""
     before = shape(query)
-    steps[NEXT] = script
+    steps[NEXT] = step
 
     with pytest.raises(memdb.MigrationFailed, match="unchanged") as caught:
         memdb.open(address, embedder=None)
 
+    assert told in str(caught.value)
     assert (caught.value.from_version, caught.value.to_version) == (NOW, NEXT)
     assert shape(query) == before
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from memdb.engine.base import Engine
+    from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.connection import Tx
 
     class SqliteFile(Engine, Protocol):
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
         def foreign_keys(self, *, on: bool) -> None:
             """See `SqliteEngine.foreign_keys`."""
+
+        verify: Callable[[AnyTx], str]
 
         def drop_reader(self) -> None:
             """See `SqliteEngine.drop_reader`."""

@@ -15,6 +15,7 @@ from weakref import ref
 
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import connection as connections
+from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import MEMORY, Tx, translated_errors
 from memdb.engine.sqlite.marker import (
     UseMarker,
@@ -24,7 +25,6 @@ from memdb.engine.sqlite.marker import (
     refuse_other_names,
 )
 from memdb.engine.sqlite.pool import NO_WAL_YET, ConnectionPool, ReadBlock
-from memdb.engine.sqlite.schema import prepare
 from memdb.errors import Interrupted, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
 from memdb.text.validate import refuse_output, refuse_special
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     import apsw
 
+    from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.maintenance import SqliteMaintenance
     from memdb.engine.sqlite.proof import SqliteProbes
     from memdb.engine.sqlite.upkeep import Upkeep
@@ -272,6 +273,7 @@ class SqliteEngine(Opened):
         durability: str = "power",
         timeout_ms: int = 10_000,
         mode: str = "write",
+        verify: Callable[[AnyTx], str] = lambda _tx: "",
     ) -> None:
         """
         Open *path*; create or migrate the file if necessary.
@@ -285,7 +287,10 @@ class SqliteEngine(Opened):
                 "process": it survives the end of the process, and a power cut
                 a second or more later.
             timeout_ms: How long to wait while another process writes.
-            mode: "write"; or "read": nothing is written, created or migrated.
+            mode: "write"; or "read": nothing is written or created. All reads see a copy in
+                memory of a file of an older format, as it was when it was opened.
+            verify: Returns what is wrong with the rows of a file that is being migrated, "" if
+                nothing is; then the file stays as it was.
 
         Raises:
             FileError: the file cannot be used; see its subclasses.
@@ -300,6 +305,7 @@ class SqliteEngine(Opened):
         self.path = path if path == MEMORY else os.path.realpath(path)
         self.clock = bounded_clock(clock)
         self.ids = ids
+        self.verify = verify
         self.is_read_only = mode == "read"
         options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms}
         self.pool = ConnectionPool(self.path, options, is_read_only=self.is_read_only)
@@ -312,10 +318,12 @@ class SqliteEngine(Opened):
                 self._refuse_path()
                 refuse_foreign_wal(self.path)
             try:
-                prepare(self)
+                version = schema.prepare(self)
             except ReadOnly:
                 self._read_as_immutable()
-                prepare(self)
+                version = schema.prepare(self)
+            if version < schema.FORMAT:
+                self._migrate(version)
             self.pool.remember_file()
         except BaseException:
             self.close()
@@ -356,6 +364,26 @@ class SqliteEngine(Opened):
                 self.path,
             )
         self.pool.options["immutable"] = True
+
+    def _migrate(self, version: int) -> None:
+        """Bring the file to the present format; with mode="read" a copy of it in memory."""
+        from memdb.engine.sqlite import migrate  # only for old files
+
+        if not self.is_read_only:
+            migrate.migrate_file(self, version)
+            return
+        options = {**self.pool.options, "immutable": False}
+        copy = ConnectionPool(MEMORY, options, is_read_only=False)
+        writer = copy.take_writer()
+        with (
+            translated_errors(),
+            self.apart(writable=False) as source,
+            writer.raw.backup("main", source.raw, "main") as backup,
+        ):
+            backup.step(-1)
+        self.pool.close()
+        self.pool = copy
+        migrate.migrate_copy(self, writer, version)
 
     def mark_in_use(self, tx: Tx) -> None:
         """Set the mark in the transaction that migrates the file; others set it by themselves."""

@@ -14,10 +14,11 @@ import apsw
 
 from memdb.engine import compose
 from memdb.engine.columns import read_columns, read_schema
+from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import SET_AUTO_VACUUM, open_temporary
 from memdb.engine.sqlite.digests import row_digest
-from memdb.engine.sqlite.pages import LEAF_INDEX, PageFile, Tree, orphans
-from memdb.errors import StorageError
+from memdb.engine.sqlite.pages import LEAF_INDEX, BrokenPage, PageFile, Tree, orphans
+from memdb.errors import FileError, SchemaTooNew, StorageError
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.base import SqliteFile
     from memdb.engine.sqlite.connection import Tx
     from memdb.engine.sqlite.pages import RawRow, Values
+
+# The user version and the application id. Source: sqlite.org/fileformat.html#the_database_header
+HEADER_NUMBERS = (slice(60, 64), slice(68, 72))
 
 SELECT_OBJECTS = """/* recovery.objects */
 SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0 ORDER BY rootpage
@@ -159,10 +163,12 @@ def read_rows(path: str, *, wal: bool) -> Found:
 
     Raises:
         OSError: it cannot be read at all.
+        FileError, SchemaTooNew: it has another format than this memdb writes.
 
     Cost: 1 s per 20 MB, and memory for three times the file.
     """
     file = PageFile(path, wal=wal)
+    _refuse_other_format(file, path)
     shapes, roots = _shapes(moving=bool(file.pointer_pages()))
     roots |= _stored_roots(file)
     trees = {name: file.tree(root) for name, root in roots.items()}
@@ -199,6 +205,24 @@ def read_rows(path: str, *, wal: bool) -> Found:
         _names(trees, SPACE_NAMES, (str, int, str, int)),
         {row[0]: row[1] for row in rows.get("meta", [])},
         file.has_wal,
+    )
+
+
+def _refuse_other_format(file: PageFile, path: str) -> None:
+    """Refuse a file of another format, whose rows would not fit and be left out in silence."""
+    try:
+        header = file.page(1)
+    except BrokenPage:
+        return
+    number, application = (int.from_bytes(header[part], "big") for part in HEADER_NUMBERS)
+    if application != schema.APPLICATION_ID or number == schema.FORMAT:
+        return  # another number is damage, if the file does not say that it is memdb's
+    if number > schema.FORMAT:
+        raise SchemaTooNew(path, number, schema.FORMAT)
+    raise FileError(
+        f"{path} has format {number}, and only files of format {schema.FORMAT} can be recovered: "
+        "recover it with the memdb that wrote it, and open the new file with this one",
+        path,
     )
 
 

@@ -1,8 +1,8 @@
 """
 File format: create a new file, recognise a memdb file, migrate an old one.
 
-A new file is made from schema.sql alone. An older one is copied to
-`FILE.vN.bak`, then migrated by `migrations/NNNN_*.sql` in one transaction.
+A new file is made from schema.sql alone. An older one is copied to `FILE.vN.bak`, then migrated
+in one transaction (`memdb.engine.sqlite.migrate`). With mode="read" a copy of it in memory is.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import apsw
 from memdb.engine import columns, compose
 from memdb.engine.sqlite.connection import MEMORY, open_error
 from memdb.engine.sqlite.marker import has_bytes, has_wal, is_in_use, is_wal_moved, missing_wal
-from memdb.errors import MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew, StorageError
+from memdb.errors import NotAMemDB, SchemaTooNew, StorageError
+from memdb.text.data_files import read_text
 
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
     from memdb.engine.sqlite.base import SqliteFile
 
 # What a new file is made from.
-read_schema = columns.read_schema
 
 APPLICATION_ID = 0x6D656D64  # 'memd'
 FORMAT = 1
@@ -66,34 +66,31 @@ UPDATE_FINGERPRINT = compose.insert(
 INSERT_META = compose.insert("schema.insert_meta", "meta")
 
 
-def prepare(db: SqliteFile) -> None:
+def prepare(db: SqliteFile) -> int:
     """
-    Create or migrate the file of *db* if necessary; refuse a file that is not memdb's.
+    Create the file of *db* if necessary, and return its format; refuse one that is not memdb's.
 
     A current file is only read, so many processes can open it while another one
-    writes. Creating and migrating happen under the write lock, where the marks
-    are read again.
+    writes. Creating happens under the write lock, where the marks are read again.
 
     Raises:
         NotAMemDB: another program's database, no database, or a file that a
             development version made whose schema was another one.
         SchemaTooNew: written by a newer memdb.
-        MigrationFailed: a step failed; the file is as it was.
     """
     if not db.is_read_only and (db.path == MEMORY or not has_bytes(db.path)):
         _create(db)
-        return
+        return FORMAT
     version = _stored_version(db)
     if version == UNMARKED:
         if not db.is_read_only:
             _set_marks(db)
-        return
-    if version < FORMAT:
-        db.refuse_read_only()
+        return FORMAT
     if version == 0:
+        db.refuse_read_only()
         _create(db)
-    elif version < FORMAT:
-        _migrate(db, version)
+        return FORMAT
+    return version
 
 
 def _set_marks(db: SqliteFile) -> None:
@@ -139,6 +136,11 @@ def _read_version(db: SqliteFile) -> tuple[int, bool]:
         if version == FORMAT:
             _refuse_other_schema(tx, db.path)
         return version, is_whole or version == 0 or not is_in_use(tx)
+
+
+def stored_version(tx: Tx, path: str) -> int:
+    """Return the format of the file of *tx*, 0 for an empty one; refuse foreign and newer ones."""
+    return _version(tx.one(SELECT_MARKS), path)
 
 
 def _version(marks: tuple[int, int, int] | None, path: str) -> int:
@@ -190,16 +192,22 @@ def fingerprint_of(script: str) -> str:
     """Return the SHA-256 of a script without comments and blanks, as 64 hexadecimal digits."""
     import hashlib  # 3 ms that no opening needs
 
-    return hashlib.sha256(normalized(script).encode()).hexdigest()
+    return hashlib.sha256(_without_blanks(script).encode()).hexdigest()
 
 
 def normalized(script: str) -> str:
     """
-    Return a script without comments and without white space that has no meaning.
+    Return a script without comments, quotes of names, and white space that has no meaning.
 
-    Two scripts of the same statements give the same text, also if ALTER TABLE
-    added a column to one of them.
+    Two scripts of the same statements give the same text, also if ALTER TABLE added a column to
+    one of them, or renamed one of its names, which SQLite then puts in quotes.
     """
+    import re
+
+    return re.sub(r'"(\w+)"', r"\1", _without_blanks(script))
+
+
+def _without_blanks(script: str) -> str:
     import re
 
     words = " ".join(re.sub(r"--[^\n]*", "", script).split())
@@ -208,7 +216,7 @@ def normalized(script: str) -> str:
 
 def _create(db: SqliteFile) -> None:
     with db.write() as tx:
-        if _version(tx.one(SELECT_MARKS), db.path):
+        if stored_version(tx, db.path):
             return  # another process was faster
         _run_script(tx.raw, read_schema())
         facts = {
@@ -222,30 +230,15 @@ def _create(db: SqliteFile) -> None:
         tx.many(INSERT_META, [{"key": key, "value": value} for key, value in facts.items()])
 
 
-def _migrate(db: SqliteFile, version: int) -> None:
-    """Bring the file from *version* to `FORMAT`, after copying it aside."""
-    try:
-        # Changing a table that others refer to means replacing it: no ON DELETE then.
-        db.foreign_keys(on=False)
-        with db.write() as tx:
-            found = _version(tx.one(SELECT_MARKS), db.path)
-            if found == FORMAT:
-                return  # another process was faster, and its copy is the old file
-            # Under the lock, so that the steps begin with what was copied.
-            db.maintenance.copy_to(f"{db.path}.v{found}.bak", replace=True)
-            db.mark_in_use(tx)
-            for step in range(found + 1, FORMAT + 1):
-                _run_script(tx.raw, read_migration(step))
-            if _version(tx.one(SELECT_MARKS), db.path) != FORMAT:
-                raise MigrationFailed(db.path, version, FORMAT)  # a step forgot its number
-            tx.run(UPDATE_FINGERPRINT, {"fingerprint": FINGERPRINT})
-            broken = tx.one("PRAGMA foreign_key_check")
-            if broken is not None:
-                raise MigrationFailed(db.path, version, FORMAT)
-    except (apsw.Error, MemDBError) as error:
-        raise MigrationFailed(db.path, version, FORMAT) from error
-    finally:
-        db.foreign_keys(on=True)
+def name_backup(path: str, number: int) -> str:
+    """Return where the file at *path* is copied to before it leaves format *number*."""
+    return f"{path}.v{number}.bak"
+
+
+def list_backups(path: str) -> list[str]:
+    """Return the copies that migrations left beside the file at *path*, the oldest first."""
+    names = [name_backup(path, number) for number in range(1, FORMAT)]
+    return [name for name in names if os.path.exists(name)]
 
 
 def _run_script(connection: apsw.Connection, script: str) -> None:
@@ -256,10 +249,8 @@ def _run_script(connection: apsw.Connection, script: str) -> None:
         raise open_error(error, connection.filename) from error
 
 
-def read_migration(step: int) -> str:
-    """Return the script that takes format *step* - 1 to *step*."""
-    from importlib.resources import files  # only for old files
-
-    folder = files("memdb.engine.sqlite") / "migrations"
-    (script,) = [item for item in folder.iterdir() if item.name.startswith(f"{step:04d}_")]
-    return script.read_text(encoding="utf-8")
+def read_schema(number: int | None = None) -> str:
+    """Return schema.sql; of an earlier format *number* the script that was kept of it."""
+    if number in (None, FORMAT):
+        return columns.read_schema()
+    return read_text(__file__, f"migrations/{number:04d}.sql")
