@@ -19,9 +19,9 @@ from memdb.errors import (
     SchemaTooNew,
     Unsupported,
 )
-from memdb.postgres import driver
+from memdb.postgres import driver, schema
 from memdb.postgres.link import DELETE_WRITER
-from memdb.postgres.schema import FORMAT, read_names
+from memdb.postgres.schema import read_names
 from memdb.postgres.views import with_views
 from memdb.text.validate import check_query_values
 
@@ -242,9 +242,9 @@ class PostgresMaintenance:
         Raises:
             SchemaTooNew: a newer memdb migrated the tables since they were opened.
         """
-        (found,) = tx.one(SELECT_FORMAT) or (FORMAT,)
-        if found > FORMAT:
-            raise SchemaTooNew(self._db.path, found, FORMAT)
+        (found,) = tx.one(SELECT_FORMAT) or (schema.FORMAT,)
+        if found > schema.FORMAT:
+            raise SchemaTooNew(self._db.path, found, schema.FORMAT)
         return dict(tx.all(SELECT_CHANGES))
 
     def refuse_replaced(self) -> None:

@@ -18,6 +18,7 @@ from coming_formats import COMING, NOW, PRESENT, VARIANTS, Variant, make_old, me
 import memdb
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.digests import register_functions
+from memdb.engine.sqlite.maintenance import list_migration_copies
 from memdb.engine.steps import Step
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def test_each_kind_of_change_keeps_every_row(tmp_path: Path) -> None:
             try:
                 findings = migrate(path)
                 memdb.open(fresh, embedder=None).close()
-                Path(schema.name_backup(str(path), NOW)).rename(tmp_path / f"{number}.bak")
+                Path(f"{path}.v{NOW}.bak").rename(tmp_path / f"{number}.bak")
                 again = migrate(path)
             except memdb.MemDBError as error:
                 wrong[name] = [str(error)]
@@ -193,24 +194,24 @@ def test_steps_run_one_after_the_other(tmp_path: Path, old: Path) -> None:
         for path in (old, tmp_path / "second.db"):
             assert migrate(path) == []
             assert structure(path) == structure(tmp_path / "fresh.db")
-        assert schema.list_backups(str(tmp_path / "second.db")) == [
-            f"{tmp_path}/second.db.v{NOW}.bak",
-            f"{tmp_path}/second.db.v{NOW + 1}.bak",
+        assert list_migration_copies(str(tmp_path / "second.db")) == [
+            f"second.db.v{NOW}.bak",
+            f"second.db.v{NOW + 1}.bak",
         ]
     assert rows(old)["messages"] == rows(tmp_path / "second.db")["messages"]
     assert {row["lang"] for row in rows(old)["messages"]} == {None, "zh"}
 
 
 def test_the_old_file_is_copied_aside_for_its_owner_alone(old: Path) -> None:
-    """`.vN.bak` is a whole file of the old format N, with mode 0600; `list_backups` names it."""
+    """`.vN.bak` is a whole file of the old format N, with mode 0600; `info` names it."""
     before = rows(old)
     with memdb_of(*COMING):
         migrate(old)
-        (backup,) = schema.list_backups(str(old))
+        assert list_migration_copies(str(old)) == [f"agent.db.v{NOW}.bak"]
+    backup = f"{old}.v{NOW}.bak"
 
     assert rows(backup) == before
     assert stat.S_IMODE(Path(backup).stat().st_mode) == 0o600
-    assert backup == f"{old}.v{NOW}.bak"
 
 
 # Steps that would change what they may not, with a word of the error.

@@ -230,17 +230,6 @@ def _create(db: SqliteFile) -> None:
         tx.many(INSERT_META, [{"key": key, "value": value} for key, value in facts.items()])
 
 
-def name_backup(path: str, number: int) -> str:
-    """Return where the file at *path* is copied to before it leaves format *number*."""
-    return f"{path}.v{number}.bak"
-
-
-def list_backups(path: str) -> list[str]:
-    """Return the copies that migrations left beside the file at *path*, the oldest first."""
-    names = [name_backup(path, number) for number in range(1, FORMAT)]
-    return [name for name in names if os.path.exists(name)]
-
-
 def _run_script(connection: apsw.Connection, script: str) -> None:
     try:
         for _ in connection.execute(script):
