@@ -117,7 +117,7 @@ class Writer(Tx):
         """Commit the transaction, with the kinds that it changed."""
         if self._changed:
             is_kept = self._facts_at == self._connection.total_changes()
-            for kind in self._changed:
+            for kind in sorted(self._changed):  # the same bytes whatever PYTHONHASHSEED is
                 Tx.run(self, INSERT_CHANGE, {"kind": kind})
             if is_kept:  # a count makes none of the facts untrue
                 self.keep_facts()
