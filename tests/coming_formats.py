@@ -8,6 +8,8 @@ that runs this file with a path opens it as a memdb of the last of them.
 from __future__ import annotations
 
 import contextlib
+import importlib
+import pkgutil
 import re
 import sys
 from pathlib import Path
@@ -17,6 +19,9 @@ from unittest import mock
 import apsw
 
 import memdb
+import memdb.engine.sqlite
+import memdb.records
+import memdb.tables
 from memdb.engine import columns
 from memdb.engine.sqlite import digests, migrate, schema
 from memdb.engine.sqlite.digests import register_functions
@@ -27,6 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 FROZEN = Path(__file__).parent / "fixtures"
+# A module's statements are those of the schema under which it is imported.
+for package in (memdb.tables, memdb.engine.sqlite, memdb.records):
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(found.name)
+
 NOW = schema.FORMAT
 PRESENT = schema.read_schema()
 
