@@ -36,7 +36,7 @@ from memdb.api.database import MemDB
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import create_private
 from memdb.engine.sqlite.engine import SqliteEngine
-from memdb.engine.sqlite.marker import has_bytes
+from memdb.engine.sqlite.wal import has_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -41,7 +41,7 @@ class File:
         pending = {**found.pending, "embed": found.pending.get("embed", 0) + unqueued}
         return found.replace(pending=pending, pending_jobs=found.pending_jobs + unqueued)
 
-    def check(self, *, deep: bool = False) -> list[Finding]:
+    def check(self, *, deep: bool = False, accept: bool = False) -> list[Finding]:
         """
         Return every inconsistency of the file; [] when all is well.
 
@@ -50,9 +50,12 @@ class File:
 
         Args:
             deep: Also read every page and the bytes of every artifact.
+            accept: Take note that a WAL was missing: "wal_missing" is not reported again.
         """
         from memdb.records.integrity import check
 
+        if accept:
+            self._db.maintenance.accept_loss()
         return check(self._db, deep=deep)
 
     def rebuild(self) -> None:

@@ -13,17 +13,7 @@ from memdb.engine.sqlite import adoption, recovery
 from memdb.engine.sqlite.connection import Tx, connect
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.maintenance import move_into_place, remove_with_wal
-from memdb.engine.sqlite.marker import (
-    CUT,
-    FOREIGN,
-    drop_kept_wal,
-    find_wal_problem,
-    has_bytes,
-    is_mark_set,
-    is_wal_moved,
-    kept_wal,
-    let_close,
-)
+from memdb.engine.sqlite.wal import FOREIGN, MISSING, find_wal_problem, let_close
 from memdb.errors import AlreadyExists, Busy, Corrupt, FileError, NotAMemDB, StorageError
 from memdb.models.ids import system_clock, uuid7
 from memdb.models.reports import RecoveredTable, Recovery, Restored
@@ -91,24 +81,20 @@ def recover(
     if os.path.lexists(target):
         raise AlreadyExists("file", target)
     refuse_output(target)
-    refuse_special(source, f"{source}-wal", kept_wal(source))
+    refuse_special(source, f"{source}-wal")
     notes = []
     problem = find_wal_problem(source)
     wal = problem != FOREIGN
     if problem == FOREIGN:
         notes.append("the -wal beside it belongs to another file and was left out")
-    elif problem == CUT:
-        notes.append("its -wal is empty or cut: what was written last may have been in it")
+    elif problem == MISSING:
+        notes.append("its -wal is missing: what was written last may have been in it")
     try:
         found = recovery.read_rows(source, wal=wal)
     except OSError as error:
         raise FileError(f"{source} cannot be read ({error.strerror})", source) from error
     if not any(found.rows.values()):
         raise FileError(f"{source} holds no row of a memdb file: check the path", source)
-    is_marked = is_mark_set(found.meta.get("in_use"))
-    if not problem and not found.has_wal and is_marked and not is_wal_moved(source):
-        way = f"; {kept_wal(source)} is its second name" if has_bytes(kept_wal(source)) else ""
-        notes.append(f"its -wal is missing: what was written last was in it{way}")
     partial = f"{target}.partial"
     remove_with_wal(partial)
     try:
@@ -333,6 +319,5 @@ def _set_aside(path: str, kept: str) -> None:
     os.link(path, kept) if hasattr(os, "link") else os.rename(path, kept)  # noqa: PTH104
     if os.path.lexists(f"{path}-wal"):
         os.rename(f"{path}-wal", f"{kept}-wal")  # noqa: PTH104
-    drop_kept_wal(path)
     if os.path.lexists(f"{path}-shm"):
         os.unlink(f"{path}-shm")  # noqa: PTH108

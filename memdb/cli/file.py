@@ -197,7 +197,8 @@ def _print_stats(found: Stats, upkeep: list[Upkeep]) -> None:
 
 @verb("memdb check agent.db --deep", scope=False)
 @click.option("--deep", is_flag=True, help="Read every page and the bytes of every artifact too.")
-def check(call: Call, deep: bool) -> None:
+@click.option("--accept", is_flag=True, help="Report a missing -wal (wal_missing) no longer.")
+def check(call: Call, deep: bool, accept: bool) -> None:
     """
     Prove that FILE is sound.
 
@@ -205,7 +206,7 @@ def check(call: Call, deep: bool) -> None:
     if something is found.
     """
     with call.open() as db:
-        findings = db.file.check(deep=deep)
+        findings = db.file.check(deep=deep, accept=accept)
     told = [{**one.to_dict(), "damaged": one.damaged, "remedy": one.remedy} for one in findings]
     call.reply(told, lambda: _print_findings(findings, call.shown_file))
     if findings:

@@ -309,6 +309,12 @@ class Maintenance(Protocol):
     def describe_held_wal(self) -> str | None:
         """Return what keeps a large log from being moved into the file, None if nothing does."""
 
+    def describe_loss(self) -> str | None:
+        """Return what was lost with a log that was missing, None if nothing was."""
+
+    def accept_loss(self) -> bool:
+        """Forget that a log was missing; return whether one was."""
+
     def list_wal_readers(self) -> tuple[int, ...]:
         """Return the numbers of the processes that keep a large log from being moved."""
 

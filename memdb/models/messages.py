@@ -584,9 +584,9 @@ class Finding(Record):
         What is damaged: "truth", "index", "schema", or "nothing".
 
         What was stored is truth; an index is derived from it. "nothing": something
-        outside of the file must end, or a copy into it go on.
+        outside of the file must end, a copy into it go on, or a loss be accepted.
         """
-        if self.code in ("wal_held", "unfinished_copy"):
+        if self.code in ("wal_held", "wal_missing", "unfinished_copy"):
             return "nothing"
         if self.code == "schema":
             return "schema"
@@ -598,6 +598,8 @@ class Finding(Record):
         """What to run, with FILE for the damaged file; "" if no command helps."""
         if self.rebuildable:
             return "memdb rebuild FILE"
+        if self.code == "wal_missing":
+            return "memdb check FILE --accept"
         if self.damaged == "truth":
             return "memdb restore BACKUP FILE, or memdb recover FILE NEW"
         return "" if self.damaged == "nothing" else "memdb recover FILE NEW"

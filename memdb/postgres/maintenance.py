@@ -191,6 +191,13 @@ class PostgresMaintenance:
         """Return None: the server moves its WAL by itself."""
         return None
 
+    def describe_loss(self) -> None:
+        """Return None: a server looks after its log."""
+
+    def accept_loss(self) -> bool:
+        """Return False: nothing was lost."""
+        return False
+
     def list_wal_readers(self) -> tuple[int, ...]:
         """Return (): the server moves its WAL by itself."""
         return ()

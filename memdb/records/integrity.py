@@ -52,13 +52,16 @@ def check(db: Engine, *, deep: bool = False) -> list[Finding]:
             return [Finding("schema", text, rebuildable=False) for text in foreign]
         with db.read() as tx:
             found = [*_check_rows(tx, deep=deep), *_check_copies(tx)]
+        lost = db.maintenance.describe_loss()
+        if lost:
+            found.append(Finding("wal_missing", lost, rebuildable=False))
         held = db.maintenance.describe_held_wal()
         if held:
             found.append(Finding("wal_held", held, rebuildable=False))
         for index, text in db.maintenance.check_indexes():
             found += [Finding(index, text, rebuildable=True)]
-        if deep and not found:
-            found = [
+        if deep and not any(one.damaged != "nothing" for one in found):
+            found += [
                 Finding("archived_fts", text, rebuildable=True)
                 for text in db.maintenance.check_archived_words()
             ]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 # What SQLite and memdb keep beside a database, and remove when they no longer need it.
-SIDE_FILES = ("-wal", "-shm", "-journal", "-wal.kept")
+SIDE_FILES = ("-wal", "-shm", "-journal")
 
 # Of the addresses of servers. An address may hold a password, so no error and no log repeats one.
 SCHEMES = ("postgresql://", "postgres://")

@@ -30,7 +30,6 @@ WHOLE = (
 MAY_SCAN = {
     "branches.path": "the rows of a branch and its parents, found by their ids",
     "overviews.message_days": "the rows of one scope, which a subquery reads by their ids",
-    "marker.mark": "a row per table and index of the schema",
     "query.virtual": "a row per table and index of the schema",
     "settings.get_all": "a row per field that was set",
     "schema.marks": "asks whether there is any table",

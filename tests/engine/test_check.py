@@ -73,6 +73,7 @@ OTHER_FINDINGS = [
         "schema",
         "memdb recover FILE NEW",
     ),
+    (Finding("wal_missing", "its -wal is missing", False), "nothing", "memdb check FILE --accept"),
     (Finding("wal_held", "process 7 reads an old moment of the file", False), "nothing", ""),
 ]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import memdb
+from memdb.engine.sqlite import upkeep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +39,11 @@ def link(tmp_path: Path) -> Path:
     return tmp_path / "links" / "l.db"
 
 
-def test_a_write_through_a_link_waits_for_the_disk(link: Path) -> None:
+def test_a_write_through_a_link_waits_for_the_disk(
+    link: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As often as by the real path: once per append."""
+    monkeypatch.setattr(upkeep, "IDLE_S", 1e6)
     counts = []
     for path in (link, link.resolve()):
         with memdb.open(path, **POWER) as db:  # type: ignore[arg-type]
@@ -129,6 +134,28 @@ def test_a_file_whose_wal_is_elsewhere_is_refused(tmp_path: Path, start_child: A
     child.communicate("end\n", timeout=60)
     with memdb.open(path, embedder=None) as db:
         assert db.scope("ann").session("s").last_seq == 1
+
+
+def test_many_threads_open_a_closed_file_at_once(link: Path) -> None:
+    """Who looks whether others have it open keeps none of them out."""
+    for _ in range(5):
+        wrong: list[BaseException] = []
+        start = threading.Barrier(6)
+
+        def use(wrong: list[BaseException] = wrong, start: threading.Barrier = start) -> None:
+            try:
+                start.wait(20)
+                with memdb.open(link, **POWER) as db:  # type: ignore[arg-type]
+                    db.scope("ann").session("s").append("user", "more")
+            except BaseException as error:  # noqa: BLE001 (the test shows it)
+                wrong.append(error)
+
+        threads = [threading.Thread(target=use) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert wrong == []
 
 
 def test_a_wal_that_is_gone_was_not_synced(tmp_path: Path) -> None:

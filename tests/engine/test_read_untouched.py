@@ -112,9 +112,8 @@ def test_reading_beside_a_writer_changes_nothing_but_shared_memory(filled: Path,
 
 
 def test_what_was_found_beside_the_file_stays(filled: Path) -> None:
-    """An empty -wal and a -wal.kept of another program, too."""
-    for end in ("-wal", "-wal.kept"):
-        Path(f"{filled}{end}").touch(0o600)
+    """An empty -wal of another program, too."""
+    Path(f"{filled}-wal").touch(0o600)
     before = state_of(filled.parent, shared=False)
 
     with memdb.open(filled, embedder=None, mode="read") as db:

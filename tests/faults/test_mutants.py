@@ -83,10 +83,10 @@ MUTANTS = {
         (f"{ISOLATION}::test_names_and_ids_of_others_are_those_of_nothing",),
     ),
     "no WAL mark": Mutant(
-        "engine/sqlite/marker.py",
-        "VALUES ('in_use', :value)",
-        "VALUES ('not_in_use', :value)",
-        ("tests/engine/test_marker.py",),
+        "engine/sqlite/wal.py",
+        """"wal.set_mark", "meta", key="'in_use'\"""",
+        """"wal.set_mark", "meta", key="'not_in_use'\"""",
+        ("tests/faults/test_ordinary_life.py",),
     ),
 }
 

@@ -31,11 +31,8 @@ if TYPE_CHECKING:
 
         verify: Callable[[AnyTx], str]
 
-        def drop_reader(self) -> None:
-            """See `SqliteEngine.drop_reader`."""
-
-        def note_created(self) -> None:
-            """See `SqliteEngine.note_created`."""
+        def settle(self) -> None:
+            """See `SqliteEngine.settle`."""
 
         def mark_in_use(self, tx: Tx) -> None:
             """See `SqliteEngine.mark_in_use`."""

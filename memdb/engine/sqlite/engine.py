@@ -8,25 +8,21 @@ One connection writes at a time, and each thread that reads has one of its own.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import partial
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import connection as connections
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import MEMORY, Tx, translated_errors
-from memdb.engine.sqlite.marker import (
-    UseMarker,
-    has_bytes,
-    is_cleared,
-    refuse_foreign_wal,
-    refuse_other_names,
-)
 from memdb.engine.sqlite.pool import NO_WAL_YET, ConnectionPool, ReadBlock
-from memdb.errors import Interrupted, InvalidInput, MemDBError, ReadOnly
+from memdb.engine.sqlite.wal import has_bytes, is_cleared, refuse_other_names
+from memdb.errors import Busy, Interrupted, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
+from memdb.models.observation import LOG
 from memdb.text.validate import refuse_output, refuse_special
 
 if TYPE_CHECKING:
@@ -41,6 +37,8 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.wal_sync import IdleSync, SharedSync
     from memdb.engine.sqlite.writer import Writer
     from memdb.models.protocols import Clock, Ids
+
+    T = TypeVar("T")
 
 
 # How long a writer that comes again lets the upkeep thread go first.
@@ -111,7 +109,9 @@ class WriteBlock(Block):
         if writer.wal == NO_WAL_YET:
             self._pool.note_wal(writer)
         writer.now_ms = self._db.clock()
-        if not self._pool.is_memory and (self._pool.is_new or not self._db.marker.mark(writer)):
+        if not self._pool.is_memory and (
+            self._pool.is_new or not self._pool.wal_guard.begin(writer)
+        ):
             writer.facts().clear()
         return writer
 
@@ -169,18 +169,17 @@ class WriteBlock(Block):
     def _commit(self, writer: Tx) -> int:
         """Commit the outermost write; return the number of the commit, 0 if it needs no sync."""
         db = self._db
-        wal_bytes = self._pool.refuse_unreadable_write(writer)
-        if wal_bytes < db.marker.wal_bytes:
-            self._pool.refuse_cut_wal(writer)
-            db.marker.set_again(writer)
+        self._pool.refuse_unreadable_write(writer)
         writer.commit()
         db.commits += 1
         if self._pool.is_memory:
             return 0
-        db.marker.note_commit(writer, 0 if db.upkeep is None else db.upkeep.wal_pages)
+        pages = 0 if db.upkeep is None else db.upkeep.wal_pages
+        is_moved = self._pool.wal_guard.note_commit(writer, pages)
         if db.upkeep is not None:
             db.upkeep.note_commit(*(writer.take_parts() or (0, 0)))
-        return 0 if db.sync is None else db.sync.note_commit()
+        number = 0 if db.sync is None else db.sync.note_commit()
+        return 0 if is_moved else number
 
     def _end(self) -> None:
         """Leave the level of this block; the outermost gives connection and lock back."""
@@ -309,14 +308,14 @@ class SqliteEngine(Opened):
         self.is_read_only = mode == "read"
         options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms}
         self.pool = ConnectionPool(self.path, options, is_read_only=self.is_read_only)
-        self.marker = UseMarker(self.path)
         self.sync: SharedSync | IdleSync | None = None  # before the first write
         self.commits = 0
         self.upkeep: Upkeep | None = None  # before the first write
         try:
             if not self.pool.is_memory:
                 self._refuse_path()
-                refuse_foreign_wal(self.path)
+                if has_bytes(f"{self.path}-wal"):
+                    self.pool.settle()
             try:
                 version = schema.prepare(self)
             except ReadOnly:
@@ -325,6 +324,7 @@ class SqliteEngine(Opened):
             if version < schema.FORMAT:
                 self._migrate(version)
             self.pool.remember_file()
+            self._report_loss()
         except BaseException:
             self.close()
             raise
@@ -385,17 +385,22 @@ class SqliteEngine(Opened):
         self.pool = copy
         migrate.migrate_copy(self, writer, version)
 
+    def _report_loss(self) -> None:
+        """Log that a WAL is missing, and store it for `check`, if the file may be written."""
+        loss = self.pool.wal_guard.loss
+        if loss is not None:
+            LOG.warning("%s. Look with `memdb check`; accept it with `memdb check --accept`", loss)
+            if not self.is_read_only:
+                with suppress(Busy), self.write():
+                    pass  # the next write does it else
+
+    def settle(self) -> None:
+        """See `ConnectionPool.settle`."""
+        self.pool.settle()
+
     def mark_in_use(self, tx: Tx) -> None:
-        """Set the mark in the transaction that migrates the file; others set it by themselves."""
-        self.marker.mark(tx)
-
-    def note_created(self) -> None:
-        """Note that the transaction in progress makes the file."""
-        self.marker.set_created()
-
-    def drop_reader(self) -> None:
-        """Close idle reading connections, and remove a WAL that they made."""
-        self.pool.close_idle(remove_wal=True)
+        """Set the mark in the transaction that makes or migrates the file."""
+        self.pool.wal_guard.begin(tx)
 
     def read(self) -> ReadBlock:
         """Return a context in which all reads see one snapshot of the file."""
@@ -560,14 +565,41 @@ class SqliteEngine(Opened):
 
     def _clear_mark(self) -> int:
         """Move the WAL into the file; for the owner of the lock."""
+
+        def clear(writer: Writer) -> int:
+            self._move_tail(writer)
+            return self.pool.wal_guard.rest(writer) or 0
+
         try:
-            writer = self.pool.take_writer()
+            return self._in_writer(clear)
         except MemDBError:
             return 0  # the next close does it: the WAL is as safe as the file
+
+    def rest(self) -> bool:
+        """
+        Move the WAL of an idle file into it and clear the mark; return whether that is done.
+
+        For the upkeep thread, a second after the last commit of this process. While another
+        process writes, nothing happens.
+        """
+        block, lock = Block(self.pool), self.pool.write_lock
+        try:
+            if not self.pool.is_usable or not lock.try_acquire(block):
+                return not self.pool.is_usable
+            if not self.pool.has_its_files():
+                return True  # the next call reports it
+            return self._in_writer(self.pool.wal_guard.rest_if_idle)
+        except MemDBError:
+            return False
+        finally:
+            lock.release(block)
+
+    def _in_writer(self, work: Callable[[Writer], T]) -> T:
+        """Do *work* with the connection for writing, which waits for nobody."""
+        writer = self.pool.take_writer()
         writer.turns.timeout_ms = 0
         try:
-            self._move_tail(writer)
-            return self.marker.clear(writer)
+            return work(writer)
         finally:
             writer.turns.timeout_ms = self.pool.options["timeout_ms"]
             self.pool.give_back_writer(writer)

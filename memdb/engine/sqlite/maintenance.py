@@ -26,8 +26,8 @@ from memdb.engine.sqlite.connection import (
 )
 from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.gate import find_schema_differences, list_other_tables
-from memdb.engine.sqlite.marker import CHECKPOINT_NOW, SET_IN_USE, cut_wal
 from memdb.engine.sqlite.packing import merge_some, moves_pages, pack
+from memdb.engine.sqlite.wal import CHECKPOINT_NOW, DELETE_LOSS, SELECT_LOSS, SET_MARK, cut_wal
 from memdb.engine.sqlite.words import MERGE, SqliteWords, archived_texts
 from memdb.engine.sqlite.writer import read_changes
 from memdb.errors import (
@@ -358,6 +358,19 @@ class SqliteMaintenance:
             "wait in the WAL, which grows with each write: end that read"
         )
 
+    def describe_loss(self) -> str | None:
+        """Return what was lost with a WAL that was missing, None if nothing or accepted."""
+        if self._db.path == MEMORY:
+            return None
+        with self._db.read() as tx:
+            row = tx.one(SELECT_LOSS)
+        return self._pool.wal_guard.loss if row is None else str(row[0])
+
+    def accept_loss(self) -> bool:
+        """Forget that a WAL was missing; return whether one was."""
+        with self._db.write() as tx:
+            return tx.run(DELETE_LOSS) > 0
+
     def list_wal_readers(self) -> tuple[int, ...]:
         """
         Return the processes that read an old moment of a file whose WAL has more than 64 MB.
@@ -479,7 +492,9 @@ class SqliteMaintenance:
                                 progress(backup.page_count - backup.remaining, backup.page_count)
                         if progress is not None:
                             progress(backup.page_count, backup.page_count)
-                out.execute(SET_IN_USE, {"value": "0"})
+                out.execute(
+                    SET_MARK, {"value": f"0 {os.urandom(8).hex()} - 0"}
+                )  # no WAL is its own
                 out.execute("PRAGMA journal_mode = DELETE").fetchall()
             finally:
                 out.close()

@@ -17,18 +17,17 @@ import apsw
 
 from memdb.engine.blocks import Block, Readers, WriteLock
 from memdb.engine.sqlite.connection import MEMORY, Tx, connect, translated_errors
-from memdb.engine.sqlite.marker import (
-    cut_wal_error,
-    drop_kept_wal,
+from memdb.engine.sqlite.wal import (
+    WalGuard,
     file_state,
     has_bytes,
     has_wal,
-    is_in_use,
     is_wal_mode,
     let_close,
     lost_wal,
     missing_wal_bytes,
-    refuse_lost_wal,
+    read_mark,
+    settle,
     untouched_state,
 )
 from memdb.errors import Busy, Closed, FileError, MemDBError, WrongProcess
@@ -45,9 +44,6 @@ CHECK_S = 0.1
 
 # A connection that has not begun a transaction yet knows no WAL.
 NO_WAL_YET = (0, 0)
-
-# More than any WAL has.
-NO_SIZE = 1 << 62
 
 
 class ConnectionPool:
@@ -89,6 +85,7 @@ class ConnectionPool:
         self.is_new = True  # until the file has been made or recognised
         self._pid = os.getpid()
         self._wal = f"{path}-wal"
+        self.wal_guard = WalGuard(path)
         self._identity: Identity = None
         self._memory: Writer | None = None
         # Called with the pages of the WAL; it takes the place of SQLite's own checkpoints.
@@ -115,6 +112,7 @@ class ConnectionPool:
         """Refuse from here on any other file at the path."""
         self.is_new = False
         self._identity = None if self.is_memory else identity_of(self.path)
+        self.wal_guard.note_file()
 
     def open(self, *, writable: bool) -> apsw.Connection:
         """
@@ -128,8 +126,7 @@ class ConnectionPool:
         self.refuse_another()
         if not self.is_memory:
             _refuse_inherited(self.path)
-            _refuse_stale(self.path)
-            _refuse_cut(self.path)
+            self._settle_stale()
         writable = writable and not self.is_read_only
         create = writable and self.is_new
         return connect(self.path, writable=writable, create=create, **self.options)
@@ -200,7 +197,6 @@ class ConnectionPool:
     def give_back_reader(self, reader: Tx) -> None:
         """Take back a connection whose read has ended; close it if it cannot be used again."""
         if reader.is_broken:
-            self._note_cut(reader)
             reader.close()
             self._lending.give_back(None)
         elif not self._lending.give_back(reader):
@@ -212,8 +208,6 @@ class ConnectionPool:
         """Take back the connection for writing, rolled back; close one that is broken."""
         if self.is_memory:
             return
-        if writer.is_broken:
-            self._note_cut(writer)
         if writer.is_broken or self._writers:
             writer.close()
             return
@@ -226,8 +220,6 @@ class ConnectionPool:
         if self.is_memory:
             tx.roll_back()
         else:
-            if tx.is_broken:
-                self._note_cut(tx)
             tx.is_broken = True
             tx.close()
 
@@ -291,8 +283,6 @@ class ConnectionPool:
             self.discard_of(block)
         is_unused = not self.is_memory and self.has_its_files() and self._is_unused()
         self.close_idle(remove_wal=is_unused)
-        if is_unused and not self.is_read_only and not has_wal(self.path):
-            drop_kept_wal(self.path)
         if self._memory is not None:
             self._memory.close()
 
@@ -307,23 +297,33 @@ class ConnectionPool:
             self._identity in (None, identity_of(self.path))  # None: not yet recognised
             and self._identity not in _stale
             and all(tx.wal in (NO_WAL_YET, wal) for tx in (*self._readers, *self._writers))
-            and not any(self._note_cut(tx) for tx in (*self._writers, *self._readers)[:1])
-            and self._identity not in _cut
+            and not any(self._is_lost(tx) for tx in (*self._writers, *self._readers)[:1])
         )
 
-    def _note_cut(self, tx: Tx) -> bool:
-        """Note if the WAL is shorter than what *tx* has in it; return whether it is."""
-        needed = 0 if self.is_memory else missing_wal_bytes(tx, self.path)
-        if needed and self._identity is not None:
-            _cut[self._identity] = needed
-        return needed > 0
+    def _is_lost(self, tx: Tx) -> bool:
+        """Return whether file or WAL are not what *tx* has of them, and note it."""
+        reason = ""
+        try:
+            for _ in range(3):  # another connection may just be moving the WAL
+                reason = ""
+                if missing_wal_bytes(tx, self.path):
+                    reason = "cut"
+                elif self.wal_guard.is_replaced((self.wal_guard._mark, read_mark(tx))):
+                    reason = "replaced"
+                if not reason:
+                    return False
+        except MemDBError:  # another program's file, or a damaged one
+            return False
+        if reason:
+            _stale[self._identity] = reason
+        return bool(reason)
 
     def _is_unused(self) -> bool:
         """Return whether nothing of the file is in its WAL, so that it may be removed."""
         has_content = has_bytes(self._wal)
         try:
             tx = (self._readers or self._writers)[0]
-            is_unused = not is_in_use(tx)
+            is_unused = not read_mark(tx).is_set
         except IndexError:
             return False
         except MemDBError:  # another program's file, or a damaged one
@@ -349,62 +349,66 @@ class ConnectionPool:
         if tx.wal == NO_WAL_YET and self._identity is not None:
             tx.wal = identity_of(self._wal) or NO_WAL_YET
 
-    def refuse_unreadable_write(self, tx: Tx) -> int:
+    def refuse_unreadable_write(self, tx: Tx) -> None:
         """
         Refuse a write that other processes could not read; call it before COMMIT.
-
-        Returns the size of the WAL, a large number if there is none to look at.
 
         Another program removes the WAL if the locks of this process were dropped, which
         happens when another SQLite library of this process closes the file.
 
         Raises:
-            FileError: the path leads to another file, or the WAL is another one.
-
-        Cost: two calls of stat, 3 µs.
+            FileError: the path leads to another file, or the WAL is another one, or cut.
         """
         if self._identity is None:
-            return NO_SIZE
-        try:
-            file, wal = os.stat(self.path), os.stat(self._wal)  # noqa: PTH116
-            is_same = (file.st_dev, file.st_ino) == self._identity
-            if is_same and tx.wal in ((wal.st_dev, wal.st_ino), NO_WAL_YET):
-                return wal.st_size
-        except OSError:
-            pass  # which of the two is gone is said below
-        self.refuse_another()
-        if identity_of(self._wal) != tx.wal != NO_WAL_YET:
+            return
+        loss = self.wal_guard.find_loss(tx, self._identity)
+        if loss:
+            self.refuse_another()
             tx.is_broken = True
-            _stale.add(self._identity)
-            raise lost_wal(self.path)
-        return NO_SIZE
-
-    def refuse_cut_wal(self, tx: Tx) -> None:
-        """
-        Refuse a write if the WAL is shorter than what SQLite has in it; call it before COMMIT.
-
-        Raises:
-            FileError: somebody cut it, and not by a checkpoint.
-        """
-        beside = Tx(self.open(writable=False))  # SQLite counts outside of a transaction only
-        try:
-            is_cut = self._note_cut(beside)
-        finally:
-            beside.close()
-        if is_cut:
-            tx.is_broken = True
+            _stale[self._identity] = loss
             raise lost_wal(self.path)
 
     def is_outdated(self, reader: Tx) -> bool:
-        """Return whether *reader* still reads a WAL that was removed; checks ten times a second."""
+        """Return whether *reader* reads a WAL or a file of before; checks ten times a second."""
         now = monotonic()
         if now - self._checked < CHECK_S or reader.wal == NO_WAL_YET:
             return False
         self._checked = now
-        if identity_of(self._wal) == reader.wal or identity_of(self.path) != self._identity:
+        if identity_of(self.path) != self._identity:
             return False  # what is left of a removed file can still be read
-        _stale.add(self._identity)
+        if identity_of(self._wal) == reader.wal:
+            return self._is_lost(reader)
+        _stale[self._identity] = "removed"
         return True
+
+    def _settle_stale(self) -> None:
+        """Close what this process still has open of a file that was changed by others; settle."""
+        identity = identity_of(self.path) if _stale else None
+        if identity not in _stale:
+            return
+        for pool in _live_pools():
+            if pool._identity == identity:
+                for block in list(pool.reading.values()):
+                    if block.tx is not None:
+                        block.tx.is_broken = True
+                pool.close_idle()
+        if any(_file_of(connection) in (identity, None) for connection in apsw.connections()):
+            raise lost_wal(self.path)
+        self.settle()
+        if _stale.pop(identity, "") == "cut" and self.wal_guard.loss is None:
+            self.wal_guard.loss = (
+                f"{self._wal} was cut while the file was open: what was written in the last "
+                "moments is lost"
+            )
+
+    def settle(self) -> None:
+        """Set a WAL aside that is not the file's, and note what is lost; see `wal.settle`."""
+        timeout_ms = self.options["timeout_ms"]
+        loss = settle(self.path, timeout_ms, is_read_only=self.is_read_only)
+        if loss is not None:
+            self.wal_guard.loss = loss
+            if self.is_read_only and has_bytes(self._wal):
+                self.options["immutable"] = True  # the file alone
 
 
 class ReadBlock(Block):
@@ -485,11 +489,9 @@ _pools: list[ref[ConnectionPool]] = []
 # Files of which this process has connections that its parent opened.
 _inherited: set[Identity] = set()
 
-# Files whose WAL somebody cut while it was open, and the size that it had to have.
-_cut: dict[Identity, int] = {}
-
-# Files whose WAL was taken away under open connections: all of these must be closed first.
-_stale: set[Identity] = set()
+# Files that were replaced or lost their WAL under open connections, and how: all of these must be
+# closed first.
+_stale: dict[Identity, str] = {}
 
 
 def identity_of(path: str) -> Identity:
@@ -508,37 +510,6 @@ def _refuse_inherited(path: str) -> None:
             "open it here: fork while no call is running, or start the process anew "
             "(multiprocessing: 'spawn' or 'forkserver')"
         )
-
-
-def _refuse_stale(path: str) -> None:
-    """Close what this process still has open of a file whose WAL was taken away."""
-    identity = identity_of(path) if _stale else None
-    if identity not in _stale:
-        return
-    for pool in _live_pools():
-        if pool._identity == identity:
-            for block in list(pool.reading.values()):
-                if block.tx is not None:
-                    block.tx.is_broken = True
-            pool.close_idle()
-    if any(_file_of(connection) in (identity, None) for connection in apsw.connections()):
-        raise lost_wal(path)
-    refuse_lost_wal(path)
-    _stale.discard(identity)
-
-
-def _refuse_cut(path: str) -> None:
-    """Refuse a file whose WAL somebody cut while it was open, until it is as long again."""
-    identity = identity_of(path) if _cut else None
-    if identity not in _cut:
-        return
-    try:
-        is_whole = os.stat(f"{path}-wal").st_size >= _cut[identity]  # noqa: PTH116
-    except OSError:
-        is_whole = False
-    if not is_whole:
-        raise cut_wal_error(path)
-    del _cut[identity]
 
 
 def _live_pools() -> list[ConnectionPool]:

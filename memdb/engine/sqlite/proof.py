@@ -34,7 +34,6 @@ from memdb.engine.sqlite.maintenance import (
     describe_copy,
     list_migration_copies,
 )
-from memdb.engine.sqlite.marker import kept_wal
 from memdb.errors import Busy
 from memdb.models.reports import Proof
 from memdb.text.data_files import dump_texts
@@ -345,8 +344,8 @@ def _files(db: SqliteFile) -> Iterator[tuple[str, str]]:
         return
     folder, name = os.path.split(db.path)
     for one in sorted(os.listdir(folder)):  # noqa: PTH208 (pathlib is slow to load)
-        if one in (name, f"{name}-wal", f"{name}-journal", kept_wal(name)) or (
-            one.startswith(name) and ".bak" in one
+        if one in (name, f"{name}-wal", f"{name}-journal") or (
+            one.startswith(name) and (".bak" in one or "-wal.lost-" in one)
         ):
             yield one, os.path.join(folder, one)  # noqa: PTH118
 

@@ -13,7 +13,7 @@ import apsw
 
 from memdb.engine import columns, compose
 from memdb.engine.sqlite.connection import MEMORY, open_error
-from memdb.engine.sqlite.marker import has_bytes, has_wal, is_in_use, is_wal_moved, missing_wal
+from memdb.engine.sqlite.wal import has_bytes, read_mark
 from memdb.errors import NotAMemDB, SchemaTooNew, StorageError
 from memdb.text.data_files import read_text
 
@@ -101,41 +101,25 @@ def _set_marks(db: SqliteFile) -> None:
 
 def _stored_version(db: SqliteFile) -> int:
     """
-    Return the format of the file, 0 for an empty one; refuse one whose WAL is missing.
+    Return the format of the file, 0 for an empty one; note if its WAL is missing.
 
     UNMARKED: it is a file of this format, as its fingerprint says, and its marks are lost.
     """
     try:
-        version, is_whole = _read_version(db)
-        if not is_whole:
-            # Another process may just have marked it; then its WAL is there.
-            db.drop_reader()
-            version, is_whole = _read_version(db)
+        with db.read() as tx:
+            marks = tx.one(SELECT_MARKS)
+            is_unmarked = marks == NO_MARKS and _fingerprint(tx) == FINGERPRINT
+            version = UNMARKED if is_unmarked else _version(marks, db.path)
+            if version == FORMAT:
+                _refuse_other_schema(tx, db.path)
+            is_marked = version != 0 and read_mark(tx).is_set
     except StorageError as error:
         if isinstance(error.__cause__, apsw.Error):
             raise open_error(error.__cause__, db.path) from error
         raise
-    if not is_whole:
-        db.drop_reader()
-        if not is_wal_moved(db.path):
-            raise missing_wal(db.path)
-        if not db.is_read_only:
-            db.maintenance.checkpoint()  # clears the mark
+    if is_marked and not has_bytes(f"{db.path}-wal"):
+        db.settle()
     return version
-
-
-def _read_version(db: SqliteFile) -> tuple[int, bool]:
-    """Return the format of the file, and whether its WAL is there if it has one."""
-    is_whole = has_wal(db.path)  # before SQLite makes one
-    with db.read() as tx:
-        marks = tx.one(SELECT_MARKS)
-        if marks == NO_MARKS and _fingerprint(tx) == FINGERPRINT:
-            version = UNMARKED
-        else:
-            version = _version(marks, db.path)
-        if version == FORMAT:
-            _refuse_other_schema(tx, db.path)
-        return version, is_whole or version == 0 or not is_in_use(tx)
 
 
 def stored_version(tx: Tx, path: str) -> int:
@@ -224,10 +208,9 @@ def _create(db: SqliteFile) -> None:
             "created_ms": str(tx.now_ms),
             "file_uid": db.ids(tx.now_ms),
             "fingerprint": FINGERPRINT,
-            "in_use": "1",  # see `marker`
         }
-        db.note_created()
         tx.many(INSERT_META, [{"key": key, "value": value} for key, value in facts.items()])
+        db.mark_in_use(tx)
 
 
 def _run_script(connection: apsw.Connection, script: str) -> None:

@@ -3,8 +3,9 @@ Upkeep of a file that is written to: merges of the index and checkpoints, in a t
 
 Both would else happen inside some append, which then takes a hundred times as long. After more than
 a quarter of the messages was removed, the words of these leave the index, and free pages the file
-(ADR-0044). The thread begins with a commit that leaves something to do, works while nobody writes,
-in steps of a millisecond, and ends when nothing is left. If everybody writes without a pause it
+(ADR-0044). The thread begins with a commit, works while nobody writes, in steps of a
+millisecond, and ends when nothing is left. Last, a second after the last commit, it moves the WAL
+into the file, which then is whole without it (`wal`). If everybody writes without a pause it
 works all the same, between two writes. Correctness never depends on it: FTS5 and SQLite merge and
 move by themselves in a write, if no thread did for long.
 """
@@ -12,8 +13,8 @@ move by themselves in a write, if no thread did for long.
 from __future__ import annotations
 
 import os
-from threading import RLock, Thread
-from time import monotonic, sleep
+from threading import Event, RLock, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import ref
 
@@ -24,6 +25,7 @@ from memdb.engine.sqlite.packing import (
     move_piece,
     moves_pages,
 )
+from memdb.engine.sqlite.wal import CHECKPOINT_NOW
 from memdb.engine.sqlite.words import MERGE
 from memdb.errors import Busy
 
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 
         commits: int
 
+        def rest(self) -> bool:
+            """Move the WAL of an idle file into it; return whether that is done."""
+
         def write_briefly(self) -> AbstractContextManager[Tx]:
             """Return a context that writes, and does not wait long for another process."""
 
@@ -51,6 +56,12 @@ if TYPE_CHECKING:
 
 # Between two looks at whether anybody still writes.
 PAUSE_S = 0.02
+
+# After the last commit, until the WAL is moved into the file; also between two tries.
+IDLE_S = 1.0
+
+# Pages of a WAL that are moved in a moment.
+SMALL_WAL = 256
 
 # Parts that were added to the index before they are merged: while nobody writes, and anyway.
 # FTS5 merges eight of a size at a time (schema.sql), and by itself 64.
@@ -71,11 +82,6 @@ FREE_PART, MOVED_PIECES = 4, 16
 
 # How long a close goes on with that.
 CLOSE_S = 1.0
-
-# Moves what it can without waiting for a reader or a writer.
-CHECKPOINT_NOW = """/* upkeep.checkpoint */
-PRAGMA wal_checkpoint(PASSIVE)
-"""
 
 # A WAL so many times as long as it should be is moved by a commit, because no thread did it.
 MOST_TIMES = 4
@@ -104,11 +110,14 @@ class Upkeep:
         "_busy",
         "_db",
         "_dropped_due",
+        "_is_asleep",
         "_is_merging",
         "_is_packing",
         "_is_stopped",
         "_left",
+        "_rest_at",
         "_seen",
+        "_wake",
         "_wal_due",
         "_wal_from",
         "dropped",
@@ -122,6 +131,9 @@ class Upkeep:
         """Keep up *db*; a WAL of *wal_pages* is moved into the file."""
         self._db = ref(db)
         self._busy = RLock()
+        self._wake = Event()
+        self._is_asleep = False  # until the file has been idle for long enough
+        self._rest_at = 0.0  # when the WAL is to be moved, 0 if it is
         self._is_stopped = False
         self._left = 0  # pages to merge while others write
         self._seen = -1  # commits at the last look
@@ -154,13 +166,16 @@ class Upkeep:
         self.dropped += dropped
         if self.wal_pages < self._wal_from:
             self._wal_due = self._wal_from  # it began anew
-        if not self.is_running and self._is_due():
+        self._rest_at = monotonic() + IDLE_S
+        if not self.is_running:
             _stop_at_exit()
             self.is_running = True
             try:
-                Thread(target=_run, args=(ref(self),), daemon=True).start()
+                Thread(target=_run, args=(ref(self), self._wake), daemon=True).start()
             except RuntimeError:  # no more threads: the next commit tries again
                 self.is_running = False
+        elif self._is_asleep and self._is_due():
+            self._wake.set()
 
     @property
     def has_parts(self) -> bool:
@@ -175,29 +190,64 @@ class Upkeep:
         """Whether so much was removed that the index may have to be made anew, or is made so."""
         return self._is_packing or self.dropped >= self._dropped_due
 
-    def work(self) -> bool:
-        """Do one step if it is time for it; return False to end the thread."""
+    def work(self) -> float | None:
+        """Do one step if it is time for it; return the seconds to the next, None to end."""
         with self._busy:
             db = self._db()
-            if db is None or self._is_stopped or not self._is_due():
+            if db is None or self._is_stopped:
                 self.is_running = False
-                return False
-            is_quiet, self._seen = self._seen == db.commits, db.commits
-            try:
-                if self.wal_pages >= self._wal_due:
-                    # A reader may keep it from beginning anew: then not at every commit.
-                    self._wal_due = self.wal_pages + self._wal_from
-                    self._move_wal(db)
-                if self.has_dropped and (is_quiet or self._is_merging or not self._is_packing):
-                    self._pack(db)  # free pages stay while others write: they fill them
-                elif is_quiet or self._left > 0 or self.parts >= MANY_PARTS:
-                    self._merge(db)
-            except Busy:
-                self._left = 0  # another process writes for long: later
-            except Exception:  # noqa: BLE001 (a full disk, say: the next write of a caller tells)
-                self._give_up()
-            self._seen = db.commits
-        return True
+                return None
+            self._is_asleep = False
+            if self._is_due():
+                self._do(db)
+                return 0.0005 if self._left or self._is_merging else PAUSE_S
+            pause_s = self._rest_at - monotonic()
+            if self._rest_at and pause_s <= 0 and self._rest(db):
+                self._rest_at = 0.0
+            self._is_asleep = True
+            if self._rest_at:
+                return max(pause_s, PAUSE_S)
+            self.is_running = False
+            # A commit may have come just before: it counts on this thread.
+            if not self._rest_at or self.is_running:
+                return None
+            self.is_running = True
+            return PAUSE_S
+
+    def _rest(self, db: Kept) -> bool:
+        """Move the WAL of an idle file; return whether that is done, or is tried later."""
+        before = self._rest_at
+        try:
+            if self.wal_pages > SMALL_WAL:  # most of it while others may write
+                with db.apart() as beside:
+                    beside.all(CHECKPOINT_NOW)
+            is_done = db.rest()
+        except Exception:  # noqa: BLE001 (a full disk, say: the next write of a caller tells)
+            is_done = False
+        if self._rest_at != before:
+            return False
+        if not is_done:
+            self._rest_at = monotonic() + IDLE_S
+        else:
+            self.wal_pages, self._wal_due = 0, self._wal_from
+        return is_done
+
+    def _do(self, db: Kept) -> None:
+        is_quiet, self._seen = self._seen == db.commits, db.commits
+        try:
+            if self.wal_pages >= self._wal_due:
+                # A reader may keep it from beginning anew: then not at every commit.
+                self._wal_due = self.wal_pages + self._wal_from
+                self._move_wal(db)
+            if self.has_dropped and (is_quiet or self._is_merging or not self._is_packing):
+                self._pack(db)  # free pages stay while others write: they fill them
+            elif is_quiet or self._left > 0 or self.parts >= MANY_PARTS:
+                self._merge(db)
+        except Busy:
+            self._left = 0  # another process writes for long: later
+        except Exception:  # noqa: BLE001 (as in `_rest`)
+            self._give_up()
+        self._seen = db.commits
 
     def _give_up(self) -> None:
         """Leave everything as it is, until there is more to do."""
@@ -282,14 +332,10 @@ class Upkeep:
             finally:
                 self.is_waiting = False
 
-    @property
-    def pause_s(self) -> float:
-        """How long the thread sleeps until the next step."""
-        return 0.0005 if self._left or self._is_merging else PAUSE_S
-
     def stop(self) -> None:
         """End the thread when its step is done, and wait for that."""
         self._is_stopped = True
+        self._wake.set()
         self.rest()()
 
     def rest(self, timeout_s: float = STOP_S) -> Callable[[], None]:
@@ -308,15 +354,16 @@ def nothing() -> None:
     """Do what is to be done where there is no thread."""
 
 
-def _run(kept: ref[Upkeep]) -> None:
+def _run(kept: ref[Upkeep], wake: Event) -> None:
     """Do step after step until nothing is due, or the file is closed."""
     while True:
         upkeep = kept()
-        if upkeep is None or not upkeep.work():
-            return
-        pause_s = upkeep.pause_s
+        pause_s = None if upkeep is None else upkeep.work()
         del upkeep
-        sleep(pause_s)
+        if pause_s is None:
+            return
+        wake.wait(pause_s)
+        wake.clear()
 
 
 _all: list[ref[Upkeep]] = []
