@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memdb.agents.capture import capture, forget_position
 from memdb.errors import FileError, InvalidInput
 from memdb.formats.transcripts import NO_TRANSCRIPTS
 from memdb.models.record import Record, counted
@@ -103,8 +104,6 @@ def import_transcripts(
         again: Read all of them, also what was read before.
         progress: Called with the bytes done and their total, after each transcript.
     """
-    from memdb.agents.capture import capture, forget_position
-
     sizes = [_size(path) for path in paths]
     counts: dict[str, Any] = {"apps": {}, "left_out": {}, "failed": {}}
     messages = sessions = done = 0

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from memdb.agents.brief import brief_of
+from memdb.agents.capture import capture, subagents_of
 from memdb.agents.places import log_error, make_folder, memory_file, user_name
 from memdb.formats.projects import app_of
 
@@ -87,7 +89,6 @@ class Call:
         if not self.path.exists():
             return silence(self.program)
         import memdb
-        from memdb.agents.brief import brief_of
 
         # Estimated tokens do for a budget, and save the 0.2 s that a tokenizer loads.
         options: dict[str, Any] = {"counter": "estimate", "embedder": None}
@@ -102,7 +103,6 @@ class Call:
         if not paths:
             return
         import memdb
-        from memdb.agents.capture import capture
 
         make_folder(self.path)
         app = app_of(self.folder) if self.folder else None
@@ -123,8 +123,6 @@ class Call:
 
     def _transcripts(self) -> list[tuple[Path, str | None]]:
         """Return the transcripts that the payload names, each with the name of its session."""
-        from memdb.agents.capture import subagents_of
-
         found: list[tuple[Path, str | None]] = []
         for field in ("transcript_path", "agent_transcript_path"):
             named = self.payload.get(field)

@@ -24,6 +24,7 @@ from memdb.records import sessions as session_records
 from memdb.records.artifacts import NewVersion
 from memdb.tables import artifacts, blobs, messages, sessions
 from memdb.tables.artifacts import SHARED, Place
+from memdb.text.differences import compare_lines, split_lines
 from memdb.text.screening import SecretScreen
 from memdb.text.validate import (
     MAX_NAME_CHARS,
@@ -244,8 +245,6 @@ class ArtifactService:
         against: int | None,
     ) -> TextDiff:
         """Return what two versions differ in, as `Artifacts.diff` describes it."""
-        from memdb.text.differences import compare_lines, split_lines
-
         with self._db.read() as tx:
             new = self._get(tx, owner, session, name, version)
             if against is None:

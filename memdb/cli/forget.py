@@ -111,10 +111,10 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
             if any(receipt.removed.values()):
                 confirm(f"Forget {_summary(receipt)} of {one_line(scope.user)} for good?", yes=yes)
             receipt = _forget(scope, asked, prove=asked["prove"])
-    data: dict[str, Any] = {**receipt.to_dict(), "proven": receipt.proven}
+    found: dict[str, Any] = {**receipt.to_dict(), "proven": receipt.proven}
     if dry_run:
-        data["rows"] = rows
-    call.reply(data, lambda: _print_receipt(receipt, rows))
+        found["rows"] = rows
+    call.reply(found, lambda: _print_receipt(receipt, rows))
     if receipt.proof is not None and not receipt.proven:
         click.get_current_context().exit(StorageError.exit_code)
     return None

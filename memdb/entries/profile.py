@@ -16,6 +16,7 @@ from memdb.models.ids import MAX_INT
 from memdb.models.messages import ProfileBlock
 from memdb.models.record import Record
 from memdb.records.scopes import comes_from
+from memdb.search.request import search_request
 from memdb.tables import entries
 from memdb.tables import entries as pinned
 from memdb.text.sanitize import prompt_line
@@ -178,8 +179,6 @@ class ProfileService:
             return [entry for entry in shown if _may_show(tx, owner, entry, session)]
 
     def _request(self, query: str, session: str | None, *, count_use: bool) -> SearchRequest:
-        from memdb.search.request import search_request  # pinned entries need none
-
         return search_request(
             query,
             MOST_RECALLED,

@@ -17,6 +17,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, Unreadable
+from memdb.facts.sentences import head_and_tail
 from memdb.models.entries import CONFLICTS, Candidate
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
 from memdb.text.validate import UNITS_MS, name_value, text_value
@@ -200,8 +201,6 @@ def render(messages: Sequence[Message]) -> str:
 
     Messages of the system and of tools, and empty ones, are left out.
     """
-    from memdb.facts.sentences import head_and_tail
-
     lines = []
     for message in messages:
         if message.role not in SHOWN_ROLES or not message.text.strip():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import Corrupt
 from memdb.models.messages import Finding
+from memdb.models.reports import FileInfo
 from memdb.records import (
     archive,
     artifacts,
@@ -23,13 +24,13 @@ from memdb.records import (
     spaces,
     summaries,
 )
-from memdb.tables import copies
+from memdb.tables import copies, jobs, meta
+from memdb.tables import spaces as space_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from memdb.engine.base import Engine, Tx
-    from memdb.models.reports import FileInfo
 
 
 def check(db: Engine, *, deep: bool = False) -> list[Finding]:
@@ -125,10 +126,6 @@ def rebuild(db: Engine) -> None:
 
 def describe(db: Engine) -> FileInfo:
     """Return what is in the file. Cost: reads every page once, 0.1 s per 100 MB."""
-    from memdb.models.reports import FileInfo
-    from memdb.tables import jobs, meta
-    from memdb.tables import spaces as space_rows
-
     readers = db.maintenance.list_wal_readers()  # this read would be one of them
     with db.read() as tx:
         totals, storage = meta.count_all(tx), db.maintenance.measure(tx)

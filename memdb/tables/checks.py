@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from memdb.engine import compose
 from memdb.models.ids import MASKS
 from memdb.models.messages import Finding
+from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -639,8 +640,6 @@ _BIGRAMS = {
 
 def set_bigrams(tx: Tx, kind: str) -> None:
     """Derive the bigrams of every row of a kind; summaries have none to derive."""
-    from memdb.text.derived import bigrams_of
-
     select, update = _BIGRAMS[kind]
     for rows in tx.pages(select, {"after": 0}):
         for row_id, text, more, stored in rows:

@@ -19,6 +19,7 @@ from memdb.engine.branches import regions_of
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
 from memdb.models.messages import counter_code
 from memdb.models.summaries import Summary
+from memdb.text.derived import content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -276,8 +277,6 @@ def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str
     Messages never change and seqs are never given out twice, so the place says
     what the node is made from: whoever makes it gives it the same id.
     """
-    from memdb.text.derived import content_hash  # only for summarising
-
     place = {"session": session_uid, "depth": depth, "first": first_seq, "last": last_seq}
     return content_hash(place, place).hex()[:16]
 
@@ -296,8 +295,6 @@ def condense(tx: Tx, row: dict[str, Any]) -> int:
 
 def hash_of(row: Mapping[str, Any]) -> bytes:
     """Return the hash of a node by its columns `HASHED`; a pruned text is not checked."""
-    from memdb.text.derived import content_hash  # only for summarising
-
     return content_hash(row, HASHED)[:HASH_BYTES]
 
 

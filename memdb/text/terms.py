@@ -176,10 +176,12 @@ _MARKS = (
 _PICTURES = "\u231a-\u23ff\u25a0-\u27bf\u2b05-\u2b55\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
 _FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
 
-_HAS_CJK = re.compile(f"[{_CJK}]")
-_HAS_PICTURE = re.compile(f"[{_PICTURES}]")
-_SIGN = re.compile(f"[{_SIGNS}]+")
-_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}](?:[^\W_{_CJK}]|[{_MARKS}])*|{_FLAG}|[{_PICTURES}]")
+# Compiled at their first use (10 ms): a text in ASCII needs none but the first.
+_ASCII_WORD = re.compile("[a-zA-Z0-9]+")
+_HAS_CJK = f"[{_CJK}]"
+_HAS_PICTURE = f"[{_PICTURES}]"
+_SIGN = f"[{_SIGNS}]+"
+_WORD = rf"[{_CJK}]+|[^\W_{_CJK}](?:[^\W_{_CJK}]|[{_MARKS}])*|{_FLAG}|[{_PICTURES}]"
 _ENDING = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)(?!\w)")
 
 _STOP = """
@@ -238,10 +240,14 @@ def query_words(text: str) -> list[str]:
     >>> query_words("iPhone手机 👍🏽")
     ['iphone', '手机', '👍']
     """
-    words = _WORD.findall(_ENDING.sub(" ", _normal(text)))
+    words = _words(_ENDING.sub(" ", _normal(text)))
     if not text.isascii():
         words = [run for word in words for run in _runs(word)]
     return list(dict.fromkeys(words))
+
+
+def _words(text: str) -> list[str]:
+    return _ASCII_WORD.findall(text) if text.isascii() else re.findall(_WORD, text)
 
 
 def content_words(words: Sequence[str]) -> list[str]:
@@ -262,7 +268,7 @@ def has_cjk(text: str) -> bool:
 
     Cost: 0.1 µs for ASCII of any length that matters, else one regex search.
     """
-    return not text.isascii() and _HAS_CJK.search(text) is not None
+    return not text.isascii() and re.search(_HAS_CJK, text) is not None
 
 
 def count_words(text: str) -> int:
@@ -274,7 +280,7 @@ def count_words(text: str) -> int:
     """
     if not has_cjk(text):
         return len(text.split())
-    return sum([-(-len(run) // _letters_per_word(run[0])) for run in _WORD.findall(text)])
+    return sum([-(-len(run) // _letters_per_word(run[0])) for run in _words(text)])
 
 
 def _letters_per_word(first: str) -> int:
@@ -305,17 +311,17 @@ def cjk_grams(text: str) -> str:
     # Of each run: whether something stands at its very start, or at its end.
     found = [
         (match, run, len(runs) > 1)
-        for match in _WORD.finditer(_normal(text))
+        for match in re.finditer(_WORD, _normal(text))
         for runs in [_runs(match.group())]
         for run in runs
     ]
     for index, (match, word, mixed) in enumerate(found):
-        if _HAS_CJK.match(word):
-            run = _SIGN.sub("", word)
+        if re.match(_HAS_CJK, word):
+            run = re.sub(_SIGN, "", word)
             grams += _pairs(run)
             grams += run[-1:]
             continue
-        if _HAS_PICTURE.match(word):
+        if re.match(_HAS_PICTURE, word):
             grams.append(_picture_name(word))
             continue
         before = found[index - 1][0].end() if index else -1
@@ -415,19 +421,19 @@ def phrase_terms(phrases: Iterable[Sequence[str]]) -> list[Term]:
     return [
         Term(tuple(words))
         for words in phrases
-        if not has_cjk(joined := "".join(words)) and not _HAS_PICTURE.search(joined)
+        if not has_cjk(joined := "".join(words)) and not re.search(_HAS_PICTURE, joined)
     ]
 
 
 def _terms_of(word: str) -> list[Term]:
     if word.isascii():
         return [Term((word,))]
-    if _HAS_CJK.search(word):
-        run = _SIGN.sub("", word)
+    if re.search(_HAS_CJK, word):
+        run = re.sub(_SIGN, "", word)
         if len(run) == 1:
             return [Term((run,), prefix=True)]
         return [Term((pair,)) for pair in _pairs(run)]
-    if _HAS_PICTURE.match(word):
+    if re.match(_HAS_PICTURE, word):
         return [Term((_picture_name(word),))]
     return [Term((word,), any_of=tuple(spellings(word)))]
 
@@ -442,7 +448,7 @@ def _picture_name(picture: str) -> str:
 
 
 def _runs(word: str) -> list[str]:
-    if word.isascii() or _HAS_CJK.match(word) or _HAS_PICTURE.match(word):
+    if word.isascii() or re.match(_HAS_CJK, word) or re.match(_HAS_PICTURE, word):
         return [word]
     return runs_of(word)
 

@@ -18,6 +18,7 @@ import re
 import sys
 from array import array
 from binascii import crc32
+from functools import cache
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
@@ -66,8 +67,12 @@ def _pieces(letters: str, digits: str, spaces: str) -> re.Pattern[str]:
 
 
 _ASCII_PIECES = _pieces("A-Za-z", "0-9", "\t-\r ").findall
-_PIECES = _pieces(_LETTERS, _DIGITS, _SPACES).findall
-_UNKNOWN = re.compile(f"[^\\x00-\\x7f{_LETTERS}{_DIGITS}{_SPACES}{_SIGNS}]").search
+_UNKNOWN = f"[^\\x00-\\x7f{_LETTERS}{_DIGITS}{_SPACES}{_SIGNS}]"
+
+
+@cache
+def _european_pieces() -> re.Pattern[str]:
+    return _pieces(_LETTERS, _DIGITS, _SPACES)
 
 
 class Vocabulary:
@@ -173,9 +178,9 @@ class PieceCounter(dict[str, int]):
         """Return the number of tokens of *text*. Cost: 8 µs per chat message, in the end."""
         if text.isascii():
             return sum(map(self.__getitem__, _ASCII_PIECES(text)))
-        if _UNKNOWN(text):
+        if re.search(_UNKNOWN, text):
             return self._count_by_encoder(text)
-        return sum(map(self.__getitem__, _PIECES(text)))
+        return sum(map(self.__getitem__, _european_pieces().findall(text)))
 
 
 def _words(content: bytes, start: int, count: int) -> Sequence[int]:

@@ -243,11 +243,11 @@ def _with_large_ids(name: str, annotation: str) -> str:
 
 def _record_schema(kind: type[Record], schemas: dict[str, Any]) -> dict[str, Any]:
     fields = kind.__annotations__
-    texts = vars(kind)["__slots__"]
+    texts = field_texts(inspect.getdoc(kind) or "")
     properties = {}
     for name, annotation in fields.items():
         schema = type_schema(_with_large_ids(name, str(annotation)), schemas)
-        text = texts[name]
+        text = texts.get(name, "")
         properties[name] = {**schema, "description": text} if text else schema
     return {
         "type": "object",
@@ -255,6 +255,21 @@ def _record_schema(kind: type[Record], schemas: dict[str, Any]) -> dict[str, Any
         "required": list(fields),
         "properties": properties,
     }
+
+
+def field_texts(docstring: str) -> dict[str, str]:
+    """Return what the section "Attributes:" of a docstring says about each field."""
+    texts: dict[str, str] = {}
+    name = ""
+    for line in docstring.partition("Attributes:\n")[2].splitlines():
+        if line and not line.startswith(" "):
+            break
+        text = line.strip()
+        if line.startswith("    ") and not line.startswith("     "):
+            name, _, text = text.partition(":")
+        if name and text:
+            texts[name] = f"{texts.get(name, '')} {text.strip()}".strip()
+    return texts
 
 
 def operation_id(route: Route) -> str:

@@ -16,7 +16,7 @@ PROGRAMS = {
     "import memdb": ["apsw", "memdb.api.database", *PACKAGES],
     "db.scope('ann').session('trip').last(50)": [
         *PACKAGES,
-        *("sqlite_vec", "memdb.records.messages", "memdb.search.service", "memdb.entries.remember"),
+        *("sqlite_vec", "memdb.search.service", "memdb.entries.remember"),
     ],
     "db.scope('ann').session('trip').append('user', 'We had tea.')": [
         *(package for package in PACKAGES if package != "numpy"),

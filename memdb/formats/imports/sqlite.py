@@ -17,6 +17,7 @@ from memdb.transfer.files import is_memdb
 from memdb.transfer.lines import REFUSALS, Item, utc_time
 from memdb.transfer.source import parse_line
 from memdb.transfer.sqlite_files import ROW, as_lines, list_tables, plain_text, read_rows
+from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from memdb.formats.imports.base import Read, Request
     from memdb.models.reports import TableColumns
     from memdb.transfer.sqlite_files import Database
-    from memdb.transfer.tree import Tree
 
     # Place of each record, and what makes its lines; an error means that it is broken.
     Records = Iterator[tuple[str, Callable[[], Iterable[dict[str, Any]]]]]
@@ -65,8 +65,6 @@ def _tables(tree: Tree) -> dict[str, frozenset[str]]:
 
 
 def _read(request: Request, table: str | None, lines: Lines) -> Read:
-    from memdb.transfer.tree import Tree
-
     made = partial(_made, lines=lines)
     with (
         as_lines(request.engine, request.tree.path, table, made) as path,
