@@ -13,8 +13,8 @@ from zlib import crc32
 from memdb.engine import compose
 from memdb.engine.kinds import kind_of
 from memdb.models.ids import SCOPE_SHIFT
+from memdb.postgres import vectors
 from memdb.postgres.policies import WHOLE
-from memdb.postgres.vectors import OVERRIDES as OF_VECTORS
 
 if TYPE_CHECKING:
     from memdb.engine.base import Values
@@ -64,7 +64,7 @@ NAME = re.compile(r"/\* (\w+)\.(\w+) \*/")
 # What no transaction holds still, nor undoes: numbers of sequences, and sizes of files.
 OUTSIDE = re.compile(r"\b(nextval|setval|next_scope_no|scope_numbers|pg_total_relation_size)\b")
 
-# Statements in words of PostgreSQL, by name.
+# Statements in words of PostgreSQL, by name; those that read vectors are in `vectors`.
 OVERRIDES = {
     "scopes.insert": """/* dialect.insert_scope */
 INSERT INTO scopes (scope_no, uid, app, user_name, created_ms)
@@ -102,7 +102,6 @@ FROM (SELECT DISTINCT summarizer, counter FROM summaries) AS writers
 UNION ALL
 SELECT counter FROM (SELECT DISTINCT counter FROM messages) AS counters
 """,
-    **OF_VECTORS,
 }
 
 # Numbers that a statement needs, drawn before it: no two transactions get the same, and one
@@ -254,7 +253,8 @@ class Statement:
         match = NAME.match(portable)
         portable = compose.without_digest(portable)
         self.name = "" if match is None else f"{match[1]}.{match[2]}"
-        self.sql, self.names = to_postgres(OVERRIDES.get(self.name, portable))
+        words = OVERRIDES.get(self.name) or vectors.OVERRIDES.get(self.name, portable)
+        self.sql, self.names = to_postgres(words)
         body = self.sql.partition("*/\n")[2] or self.sql
         self.is_control = body.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK"))
         self.writes = not body.lstrip().startswith(("SELECT", "WITH", "VALUES"))

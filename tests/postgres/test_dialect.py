@@ -12,6 +12,7 @@ from source_tree import FILES, nodes_of, statements_of
 
 from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName
+from memdb.postgres import vectors
 from memdb.postgres.dialect import (
     COMMON_LOCK,
     COUNTED,
@@ -62,7 +63,7 @@ def test_each_override_stands_for_a_statement_of_the_tables() -> None:
         for sql in statements_of(name).values()
     }
 
-    assert OVERRIDES.keys() - names == set()
+    assert (OVERRIDES | vectors.OVERRIDES).keys() - names == set()
 
 
 @pytest.mark.parametrize(
