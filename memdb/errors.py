@@ -35,7 +35,9 @@ MemDBError                      "internal"   exit 1   base; never raised itself
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+
+T = TypeVar("T")
 
 
 class _ErrorType(type):
@@ -291,6 +293,21 @@ class Corrupt(StorageError):
     """The file is damaged."""
 
     code = "corrupt"
+
+
+def existing(found: T | None, table: str) -> T:
+    """
+    Return what is read from a row that must be there.
+
+    Raises:
+        Corrupt: the row is lost from *table*, though an index or another row names it.
+    """
+    if found is None:
+        raise Corrupt(
+            f"a row is lost from the table {table}: restore a backup (`memdb restore`) "
+            "or copy what can be read (`memdb recover`)"
+        )
+    return found
 
 
 class Interrupted(StorageError):

@@ -15,7 +15,7 @@ from mimetypes import MimeTypes
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.artifacts.streams import BlobStream, Joined, Upload
-from memdb.errors import InvalidInput, NotFound, TooLarge, VersionConflict
+from memdb.errors import InvalidInput, NotFound, TooLarge, VersionConflict, existing
 from memdb.models.fields import SHARED_PREFIX
 from memdb.models.ids import MAX_INT, MAX_SEQ, branch_of, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
@@ -144,8 +144,7 @@ class ArtifactService:
         except BaseException:
             upload.abandon()
             raise
-        assert stored is not None
-        return stored.info
+        return existing(stored, "artifacts").info
 
     def _upload(self, data: bytes | str | BinaryIO) -> Upload:
         if isinstance(data, str):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import row_of, runs_of
-from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
+from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict, existing
 from memdb.models.ids import MAX_SEQ, branch_of, message_id, session_of
 from memdb.models.reports import SessionHead, SessionSnapshot, StateValue
 from memdb.records import messages as records
@@ -93,8 +93,7 @@ class HostSessionService:
         given = _checked(changes, self._screen)
         with self._db.write() as tx:
             target = session_records.ensure(tx, owner, session, self._db.ids)
-            known = _find(tx, owner, session)
-            assert known is not None
+            known = existing(_find(tx, owner, session), "sessions")
             if known[1].last_seq or known[1].metadata is not None:
                 raise AlreadyExists("session", session)
             sessions.describe(tx, target, described)
@@ -103,8 +102,7 @@ class HostSessionService:
             if made_ms is not None:
                 sessions.set_times(tx, target, made_ms, made_ms)
             self._put(tx, given)
-            found = _find(tx, owner, session)
-        assert found is not None
+            found = existing(_find(tx, owner, session), "sessions")
         return found[1]
 
     def snapshot(
@@ -208,8 +206,7 @@ class HostSessionService:
             if not records.says(said, draft):
                 records.edit(tx, session_of(said.id), said, draft, self._db.ids)
                 said = messages.find(tx, found[0], session, seq)
-        assert said is not None
-        return said
+        return existing(said, "messages")
 
     def update(
         self,
@@ -237,8 +234,7 @@ class HostSessionService:
                 sessions.describe(tx, found[0], described)
             if title is not None:
                 session_records.set_title(tx, found[0], fields["title"])
-            found = _find(tx, owner, session)
-        assert found is not None
+            found = existing(_find(tx, owner, session), "sessions")
         return found[1]
 
     def _draft(self, new: NewMessage | dict[str, Any]) -> Draft:
@@ -295,8 +291,7 @@ class HostSessionService:
         with self._db.write() as tx:
             state_records.require_revision(tx, place, key, expected)
             self.put(owner, place, {key: value})
-            row = states.find(tx, place, key)
-        assert row is not None
+            row = existing(states.find(tx, place, key), "state")
         return _state_value(row)
 
     def put(self, owner: ScopeRef | None, place: Place, given: Mapping[str, Any]) -> None:

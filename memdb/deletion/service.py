@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.deletion import preview, proof, selectors
 from memdb.deletion.selectors import Rewriting, select
-from memdb.errors import Busy, Conflict, Corrupt
+from memdb.errors import Busy, Conflict, Corrupt, existing
 from memdb.models.ids import MAX_INT, is_branch, session_range
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
@@ -143,8 +143,7 @@ def plan_rewriting(tx: Tx, part: Part, summaries: Summaries) -> Rewriting:
     planned: list[tuple[Summary, Made | None]] = []
     left: list[int] = []
     for row_id in summary_rows.list_over(tx, part.session, part.seqs):
-        summary = summary_rows.get(tx, row_id)
-        assert summary is not None
+        summary = existing(summary_rows.get(tx, row_id), "summaries")
         if summary.depth:
             items = _sources(tx, summary, fresh, summaries)
         else:

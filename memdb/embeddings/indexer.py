@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, NotFound, PortError
+from memdb.errors import InvalidInput, NotFound, PortError, existing
 from memdb.models.ids import ALL_IDS, MAX_INT, session_range
 from memdb.models.record import Record
 from memdb.models.vectors import to_vector
@@ -480,8 +480,7 @@ class Indexer:
             if len(found) > 1:
                 known = ", ".join(str(info.dim) for info in found)
                 raise InvalidInput(f"dim is None: {model!r} has spaces of {known} dimensions")
-            space = space_rows.find_space(tx, model, found[0].dim)
-            assert space is not None
+            space = existing(space_rows.find_space(tx, model, found[0].dim), "embedding_spaces")
             spaces.retire(tx, space.space_no)
         more = True
         while more:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import row_of
 from memdb.entries.validation import screen_merged
-from memdb.errors import InvalidInput, NotFound
+from memdb.errors import InvalidInput, NotFound, existing
 from memdb.models.entries import Entry, Remembered
 from memdb.models.ids import session_of
 from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE
@@ -299,9 +299,7 @@ def locate(tx: Tx, owner: ScopeRef, statement: Statement) -> tuple[int, Statemen
 
 def get_entry(tx: Tx, entry_id: int) -> Entry:
     """Return an entry that exists."""
-    found = entries.find(tx, entry_id)
-    assert found is not None
-    return found
+    return existing(entries.find(tx, entry_id), "entries")
 
 
 def _merged_columns(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.errors import AlreadyExists, InvalidInput
+from memdb.errors import AlreadyExists, InvalidInput, existing
 from memdb.models.record import Record
 from memdb.records import dependents
 from memdb.tables import artifacts, blobs, checks, scopes
@@ -151,10 +151,9 @@ def rename(tx: Tx, place: Place, target: Place) -> None:
     Raises:
         AlreadyExists: there are versions under the new name.
     """
-    known, taken = artifacts.find_name(tx, place), artifacts.find_name(tx, target)
-    newest = artifacts.find(tx, place)
-    assert known is not None
-    assert newest is not None
+    known = existing(artifacts.find_name(tx, place), "artifact_names")
+    taken = artifacts.find_name(tx, target)
+    newest = existing(artifacts.find(tx, place), "artifacts")
     if artifacts.find(tx, target) is not None:
         raise AlreadyExists("artifact", target.name)
     shift = 0 if taken is None else taken[1]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from memdb.engine import compose
 from memdb.engine.segments import Damaged, inflate
-from memdb.errors import Corrupt
+from memdb.errors import Corrupt, existing
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def pack(data: bytes) -> tuple[str, bytes]:
 def add(tx: Tx, sha256: bytes | None, size_bytes: int) -> int:
     """Add a blob without chunks and return its number; no hash: still being written."""
     row = tx.one(INSERT_BLOB, {"sha256": sha256, "size_bytes": size_bytes, "now_ms": tx.now_ms})
-    assert row is not None
+    row = existing(row, "blobs")
     return int(row[0])
 
 

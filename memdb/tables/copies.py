@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
+from memdb.errors import existing
 from memdb.models.ids import SCOPE_SHIFT, scope_range
 from memdb.models.record import Record
 
@@ -719,8 +720,7 @@ def set_links(tx: Tx, table: Table, links: list[tuple[int, int]]) -> None:
 
 def new_scope_no(tx: Tx, wanted: int) -> int:
     """Return a number for a new scope: *wanted* if it is free, unless the engine has its own."""
-    row = tx.one(SELECT_NEW_SCOPE_NO, {"wanted": wanted})
-    assert row is not None
+    row = existing(tx.one(SELECT_NEW_SCOPE_NO, {"wanted": wanted}), "scopes")
     return int(row[0])
 
 
@@ -765,7 +765,7 @@ def queue_embedding(tx: Tx, scope_no: int, space_no: int) -> None:
 def add_space(tx: Tx, space: SpaceRow) -> int:
     """Add an embedding space and return its number, which may be another one."""
     row = tx.one(INSERT_SPACE, {name: getattr(space, name) for name in SPACE_COLUMNS[1:]})
-    assert row is not None
+    row = existing(row, "embedding_spaces")
     return int(row[0])
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
+from memdb.errors import existing
 from memdb.models.entries import Entry
 from memdb.models.ids import scope_of, scope_range, span_holds_any
 from memdb.models.record import Record
@@ -470,15 +471,14 @@ def text(tx: Tx, entry_id: int) -> tuple[str, int] | None:
 def row(tx: Tx, entry_id: int) -> dict[str, Any]:
     """Return the columns of an existing entry that `update` takes, and those of its hash."""
     tx.verify("entries", [entry_id])
-    found = tx.one(SELECT_ROW, {"id": entry_id})
-    assert found is not None
+    found = existing(tx.one(SELECT_ROW, {"id": entry_id}), "entries")
     return dict(zip(ROW_FIELDS, found, strict=True))
 
 
 def update(tx: Tx, entry_id: int, row: dict[str, Any]) -> int:
     """Replace what an entry is and return its new version; keep the old one first."""
     changed = tx.one(UPDATE_ENTRY, {**row, "id": entry_id, "now_ms": tx.now_ms})
-    assert changed is not None
+    changed = existing(changed, "entries")
     return int(changed[0])
 
 
@@ -769,8 +769,7 @@ def list_as_of(
 
 def count_active(tx: Tx, scope_no: int, category: str | None = None) -> int:
     """Return how many entries of a scope are active, those that expired meanwhile too."""
-    row = tx.one(SELECT_ACTIVE, {"scope_no": scope_no, "category": category})
-    assert row is not None
+    row = existing(tx.one(SELECT_ACTIVE, {"scope_no": scope_no, "category": category}), "entries")
     return int(row[0])
 
 

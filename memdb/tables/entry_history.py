@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
+from memdb.errors import existing
 from memdb.models.entries import Decision, EntryVersion
 from memdb.models.ids import MAX_INT, span_holds_any
 from memdb.text.validate import parse_json
@@ -163,7 +164,7 @@ def list_all(tx: Tx, entry_id: int) -> list[EntryVersion]:
 def get(tx: Tx, entry_id: int, version: int) -> EntryVersion:
     """Return an old version that is there."""
     row = tx.one(SELECT_VERSIONS, {"id": entry_id, "first": version, "last": version})
-    assert row is not None
+    row = existing(row, "entry_history")
     return _to_version(row)
 
 
@@ -175,7 +176,7 @@ def find(tx: Tx, entry_id: int, version: int) -> EntryVersion | None:
 def source(tx: Tx, entry_id: int, version: int) -> dict[str, int | None]:
     """Return the columns that say where an existing version was learnt."""
     row = tx.one(SELECT_SOURCE, {"entry_id": entry_id, "version": version})
-    assert row is not None
+    row = existing(row, "entry_history")
     return {"session_id": row[0], "first_seq": row[1], "last_seq": row[2]}
 
 

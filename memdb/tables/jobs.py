@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine import compose
+from memdb.errors import existing
 from memdb.models.ids import MASKS, MAX_INT, scope_of, scope_range
 from memdb.models.record import Record
 
@@ -787,8 +788,7 @@ def count_texts(tx: Tx, space_no: int, low: int, high: int) -> tuple[int, int]:
 
     Cost: 1 ms per 10,000 sessions in the range.
     """
-    row = tx.one(SELECT_TEXTS, {"space_no": space_no, "low": low, "high": high})
-    assert row is not None
+    row = existing(tx.one(SELECT_TEXTS, {"space_no": space_no, "low": low, "high": high}), "jobs")
     return row[0], row[1]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine import compose
-from memdb.errors import Corrupt, TooLarge
+from memdb.errors import TooLarge, existing
 from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None)
         raise TooLarge("number of scopes in one file", MAX_SCOPE_NO, count[0] + 1)
     made_ms = tx.now_ms if created_ms is None else created_ms
     row = tx.one(INSERT_SCOPE, {"uid": uid, "app": app, "user": user, "created_ms": made_ms})
-    assert row is not None
+    row = existing(row, "scopes")
     return int(row[0])
 
 
@@ -89,17 +89,8 @@ def identity(tx: Tx, scope_no: int) -> tuple[str, int]:
     Raises:
         Corrupt: its row is lost, which an index still names.
     """
-    row = tx.one(SELECT_IDENTITY, {"scope_no": scope_no})
-    if row is None:
-        raise _lost(scope_no)
+    row = existing(tx.one(SELECT_IDENTITY, {"scope_no": scope_no}), "scopes")
     return row[0], row[1]
-
-
-def _lost(scope_no: int) -> Corrupt:
-    return Corrupt(
-        f"scope {scope_no} is lost from the table scopes: restore a backup (`memdb restore`) "
-        "or copy what can be read (`memdb recover`)"
-    )
 
 
 def list_all(tx: Tx) -> list[tuple[int, str, str]]:
@@ -117,7 +108,5 @@ def last_n(tx: Tx, scope_no: int) -> int:
 def next_id(tx: Tx, scope_no: int, count: int = 1) -> int:
     """Return the first of *count* packed ids `scope_no << 44 | n` that were never given out."""
     tx.verify("scopes", [scope_no])  # an UPDATE makes the digest anew
-    row = tx.one(UPDATE_NEXT_ID, {"scope_no": scope_no, "count": count})
-    if row is None:
-        raise _lost(scope_no)
+    row = existing(tx.one(UPDATE_NEXT_ID, {"scope_no": scope_no, "count": count}), "scopes")
     return scope_no << SCOPE_SHIFT | int(row[0]) - count + 1

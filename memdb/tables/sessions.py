@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
 from memdb.engine.branches import runs_of
-from memdb.errors import TooLarge
+from memdb.errors import TooLarge, existing
 from memdb.models.ids import (
     BRANCH_MARK,
     MAX_INT,
@@ -587,8 +587,7 @@ def identity(tx: Tx, session: int) -> tuple[str, str] | None:
 
 def description(tx: Tx, session: int) -> tuple[str | None, str | None, int]:
     """Return the title, the metadata (JSON text) and `leaves_at` of a session that is there."""
-    row = tx.one(SELECT_DESCRIPTION, {"id": session})
-    assert row is not None
+    row = existing(tx.one(SELECT_DESCRIPTION, {"id": session}), "sessions")
     return row[0], row[1], row[2]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine import compose
+from memdb.errors import existing
 from memdb.models.messages import SpaceInfo
 from memdb.models.record import Record
 
@@ -126,7 +127,7 @@ def find_space(tx: Tx, model: str, dim: int) -> Space | None:
 def add_space(tx: Tx, model: str, dim: int) -> int:
     """Add a space and return its number."""
     row = tx.one(INSERT_SPACE, {"model": model, "dim": dim, "now_ms": tx.now_ms})
-    assert row is not None
+    row = existing(row, "embedding_spaces")
     return int(row[0])
 
 

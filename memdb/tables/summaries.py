@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
 from memdb.engine.branches import regions_of
+from memdb.errors import existing
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
 from memdb.models.messages import counter_code
 from memdb.models.summaries import Summary
@@ -478,8 +479,7 @@ def above(tx: Tx, row_id: int) -> int | None:
 
 def session_of(tx: Tx, row_id: int) -> int:
     """Return the session of an existing node."""
-    row = tx.one(SELECT_SESSION, {"id": row_id})
-    assert row is not None
+    row = existing(tx.one(SELECT_SESSION, {"id": row_id}), "summaries")
     return int(row[0])
 
 

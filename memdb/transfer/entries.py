@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from memdb.entries.validation import content_columns, screen_entry, validate
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, existing
 from memdb.models.entries import EntryChanges, EntryVersion, NewEntry
 from memdb.models.ids import MAX_INT, MAX_SEQ, scope_range
 from memdb.records import entries as records
@@ -230,8 +230,7 @@ def _yield_key(target: Target, tx: Tx, rival: int, row: dict[str, Any]) -> None:
 
     The exported entry is kept beside it, superseded.
     """
-    here = entries.find(tx, rival)
-    assert here is not None
+    here = existing(entries.find(tx, rival), "entries")
     if row["updated_ms"] > here.updated_ms:
         changes = EntryChanges(
             text=row["text"],
