@@ -8,7 +8,7 @@ not left behind; every other piece was left behind.
 
 First `mend_indexes` makes each full-text index anew that may hold a word that no row has, however
 short. In the file itself, the bytes that belong to no row are searched for pieces and words, and
-the pages of small tables for the longer pieces; messages are read by SQL (ADR-0035, ADR-0057).
+the pages of small tables for the longer pieces; messages are read by SQL (ADR-0035, ADR-0060).
 Every byte is searched for the pieces if the WAL could not be emptied, and in other files.
 """
 
