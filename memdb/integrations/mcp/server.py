@@ -12,9 +12,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from memdb import __version__
 from memdb.errors import MemDBError
 from memdb.integrations.mcp import compat as graph
-from memdb.integrations.mcp.handshake import INSTRUCTIONS, SERVER, definition
 from memdb.integrations.mcp.subscriptions import Subscriptions
 from memdb.integrations.mcp.tools import content_of, halved, message_of, said
 from memdb.providers.shared import missing_extra
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from memdb.integrations.mcp.tools import Answer, Tool
     from memdb.models.messages import ArtifactVersion
 
+INSTRUCTIONS = (
+    "The long-term memory of one user. Recall before you answer what may have been said before; "
+    "remember what will matter later."
+)
 SCHEME = "memdb://"
 PAGE = 100
 MAX_CURSOR_CHARS = 12
@@ -58,9 +62,9 @@ def make_server(
         raise missing_extra("mcp", error) from error
     door = _Door(db, user, app, compat=compat)
     return Server(
-        SERVER["name"],
-        version=SERVER["version"],
-        title=SERVER["title"],
+        "memdb",
+        version=__version__,
+        title="memdb",
         instructions=INSTRUCTIONS,
         on_list_tools=door.list_tools,
         on_call_tool=door.call_tool,
@@ -88,8 +92,8 @@ class _Door:
         """Return every tool with its schemas and hints."""
         import mcp_types as types
 
-        described = [types.Tool.model_validate(definition(tool)) for tool in self._tools.values()]
-        return types.ListToolsResult(tools=described)
+        described = [_definition(tool) for tool in self._tools.values()]
+        return types.ListToolsResult(tools=[types.Tool.model_validate(one) for one in described])
 
     async def call_tool(
         self, _context: Any, params: types.CallToolRequestParams
@@ -222,6 +226,24 @@ class _Door:
             else:
                 stamps[uri] = scope.artifacts.versions(place[1], session=place[0])[:1]
         return stamps
+
+
+def _definition(tool: Tool) -> dict[str, Any]:
+    """Return what a client is told about a tool, as it is sent."""
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.arguments,
+        "annotations": {
+            "readOnlyHint": tool.read_only,
+            "destructiveHint": tool.destructive,
+            "idempotentHint": tool.idempotent,
+            "openWorldHint": False,
+        },
+        "execution": {"taskSupport": "forbidden"},
+        "outputSchema": tool.answer,
+    }
 
 
 def _place(uri: str) -> tuple[str, None] | tuple[str | None, str] | None:

@@ -3,8 +3,7 @@ Serve MCP over standard input and output.
 
 Each message is a line. The mcp package's own transport reads in a thread that only the client
 can end, so a signal would not end the server; here that thread is left behind, and a line
-that is no message is answered. The package is imported behind the first answer, see
-`handshake.py`: until then a client would wait for it.
+that is no message is answered.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import json
 import os
 import sys
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from math import inf
 from queue import SimpleQueue
 from threading import Thread
@@ -32,17 +31,10 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
     from memdb.integrations.mcp.ending import Ending
-    from memdb.integrations.mcp.handshake import Handshake
 
 
-async def over_stdio(load: Callable[[], Server[Any]], handshake: Handshake, end: Ending) -> None:
-    """
-    Serve until the client closes one of the pipes, or *end* is told.
-
-    Args:
-        load: Imports the package and returns the server; called in a thread, after the first
-            line of the client was answered, or when one needs it.
-    """
+async def over_stdio(server: Server[Any], end: Ending) -> None:
+    """Serve until the client closes one of the pipes, or *end* is told."""
     import anyio
 
     stray = None if sys.stderr is None else 2
@@ -50,19 +42,13 @@ async def over_stdio(load: Callable[[], Server[Any]], handshake: Handshake, end:
         # No bound: what was read is given over at once, so that an end loses none of it.
         to_server, requests = anyio.create_memory_object_stream["SessionMessage | Exception"](inf)
         answers, from_server = anyio.create_memory_object_stream["SessionMessage"](0)
-        package = _Package(load)
-        client = _Client(end, reading, writing, handshake, package)
-        try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(client.ask, to_server)
-                group.start_soon(client.answer, from_server)
-                group.start_soon(client.leave)
-                server = await package.server()
-                if server is not None:  # None: the client went, or it cannot be made
-                    await server.run(requests, answers, server.create_initialization_options())
-                group.cancel_scope.cancel()
-        finally:
-            package.finish()
+        client = _Client(end, reading, writing)
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.ask, to_server)
+            group.start_soon(client.answer, from_server)
+            group.start_soon(client.leave)
+            await server.run(requests, answers, server.create_initialization_options())
+            group.cancel_scope.cancel()
 
 
 @contextmanager
@@ -78,52 +64,6 @@ def _taken(number: int, instead: int | None) -> Iterator[int]:
         os.dup2(own, number)  # a thread may still wait for `own`: it stays open
 
 
-class _Package:
-    """The server of the mcp package, made in a thread once somebody needs it."""
-
-    def __init__(self, load: Callable[[], Server[Any]]) -> None:
-        self._load = load
-        self._loop = asyncio.get_running_loop()
-        self._made: asyncio.Future[Server[Any] | None] = self._loop.create_future()
-        self._thread: Thread | None = None
-        self._error: Exception | None = None
-
-    def begin(self) -> None:
-        """Begin to make it; again does nothing."""
-        if self._thread is None and not self._made.done():
-            self._thread = Thread(target=self._make)
-            self._thread.start()
-
-    def give_up(self) -> None:
-        """Make none any more, unless that has begun."""
-        if self._thread is None and not self._made.done():
-            self._made.set_result(None)
-
-    async def server(self) -> Server[Any] | None:
-        """Return it when it is made; None means that there will be none."""
-        return await asyncio.shield(self._made)
-
-    def finish(self) -> None:
-        """Wait for the thread, and raise what went wrong in it."""
-        if self._thread is not None:
-            self._thread.join()  # an import that the end of the interpreter cuts off may crash
-        if self._error is not None:
-            raise self._error
-
-    def _make(self) -> None:
-        made: Server[Any] | None = None
-        try:
-            made = self._load()
-        except Exception as error:  # noqa: BLE001 (raised by `finish`)
-            self._error = error
-        with suppress(RuntimeError):  # the loop is closed: the server has ended
-            self._loop.call_soon_threadsafe(self._set, made)
-
-    def _set(self, made: Server[Any] | None) -> None:
-        if not self._made.done():
-            self._made.set_result(made)
-
-
 # The longest text that a file takes, 64 MB, also as base64. The package's own limit of 4 MB
 # is for servers that strangers reach; here nothing is read before the token is known.
 MAX_REQUEST_BYTES = 96 << 20
@@ -134,15 +74,10 @@ TOO_LONG = b"too long"  # stands for a line of more than MAX_REQUEST_BYTES
 class _Client:
     """The two pipes to the client, each with a thread that waits for it."""
 
-    def __init__(
-        self, end: Ending, reading: int, writing: int, handshake: Handshake, package: _Package
-    ) -> None:
+    def __init__(self, end: Ending, reading: int, writing: int) -> None:
         import anyio
 
         self._end = end
-        self._handshake: Handshake | None = handshake
-        self._package = package
-        self._unsent: list[int | str] = []  # requests that were answered without the package
         self._loop = asyncio.get_running_loop()
         self._listening = anyio.CancelScope()
         self._asked: set[int | str] = set()  # requests that are not answered yet
@@ -158,29 +93,8 @@ class _Client:
             with self._listening:
                 while line := await self._lines.get():
                     if line.strip():
-                        await self._take(line, server)
-            self._package.give_up()
+                        await self._pass(line, server)
             await self._end.finished(self._asked)
-
-    async def _take(
-        self, line: bytes, server: MemoryObjectSendStream[SessionMessage | Exception]
-    ) -> None:
-        """Answer a line, or pass it on once the package is there."""
-        if self._handshake is not None:
-            answer = self._handshake.answer(line)
-            if answer:
-                await self._write_line(answer)
-            self._package.begin()
-            if answer is not None:
-                return
-            if await self._package.server() is None:
-                self._listening.cancel()
-                return
-            kept, self._unsent = self._handshake.kept, self._handshake.replayed
-            self._handshake = None
-            for earlier in kept:
-                await self._pass(earlier, server)
-        await self._pass(line, server)
 
     async def _pass(
         self, line: bytes, server: MemoryObjectSendStream[SessionMessage | Exception]
@@ -211,10 +125,7 @@ class _Client:
         async with server:
             async for one in server:
                 number = getattr(one.message, "id", None)
-                if number in self._unsent:
-                    self._unsent.remove(number)
-                else:
-                    await self._send(one.message)
+                await self._send(one.message)
                 if number is not None:  # None: a notification, or an answer to no request
                     self._asked.discard(number)
 
@@ -224,10 +135,7 @@ class _Client:
         self._listening.cancel()
 
     async def _send(self, message: types.JSONRPCMessage) -> None:
-        line = message.model_dump_json(by_alias=True, exclude_unset=True)
-        await self._write_line(line.encode())
-
-    async def _write_line(self, line: bytes) -> None:
+        line = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
         written = self._loop.create_future()
         self._writing.put((line + b"\n", written))
         await written

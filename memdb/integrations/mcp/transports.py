@@ -15,17 +15,14 @@ import hmac
 import os
 import socket
 from contextlib import contextmanager, nullcontext
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from memdb import aio
 from memdb.aio.batching import Worker
 from memdb.errors import InvalidInput
-from memdb.integrations.mcp.compat import offered
 from memdb.integrations.mcp.ending import Ending, catch_signals
-from memdb.integrations.mcp.handshake import Handshake
+from memdb.integrations.mcp.server import make_server
 from memdb.integrations.mcp.stdio import MAX_REQUEST_BYTES, over_stdio
-from memdb.providers.shared import missing_extra
 from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
@@ -70,31 +67,19 @@ def serve(
         raise InvalidInput(
             f"token has {len(token or '')} characters: give one of {MIN_TOKEN_CHARS} or more"
         )
-    db.scope(user, app)  # refuses a name before anybody connects
-    _check_installed()
+    db.scope(user, app)  # refuses a name before anything else
     end = Ending()
     with catch_signals(end), Worker(db.path) as worker:
         shared = aio.MemDB(db, worker)
         end.idle = worker.idle
 
-        def load() -> Server[Any]:
-            from memdb.integrations.mcp.server import make_server
-
-            db.file.count_tokens([""])  # loading it later would hold up the event loop
-            return make_server(shared, user=user, app=app, compat=compat)
-
+        server = make_server(shared, user=user, app=app, compat=compat)
+        db.file.count_tokens([""])  # loading it later would hold up the event loop
         if port is None:
-            asyncio.run(over_stdio(load, Handshake(offered(compat=compat)), end))
+            asyncio.run(over_stdio(server, end))
         else:
-            server = load()  # before somebody can connect, and would wait
             with listening(port) as socket:
                 asyncio.run(over_http(server, end, socket, token or ""))
-
-
-def _check_installed() -> None:
-    """Refuse to begin without the mcp package, which is imported later."""
-    if find_spec("mcp") is None:
-        raise missing_extra("mcp", ImportError("No module named 'mcp'"))
 
 
 HOST = "127.0.0.1"

@@ -1,0 +1,83 @@
+"""How `memdb mcp` begins and ends over stdio: its first answers, and what stops it before them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from with_mcp.test_faults import ENVIRONMENT, command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION = "2025-11-25"
+CLIENT = {"name": "test", "version": "1"}
+
+
+def request(number: Any, method: str, params: Any = None) -> bytes:
+    """Return the line of a request, without params for None."""
+    body = {"jsonrpc": "2.0", "id": number, "method": method}
+    return json.dumps(body if params is None else {**body, "params": params}).encode()
+
+
+def hello() -> bytes:
+    """Return the line of an initialize request."""
+    params = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": CLIENT}
+    return request(0, "initialize", params)
+
+
+INITIALIZED = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
+
+
+def run_to_end(path: str, lines: list[bytes]) -> tuple[int, str, list[Any]]:
+    """Return exit code, errors and answers of a server whose client sends *lines* and goes."""
+    with command(path) as server:
+        output, errors = server.communicate("".join(f"{one.decode()}\n" for one in lines), 60)
+    return server.returncode, errors, [json.loads(line) for line in output.splitlines()]
+
+
+def test_every_answer_comes_once(path: str) -> None:
+    """A wrong line among them is answered too."""
+    call = request(3, "tools/call", {"name": "recall", "arguments": {"query": "tea"}})
+    first = [hello(), INITIALIZED, request(1, "ping"), request(2, "tools/list")]
+
+    code, errors, answers = run_to_end(path, [*first, call, b"{", request(4, "ping")])
+
+    assert (code, errors) == (0, "")
+    assert sorted(str(one.get("id")) for one in answers) == ["0", "1", "2", "3", "4", "None"]
+    assert [one["error"]["code"] for one in answers if "error" in one] == [-32700]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_client_that_goes_early_leaves_nothing_behind(path: str, count: int) -> None:
+    """The server answers what it was asked, and ends with 0."""
+    lines = [hello(), INITIALIZED, request(1, "ping")][:count]
+
+    code, errors, answers = run_to_end(path, lines)
+
+    assert (code, errors) == (0, "")
+    assert [one["id"] for one in answers] == list(range((count + 1) // 2))
+
+
+def test_a_package_that_cannot_be_imported_is_an_error(path: str, tmp_path: Path) -> None:
+    """It stands in the message that ends the server, with the extra that brings it."""
+    broken = tmp_path / "mcp" / "__init__.py"
+    broken.parent.mkdir()
+    broken.write_text("raise ImportError('half installed')\n")
+    environment = {**ENVIRONMENT, "PYTHONPATH": f"{tmp_path}:{ENVIRONMENT['PYTHONPATH']}"}
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "memdb", "mcp", path, "--user", "ann"],
+        input=hello().decode() + "\n" + request(1, "tools/call").decode() + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+
+    assert ran.returncode == 5
+    assert "half installed" in ran.stderr
+    assert "Traceback" not in ran.stderr
