@@ -27,7 +27,7 @@ Below are the names that a program uses first. The others can be imported from
     how it goes         Stats QueueState RefusedText Failure CallStats Event
     saving a file       recover Recovery RecoveredTable restore Restored CopyReport CopiedScope
     your own parts      Embedder Model Summarizer Arbiter TokenCounter Detector Clock Ids, with
-                        Claim, Verdict and TokenVectors (memdb.models.protocols)
+                        Claim and Verdict (memdb.models.protocols)
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
                         SecretAction Trust MergePolicy Retention OpenMode Durability Work
                         WindowStrategy ToolFormat MessageFormat
@@ -141,7 +141,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.protocols import Model as Model
     from memdb.models.protocols import Summarizer as Summarizer
     from memdb.models.protocols import TokenCounter as TokenCounter
-    from memdb.models.protocols import TokenVectors as TokenVectors
     from memdb.models.protocols import Verdict as Verdict
     from memdb.models.reports import ChangeMark as ChangeMark
     from memdb.models.reports import CopiedScope as CopiedScope
@@ -261,8 +260,7 @@ _HOMES = {
         "CategoryCount Changes DayCount Hunk ScopeCounts SessionPlace TextDiff"
     ),
     "memdb.models.protocols": (
-        "Arbiter Claim Clock Detector Embedder Ids Model Summarizer TokenCounter TokenVectors "
-        "Verdict"
+        "Arbiter Claim Clock Detector Embedder Ids Model Summarizer TokenCounter Verdict"
     ),
     "memdb.models.reports": (
         "ChangeMark CopiedScope CopyReport Failure FileInfo ImportReport LeftOut PreviewPage "

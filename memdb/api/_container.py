@@ -289,7 +289,6 @@ class Services:
             lambda ids: self.usage.note(ids),  # noqa: PLW0108 (made when asked)
             document_weights=DOCUMENTS.replace(fading=fading),
             floor=self.settings.recall_floor,
-            late_interaction=self.settings.late_interaction,
         )
 
     @cached_property

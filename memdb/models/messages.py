@@ -514,8 +514,7 @@ class Hits(Record):
     Attributes:
         hits: Best first.
         arms: What took part, of "lexical" (words), "vector" (meaning of the whole),
-            "similar" (words of similar meaning) and, if `Settings.late_interaction`
-            asks for it, "late" (tokens by their meaning in the text).
+            "similar" (words of similar meaning).
         missing: Why the others did not, in a sentence each; also how far "vector"
             could, where only a part of the texts is embedded. "hits": why there
             is none though something was found: it was below the floor.

@@ -312,8 +312,7 @@ def limited_embedder(embedder: Embedder, meter: Meter | None = None) -> Embedder
     def limit(texts: Sequence[str]) -> float:
         return EMBED_TIMEOUT_S + EMBED_TEXT_S * len(texts)
 
-    limits = {"embed": limit, "token_vectors": limit}
-    return LimitedPort(embedder, f"embedder {embedder.name!r}", limits, meter)
+    return LimitedPort(embedder, f"embedder {embedder.name!r}", {"embed": limit}, meter)
 
 
 def limited_arbiter(arbiter: Arbiter, meter: Meter | None = None) -> Arbiter:

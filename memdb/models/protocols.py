@@ -104,20 +104,6 @@ class TokenCounter(Protocol):
         ...
 
 
-class TokenVectors(Record):
-    """
-    The tokens of a text, each with a vector for what it means there.
-
-    Attributes:
-        spans: Where each token begins and ends in the text, in characters.
-        data: `len(spans)` vectors of the embedder's dimension, one after the other, as
-            little-endian float32.
-    """
-
-    spans: tuple[tuple[int, int], ...]
-    data: bytes
-
-
 @runtime_checkable
 class Embedder(Protocol):
     """
@@ -128,9 +114,6 @@ class Embedder(Protocol):
     language, unless digits, names or negation differ; from the second one on a
     slow `Arbiter` is asked. Without it they are 0.95 and 0.85. A first one above
     1 means that no cosine merges.
-
-    A sentence model may have a method `token_vectors(texts)`, which returns a
-    `TokenVectors` for each text, in order. `Settings.late_interaction` needs it.
     """
 
     @property

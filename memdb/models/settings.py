@@ -103,11 +103,6 @@ class Settings(Record):
             0.85 if it does not.
         recall_floor: Score, 0 to 1, below which the best match of a recall, context
             or profile is none: nothing is known. At 0 there is no floor.
-        late_interaction: Whether a recall compares the best 30 messages with the
-            question token by token, if the embedder gives token vectors, as
-            "fastembed:DIR" does. The first hit is better, and it takes longer: with MiniLM
-            10 ms of processor time for the question, and for each message of 20 words
-            that was not compared lately.
         secrets_in_entries: The action for entries, in `remember` and updates.
         secrets_in_extraction: The action for messages that a model gets to
             extract facts from; "refuse" leaves out those that hold a secret.
@@ -188,7 +183,6 @@ class Settings(Record):
     duplicate_cosine: float | None = None
     compare_cosine: float | None = None
     recall_floor: float = 0.5
-    late_interaction: bool = False
     secrets_in_entries: SecretAction = "refuse"
     secrets_in_extraction: SecretAction = "redact"
     secrets_in_messages: SecretAction = "allow"
@@ -285,7 +279,6 @@ _FLAGS = (
     "secrets_by_entropy",
     "extract",
     "extract_by_model",
-    "late_interaction",
     "context_flagged",
 )
 _TUPLES = {"categories": Category, "extract_categories": str, "context_categories": str}

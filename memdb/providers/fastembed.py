@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
 from memdb.models.model_client import port_error
-from memdb.models.protocols import TokenVectors
-from memdb.providers.shared import MAX_CHARS, embed_texts, missing_extra
+from memdb.providers.shared import embed_texts, missing_extra
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
@@ -115,26 +114,6 @@ class FastEmbedEmbedder:
         """
         return embed_texts(texts, self._run)
 
-    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """
-        Return the tokens of each text with their vectors, see `TokenVectors`.
-
-        Marks that the tokenizer adds are left out.
-
-        Raises:
-            PortError: the model cannot be loaded, fails, or gives no vector per token.
-        """
-        found: list[TokenVectors] = []
-        try:
-            model = self._loaded().model
-            for start in range(0, len(texts), self._batch):
-                found += _run_tokens(
-                    model, [text[:MAX_CHARS] for text in texts[start : start + self._batch]]
-                )
-        except Exception as error:  # a runtime in C++ may raise anything
-            raise port_error(self.name, error) from error
-        return found
-
     def _run(self, said: list[str]) -> list[Sequence[float]]:
         try:
             # Texts of a length together: a batch is padded to its longest.
@@ -159,27 +138,6 @@ class FastEmbedEmbedder:
         name = self._folder.register()
         path = str(self._folder.path)
         return TextEmbedding(name, threads=self._threads, specific_model_path=path)
-
-
-def _run_tokens(model: Any, texts: list[str]) -> list[TokenVectors]:
-    """Return the tokens of one batch; *model* is what fastembed runs."""
-    import numpy as np
-
-    output = model.onnx_embed(texts).model_output
-    if output.ndim != 3:  # noqa: PLR2004 (texts, tokens, dimensions)
-        raise ValueError("the model gives one vector per text, and none per token")
-    found = []
-    for encoding, rows in zip(model.tokenize(texts), output, strict=True):
-        places = [
-            place
-            for place, (shown, added) in enumerate(
-                zip(encoding.attention_mask, encoding.special_tokens_mask, strict=True)
-            )
-            if shown and not added
-        ]
-        spans = tuple(tuple(encoding.offsets[place]) for place in places)
-        found.append(TokenVectors(spans, np.ascontiguousarray(rows[places], "<f4").tobytes()))
-    return found
 
 
 class _Folder:

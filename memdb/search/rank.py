@@ -24,7 +24,6 @@ from memdb.search.relevance import NOTHING, Evidence, Relevance, relevance
 from memdb.search.weights import (
     DOCUMENTS,
     EQUAL,
-    LATE_ROWS,
     LEAST_COVER,
     MESSAGES,
     RELEVANT_ROWS,
@@ -221,13 +220,11 @@ class Ranking(Record):
         ranked: `RELEVANT_ROWS` or more, if so many were found.
         relevance: How much they say about the question. None means that a score
             is a cosine and stays as it is.
-        texts: Of messages, the texts of the first `LATE_ROWS`, by id.
     """
 
     corpus: Corpus
     ranked: list[Ranked]
     relevance: Relevance | None
-    texts: Mapping[int, str] = {}
 
     def score(self, row: Ranked) -> float:
         """Return the score of one of `ranked` on the scale of every answer, see `Hit.score`."""
@@ -258,8 +255,7 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
         explain=request.explain,
         excluded=corpus.excluded,
     )
-    texts = {row.id: candidates.texts[row.id] for row in ranked[:LATE_ROWS]}
-    return Ranking(corpus, ranked, _relevance(question, candidates, ranked), texts)
+    return Ranking(corpus, ranked, _relevance(question, candidates, ranked))
 
 
 def rank_documents(question: Question, candidates: Candidates, weights: Weights) -> Ranking:

@@ -2,8 +2,7 @@
 Search service: the stages of recall in order.
 
 Snapshot 1 reads the question and its posting lists, then the embedder is asked
-once without a transaction, and snapshot 2 finds, ranks and loads. With late
-interaction the embedder is asked again after the ranking, and snapshot 3 loads.
+once without a transaction, and snapshot 2 finds, ranks and loads.
 A search by words takes one snapshot. Pending embeddings of the scope are done first, a
 batch of them, so a message that was just added is found by meaning too.
 """
@@ -25,7 +24,7 @@ from memdb.search.parse import NO_SPAN
 from memdb.search.rank import rank_nothing
 from memdb.search.request import MAX_LIMIT
 from memdb.search.retrieve import Authors, expect_question, find_texts, read_question
-from memdb.search.weights import FLOOR, LATE_ROWS, MAX_TERMS, SECOND_STAGE, widened
+from memdb.search.weights import FLOOR, MAX_TERMS, SECOND_STAGE, widened
 from memdb.tables import messages
 from memdb.text.terms import TERMS_AT_ONCE, word_terms
 from memdb.text.validate import int_value, name_value
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from memdb.models.messages import Hit, Why
     from memdb.records.scopes import ScopeRef
     from memdb.search.kinds import Kind
-    from memdb.search.late import LateInteraction
     from memdb.search.parse import Corpus, Question, Vector
     from memdb.search.rank import Ranking
     from memdb.search.request import SearchRequest
@@ -65,8 +63,6 @@ class SearchService:
         message_weights: Weights | None = None,
         document_weights: Weights | None = None,
         floor: float = FLOOR,
-        *,
-        late_interaction: bool = False,
     ) -> None:
         """
         Search *db*, by meaning if *indexer* has an embedder.
@@ -78,7 +74,6 @@ class SearchService:
             message_weights: None means those of the model.
             document_weights: For all other kinds. None means the default.
             floor: Relevance from which on something is an answer, 0 to 1.
-            late_interaction: See `Settings.late_interaction`.
         """
         self._db = db
         self._indexer = indexer
@@ -88,8 +83,6 @@ class SearchService:
         self._document_weights = document_weights
         self._floor = floor
         self._authors = Authors()
-        self._wants_late = late_interaction
-        self._late: LateInteraction | None = None
 
     def recall(self, scope: ScopeRef, request: SearchRequest) -> Hits:
         """
@@ -125,63 +118,17 @@ class SearchService:
         return request.replace(vector=to_vector(request.vector, embedder.dim))
 
     def _recall(self, scope: ScopeRef, request: SearchRequest) -> Hits:
-        is_late = self._is_late(request)
-        if is_late:
-            request = request.replace(depth=max(request.depth, LATE_ROWS))
         retrieved = self.first_read(scope, request)
         if retrieved is None:
             return Hits()
         embedding = self.embed(retrieved)
         load = load_sessions if request.group else load_hits
-        late: str | None = None
         with self._db.read() as tx:
             question, rankings = self.rank(tx, retrieved, embedding.vector)
-            hits = [] if is_late else load(tx, question, rankings)
-        if is_late:
-            rankings, late = self._rerank(question, rankings, embedding.vector)
-            with self._db.read() as tx:
-                hits = load(tx, question, rankings)
+            hits = load(tx, question, rankings)
         self.note(request, hits)
         nothing = None if hits else explain_nothing(question, rankings)
-        found = embedding.to_hits(hits, rerank=request.rerank, nothing=nothing)
-        if late is not None:
-            return found.replace(missing={**found.missing, "late": late})
-        return found.replace(arms=(*found.arms, "late")) if is_late else found
-
-    def _is_late(self, request: SearchRequest) -> bool:
-        """Return whether a request is answered by late interaction, if the embedder can."""
-        return (
-            self._wants_late
-            and request.by == "meaning"
-            and request.rerank
-            and "message" in request.kinds
-            and self._indexer.embedder is not None
-        )
-
-    def _rerank(
-        self, question: Question, rankings: list[Ranking], vector: Vector | None
-    ) -> tuple[list[Ranking], str | None]:
-        """
-        Return *rankings* with messages by late interaction, or as they are and the reason.
-
-        Calls the embedder: no transaction of this service is open.
-        """
-        embedder = self._indexer.embedder
-        if vector is None or embedder is None:
-            return rankings, "it needs the vector arm"
-        if getattr(embedder, "token_vectors", None) is None:
-            return rankings, f"{embedder.name} gives no token vectors"
-        if self._late is None:
-            from memdb.search.late import LateInteraction
-
-            self._late = LateInteraction(embedder)
-        try:
-            return [
-                self._late.rerank(question, each) if each.corpus.kind == "message" else each
-                for each in rankings
-            ], None
-        except PortError as error:
-            return rankings, str(error)
+        return embedding.to_hits(hits, rerank=request.rerank, nothing=nothing)
 
     def recall_kinds(
         self, scope: ScopeRef, request: SearchRequest, limits: Mapping[str, int]
@@ -239,8 +186,6 @@ class SearchService:
                 request = request.replace(depth=MAX_LIMIT)
                 asked = retrieved.question.replace(request=request)
                 question, rankings = self.rank(tx, retrieved.replace(question=asked), vector)
-        if self._is_late(request):
-            rankings, _ = self._rerank(question, rankings, vector)
         return explain_place(question, rankings[0], message)
 
     def first_read(self, scope: ScopeRef, request: SearchRequest) -> Retrieved | None:

@@ -229,28 +229,6 @@ rows on, a model whose farthest one has such a cosine counts as one to which all
 EQUAL = 1e-6
 """Cosines that differ by less are equal: engines round them differently."""
 
-# Late interaction, see `memdb.search.late`
-
-LATE_ROWS = 30
-"""Messages that are compared with the question token by token: 60 are no better."""
-
-LATE_WEIGHT = 1.06
-"""What the gain of a message counts, in the units of `ranker.json`.
-
-Fitted on bench/ranker/conversations.jsonl. LoCoMo's development split with MiniLM: R@10 .861,
-nDCG@10 .699 and MRR .670 at 0; .861, .703 and .675 at this weight.
-"""
-
-LATE_FLOOR = 0.4
-LATE_SPREADS = ((-1, 0.4), (1, 0.3), (-2, 0.3), (2, 0.2))
-"""Cosines of tokens below the floor say nothing. A word that the message so far before or after
-holds gains only beyond this."""
-
-LATE_LEVELS = 127
-LATE_BYTES = 32 << 20
-"""Numbers of a kept vector are rounded to so many steps from 0 to 1, one byte each; so
-many bytes are kept: 3,500 messages of 25 tokens and 384 dimensions."""
-
 # What counts besides words and meaning
 
 PAUSE_MS = 30 * DAY_MS

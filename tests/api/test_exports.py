@@ -144,7 +144,6 @@ NAMES = [
     "TextPart",
     "Thinking",
     "TokenCounter",
-    "TokenVectors",
     "TooLarge",
     "ToolCall",
     "ToolFormat",

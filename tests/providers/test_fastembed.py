@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import tiny_bert
 
@@ -56,37 +55,6 @@ def test_a_batch_of_any_lengths_keeps_its_order(folder: Path) -> None:
         if vector is not None:
             assert np.allclose(vector, embedder.embed([text])[0], atol=1e-5)
     assert embedder.embed([]) == []
-
-
-def test_tokens_have_vectors_and_places(folder: Path) -> None:
-    """Their mean with those of the marks is the vector of the text; a batch changes nothing."""
-    embedder = FastEmbedEmbedder(str(folder), batch=2)
-    texts = ["green tea", "", "goose supper black coffee"]
-
-    found = embedder.token_vectors(texts)
-
-    for text, tokens in zip(texts, found, strict=True):
-        assert [text[start:end] for start, end in tokens.spans] == text.split()
-        rows = np.frombuffer(tokens.data, "<f4").reshape(-1, tiny_bert.DIM)
-        assert len(rows) == len(tokens.spans)
-        assert np.allclose(rows, tiny_bert.tokens_by_hand(text.split())[1:-1], atol=1e-4)
-
-
-def test_a_model_without_tokens_says_so(copy: Path) -> None:
-    """One whose graph pools by itself."""
-    model = onnx.load(copy / "model.onnx")
-    pooled = onnx.helper.make_node(
-        "ReduceMean", ["last_hidden_state", "axes"], ["pooled"], keepdims=0
-    )
-    model.graph.node.append(pooled)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "axes"))
-    shape = onnx.helper.make_tensor_value_info("pooled", onnx.TensorProto.FLOAT, ["texts", 12])
-    model.graph.output.pop()
-    model.graph.output.append(shape)
-    onnx.save_model(model, copy / "model.onnx")
-
-    with pytest.raises(PortError, match="none per token"):
-        FastEmbedEmbedder(str(copy)).token_vectors(["green tea"])
 
 
 def test_it_is_an_embedder_by_name(folder: Path) -> None:

@@ -411,7 +411,6 @@ declare namespace Api {
     duplicate_cosine: number | null | null;
     compare_cosine: number | null | null;
     recall_floor: number | null;
-    late_interaction: boolean;
     secrets_in_entries: "refuse" | "redact" | "allow";
     secrets_in_extraction: "refuse" | "redact" | "allow";
     secrets_in_messages: "refuse" | "redact" | "allow";
