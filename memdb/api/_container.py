@@ -353,7 +353,7 @@ class Services:
         from memdb.transfer.lines import TransferServices
 
         screen = self.screen.with_action(secrets)
-        entries = self._entries_by(screen)
+        entries = self.entries if screen is self.screen else self._entries_by(screen)
         space = self.indexer.space_name
         return TransferServices(
             self.db,

@@ -447,7 +447,7 @@ class Artifacts:
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written, or is a database.
         """
-        from memdb.transfer.files import copy_to
+        from memdb.transfer.export import copy_to
 
         with self.open(name, version, session=session) as data:
             return copy_to(self._db, data, path, replace=replace)

@@ -645,7 +645,7 @@ class MemDB:
             lines = self.export_lines(user=user, app=app, embeddings=False)
             return write_plain(lines, target, replace=replace)
         if format != "jsonl":
-            from memdb.transfer.documents import write_document
+            from memdb.transfer.export import write_document
 
             return write_document(
                 self._db, owners, path, format, replace=replace, progress=progress

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
+from memdb.models.record import Record
 from memdb.text.validate import choice_value, optional_name
 
 if TYPE_CHECKING:
@@ -15,36 +16,63 @@ if TYPE_CHECKING:
 
     from memdb.formats.imports.base import Format
     from memdb.models.reports import TableColumns
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
-# The modules of `memdb.formats.imports` in the order in which they are asked: what is
-# known by its own files first, then what is known by its first line.
-MODULES = {
-    "memdb": "jsonl",
-    "chatgpt": "chatgpt",
-    "claude": "claude",
-    "grok": "grok",
-    "gemini": "gemini",
-    "mem0": "mem0",
-    "mcp-memory": "mcp_memory",
-    "locomo": "locomo",
-    "llm": "llm",
-    "lossless-claw": "lossless_claw",
-    "langgraph": "langgraph",
-    "sqlite": "sqlite",
-    "claude-code": "transcripts",
-    "codex": "transcripts",
-    "gemini-cli": "transcripts",
-    "cursor": "transcripts",
-    "openai": "openai",
-    "jsonl": "jsonl",
-    "memdb-markdown": "documents",
-    "markdown": "notes",
-    "csv": "csv",
-    "text": "notes",
+
+# The fields that tell a project of Claude.
+PROJECT_FIELDS = ("docs", "prompt_template", "is_starter_project")
+
+
+class Known(Record):
+    """
+    What tells a format before its module is loaded: a file that lacks all of it is another's.
+
+    Attributes:
+        module: Of `memdb.formats.imports`.
+        fields: A record of it has one of these.
+        in_array: Or, where the file is an array, one of these.
+        files: What its files are called, where that alone tells.
+        is_database: It is a SQLite file.
+    """
+
+    module: str
+    fields: tuple[str, ...] = ()
+    in_array: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    is_database: bool = False
+
+
+# In the order in which they are asked: what is known by its own files first, then what is
+# known by its first line.
+FORMATS = {
+    "memdb": Known("jsonl", ("kind",)),
+    "chatgpt": Known("chatgpt", ("mapping",), files=("conversations-*.json",)),
+    "claude": Known(
+        "claude",
+        ("chat_messages", "conversations_memory", "docs", "prompt_template", "is_starter_project"),
+    ),
+    "grok": Known("grok", ("responses",)),
+    "gemini": Known("gemini", ("header",)),
+    "mem0": Known("mem0", ("memory",)),
+    "mcp-memory": Known("mcp_memory", ("entityType", "relationType")),
+    "locomo": Known("locomo", ("speaker_a",)),
+    "llm": Known("llm", is_database=True),
+    "lossless-claw": Known("lossless_claw", is_database=True),
+    "langgraph": Known("langgraph", is_database=True),
+    "sqlite": Known("sqlite", is_database=True),
+    "claude-code": Known("transcripts", ("sessionId", "leafUuid", "parentUuid", "messageId")),
+    "codex": Known("transcripts", ("payload",)),
+    "gemini-cli": Known("transcripts", ("projectHash",)),
+    "cursor": Known("transcripts", ("message",)),
+    "openai": Known("openai", ("messages",), ("role",)),
+    "jsonl": Known("jsonl", ("kind", "role", "category")),
+    "memdb-markdown": Known("documents", files=("*.md", "*.markdown")),
+    "markdown": Known("notes", files=("*.md", "*.markdown")),
+    "csv": Known("csv", files=("*.csv", "*.tsv")),
+    "text": Known("notes", files=("*.txt", "*.text")),
 }
-NAMES = tuple(MODULES)
-DATABASES = ("llm", "lossless-claw", "langgraph", "sqlite")
+NAMES = tuple(FORMATS)
+DATABASES = tuple(name for name, known in FORMATS.items() if known.is_database)
 
 # Records of a file that are asked for its format, and files of which more than one is.
 PEEKS = 4
@@ -65,9 +93,26 @@ def load_format(name: str) -> Format:
     Raises:
         InvalidInput: there is none of that name.
     """
-    module = import_module(f"memdb.formats.imports.{MODULES[choice_value(name, 'format', NAMES)]}")
+    known = FORMATS[choice_value(name, "format", NAMES)]
+    module = import_module(f"memdb.formats.imports.{known.module}")
     formats: dict[str, Format] = module.FORMATS
     return formats[name]
+
+
+def may_claim(format: str, tree: Tree) -> bool:  # noqa: A002 (the word that users of files use)
+    """
+    Return whether a format could claim a tree, without its module; False is certain.
+
+    A folder or an archive is asked of every format: files beside each other tell too.
+    """
+    known = FORMATS[format]
+    if known.is_database or tree.is_database:
+        return known.is_database and tree.is_database
+    if not tree.is_alone or tree.named(*known.files):
+        return True
+    name = tree.names[0]
+    in_array = known.in_array if known.in_array and tree.is_array(name) else ()
+    return tree.has_field(name, known.fields + in_array)
 
 
 def detect(tree: Tree) -> tuple[Format, list[str]]:
@@ -85,14 +130,12 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
     # A record that is broken may be the first one.
     for skipped in range(PEEKS if len(tree.names) <= FEW_FILES else 1):
         tree.skip_records(skipped)
-        for name in NAMES:
-            chosen = load_format(name)
-            try:
-                claimed = chosen.claim(tree)
-            except FileError as error:
-                raise FileError(f"{error}. {NOTHING}", error.path) from error
-            if claimed:
-                return chosen, claimed
+        try:
+            for name in NAMES:
+                if may_claim(name, tree) and (claimed := load_format(name).claim(tree)):
+                    return load_format(name), claimed
+        except FileError as error:
+            raise FileError(f"{error}. {NOTHING}", error.path) from error
         if tree.is_database:
             break
     tree.skip_records(0)
@@ -152,7 +195,7 @@ def _refusal_of_several(tree: Tree) -> InvalidInput | FileError:
 
 def formats_for(tree: Tree) -> Iterator[tuple[str, list[str]]]:
     """Yield each format that claims files of a tree, by its label, and these files."""
-    for name in NAMES:
+    for name in filter(lambda name: may_claim(name, tree), NAMES):
         chosen = load_format(name)
         if claimed := chosen.claim(tree):
             yield chosen.label, claimed

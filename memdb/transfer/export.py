@@ -1,33 +1,39 @@
 """
-Export: everything of some scopes as JSON lines.
+Export: everything of some scopes as JSON lines, or as a document for people.
 
 One object per line, its fields in a fixed order, absent fields left out. No
 line depends on row ids of this file or on the time of the export, so the export
-of an import gives the same bytes.
+of an import gives the same bytes. Markdown, HTML and CSV are made from the lines, one
+at a time. A file is whole or not at all, and never replaces a database.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from memdb.engine.paging import refuse_undone
-from memdb.errors import FileError
+from memdb.errors import AlreadyExists, FileError
 from memdb.records.scopes import SHARED
 from memdb.tables import scopes, settings
-from memdb.text.validate import path_value
+from memdb.text.validate import choice_value, path_value, refuse_output
 from memdb.transfer import artifacts, entries, items, messages, others, summaries
-from memdb.transfer.files import whole_file
 from memdb.transfer.lines import EXPORT_VERSION, SCOPE, SPOOL_BYTES
+from memdb.transfer.source import is_database
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from memdb.engine.base import Engine, Tx
     from memdb.records.scopes import ScopeRef
+
+    Writer = Callable[[Iterable[dict[str, Any]]], Iterator[str]]
+
 
 PROGRESS_LINES = 1000
 
@@ -165,3 +171,118 @@ def _whole_apps(tx: Tx, owners: Sequence[ScopeRef]) -> set[str]:
     named = {(owner.app, owner.user) for owner in owners}
     partly = {app for _, app, user in scopes.list_all(tx) if (app, user) not in named}
     return {owner.app for owner in owners} - partly
+
+
+# The modules of `memdb.formats.writers` with a function `write`.
+WRITERS = ("markdown", "html", "csv")
+
+# Lines that say nothing to a reader.
+UNSHOWN = frozenset({"memdb", "settings", "artifact_part", "artifact_name", "tombstone", "end"})
+
+
+def write_document(
+    db: Engine,
+    owners: Sequence[ScopeRef],
+    path: str | os.PathLike[str],
+    format: str,  # noqa: A002 (the word that users of files use)
+    *,
+    replace: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> int:
+    """
+    Write everything of *owners* to *path* for people to read; return how many records.
+
+    Args:
+        format: One of `WRITERS`.
+        replace: Overwrite a file that is there.
+        progress: Called with the number of records so far, every 1,000.
+
+    Raises:
+        InvalidInput: there is no such format.
+        AlreadyExists: something is at *path*, and *replace* is False.
+        FileError: *path* cannot be written, or is a database.
+    """
+    name = choice_value(format, "format", WRITERS)
+    write: Writer = import_module(f"memdb.formats.writers.{name}").write
+    count = 0
+
+    def counted(lines: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        nonlocal count
+        for line in lines:
+            if line["kind"] not in UNSHOWN:
+                count += line["kind"] != "scope"
+                yield line
+                if progress is not None and count % PROGRESS_LINES == 0:
+                    progress(count)
+
+    with whole_file(db, path_value(path), replace=replace) as file, db.read() as tx:
+        lines = list_lines(tx, owners, embeddings=False, with_settings=False)
+        for text in write(counted(lines)):
+            file.write(text.encode())
+    return count
+
+
+BLOCK_BYTES = 1 << 16
+
+
+def refuse_database(db: Engine, target: str) -> None:
+    """
+    Return if *target*, and the `.partial` beside it, may be written over.
+
+    Raises:
+        FileError: one of them is the file of *db*, what SQLite keeps beside
+            it, or another SQLite database.
+    """
+    for path in (target, f"{target}.partial"):
+        if db.maintenance.is_own_file(path):
+            raise FileError(f"{path} is the open file itself: choose another place", path)
+        if is_database(path):
+            raise FileError(f"{path} is a SQLite database: choose another place", path)
+
+
+def copy_to(db: Engine, data: BinaryIO, path: str | os.PathLike[str], *, replace: bool) -> int:
+    """Write *data* to a file at *path*, as `whole_file` does; return its bytes."""
+    size = 0
+    with whole_file(db, os.fspath(path), replace=replace) as out:
+        while chunk := data.read(BLOCK_BYTES):
+            size += out.write(chunk)
+    return size
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a new file that only its owner can read."""
+    return os.open(path, flags, 0o600)
+
+
+@contextmanager
+def whole_file(db: Engine, target: str, *, replace: bool) -> Iterator[IO[bytes]]:
+    """
+    Open a file for a `with` block that gets the name *target* once it is whole and on disk.
+
+    Args:
+        replace: Overwrite a file that is there.
+
+    Raises:
+        AlreadyExists: something is at *target*, and *replace* is False.
+        FileError: *target* cannot be written, or is a database.
+    """
+    if os.path.exists(target) and not replace:  # noqa: PTH110
+        raise AlreadyExists("file", target)
+    refuse_database(db, target)
+    refuse_output(target)
+    partial = f"{target}.partial"
+    try:
+        with suppress(OSError):
+            os.remove(partial)  # noqa: PTH107
+        with open(partial, "xb", opener=_open_private) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)  # noqa: PTH105
+    except OSError as error:
+        raise FileError(
+            f"{target} cannot be written ({error.strerror}): choose another place", target
+        ) from error
+    finally:
+        with suppress(OSError):
+            os.remove(partial)  # noqa: PTH107

@@ -3,7 +3,12 @@ Session and message lines: their codecs, export and import.
 
 Imported messages are prepared and stored as `Session.append` does it, but their
 external ids and uids are looked up a thousand at once, and an exported message
-keeps its seq if that is free.
+keeps its seq if that is free. What is stored already stays as it is.
+
+A question that was edited, or an answer that was made again, lets a conversation go on in
+two ways. A format gives each message the external id of the one before it. What follows the
+newest message of the session or of a branch is added there; what follows another one begins
+a branch, called by its external id. So it does not matter which way is imported first.
 """
 
 from __future__ import annotations
@@ -12,11 +17,22 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import Run, branches_of
-from memdb.errors import InvalidInput, SecretFound
-from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_range
+from memdb.errors import InvalidInput, SecretFound, TooLarge
+from memdb.models.ids import (
+    MAX_INT,
+    MAX_SEQ,
+    BranchName,
+    branch_of,
+    is_branch,
+    scope_range,
+    seq_of,
+    session_of,
+)
 from memdb.models.messages import ROLES, NewMessage
+from memdb.models.record import Record
 from memdb.models.settings import ALLOW, REDACT
 from memdb.records import branches as branch_records
+from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records.messages import Draft, count_drafts, read_draft
 from memdb.tables import jobs, messages, sessions
@@ -29,7 +45,6 @@ from memdb.text.validate import (
     optional_name,
     text_value,
 )
-from memdb.transfer import trees
 from memdb.transfer.lines import (
     PAGE,
     Codec,
@@ -37,13 +52,13 @@ from memdb.transfer.lines import (
     TargetSession,
     between,
     digest_of,
+    located,
     place_name,
     unchecked,
 )
-from memdb.transfer.message_merge import MessageLine, MessageMerge, taken_by_another
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from memdb.engine.base import Tx
@@ -52,6 +67,8 @@ if TYPE_CHECKING:
 
     # By session and external id: row id, role and text of a stored message.
     Stored = dict[str, dict[str, tuple[int, str, str]]]
+    # A message that is stored by its seq, one that is to come by its external id.
+    Place = int | str
 
 
 def _shares_value(value: object, field: str) -> list[tuple[int, int, str | None]] | None:
@@ -395,7 +412,7 @@ def _stored_externals(target: Target, tx: Tx, lines: list[MessageLine]) -> Store
     stored: Stored = {}
     for session, external_ids in given.items():
         if session in in_trees:
-            rows = [*trees.list_rows(target, tx, session)]
+            rows = [*list_rows(target, tx, session)]
         else:
             row = target.find_session(tx, session)
             rows = [] if row is None else [row]
@@ -428,7 +445,7 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
         if target.is_gone(session):
             target.added["forgotten"] += len(group)
         elif group[0].in_tree:
-            trees.write_tree(target, tx, session, group)
+            write_tree(target, tx, session, group)
         else:
             MessageMerge(target, tx, target.session(tx, session)).write(group)
 
@@ -446,3 +463,297 @@ def note_titles(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
             f"session {row['name']!r} is called {row['title']!r} now, and {stays} here: "
             "change it with `memdb chat title`"
         )
+
+
+class MessageLine(Record):
+    """
+    A message as a line has it.
+
+    Attributes:
+        seq: None puts it at the end of its session.
+        in_tree: It goes behind *after*, as `Heads.plan` says.
+        after: The external id of the message before it; None means that it is the first.
+    """
+
+    place: str
+    session: str
+    seq: int | None
+    draft: Draft
+    in_tree: bool = False
+    after: str | None = None
+
+
+def taken_by_another(line: MessageLine) -> InvalidInput:
+    """Return the error for a line whose external id another message has."""
+    return InvalidInput(
+        f"{line.place}: external_id {line.draft.external_id!r} belongs to a different message "
+        f"of session {line.session!r}: give this one another"
+    )
+
+
+class MessageMerge:
+    """Lines of one session, compared with what the session holds and then added to it."""
+
+    def __init__(self, target: Target, tx: Tx, into: TargetSession) -> None:
+        """Add to the session *into* of *target*."""
+        self._target = target
+        self._tx = tx
+        self._into = into
+        self._by_external: dict[str, tuple[int, str, str]] = {}
+        self._uids: dict[int, str] = {}
+        self._by_uid: dict[str, int] = {}
+
+    def write(self, lines: list[MessageLine]) -> None:
+        """Add the lines that are new."""
+        lines = self._without_forgotten(lines)
+        self._load(lines)
+        fresh = [(line, self._free_seq(line)) for line in lines if not self._is_stored(line)]
+        self._insert(fresh)
+        self._target.added["messages_added"] += len(fresh)
+        self._target.added["messages_known"] += len(lines) - len(fresh)
+
+    def _without_forgotten(self, lines: list[MessageLine]) -> list[MessageLine]:
+        """Return the lines without the exported messages that were forgotten here."""
+        uids = [line.draft.uid for line in lines if line.seq is not None and line.draft.uid]
+        forgotten = self._target.are_forgotten(self._tx, uids) if uids else set()
+        if not forgotten:
+            return lines
+        kept = [line for line in lines if line.seq is None or line.draft.uid not in forgotten]
+        self._target.added["forgotten"] += len(lines) - len(kept)
+        return kept
+
+    def _load(self, lines: list[MessageLine]) -> None:
+        """Look up the external ids, seqs and uids of *lines*."""
+        tx, into = self._tx, self._into
+        given = [line.draft.external_id for line in lines if line.draft.external_id is not None]
+        self._by_external = messages.by_externals(tx, into.id, given) if given else {}
+        uids = {into.id | line.seq: line.draft.uid or "" for line in lines if line.seq is not None}
+        if not uids or into.fresh:
+            return
+        self._uids = messages.uids(tx, list(uids))
+        if not into.own or any(self._uids.get(ref, uid) != uid for ref, uid in uids.items()):
+            wanted = [line.draft.uid or "" for line in lines if line.seq is not None]
+            self._by_uid = messages.find_uids(tx, into.id, wanted)
+
+    def _is_stored(self, line: MessageLine) -> bool:
+        """Whether the session holds a line; InvalidInput if its external id is taken."""
+        draft = line.draft
+        if line.seq is not None:
+            if self._uids.get(self._into.id | line.seq) == draft.uid:
+                return True
+            here = self._by_uid.get(draft.uid or "")
+            if here is not None:
+                self._move(line.session, line.seq, here)
+                return True
+        if draft.external_id is None:
+            return False
+        twin = self._by_external.get(draft.external_id)
+        if twin is None:
+            self._by_external[draft.external_id] = (0, draft.role, draft.text)
+            return False
+        if twin[1:] != (draft.role, draft.text) and not self._target.is_captured:
+            raise taken_by_another(line)
+        if line.seq is not None:
+            self._move(line.session, line.seq, twin[0])
+        return True
+
+    def _move(self, session: str, seq: int, here: int) -> None:
+        """Note the seq that a stored message has here; later messages then go to the end."""
+        self._into.own = False
+        if here:
+            self._target.moved[session, seq] = here & MAX_SEQ
+
+    def _free_seq(self, line: MessageLine) -> int | None:
+        """Return the seq of the file if it is free here; None puts the message at the end."""
+        if line.seq is None:
+            return None
+        row_id, uid = self._into.id | line.seq, line.draft.uid or ""
+        if self._into.own and row_id not in self._uids:
+            self._uids[row_id] = uid
+            return line.seq
+        self._into.own = False
+        self._by_uid[uid] = 0  # the end; a line that repeats it is stored already
+        return None
+
+    def _insert(self, fresh: list[tuple[MessageLine, int | None]]) -> None:
+        """Add messages, each with the seq that it keeps or at the end."""
+        tx, into, services = self._tx, self._into, self._target.services
+        times = {one: sessions.updated_ms(tx, one) for one in self._dated()}
+        drafts, seqs = [line.draft for line, _ in fresh], [seq for _, seq in fresh]
+        try:
+            rows = message_records.place(
+                tx,
+                into.id,
+                drafts,
+                services.db.ids,
+                services.space,
+                seqs,
+                services.summarize_every,
+            )
+        except TooLarge as error:
+            first = next(line for line, seq in fresh if seq is None)
+            full = InvalidInput("the session is full: use another one")
+            raise located(first.place, full) from error
+        late = [(line, row) for (line, seq), row in zip(fresh, rows, strict=True) if seq is None]
+        for line, row in late:
+            if line.seq is not None:
+                self._target.moved[line.session, line.seq] = row["id"] - into.id
+        if late:
+            self._date([line.draft.created_ms for line, _ in late], times)
+
+    def _dated(self) -> list[int]:
+        """Return the session, or the branch and its session: a message changes both."""
+        into = self._into.id
+        return [into, *(sessions.roots(self._tx, [into]).values() if is_branch(into) else ())]
+
+    def _date(self, times: list[int | None], before: dict[int, int]) -> None:
+        """
+        Give the session the times of its new messages, if the file has none for it.
+
+        Args:
+            before: The last change of it, and of the session of a branch, without them.
+        """
+        into = self._into
+        updated_ms = before[into.id]
+        known = [self._tx.now_ms if time is None else time for time in times]
+        for root in before.keys() - {into.id}:
+            sessions.set_times(self._tx, root, None, max(before[root], *known))
+        newest_ms = updated_ms
+        if not into.has_updated_ms:
+            newest_ms = max(updated_ms, *known) if into.dated else max(known)
+        first_ms = None if into.has_created_ms else known[0]
+        sessions.set_times(self._tx, into.id, first_ms, newest_ms)
+        into.has_created_ms = into.dated = True
+
+
+class Step(Record):
+    """
+    Lines that go to a session or a branch, one behind the other.
+
+    Attributes:
+        name: Of the session, or of the branch.
+        source: What a new branch leaves; None means that it is there.
+        after: The external id behind which it leaves; None means before all messages.
+    """
+
+    name: str
+    source: str | None
+    after: str | None
+    lines: list[MessageLine]
+
+
+class Heads:
+    """The messages of a session that lines name, and the newest of each of its branches."""
+
+    def __init__(self, session: str) -> None:
+        """Begin with a session that is not there."""
+        self.session = session
+        self._at: dict[str, tuple[str, Place]] = {}
+        self._newest: dict[str, Place] = {session: 0}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the session holds no messages."""
+        return [*self._newest.items()] == [(self.session, 0)]
+
+    def read(self, target: Target, tx: Tx, lines: Iterable[MessageLine]) -> None:
+        """Look up what *lines* name in the session and its branches."""
+        ids = sorted({one for line in lines for one in (line.draft.external_id, line.after) if one})
+        scope_no = target.owner.find(tx)
+        rows = list_rows(target, tx, self.session)
+        for row, name in rows.items():
+            assert scope_no is not None
+            head = sessions.head(tx, scope_no, self.session, branch_of(name))
+            self._newest[name] = 0 if head is None else head[1].newest_seq
+            for external_id, (ref, _, _) in messages.by_externals(tx, row, ids).items():
+                holder = rows.get(session_of(ref), name)
+                self._at.setdefault(external_id, (holder, seq_of(ref)))
+
+    def plan(self, lines: Iterable[MessageLine]) -> list[Step]:
+        """Return where *lines* go, in their order."""
+        steps: list[Step] = []
+        last = self.session
+        for line in lines:
+            external_id, after = line.draft.external_id or "", line.after
+            source = None
+            if external_id in self._at:  # a message again: it is compared there
+                last = self._at[external_id][0]
+            else:
+                # What follows a message that is not here goes on where the one before it went.
+                there = (last, self._newest[last])
+                home, place = (self.session, 0) if after is None else self._at.get(after, there)
+                last = home
+                if self._newest[home] != place:
+                    source, last = home, self._free_name(external_id)
+                self._newest[last] = external_id
+                self._at[external_id] = (last, external_id)
+            if source is not None or not steps or steps[-1].name != last:
+                steps.append(Step(last, source, after, []))
+            steps[-1].lines.append(line.replace(session=last))
+        return steps
+
+    def _free_name(self, external_id: str) -> str:
+        name = external_id
+        while BranchName(self.session, name) in self._newest:
+            name += "'"
+        return BranchName(self.session, name)
+
+
+def list_rows(target: Target, tx: Tx, session: str) -> dict[int, str]:
+    """Return id and name of a session and its branches, as far as they are here."""
+    row, scope_no = target.find_session(tx, session), target.owner.find(tx)
+    if row is None or scope_no is None:
+        return {}
+    found = sessions.list_branches(tx, scope_no, session)
+    return {row: session, **{one: BranchName(session, info.name) for one, info in found}}
+
+
+def make_branch(target: Target, tx: Tx, step: Step) -> None:
+    """Make the branch that a step begins."""
+    assert step.source is not None
+    assert isinstance(step.name, BranchName)
+    parent = target.find_session(tx, step.source)
+    assert parent is not None
+    leaves_at = 0
+    if step.after is not None:
+        leaves_at = seq_of(messages.by_externals(tx, parent, [step.after])[step.after][0])
+    source, ids = branch_of(step.source), target.services.db.ids
+    branch = branch_records.insert(tx, target.owner, step.name, source, leaves_at, ids)
+    target.sessions[step.name] = TargetSession(branch, fresh=True)
+    target.added["branches"] += 1
+
+
+def notes_of(steps: Iterable[Step]) -> list[str]:
+    """Return what to say of the branches that begin in a session that was here before."""
+    return [
+        f"{step.lines[0].place}: session {str(step.name)!r} goes on in another way here, so this "
+        f"and what follows ({len(step.lines):,} in all) is its branch {branch_of(step.name)!r}"
+        for step in steps
+        if step.source is not None
+    ]
+
+
+def write_tree(target: Target, tx: Tx, session: str, lines: list[MessageLine]) -> None:
+    """Add the messages of a tree that are new to their session and its branches."""
+    target.session(tx, session)
+    heads = Heads(session)
+    heads.read(target, tx, lines)
+    was_empty = heads.is_empty
+    steps = heads.plan(lines)
+    for step in steps:
+        if step.source is not None:
+            make_branch(target, tx, step)
+        MessageMerge(target, tx, target.session(tx, step.name)).write(step.lines)
+    if not was_empty:
+        target.notes += notes_of(steps)
+
+
+def try_tree(target: Target, lines: list[MessageLine]) -> int:
+    """Return how many branches a tree has, for a dry run; note those that are new here."""
+    heads, session = Heads(lines[0].session), lines[0].session
+    count = sum(step.source is not None for step in Heads(session).plan(lines))
+    with target.services.db.read() as tx:
+        heads.read(target, tx, lines)
+    if not heads.is_empty:
+        target.notes += notes_of(heads.plan(lines))
+    return count

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
 from memdb.transfer.detect import choose_format
-from memdb.transfer.tree import Tree
+from memdb.transfer.source import Tree
 
 if TYPE_CHECKING:
     import os

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from import_samples import SAMPLES
 
 import memdb
-from memdb.transfer.detect import detect
-from memdb.transfer.tree import Tree
+from memdb.transfer.detect import NAMES, detect, load_format, may_claim
+from memdb.transfer.source import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from memdb.api.database import MemDB
 
@@ -189,3 +191,48 @@ def test_a_memdb_file_is_exported_first(db: MemDB, tmp_path: Path) -> None:
 
     with pytest.raises(memdb.InvalidInput, match="export it first with `memdb export`"):
         db.import_file(tmp_path / "other.db", user="ann")
+
+
+def test_a_format_that_claims_a_file_may_claim_it(tmp_path: Path) -> None:
+    """What is told before a format is loaded leaves no format out, of every sample alone."""
+    wrong, loaded = [], {}
+    for name, (record, write) in SAMPLES.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        path = write(folder, [record("tent"), record("lamp")])
+        for file in path.rglob("*.md") if path.is_dir() else [path]:
+            for skipped in range(2):
+                with Tree(file) as tree:
+                    tree.skip_records(skipped)
+                    claims = {one for one in NAMES if load_format(one).claim(tree)}
+                    may = {one for one in NAMES if may_claim(one, tree)}
+                    loaded[name] = len(may)
+                    wrong += [(name, skipped, one) for one in claims - may]
+
+    assert wrong == []
+    assert loaded["jsonl"] == 1
+
+
+def test_the_import_of_a_line_runs_few_files(tmp_path: Path, db: MemDB) -> None:
+    """A format that cannot be the file's is not woken, once memdb is warm."""
+    paths = [tmp_path / f"{number}.jsonl" for number in range(3)]
+    for path in paths:
+        path.write_text('{"session":"trip","role":"user","text":"We fly."}\n', encoding="utf-8")
+    for path in paths[:-1]:
+        db.import_file(path, user="ann")
+    root, ran = str(Path(memdb.__file__).parent), set[str]()
+
+    def note(frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(root):
+            ran.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        db.import_file(paths[-1], user="ann", session="other")
+    finally:
+        sys.setprofile(None)
+
+    assert len(ran) <= 45, sorted(ran)
+    assert [one for one in ran if "/formats/imports/" in one and "base" not in one] == [
+        str(Path(root, "formats", "imports", "jsonl.py"))
+    ]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Engine
     from memdb.errors import MemDBError
     from memdb.models.reports import TableColumns
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
     Read = Iterator[Item | Group]
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
 # What the types of Claude's artifacts are called elsewhere; others are plain text.
 MIMES = {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
     from typing import Any
 
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
 SOURCE = "claude"
 

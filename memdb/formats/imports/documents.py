@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from memdb.formats.imports.base import Read, Request
     from memdb.transfer.lines import Group
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
 PATTERNS = ("*.md", "*.markdown")
 WHY = "only JSON lines (memdb export FILE x.jsonl) bring them back"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
 HEADERS = ("gemini", "bard")  # "Gemini Apps", "Gemini-Apps", "Applications Gemini"
 PROMPTED = "Prompted "  # the title of a prompt begins so, in English

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
 ATTACHED = ("attached files", "Grok has them beside the conversations")
 PARENT = "parent_response_id"  # what a response stands behind; of a first one it is missing

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
 GRAPH = "user:knowledge-graph.jsonl"  # as memdb.integrations.mcp.compat calls it
 ENTITY = ("type", "name", "entityType", "observations")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
 LISTS = ("results", "memories")  # where the memories stand, if not in an array
 SOURCE = "mem0"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
 PATTERNS = ("*.json", "*.jsonl")
 

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import LEFT_OUT, MISSHAPEN, Format, groups, refused
 from memdb.formats.imports.jsonl import read_line
-from memdb.transfer.files import is_memdb
 from memdb.transfer.lines import REFUSALS, Item, utc_time
-from memdb.transfer.source import parse_line
+from memdb.transfer.source import Tree, is_memdb, parse_line
 from memdb.transfer.sqlite_files import ROW, as_lines, list_tables, plain_text, read_rows
-from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -2,7 +2,7 @@
 Conversations that are trees: a question was edited, or an answer was made again.
 
 An export gives each node the one that it stands behind. The nodes on the screen come first, so
-they become the session, and the others its branches (`memdb.transfer.trees`).
+they become the session, and the others its branches (`memdb.transfer.messages`).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from memdb.formats.imports.base import Read, Request
     from memdb.formats.transcripts import Head
-    from memdb.transfer.tree import Tree
+    from memdb.transfer.source import Tree
 
 # Bytes of a file in which a line has to tell its program, if its first object does not.
 DETECTED_BYTES = 1 << 16
