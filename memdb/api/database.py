@@ -15,7 +15,7 @@ from memdb.errors import FileError, InvalidInput
 from memdb.models.ids import system_clock, uuid7
 from memdb.models.observation import observed
 from memdb.models.settings import WORK
-from memdb.records.scopes import SHARED, scope_of_handle
+from memdb.records.scopes import SHARED, ScopeRef
 from memdb.text.validate import int_value, name_value, path_value, text_value
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     )
     from memdb.models.settings import Category, Settings
     from memdb.models.types import Durability, OpenMode, SecretAction, Work
-    from memdb.records.scopes import ScopeRef
 
 MAX_QUERY_S = 3600
 
@@ -691,7 +690,7 @@ class MemDB:
         return self._scope_ref(name_value(app, "app"), name_value(user, "user"))
 
     def _scope_ref(self, app: str, user: str) -> ScopeRef:
-        return scope_of_handle(self._db, app, user, lambda: self._services.screen)
+        return ScopeRef(self._db, app, user, lambda: self._services.screen)
 
     def _owners(self, user: str | None, app: str) -> list[ScopeRef]:
         if user is not None:

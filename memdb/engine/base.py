@@ -109,13 +109,6 @@ class Tx(Protocol):
     def keep_facts(self) -> None:
         """Let what `facts` holds stay: what was written since makes none of it untrue."""
 
-    def bind_scope(self, scope_no: int) -> None:
-        """
-        Let the block see and change rows of this scope and those bound before, and no others.
-
-        0: a scope that is not made yet. Only of an engine that `binds_scopes`.
-        """
-
     def verify(self, table: str, ids: Collection[Key]) -> None:
         """
         Compare rows of a table with their digests; each row once per connection.
@@ -376,7 +369,6 @@ class Engine(Protocol):
         ids: Returns a new uid for a time.
         commits: Write transactions of this object that were committed so far.
         is_read_only: Whether it was opened with mode="read": every write is refused.
-        binds_scopes: Whether `Tx.bind_scope` is to be called for the scope of each handle.
     """
 
     path: str
@@ -384,7 +376,6 @@ class Engine(Protocol):
     ids: Ids
     commits: int
     is_read_only: bool
-    binds_scopes: bool
 
     def refuse_read_only(self) -> None:
         """Raise ReadOnly if it was opened with mode="read"; `write` does so too."""

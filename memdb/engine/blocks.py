@@ -138,12 +138,10 @@ class Opened:
     Attributes:
         path: Where it is, for error messages.
         is_read_only: Whether every write is refused.
-        binds_scopes: Whether its transactions are told which scopes they are about.
     """
 
     path: str
     is_read_only: bool
-    binds_scopes = False
 
     def find_writer(self) -> Block | None:
         """Return the outermost block in which this thread writes, None without one."""

@@ -49,15 +49,6 @@ def row_of(columns: int, *fields: bytes) -> bytes:
     return pack("!h", columns) + b"".join([SIZE.pack(len(one)) + one for one in fields])
 
 
-def number_in(row: bytes, place: int) -> int:
-    """Return the whole number that a row of COPY has in a column, counted from 0."""
-    at = 2
-    for _ in range(place):
-        at += SIZE.size + SIZE.unpack_from(row, at)[0]
-    size = SIZE.unpack_from(row, at)[0]
-    return int.from_bytes(row[at + SIZE.size : at + SIZE.size + size], "big", signed=True)
-
-
 def array_of(kind: int, items: Sequence[bytes]) -> bytes:
     """Return an array of a type, given its items in their binary format."""
     size = SIZE.pack

@@ -16,7 +16,7 @@ from memdb.engine.kinds import kind_loaded
 from memdb.errors import Busy, MemDBError, StorageError
 from memdb.postgres import commits, driver
 from memdb.postgres.asked import Asked
-from memdb.postgres.bindings import Bindings, put_rows
+from memdb.postgres.binary import copy_rows
 from memdb.postgres.dialect import UNGUESSED, Statement, statement_of
 from memdb.postgres.facts import Facts
 from memdb.postgres.link import Tries
@@ -55,7 +55,7 @@ class Tx:
     Attributes:
         now_ms: The time of everything written in it, UTC milliseconds.
         kept: Cache of the connection, by the SHA-256 of what a value was made from.
-        bindings: The scopes that it is about.
+        holds_calls: Whether it is the caller's, around public calls.
         link: Its connection.
         is_broken: Whether the connection is not used again.
         is_fenced: Whether the table `commits` says what was committed; not while it is made.
@@ -73,7 +73,7 @@ class Tx:
         "_vectors",
         "_words",
         "_writes",
-        "bindings",
+        "holds_calls",
         "is_broken",
         "is_fenced",
         "kept",
@@ -90,7 +90,7 @@ class Tx:
         self.kept: dict[bytes, Any] = {}
         self.now_ms = 0
         self.is_broken = False
-        self.bindings = Bindings()
+        self.holds_calls = False
         self._reset(writes=False)
 
     def _reset(self, *, writes: bool) -> None:
@@ -108,11 +108,7 @@ class Tx:
         """Begin a transaction at the next statement."""
         self._reset(writes=writes)
         self._facts.begin(self.link.facts_version[0])
-        self.bindings.begin(self.link.wire)
-
-    def bind_scope(self, scope_no: int) -> None:
-        """See `memdb.engine.base.Tx`."""
-        self.bindings.add(scope_no)
+        self.holds_calls = False
 
     @property
     def in_transaction(self) -> bool:
@@ -148,7 +144,7 @@ class Tx:
     def _take_seqs(self, statement: Statement, values: Values) -> list[Row]:
         """Return what a statement answers that takes seqs, without waiting if they are guessed."""
         guesses = self._facts.guesses
-        may_fail = self._asked.is_whole and not self.bindings.holds_calls
+        may_fail = self._asked.is_whole and not self.holds_calls
         guess = guesses.last_after(values, may_fail=may_fail)
         if guess is None:
             rows = self._all(statement, values)
@@ -238,7 +234,6 @@ class Tx:
     def _put(self, statement: Statement, bound: list[Any]) -> Answer:
         """Send a statement, after the scopes that it is about."""
         wire = self.link.open()
-        self.bindings.tell(wire, statement, self._asked)
         return wire.send(statement.sql, bound)
 
     def _note(
@@ -319,7 +314,6 @@ class Tx:
         self._asked.forget()
         self._start()
         wire = self.link.open()
-        self.bindings.begin_again(wire)
         for sql, bound, rows in self._asked.statements:
             answer = wire.send(sql, bound)
             if rows is not None and wire.rows(answer) != rows:
@@ -330,7 +324,6 @@ class Tx:
                 self.lose(differs)
                 raise differs
         wire.sync()
-        wire.bound = self.bindings.known
 
     def _failed(self, error: Any) -> MemDBError:
         """Return the memdb error for *error*, which every statement raises from here on."""
@@ -365,7 +358,6 @@ class Tx:
             with suppress(psycopg.Error):
                 self.link.open().sync()  # the pipeline is usable again
             self._lost = None
-        self.bindings.undo(self.link.wire)
         self._send(statement_of(f"ROLLBACK TO level{number}"), [], EMPTY)
         self._send(statement_of(f"RELEASE level{number}"), [], EMPTY)
 
@@ -403,7 +395,6 @@ class Tx:
     def _send_commit(self) -> bool:
         """Commit, and return whether somebody watches."""
         link = self.link
-        self.bindings.show_all(link.open())
         if self._has_changed:
             facts, now_ms = self._facts, self.now_ms
             return commits.send(link, facts, self._kinds, now_ms, is_fenced=self.is_fenced)
@@ -504,7 +495,7 @@ class Tx:
             kind = kind_loaded(table)
             if kind is not None:
                 self._kinds.add(kind)
-            put_rows(self, table, columns, rows)
+            self.apart(lambda connection: copy_rows(connection, table, columns, rows))
 
     def apart(self, work: Callable[[Any], Any]) -> Any:
         """
@@ -516,9 +507,7 @@ class Tx:
         self._has_changed = self._writes
         self._asked.give_up()
         try:
-            wire = self.link.open()
-            self.bindings.tell(wire, statement_of(LOCK), self._asked)
-            return wire.apart(work)
+            return self.link.open().apart(work)
         except psycopg.Error as error:
             failed = self._failed(error)
             failed._is_undone = driver.is_connection_lost(error) or error.sqlstate in driver.RACES

@@ -14,7 +14,6 @@ from memdb.engine import compose
 from memdb.engine.kinds import kind_of
 from memdb.models.ids import SCOPE_SHIFT
 from memdb.postgres import vectors
-from memdb.postgres.policies import WHOLE
 
 if TYPE_CHECKING:
     from memdb.engine.base import Values
@@ -165,7 +164,6 @@ WAITED = frozenset(
             "facts",
             "link",
             "maintenance",
-            "policies",
             "probes",
             "schema",
         ),
@@ -220,7 +218,6 @@ class Statement:
         is_proving: Whether finding a row proves that the session `id` is there until the end.
         is_relying: Whether finding nothing may mean that a fact was untrue.
         is_unsettling: Whether it may make what `Tx.facts` holds untrue.
-        is_whole: Whether it is about all scopes, though its call is about some.
         kind: Of the things that it changes, for `db.changes`; None if they are not counted.
         is_outside: Whether its answer is no part of the transaction, so that it stands if the
             transaction is repeated, and is asked for anew each time.
@@ -239,7 +236,6 @@ class Statement:
         "is_proving",
         "is_relying",
         "is_unsettling",
-        "is_whole",
         "kind",
         "name",
         "names",
@@ -271,7 +267,6 @@ class Statement:
         self.is_proving = self.name in PROVING
         self.is_relying = self.name in RELYING
         self.is_unsettling = self.name in UNSETTLING
-        self.is_whole = self.name in WHOLE
         self.is_common = match is not None and match[1] in COMMON
         self.kind = kind_of(portable) if self.writes else None
 

@@ -34,13 +34,12 @@ if TYPE_CHECKING:
 class ReadBlock(Block):
     """`with db.read()`: a snapshot; inside a write or read of this thread, that one."""
 
-    __slots__ = ("_inside",)
+    __slots__ = ()
     _pool: LinkPool
     tx: Tx | None
 
     def __enter__(self) -> Tx:
         """Begin a snapshot, unless this thread is in a block."""
-        self._inside: Tx | None = None
         pool = self._pool
         pool.guard()
         self.thread = me = get_ident()
@@ -48,7 +47,6 @@ class ReadBlock(Block):
             around = blocks.get(me)
             if around is not None and around.tx is not None and not around.is_abandoned():
                 found: Tx = around.tx
-                self._inside = found if found.bindings.begin_call() else None
                 return found
         self.tx = pool.take(pool.reading, self)
         self.tx.begin(writes=False)
@@ -62,15 +60,13 @@ class ReadBlock(Block):
             if self._pool.reading.get(self.thread) is self:
                 del self._pool.reading[self.thread]
             self._pool.give_back(tx)
-        elif self._inside is not None:
-            self._inside.bindings.end_call()
         self._exit = None
 
 
 class WriteBlock(Block):
     """`with db.write()`: all of its writes are committed, or none."""
 
-    __slots__ = ("_db", "_is_call", "_level", "_outer")
+    __slots__ = ("_db", "_level", "_outer")
     _pool: LinkPool
     tx: Tx | None
 
@@ -81,7 +77,6 @@ class WriteBlock(Block):
         self.whole = whole
         self._level = 0
         self._outer: Block = self
-        self._is_call = False
 
     def __enter__(self) -> Tx:
         """Begin a transaction, or a savepoint in that of this thread."""
@@ -102,7 +97,7 @@ class WriteBlock(Block):
         """See `Block.enter_with`: a transaction of the caller's, with calls in it."""
         super().enter_with(leave)
         if self.tx is not None:
-            self.tx.bindings.holds_calls = True
+            self.tx.holds_calls = True
 
     def _enter_inside(self, around: Block) -> Tx:
         self._outer, self._level = around, around.depth
@@ -114,7 +109,6 @@ class WriteBlock(Block):
             except MemDBError:
                 around.depth = self._level
                 raise
-        self._is_call = tx.bindings.begin_call()
         return tx
 
     def _leave(self, kind: type[BaseException] | None = None, *_: object) -> None:
@@ -144,8 +138,6 @@ class WriteBlock(Block):
             self._db.commits += 1  # it may have been committed
             raise
         finally:
-            if self._is_call:
-                tx.bindings.end_call()
             self._end()
 
     def _end(self) -> None:
@@ -182,7 +174,6 @@ class PostgresEngine(Opened):
         commits: Write transactions of this object that were committed so far.
         is_read_only: Whether every write is refused.
         partitions: Of each large table.
-        binds_scopes: Whether its transactions tell the server which scopes they are about.
     """
 
     def __init__(
@@ -240,7 +231,6 @@ class PostgresEngine(Opened):
         self._watch = Watch(parameters, options)
         options |= {"sender": self._watch.sender, "note_commit": self._watch.note_own}
         self.partitions = partitions
-        self.binds_scopes = False
         try:
             self._prepare()
         except BaseException:
@@ -253,15 +243,13 @@ class PostgresEngine(Opened):
         while True:
             try:
                 self.pool.check_server()
-                self.partitions, self.binds_scopes = prepare(self)
+                self.partitions = prepare(self)
             except MemDBError as error:
                 if not error._is_undone or not tries.may_go_on():
                     raise
                 tries.pause()
             else:
                 break
-        options = self.pool.options
-        options |= {"partitions": self.partitions, "binds_scopes": self.binds_scopes}
 
     def read(self) -> ReadBlock:
         """Return a context in which all reads see one snapshot of the database."""

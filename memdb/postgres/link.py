@@ -159,21 +159,6 @@ class Link:
         self.writer = 0
         self.number = 0
 
-    @property
-    def partitions(self) -> int:
-        """How many partitions each large table has."""
-        return int(self._options["partitions"])
-
-    @property
-    def binds_scopes(self) -> bool:
-        """Whether policies hold for the rows that it reads and changes (`policies`)."""
-        return bool(self._options.get("binds_scopes"))
-
-    def forget_bound(self) -> None:
-        """Say that it is not known which scopes the server was told."""
-        if self.binds_scopes and self.wire is not None:
-            self.wire.bound = None
-
     def open(self) -> Wire:
         """
         Return the connection, made anew if there is none.
@@ -196,7 +181,6 @@ class Link:
             return False
         with suppress(psycopg.Error):  # that of a statement before
             wire.sync()
-        self.forget_bound()
         try:
             wire.send(ROLLBACK)
             wire.sync()

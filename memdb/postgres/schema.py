@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine.sqlite import schema as file_schema
 from memdb.engine.steps import StepFailed
 from memdb.errors import Busy, IOFailed, MigrationFailed, NotAMemDB, SchemaTooNew
-from memdb.models.ids import SCOPE_SHIFT
+from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 from memdb.postgres import driver
-from memdb.postgres.bindings import scopes_per_partition
 from memdb.postgres.connection import LOCK, LOCK_SPACE, SCHEMA_LOCK
 from memdb.postgres.dialect import PARTITION_COLUMNS
 from memdb.postgres.migrations import STEPS
@@ -118,8 +117,7 @@ SELECT_FORMAT = """/* schema.format */
 SELECT
   format,
   partitions,
-  (SELECT value FROM meta WHERE key = 'fingerprint'),
-  row_security_active(to_regclass('messages'))
+  (SELECT value FROM meta WHERE key = 'fingerprint')
 FROM memdb_format
 """
 
@@ -169,12 +167,9 @@ INSERT INTO memdb_format (format, partitions) VALUES (:format, :partitions)
 """
 
 
-def prepare(db: PostgresDatabase) -> tuple[int, bool]:
+def prepare(db: PostgresDatabase) -> int:
     """
-    Create or migrate the tables of *db* if necessary.
-
-    Returns:
-        How many partitions there are, and whether policies hold for this user (`policies`).
+    Create or migrate the tables of *db* if necessary; return how many partitions there are.
 
     Raises:
         NotAMemDB: another program's tables, or those of a development version whose schema was
@@ -186,7 +181,7 @@ def prepare(db: PostgresDatabase) -> tuple[int, bool]:
     with db.read() as tx:
         found = _stored_format(tx, db.path)
     if found is not None and found[0] == FORMAT:
-        return found[1:]
+        return found[1]
     db.refuse_read_only()
     with db.write() as tx:
         tx.is_fenced = False
@@ -195,15 +190,15 @@ def prepare(db: PostgresDatabase) -> tuple[int, bool]:
         found = _stored_format(tx, db.path)  # another process may have been faster
         if found is None:
             _create(db, tx)
-            return db.partitions, False
+            return db.partitions
         if found[0] < FORMAT:
             _migrate(db, tx, found[0])
-        return found[1:]
+        return found[1]
 
 
-def _stored_format(tx: Any, path: str) -> tuple[int, int, bool] | None:
+def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
     """
-    Return the format and what `prepare` does, None for a database without tables.
+    Return the format and how many partitions there are, None for a database without tables.
 
     Raises:
         NotAMemDB, SchemaTooNew: its tables cannot be used.
@@ -217,7 +212,7 @@ def _stored_format(tx: Any, path: str) -> tuple[int, int, bool] | None:
                 path,
             )
         return None
-    version, partitions, fingerprint, is_bound = tx.one(SELECT_FORMAT)
+    version, partitions, fingerprint = tx.one(SELECT_FORMAT)
     if version > FORMAT:
         raise SchemaTooNew(path, version, FORMAT)
     if version == FORMAT and fingerprint != FINGERPRINT:
@@ -227,7 +222,7 @@ def _stored_format(tx: Any, path: str) -> tuple[int, int, bool] | None:
             "a new database",
             path,
         )
-    return version, partitions, bool(is_bound)
+    return version, partitions
 
 
 def _migrate(db: PostgresDatabase, tx: Any, version: int) -> None:
@@ -370,6 +365,11 @@ def _without_local(body: str, column: str) -> tuple[str, list[str]]:
         local.append(f"ALTER TABLE {{part}} ADD {beside}")
         body = body.replace(f",\n  {foreign}", "")
     return body, local
+
+
+def scopes_per_partition(count: int) -> int:
+    """Return how many scopes a partition has, of *count*."""
+    return (MAX_SCOPE_NO + 1) // count
 
 
 def bounds_of(column: str, number: int, count: int) -> tuple[int, int]:

@@ -1,8 +1,7 @@
 """
 The views of schema.sql for queries on a server: a query that names one brings its SELECT along.
 
-No view is stored there: one would be read with the rights of its owner, past the policies of
-the rows, and would be one more thing to migrate.
+No view is stored there: it would be one more thing to migrate.
 """
 
 from __future__ import annotations

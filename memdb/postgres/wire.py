@@ -52,7 +52,6 @@ class Wire:
         raw: psycopg's.
         is_whole: Whether the last call ran to its end, so that answers are those of the
             statements that wait for them. Not after an exception of a signal handler.
-        bound: The scopes that the server was told (`policies`); None: not known.
     """
 
     __slots__ = (
@@ -66,7 +65,6 @@ class Wire:
         "_reader",
         "_status",
         "_unsent",
-        "bound",
         "is_whole",
         "raw",
     )
@@ -78,7 +76,6 @@ class Wire:
 
         self.raw = raw
         self.is_whole = True
-        self.bound: tuple[int, ...] | None = ()
         self._pg = raw.pgconn
         self._errors = errors
         self._status = pq.ExecStatus

@@ -99,35 +99,6 @@ class ScopeRef:
             self._scope_no = scope_no
 
 
-class BoundScopeRef(ScopeRef):
-    """
-    A scope of a handle: the transactions that ask for its number see its rows and no others.
-
-    For engines that bind scopes. Work on the whole database takes a `ScopeRef`.
-    """
-
-    __slots__ = ()
-
-    def find(self, tx: Tx) -> int | None:
-        """See `ScopeRef.find`."""
-        found = super().find(tx)
-        tx.bind_scope(found or 0)
-        return found
-
-    def ensure(self, tx: Tx) -> int:
-        """See `ScopeRef.ensure`."""
-        found = super().ensure(tx)
-        tx.bind_scope(found)
-        return found
-
-
-def scope_of_handle(
-    db: Engine, app: str, user: str, screen: Callable[[], SecretScreen]
-) -> ScopeRef:
-    """Return the scope that a handle is about."""
-    return (BoundScopeRef if db.binds_scopes else ScopeRef)(db, app, user, screen)
-
-
 def comes_from(tx: Tx, owner: ScopeRef, session: str | None, entry: Entry) -> bool:
     """Return whether an entry comes from a session, or from the path of a branch."""
     if session is None or entry.session != str(session):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput, NotFound, PortError, StorageError
-from memdb.models.ids import MAX_SEQ, scope_of
+from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import Hits
 from memdb.models.record import Record
 from memdb.models.vectors import to_vector
@@ -263,9 +263,6 @@ class SearchService:
     ) -> tuple[Question, list[Ranking]]:
         """Return the ranking of each corpus; all words of the query count if nothing was found."""
         question, corpora = retrieved.question, retrieved.corpora
-        if self._db.binds_scopes:  # the first snapshot may be over
-            for _, corpus in corpora:
-                tx.bind_scope(scope_of(corpus.span[0]))
         rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]
         if not any(ranking.ranked for ranking in rankings):
             # Nothing but stop words is left that may be shared.

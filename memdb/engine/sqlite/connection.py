@@ -491,9 +491,6 @@ class Tx:
             self._vectors = SqliteVectors(self, self.use_vectors, self.state)
         return self._vectors
 
-    def bind_scope(self, scope_no: int) -> None:
-        """Do nothing: a file has no policies of rows."""
-
     def verify(self, table: str, ids: Collection[Key]) -> None:
         """See `memdb.engine.base.Tx`."""
         verified = self._verified.setdefault(table, set())
