@@ -227,7 +227,7 @@ def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001
     target = memory_file(memory)
     make_folder(target)
     with ending_by_signals(), memdb.open(target) as db:
-        serve(db, user=user_name(), app=app_of(None), compat=False, port=None, token=None)
+        serve(db, user=user_name(), app=app_of(None), port=None, token=None)
 
 
 class HookCommand(click.Command):

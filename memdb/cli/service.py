@@ -188,8 +188,7 @@ def _follow(db: MemDB, worker: Worker, line: Line, caught: list[int], *, as_json
 )
 @click.option("--token-env", metavar="VAR", help="The variable that holds the bearer token.")
 @embedder_option
-@click.option("--compat", is_flag=True, help="Also serve the tools of the official memory server.")
-def mcp(call: Call, port: int | None, token_env: str | None, compat: bool) -> None:
+def mcp(call: Call, port: int | None, token_env: str | None) -> None:
     """
     Serve one user's memory over the Model Context Protocol.
 
@@ -210,7 +209,7 @@ def mcp(call: Call, port: int | None, token_env: str | None, compat: bool) -> No
         )
     with ending_by_signals(), call.open(create=True) as db:
         app = call.app or DEFAULT_APP
-        serve(db, user=call.user, app=app, compat=compat, port=port, token=token)
+        serve(db, user=call.user, app=app, port=port, token=token)
 
 
 def ending_by_signals() -> AbstractContextManager[None]:

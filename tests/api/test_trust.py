@@ -78,7 +78,7 @@ def printed(db: MemDB, *arguments: str) -> str:
 def resource(db: MemDB) -> list[Any]:
     """Return the conversation as a client of MCP reads it."""
     door = _Door.__new__(_Door)
-    door._place, door._compat = ("ann", "default"), False
+    door._place = ("ann", "default")
     found = door._read(db, "memdb://sessions/x")
     assert found is not None
     return [json.loads(line) for line in found[1]["text"].splitlines()]

@@ -1,8 +1,8 @@
 """
 The file of the official MCP memory server: entities, observations and relations as lines.
 
-The graph becomes the artifact that `memdb mcp` answers from, and each observation and
-relation an entry, so that `recall` finds it.
+The graph becomes an artifact, and each observation and relation an entry, so that `recall`
+finds it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memdb.formats.imports.base import Read, Request
     from memdb.transfer.source import Tree
 
-GRAPH = "user:knowledge-graph.jsonl"  # as memdb.integrations.mcp.compat calls it
+GRAPH = "user:knowledge-graph.jsonl"
 ENTITY = ("type", "name", "entityType", "observations")
 RELATION = ("type", "from", "to", "relationType")
 SOURCE = "mcp-memory"

@@ -8,17 +8,14 @@ error that says what to do.
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from memdb import __version__
 from memdb.errors import MemDBError
-from memdb.integrations.mcp import compat as graph
 from memdb.integrations.mcp.subscriptions import Subscriptions
-from memdb.integrations.mcp.tools import content_of, halved, message_of, said
+from memdb.integrations.mcp.tools import TOOLS, content_of, halved, message_of, said
 from memdb.providers.shared import missing_extra
-from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -41,26 +38,22 @@ PAGE = 100
 MAX_CURSOR_CHARS = 12
 
 
-def make_server(
-    db: aio.MemDB, *, user: str, app: str = "default", compat: bool = False
-) -> Server[Any]:
+def make_server(db: aio.MemDB, *, user: str, app: str = "default") -> Server[Any]:
     """
     Return a server of the mcp package for the memory of *user*.
 
     Args:
         db: Stays open, and is closed by the caller.
-        compat: Also serve the nine tools of the official memory server.
 
     Raises:
         InvalidInput: the mcp package is not installed, or a name is unusable.
     """
-    flag_value(compat, "compat")
     try:
         import jsonschema  # noqa: F401 (loading it later would hold up the event loop)
         from mcp.server import Server
     except ImportError as error:
         raise missing_extra("mcp", error) from error
-    door = _Door(db, user, app, compat=compat)
+    door = _Door(db, user, app)
     return Server(
         "memdb",
         version=__version__,
@@ -80,12 +73,11 @@ def make_server(
 class _Door:
     """What the protocol asks for, answered from one scope."""
 
-    def __init__(self, db: aio.MemDB, user: str, app: str, *, compat: bool) -> None:
+    def __init__(self, db: aio.MemDB, user: str, app: str) -> None:
         db.scope(user, app)  # refuses a name before anybody connects
         self._db = db
         self._place = user, app
-        self._compat = compat
-        self._tools = {tool.name: tool for tool in graph.offered(compat=compat)}
+        self._tools = {tool.name: tool for tool in TOOLS}
         self.subscriptions = Subscriptions(db, self._stamps)
 
     async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
@@ -109,21 +101,19 @@ class _Door:
         given = _whole(tool, given)
 
         def run(db: MemDB) -> Answer:
-            with db.transaction() if tool.atomic else nullcontext():
-                result: Answer = tool.run(db.scope(*self._place), {**given})
-                return result
+            return tool.run(db.scope(*self._place), {**given})
 
         try:
             if tool.read_only:
                 answer = await self._db.run(run, kind="ask")
-            else:  # news comes before the answer, as from the official server
-                async with self.subscriptions.changing(tool.changes):
+            else:  # news comes before the answer
+                async with self.subscriptions.changing():
                     answer = await self._db.run(run, kind="write" if tool.ordered else "ask")
         except MemDBError as error:
             return _failed(said(error, given))
         except Exception as error:  # noqa: BLE001 (the server outlives any call)
             return _failed(f"{type(error).__name__}: {error}")
-        return _answered(tool.name, answer)
+        return _answered(answer)
 
     async def list_resources(self, _context: Any, params: Any) -> types.ListResourcesResult:
         """Return a page of the conversations and artifacts."""
@@ -137,10 +127,7 @@ class _Door:
 
     def _resources(self, db: MemDB) -> list[dict[str, Any]]:
         scope = db.scope(*self._place)
-        found: list[dict[str, Any]] = []
-        if self._compat:
-            found.append(graph.RESOURCE)
-        found += [
+        found: list[dict[str, Any]] = [
             {
                 "uri": f"{SCHEME}sessions/{quote(one.name, safe='')}",
                 "name": one.name,
@@ -149,10 +136,10 @@ class _Door:
             }
             for one in scope.sessions()
         ]
-        for one in scope.artifacts.list():
-            found.append(
-                {"uri": _uri(one), "name": one.name, "mimeType": one.mime, "size": one.size_bytes}
-            )
+        found += [
+            {"uri": _uri(one), "name": one.name, "mimeType": one.mime, "size": one.size_bytes}
+            for one in scope.artifacts.list()
+        ]
         return found
 
     async def list_templates(
@@ -197,9 +184,6 @@ class _Door:
 
     def _read(self, db: MemDB, uri: str) -> tuple[str, dict[str, str]] | None:
         scope = db.scope(*self._place)
-        if self._compat and uri == graph.URI:
-            text = json.dumps(graph.read_graph(scope), ensure_ascii=False, indent=2)
-            return "application/json", {"text": text}
         match _place(uri):
             case session, None:
                 if session not in {one.name for one in scope.sessions(session)}:
@@ -216,7 +200,7 @@ class _Door:
         scope = db.scope(*self._place)
         stamps: dict[str, object] = {}
         for uri in uris:
-            place = (None, graph.NAME) if self._compat and uri == graph.URI else _place(uri)
+            place = _place(uri)
             if not uri:
                 stamps[uri] = [(one["uri"], one.get("mimeType")) for one in self._resources(db)]
             elif place is None:
@@ -310,13 +294,10 @@ def _is_count(fields: dict[str, Any], field: str) -> bool:
     return bool(fields.get(field, {}).get("type") == "integer")
 
 
-def _answered(name: str, answer: dict[str, Any]) -> types.CallToolResult:
+def _answered(answer: dict[str, Any]) -> types.CallToolResult:
     import mcp_types as types
 
-    if name in graph.NAMES:
-        text = graph.answer_text(name, answer)
-    else:
-        text = json.dumps(answer, ensure_ascii=False)
+    text = json.dumps(answer, ensure_ascii=False)
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content=answer, is_error=False
     )

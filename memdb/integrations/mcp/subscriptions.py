@@ -89,17 +89,17 @@ class Subscriptions:
             self._streams.remove(uris)
 
     @asynccontextmanager
-    async def changing(self, uris: frozenset[str]) -> AsyncIterator[None]:
-        """Announce *uris*, and what else has changed, after a block that changes the file."""
+    async def changing(self) -> AsyncIterator[None]:
+        """Announce what has changed, after a block that changes the file."""
         self._own_calls += 1
         try:
             yield
-            await self._announce(uris)
+            await self._announce()
         finally:
             self._own_calls -= 1
 
-    async def _announce(self, changed: frozenset[str]) -> None:
-        """Send news of *changed*, and of whatever else has changed since the last look."""
+    async def _announce(self) -> None:
+        """Send news of whatever has changed since the last look."""
         async with self._lock:
             wanted = self._wanted()
             if not wanted:
@@ -108,7 +108,7 @@ class Subscriptions:
             now = await self._db.run(lambda db: self._stamps(db, wanted), kind="read")
             news = {uri for uri in now if uri in self._known and self._known[uri] != now[uri]}
             self._known = now
-            for uri in sorted(news | (changed & wanted)):
+            for uri in sorted(news):
                 await self._send(uri)
 
     def _stamp_of_file(self) -> int | None:
@@ -120,7 +120,7 @@ class Subscriptions:
 
     async def _begin(self) -> None:
         """Know how things are now, and look at the file from time to time."""
-        await self._announce(frozenset())
+        await self._announce()
         if self._polling is None or self._polling.done():
             self._polling = asyncio.get_running_loop().create_task(self._poll())
 
@@ -131,7 +131,7 @@ class Subscriptions:
                 await asyncio.sleep(POLL_S)
                 if not self._own_calls and self._stamp_of_file() != self._stamp:
                     with suppress(Busy):  # looked at again later
-                        await self._announce(frozenset())
+                        await self._announce()
 
     async def _send(self, uri: str) -> None:
         from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated

@@ -88,9 +88,7 @@ class Tool(Record):
         read_only: It changes nothing.
         destructive: It removes something.
         idempotent: Again with the same arguments changes nothing more.
-        atomic: It makes several calls, in one transaction.
         ordered: It is quick to write, and runs in the order of such calls.
-        changes: Resources that it announces as changed, whether they are or not.
     """
 
     name: str
@@ -102,9 +100,7 @@ class Tool(Record):
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
-    atomic: bool = False
     ordered: bool = False
-    changes: frozenset[str] = frozenset()
 
 
 def shape(*required: str, **fields: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from memdb.errors import InvalidInput
 from memdb.integrations.mcp.ending import Ending, catch_signals
 from memdb.integrations.mcp.server import make_server
 from memdb.integrations.mcp.stdio import MAX_REQUEST_BYTES, over_stdio
-from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +40,6 @@ def serve(
     *,
     user: str,
     app: str = "default",
-    compat: bool = False,
     port: int | None = None,
     token: str | None = None,
 ) -> None:
@@ -62,7 +60,6 @@ def serve(
         InvalidInput: the mcp package is not installed, a name is unusable,
             *token* is too short, or *port* is in use.
     """
-    flag_value(compat, "compat")
     if port is not None and len(token or "") < MIN_TOKEN_CHARS:
         raise InvalidInput(
             f"token has {len(token or '')} characters: give one of {MIN_TOKEN_CHARS} or more"
@@ -73,7 +70,7 @@ def serve(
         shared = aio.MemDB(db, worker)
         end.idle = worker.idle
 
-        server = make_server(shared, user=user, app=app, compat=compat)
+        server = make_server(shared, user=user, app=app)
         db.file.count_tokens([""])  # loading it later would hold up the event loop
         if port is None:
             asyncio.run(over_stdio(server, end))

@@ -30,7 +30,6 @@ from memdb.integrations.mcp import make_server, serve
 ROOT = Path(memdb.__file__).parents[1]
 TOKEN = "a-token-for-this-test-only"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "T": TOKEN, "KEY": "none"}
-GRAPH = "user:knowledge-graph.jsonl"
 HELLO = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
@@ -493,60 +492,9 @@ def refused(path: str, name: str, given: dict[str, Any]) -> str:
     async def work(client):
         return await client.call_tool(name, given)
 
-    result = in_process(path, work, compat=True)
+    result = in_process(path, work)
     assert result.is_error
     return result.content[0].text
-
-
-@pytest.mark.parametrize(
-    ("data", "number"),
-    [
-        (b"[1]", 1),
-        (b"no JSON", 1),
-        (b"9" * 5000, 1),
-        (b"[" * 100_000, 1),
-        (b'{"type":"note"}', 1),
-        (b'{"type":"entity"}', 1),
-        (b'{"type":"entity","name":"a","entityType":"t","observations":[5]}', 1),
-        (b'{"type":"entity","name":"\\ud800","entityType":"t","observations":[]}', 1),
-        (b'{"type":"relation"}', 1),
-        (b'{"type":"relation","from":"a","to":"b","relationType":"c"}\n\n\xff', 3),
-    ],
-)
-def test_a_damaged_graph_is_named_and_left_alone(path, data, number):
-    """Every tool and the resource say which line; nothing is written."""
-    with memdb.open(path) as db:
-        db.scope("ann").artifacts.save(GRAPH, data)
-    entity = {"name": "Ann", "entityType": "person", "observations": []}
-
-    async def work(client):
-        calls = [("read_graph", {}), ("search_nodes", {"query": "x"})]
-        calls += [("create_entities", {"entities": [entity]}), ("open_nodes", {"names": ["a"]})]
-        results = [await client.call_tool(name, given) for name, given in calls]
-        with pytest.raises(MCPError) as caught:
-            await client.read_resource("memory://knowledge-graph")
-        return [one.content[0].text for one in results if one.is_error], caught.value
-
-    said, of_resource = in_process(path, work, compat=True)
-
-    assert len(said) == 4
-    assert {*said, of_resource.error.message} == {said[0]}
-    assert said[0].startswith(f"artifact {GRAPH}, line {number}: it ")
-    assert of_resource.error.code == -32602
-    with memdb.open(path) as db:
-        kept = db.scope("ann").artifacts.load(GRAPH)
-    assert (kept.info.version, kept.data) == (1, data)
-
-
-def test_the_graph_takes_nul_characters(path):
-    """As the official server does: JSON has a spelling for them."""
-    entity = {"name": "a\0b", "entityType": "t", "observations": ["\0"]}
-
-    async def work(client):
-        await client.call_tool("create_entities", {"entities": [entity]})
-        return (await client.call_tool("open_nodes", {"names": ["a\0b"]})).structured_content
-
-    assert in_process(path, work, compat=True)["entities"] == [entity]
 
 
 def test_a_whole_number_is_an_integer_however_it_is_written(path):
@@ -590,7 +538,6 @@ def test_a_cursor_of_somebody_else_is_refused(path, cursor):
         ("artifact_save", {"name": "a", "base64": "é"}, "base64 cannot be read"),
         ("remember", {"text": "a\ud800"}, "'text' holds half a character"),
         ("chat_append", {"session": "\udfff", "role": "user", "text": "x"}, "'session' holds half"),
-        ("create_entities", {"entities": [{"name": "\ud800"}]}, "'entities' holds half"),
         ("expand", {"session": "s", "id": "zz"}, "id is 'zz': session 's' has no such summary"),
         ("expand", {"session": "s", "id": ""}, "id is '': session 's' has no such summary"),
         ("expand", {"session": "s", "id": "9-2"}, "id is '9-2'"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def call_tools(files: Files, tools: dict[str, list[dict[str, Any]]]) -> None:
     """Call each tool of an MCP server with each of its arguments, and read its resources."""
     uris = [
-        *("memory://knowledge-graph", "memdb://sessions/trip", f"memdb://sessions/{S['session']}"),
+        *("memdb://sessions/trip", f"memdb://sessions/{S['session']}"),
         *("memdb://sessions/trip/artifacts/menu.md", f"memdb://artifacts/{S['artifact']}"),
         f"memdb://sessions/{S['session']}/artifacts/{S['artifact']}",
         f"memdb://artifacts/user%3A{S['artifact_user']}",
@@ -31,7 +31,7 @@ def call_tools(files: Files, tools: dict[str, list[dict[str, Any]]]) -> None:
 
     async def talk(db: MemDB) -> list[tuple[str, str]]:
         worker = Worker(db.path)
-        server = make_server(memdb.aio.MemDB(db, worker), user="ann", compat=True)
+        server = make_server(memdb.aio.MemDB(db, worker), user="ann")
         found = []
         async with Client(server) as client:
             assert {tool.name for tool in (await client.list_tools()).tools} == tools.keys()
@@ -55,10 +55,8 @@ def call_tools(files: Files, tools: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def test_every_tool_of_mcp_keeps_users_apart(files: Files) -> None:
-    """Those of memdb and of the official memory server, and the resources."""
+    """And the resources."""
     names = names_of_others(files.beside)
-    entity = {"name": "tea", "entityType": "drink", "observations": ["hot"]}
-    relation = {"from": "tea", "to": S["graph"], "relationType": "is"}
     call_tools(
         files,
         {
@@ -95,19 +93,5 @@ def test_every_tool_of_mcp_keeps_users_apart(files: Files) -> None:
                     "external_id": f"{S['external_id']}-0",
                 },
             ],
-            "create_entities": [{"entities": [entity]}],
-            "create_relations": [{"relations": [relation]}],
-            "add_observations": [
-                {"observations": [{"entityName": "tea", "contents": ["green"]}]},
-                {"observations": [{"entityName": S["graph"], "contents": ["mine"]}]},
-            ],
-            "delete_entities": [{"entityNames": [S["graph"]]}],
-            "delete_observations": [
-                {"deletions": [{"entityName": S["graph"], "observations": ["x"]}]}
-            ],
-            "delete_relations": [{"relations": [relation]}],
-            "read_graph": [{}],
-            "search_nodes": [{"query": "e"}, {"query": S["graph"]}],
-            "open_nodes": [{"names": ["tea", S["graph"]]}],
         },
     )

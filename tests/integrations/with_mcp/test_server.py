@@ -6,8 +6,6 @@ import asyncio
 import base64
 import json
 import os
-import random
-import shutil
 import socket
 import subprocess
 import sys
@@ -26,7 +24,6 @@ from memdb.integrations.mcp import make_server
 
 ROOT = Path(memdb.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
-OFFICIAL = "@modelcontextprotocol/server-memory@2026.8.31"
 TOKEN = "a-token-for-this-test-only"
 
 
@@ -109,9 +106,9 @@ def test_tools_tell_what_they_do(path):
     async def work(client):
         return (await client.list_tools()).tools
 
-    tools = {tool.name: tool for tool in with_client(path, work, compat=True)}
+    tools = {tool.name: tool for tool in with_client(path, work)}
 
-    assert len(tools) == 18
+    assert len(tools) == 9
     assert all(
         tool.description and tool.output_schema["type"] == "object" for tool in tools.values()
     )
@@ -122,12 +119,9 @@ def test_tools_tell_what_they_do(path):
         "expand",
         "artifact_load",
         "artifact_list",
-        "read_graph",
-        "search_nodes",
-        "open_nodes",
     }
     removing = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
-    assert removing == {"forget", "delete_entities", "delete_observations", "delete_relations"}
+    assert removing == {"forget"}
 
 
 @pytest.mark.parametrize(
@@ -391,161 +385,6 @@ main()
 
     assert ran.returncode == 5
     assert "pip install 'memdb-sqlite[mcp]'" in ran.stderr
-
-
-NAMES = ["Ann", "ann", "Bob", "Oslo", "É", "a b", ""]
-TYPES = ["person", "Place", ""]
-FACTS = ["likes tea", "Likes TEA", "lives in Oslo", "x", "", "naïve", "line\nbreak"]
-VERBS = ["knows", "lives in"]
-
-
-def random_call(chance: random.Random) -> tuple[str, dict[str, Any]]:
-    """Return a call of one of the nine tools, often about the same few things."""
-    pick = chance.choice
-
-    def some(things: list[str], most: int = 3) -> list[str]:
-        return [pick(things) for _ in range(chance.randint(0, most))]
-
-    def relation() -> dict[str, str]:
-        return {"from": pick(NAMES), "to": pick(NAMES), "relationType": pick(VERBS)}
-
-    def entity() -> dict[str, Any]:
-        return {"name": pick(NAMES), "entityType": pick(TYPES), "observations": some(FACTS)}
-
-    count = range(chance.randint(0, 3))
-    return pick(
-        [
-            ("create_entities", {"entities": [entity() for _ in count]}),
-            ("create_entities", {"entities": [entity() for _ in count]}),
-            ("create_relations", {"relations": [relation() for _ in count]}),
-            (
-                "add_observations",
-                {
-                    "observations": [
-                        {"entityName": pick(NAMES), "contents": some(FACTS)} for _ in count
-                    ]
-                },
-            ),
-            ("delete_entities", {"entityNames": some(NAMES, 1)}),
-            (
-                "delete_observations",
-                {
-                    "deletions": [
-                        {"entityName": pick(NAMES), "observations": some(FACTS)} for _ in count
-                    ]
-                },
-            ),
-            ("delete_relations", {"relations": [relation() for _ in count]}),
-            ("read_graph", {}),
-            ("search_nodes", {"query": pick([*NAMES, *FACTS, "TEA", "perso"])}),
-            ("open_nodes", {"names": some(NAMES)}),
-        ]
-    )
-
-
-def shown(result: Any) -> Any:
-    """Return what a client sees of a result."""
-    return result.is_error or False, result.content[0].text, result.structured_content
-
-
-def test_the_graph_is_kept_in_one_shared_artifact(path):
-    """What was made through the compat tools is recalled, and what is deleted is gone."""
-
-    async def work(client):
-        entity = {"name": "Ann", "entityType": "person", "observations": ["plays the bassoon"]}
-        await answer(client, "create_entities", entities=[entity])
-        hits = await answer(client, "recall", query="bassoon")
-        resource = (await client.read_resource("memory://knowledge-graph")).contents[0].text
-        missing = await client.call_tool(
-            "add_observations",
-            {
-                "observations": [
-                    {"entityName": "Ann", "contents": ["half"]},
-                    {"entityName": "Nobody", "contents": ["x"]},
-                ]
-            },
-        )
-        whole = await answer(client, "read_graph")
-        await answer(client, "delete_entities", entityNames=["Ann"])
-        left = await answer(client, "recall", query="bassoon")
-        return hits, json.loads(resource), missing, whole, left
-
-    hits, resource, missing, whole, left = with_client(path, work, compat=True)
-
-    assert hits["hits"][0]["kind"] == "artifact"
-    assert resource == whole
-    assert (missing.is_error, missing.content[0].text) == (
-        True,
-        "Entity with name Nobody not found",
-    )
-    assert whole["entities"][0]["observations"] == ["plays the bassoon"]
-    assert left["hits"] == []
-
-
-def official(folder: Path) -> StdioServerParameters:
-    """Return how a client starts the official server, installed by npm."""
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not there to install the official server")
-    install = ["npm", "install", "--silent", "--prefix", str(folder), OFFICIAL]
-    if subprocess.run(install, capture_output=True, check=False).returncode:
-        pytest.skip("the official server cannot be installed: is there a network?")
-    program = folder / "node_modules" / "@modelcontextprotocol" / "server-memory" / "dist"
-    return StdioServerParameters(
-        command="node",
-        args=[str(program / "index.js")],
-        env={**os.environ, "MEMORY_FILE_PATH": str(folder / "memory.jsonl")},
-    )
-
-
-@pytest.mark.slow
-def test_the_nine_tools_answer_as_the_official_server(path, tmp_path):
-    """300 random calls: the same answers, texts and errors, and at last the same lines."""
-    reference = official(tmp_path)
-    chance = random.Random(7)  # the seed names the calls
-    calls = [random_call(chance) for _ in range(300)]
-
-    async def talk():
-        async with (
-            Client(stdio(path, "--compat"), mode="legacy") as ours,  # as the official one speaks
-            Client(reference) as theirs,
-        ):
-            tools = {tool.name: tool for tool in (await theirs.list_tools()).tools}
-            mine = {tool.name: tool for tool in (await ours.list_tools()).tools}
-            for name, given in calls:
-                found = shown(await ours.call_tool(name, given))
-                expected = shown(await theirs.call_tool(name, given))
-                assert found == expected, (name, given)
-            resource = [
-                one for one in (await ours.list_resources()).resources if "memory:" in one.uri
-            ]
-            assert resource == (await theirs.list_resources()).resources
-            return tools, mine
-
-    tools, mine = run(talk())
-
-    with memdb.open(path) as db:
-        kept = db.scope("ann").artifacts.load("user:knowledge-graph.jsonl").text
-        assert db.file.check(deep=True) == []
-    assert kept == (tmp_path / "memory.jsonl").read_text()
-    assert {name: mine[name] for name in tools} == tools
-
-
-@pytest.mark.slow
-def test_two_servers_on_one_file_keep_every_write(path):
-    """200 entities by two processes at once: the official server loses some, memdb none."""
-
-    async def write(number):
-        async with Client(stdio(path, "--compat")) as client:
-            for n in range(100):
-                entity = {"name": f"{number}-{n}", "entityType": "t", "observations": []}
-                await answer(client, "create_entities", entities=[entity])
-
-    async def both():
-        await asyncio.gather(write(1), write(2))
-        async with Client(stdio(path, "--compat")) as client:
-            return (await answer(client, "read_graph"))["entities"]
-
-    assert len({one["name"] for one in run(both())}) == 200
 
 
 WRITE = """

@@ -16,7 +16,6 @@ from memdb.integrations.mcp import make_server
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-GRAPH = "memory://knowledge-graph"
 TALK = "memdb://sessions/trip"
 PLAN = "memdb://artifacts/user%3Aplan.md"
 TIMEOUT_S = 20
@@ -54,7 +53,7 @@ def with_news(path: str, work: Callable[[Client, News, memdb.MemDB], Awaitable[A
     async def talk() -> Any:
         news = News()
         async with await memdb.aio.open(path, durability="process") as db:
-            server = make_server(db, user="ann", compat=True)
+            server = make_server(db, user="ann")
             with memdb.open(path, durability="process") as other:
                 async with Client(server, mode="legacy", message_handler=news) as client:
                     return await work(client, news, other)
@@ -62,45 +61,39 @@ def with_news(path: str, work: Callable[[Client, News, memdb.MemDB], Awaitable[A
     return asyncio.run(talk())
 
 
-def entity(name: str) -> dict[str, Any]:
-    """Return an entity without observations."""
-    return {"name": name, "entityType": "t", "observations": []}
-
-
 def test_a_change_by_a_tool_is_heard_before_its_answer(path: str) -> None:
-    """As from the official server: after each such call, but a failed one."""
+    """After each that changed it, and no other."""
 
     async def work(client: Client, news: News, _other: memdb.MemDB) -> list[list[str]]:
         heard = []
-        await client.subscribe_resource(GRAPH)
+        await client.subscribe_resource(PLAN)
         for name, given in (
-            ("create_entities", {"entities": [entity("tea")]}),
-            ("create_entities", {"entities": [entity("tea")]}),
-            ("read_graph", {}),
-            ("add_observations", {"observations": [{"entityName": "no", "contents": []}]}),
+            ("artifact_save", {"name": "user:plan.md", "text": "Oslo"}),
+            ("artifact_save", {"name": "user:plan.md", "text": "Rome"}),
+            ("artifact_load", {"name": "user:plan.md"}),
+            ("artifact_save", {"name": "user:plan.md", "base64": "no"}),
             ("remember", {"text": "Ann drinks tea."}),
         ):
             await client.call_tool(name, given)
             heard.append([*news.uris])
-        await client.unsubscribe_resource(GRAPH)
+        await client.unsubscribe_resource(PLAN)
         await client.unsubscribe_resource("memory://nothing")
-        await answer(client, "delete_entities", entityNames=["tea"])
+        await answer(client, "artifact_save", name="user:plan.md", text="Bergen")
         return [*heard, news.uris]
 
-    once, twice = [GRAPH], [GRAPH, GRAPH]
+    once, twice = [PLAN], [PLAN, PLAN]
     assert with_news(path, work) == [once, twice, twice, twice, twice, twice]
 
 
 @pytest.mark.parametrize(
     ("uri", "change"),
     [
-        (GRAPH, lambda scope: scope.artifacts.save("user:knowledge-graph.jsonl", "")),
         (PLAN, lambda scope: scope.artifacts.save("user:plan.md", "Oslo")),
         (PLAN, lambda scope: scope.artifacts.delete("user:plan.md")),
         (TALK, lambda scope: scope.session("trip").append("user", "We fly.")),
         (TALK, lambda scope: scope.session("trip").delete()),
     ],
-    ids=["graph", "saved", "deleted", "said", "gone"],
+    ids=["saved", "deleted", "said", "gone"],
 )
 def test_a_change_by_another_client_is_heard(path: str, uri: str, change: Any) -> None:
     """Once; what others do elsewhere in the file is not."""
@@ -123,7 +116,7 @@ def test_a_change_by_another_client_is_heard(path: str, uri: str, change: Any) -
 
 
 def test_any_uri_can_be_subscribed_to(path: str) -> None:
-    """As with the official server; nothing is heard of what there is not."""
+    """Nothing is heard of what there is not."""
 
     async def work(client: Client, news: News, other: memdb.MemDB) -> list[str]:
         for uri in ("memory://other", "memdb://sessions/none", "memdb://x/y/z", PLAN, PLAN):
@@ -139,14 +132,14 @@ def test_a_client_without_a_handshake_listens(path: str) -> None:
 
     async def talk() -> list[str]:
         async with await memdb.aio.open(path, durability="process") as db:
-            server = make_server(db, user="ann", compat=True)
+            server = make_server(db, user="ann")
             heard = []
             async with Client(server) as client:
-                await answer(client, "create_entities", entities=[entity("milk")])
+                await answer(client, "artifact_save", name="user:plan.md", text="Oslo")
                 async with client.listen(
-                    resource_subscriptions=[GRAPH], resources_list_changed=True
+                    resource_subscriptions=[PLAN], resources_list_changed=True
                 ) as stream:
-                    await answer(client, "create_entities", entities=[entity("tea")])
+                    await answer(client, "artifact_save", name="user:plan.md", text="Rome")
                     await answer(client, "artifact_save", name="user:a.txt", text="a")
                     async with asyncio.timeout(TIMEOUT_S):
                         async for event in stream:
@@ -165,14 +158,14 @@ def test_servers_of_two_processes_tell_each_other_s_clients(path: str) -> None:
     async def talk() -> list[str]:
         news = News()
         async with (
-            Client(stdio(path, "--compat"), mode="legacy", message_handler=news) as one,
-            Client(stdio(path, "--compat"), mode="legacy") as other,
+            Client(stdio(path), mode="legacy", message_handler=news) as one,
+            Client(stdio(path), mode="legacy") as other,
         ):
-            await one.subscribe_resource(GRAPH)
-            for name in ("tea", "milk"):
+            await one.subscribe_resource(PLAN)
+            for text in ("tea", "milk"):
                 count = len(news.uris)
-                await answer(other, "create_entities", entities=[entity(name)])
+                await answer(other, "artifact_save", name="user:plan.md", text=text)
                 await news.wait_for(count + 1)
         return news.uris
 
-    assert asyncio.run(talk()) == [GRAPH, GRAPH]
+    assert asyncio.run(talk()) == [PLAN, PLAN]
