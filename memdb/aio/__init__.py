@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from memdb.aio.batching import Kind, Worker, run_in, waited
 from memdb.aio.parts import (
@@ -37,21 +37,18 @@ from memdb.aio.parts import (
     StoredSettings,
     Summaries,
     Tools,
-    later,
 )
+from memdb.aio.twins import Lead, Same, Twin, later, later_leads, leads, listed
 from memdb.api import database
 from memdb.api import scope as scopes
 from memdb.api import session as sessions
-from memdb.models.messages import NewMessage
 from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 
-    from memdb.models.messages import BranchInfo, Message
+    from memdb.models.messages import Message
     from memdb.models.overviews import Changes
-    from memdb.models.reports import SecretPlace
-    from memdb.models.types import Role, SecretAction, When
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,15 +59,48 @@ PAGE = 500
 BUILT_IN = "static"
 
 
-class Session:
+def added(
+    method: Callable[Concatenate[sessions.Session, P], R],
+) -> Callable[Concatenate[Twin[sessions.Session], P], Coroutine[Any, Any, R]]:
+    """Return *method*, which adds messages: calls made at once wait for the disk once."""
+
+    @functools.wraps(method)
+    async def call(self: Twin[sessions.Session], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        prepare: Any = functools.partial(method, _Preparing.of(self._sync), *args, **kwargs)
+        add = functools.partial(self._worker.add, self._sync.host.transaction, prepare)
+        return await waited(self._worker, add)
+
+    return call
+
+
+class _Preparing(sessions.Session):
+    """A session whose calls return what stores their messages, once these are checked."""
+
+    @classmethod
+    def of(cls, sync: sessions.Session) -> Any:
+        return cls(sync._services, sync._owner, sync._ref)
+
+    def _store(self, store: Callable[[], R]) -> Any:
+        return store
+
+
+def _session(sync: sessions.Session, worker: Worker) -> Session:
+    return Session(sync, worker)
+
+
+class Session(Twin[sessions.Session]):
     """A conversation; see `memdb.Session`."""
 
-    def __init__(self, sync: sessions.Session, worker: Worker) -> None:
-        """Use `scope.session(name)` instead."""
-        self._sync = sync
-        self._worker = worker
-        self.name = sync.name
+    name = Same[str]()
+    branch_name = Same[str | None]()
+    summaries = Lead(Summaries)
+    host = Lead(Host)
+    state = Lead(State)
+    artifacts = Lead(Artifacts)
 
+    append = added(sessions.Session.append)
+    append_from = added(sessions.Session.append_from)
+    extend = added(sessions.Session.extend)
     last = later(sessions.Session.last, "read")
     get = later(sessions.Session.get, "read")
     find = later(sessions.Session.find, "read")
@@ -78,102 +108,20 @@ class Session:
     context = later(sessions.Session.context, "search")
     extract = later(sessions.Session.extract, "ask")
     profile = later(sessions.Session.profile, "read")
+    branches = later(sessions.Session.branches, "read")
+    branch = later_leads(sessions.Session.branch, _session)
+    fork = later_leads(sessions.Session.fork, _session)
     archive = later(sessions.Session.archive, "ask")
     unarchive = later(sessions.Session.unarchive, "ask")
     delete = later(sessions.Session.delete)
     forget = later(sessions.Session.forget, "ask")
     preview_forget = later(sessions.Session.preview_forget, "read")
-
-    @property
-    def summaries(self) -> Summaries:
-        """The summaries that condense this session."""
-        return Summaries(self._sync.summaries, self._worker)
-
-    @property
-    def host(self) -> Host:
-        """What a framework with sessions of its own needs."""
-        return Host(self._sync.host, self._worker)
-
-    @property
-    def state(self) -> State:
-        """Values under keys that go with the session."""
-        return State(self._sync.state, self._worker)
-
-    async def append(
-        self,
-        role: Role,
-        text: str = "",
-        *,
-        author: str | None = None,
-        parts: list[Any] | None = None,
-        external_id: str | None = None,
-        created: When | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        expected_seq: int | None = None,
-        secrets: SecretAction | None = None,
-    ) -> Message:
-        """Add a message; see `memdb.Session.append`."""
-        new = NewMessage(role, text, author, parts, external_id, None, metadata)
-        host = self._sync.host
-        prepare = functools.partial(
-            host.prepare, [new], created=created, expected_seq=expected_seq, secrets=secrets
-        )
-        add = functools.partial(self._worker.add, host.transaction, prepare)
-        (stored,) = await waited(self._worker, add)
-        return stored
-
-    async def append_from(
-        self,
-        message: Any,
-        *,
-        expected_seq: int | None = None,
-        secrets: SecretAction | None = None,
-    ) -> list[Message]:
-        """Add a provider's message; see `memdb.Session.append_from`."""
-        from memdb.formats.provider_messages import read_messages
-
-        return await self.extend(read_messages(message), expected_seq=expected_seq, secrets=secrets)
-
-    async def extend(
-        self,
-        messages: Iterable[NewMessage | dict[str, Any] | Any],
-        *,
-        expected_seq: int | None = None,
-        secrets: SecretAction | None = None,
-        keep: bool = False,
-    ) -> list[Message]:
-        """Add messages; see `memdb.Session.extend`. Calls made at once wait for the disk once."""
-        host = self._sync.host
-        prepare = functools.partial(
-            host.prepare, messages, expected_seq=expected_seq, secrets=secrets, keep=keep
-        )
-        return await waited(self._worker, lambda: self._worker.add(host.transaction, prepare))
-
-    async def branch(
-        self, name: str, after_seq: int | None = None, *, create: bool | None = None
-    ) -> Session:
-        """Return the branch called *name*, made if it is new; see `memdb.Session.branch`."""
-        work = functools.partial(self._sync.branch, name, after_seq, create=create)
-        return Session(await run_in(self._worker, work), self._worker)
-
-    async def branches(self) -> list[BranchInfo]:
-        """Return every branch of the session, oldest first; see `memdb.Session.branches`."""
-        return await run_in(self._worker, self._sync.branches, "read")
-
-    @property
-    def branch_name(self) -> str | None:
-        """The name of this branch; None for a session itself."""
-        return self._sync.branch_name
+    tools = leads(sessions.Session.tools, Tools)
 
     async def parent(self) -> Session | None:
         """Return what this branch leaves, None for a session; see `memdb.Session.parent`."""
         found = await run_in(self._worker, lambda: self._sync.parent, "read")
         return None if found is None else Session(found, self._worker)
-
-    async def fork(self, name: str, *, before_seq: int | None = None) -> Session:
-        """Copy this session to a new one; see `memdb.Session.fork`."""
-        work = functools.partial(self._sync.fork, name, before_seq=before_seq)
-        return Session(await run_in(self._worker, work), self._worker)
 
     async def last_seq(self) -> int:
         """Return the highest seq given out so far, 0 before the first message."""
@@ -186,9 +134,7 @@ class Session:
         left = limit
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)
-            page = await run_in(
-                self._worker, functools.partial(_page, self._sync.messages, after_seq, size), "read"
-            )
+            page = await self._page(after_seq, size)
             for message in page:
                 yield message
             if len(page) < size:
@@ -196,30 +142,20 @@ class Session:
             after_seq = page[-1].seq
             left = None if left is None else left - len(page)
 
-    def tools(self) -> Tools:
-        """Return `memory_expand`, `memory_search` and `memory_compact` for this session."""
-        return Tools(self._sync.tools(), self._worker)
-
-    @property
-    def artifacts(self) -> Artifacts:
-        """The artifacts of this session, and the `user:` ones of its scope."""
-        return Artifacts(self._sync.artifacts, self._worker)
-
-    def __repr__(self) -> str:
-        """Name the session and whose it is."""
-        return _repr(self._sync)
+    _page = listed(sessions.Session.messages, "read")
 
 
-class Scope:
+class Scope(Twin[scopes.Scope]):
     """Somebody's memory; see `memdb.Scope`."""
 
-    def __init__(self, sync: scopes.Scope, worker: Worker) -> None:
-        """Use `db.scope(user)` instead."""
-        self._sync = sync
-        self._worker = worker
-        self.app = sync.app
-        self.user = sync.user
+    app = Same[str]()
+    user = Same[str]()
+    state = Lead(State)
+    entries = Lead(Entries)
+    items = Lead(Items)
+    artifacts = Lead(Artifacts)
 
+    session = leads(scopes.Scope.session, Session)
     sessions = later(scopes.Scope.sessions, "read")
     counts = later(scopes.Scope.counts, "read")
     remember = later(scopes.Scope.remember, "ask")
@@ -230,86 +166,27 @@ class Scope:
     delete = later(scopes.Scope.delete, "ask")
     forget = later(scopes.Scope.forget, "ask")
     preview_forget = later(scopes.Scope.preview_forget, "read")
-
-    async def find_secrets(self, *, entropy: bool = False) -> list[SecretPlace]:
-        """Return the keys, tokens and passwords in the scope; see `memdb.Scope.find_secrets`."""
-        find = self._sync.find_secrets
-        return await run_in(self._worker, lambda: [*find(entropy=entropy)], "ask")
-
-    def session(self, name: str) -> Session:
-        """Return a conversation; it is made at its first message."""
-        return Session(self._sync.session(name), self._worker)
-
-    @property
-    def state(self) -> State:
-        """Values under keys that belong to the user, whatever the session."""
-        return State(self._sync.state, self._worker)
-
-    @property
-    def entries(self) -> Entries:
-        """The long-term entries."""
-        return Entries(self._sync.entries, self._worker)
-
-    @property
-    def items(self) -> Items:
-        """Values under namespaces and keys."""
-        return Items(self._sync.items, self._worker)
-
-    @property
-    def artifacts(self) -> Artifacts:
-        """The artifacts of all sessions, and the `user:` ones they share."""
-        return Artifacts(self._sync.artifacts, self._worker)
-
-    def __repr__(self) -> str:
-        """Name the app and the user."""
-        return _repr(self._sync)
+    find_secrets = listed(scopes.Scope.find_secrets, "ask")
 
 
-class MemDB:
+class MemDB(Twin[database.MemDB]):
     """An open file; see `memdb.MemDB`. An asynchronous context manager."""
 
-    def __init__(self, sync: database.MemDB, worker: Worker) -> None:
-        """Use `memdb.aio.open()` instead."""
-        self._sync = sync
-        self._worker = worker
-        self.path = sync.path
+    path = Same[str]()
+    closed = Same[bool]()
+    jobs = Lead(Jobs)
+    file = Lead(File)
+    settings = Lead(StoredSettings)
 
+    scope = leads(database.MemDB.scope, Scope)
+    shared = leads(database.MemDB.shared, Scope)
+    state = leads(database.MemDB.state, State)
     import_file = later(database.MemDB.import_file, "ask")
     export = later(database.MemDB.export, "ask")
+    export_lines = listed(database.MemDB.export_lines, "ask")
     query = later(database.MemDB.query, "ask")
     stats = later(database.MemDB.stats, "read")
-
-    @property
-    def closed(self) -> bool:
-        """Whether the file was closed; every other call then raises Closed."""
-        return self.sync.closed
-
-    @property
-    def jobs(self) -> Jobs:
-        """Background work: do what is due now, or in a thread."""
-        return Jobs(self._sync.jobs, self._worker)
-
-    @property
-    def file(self) -> File:
-        """The file as a whole: check, rebuild, vacuum, backup, info, embedding spaces."""
-        return File(self._sync.file, self._worker)
-
-    def scope(self, user: str, app: str = "default") -> Scope:
-        """Return somebody's memory; it is made at its first write."""
-        return Scope(self._sync.scope(user, app), self._worker)
-
-    def shared(self, app: str = "default") -> Scope:
-        """Return what all users of *app* share; see `memdb.MemDB.shared`."""
-        return Scope(self._sync.shared(app), self._worker)
-
-    @property
-    def settings(self) -> StoredSettings:
-        """What the file does by itself, and kinds of entries: read it, change it."""
-        return StoredSettings(self._sync.settings, self._worker)
-
-    def state(self, app: str = "default") -> State:
-        """Return the values under keys that belong to a program, whoever its user."""
-        return State(self._sync.state(app), self._worker)
+    changes = later(database.MemDB.changes, "read")
 
     @property
     def sync(self) -> database.MemDB:
@@ -339,10 +216,6 @@ class MemDB:
         flag_value(to_end, "to_end")
         return await run_in(self._worker, functools.partial(work, self._sync), kind, to_end=to_end)
 
-    async def changes(self, since: str | None = None) -> Changes:
-        """Return what anybody changed in the file since a mark; see `memdb.MemDB.changes`."""
-        return await run_in(self._worker, lambda: self._sync.changes(since), "read")
-
     async def watch(self, *, interval_s: float = 0.25) -> AsyncIterator[Changes]:
         """Yield what anybody changes from the first step on; see `memdb.MemDB.watch`."""
         mark = (await self.changes()).mark
@@ -357,15 +230,6 @@ class MemDB:
         """Return every scope that was written to, by app and user."""
         found = await run_in(self._worker, self._sync.scopes, "read")
         return [Scope(scope, self._worker) for scope in found]
-
-    async def export_lines(
-        self, *, user: str | None = None, app: str = "default", embeddings: bool = True
-    ) -> list[str]:
-        """Return what `export` writes, line by line, without line ends; all in memory."""
-        lines = self._sync.export_lines
-        return await run_in(
-            self._worker, lambda: [*lines(user=user, app=app, embeddings=embeddings)], "ask"
-        )
 
     async def close(self) -> None:
         """Finish the calls under way and close the file; again does nothing."""
@@ -382,10 +246,6 @@ class MemDB:
     async def __aexit__(self, *_: object) -> None:
         """Close the file."""
         await self.close()
-
-    def __repr__(self) -> str:
-        """Name the file."""
-        return _repr(self._sync)
 
 
 class Opening:
@@ -437,12 +297,3 @@ def _awaited(opener: Callable[P, database.MemDB]) -> Callable[P, Opening]:
 
 
 open = _awaited(database.open)  # noqa: A001 (as memdb.open)
-
-
-def _repr(sync: object) -> str:
-    """Return the repr of a synchronous object, as that of its wrapper."""
-    return f"<aio.{repr(sync)[1:]}"
-
-
-def _page(read: Callable[[int, int], Any], after_seq: int, size: int) -> list[Message]:
-    return [*read(after_seq, size)]

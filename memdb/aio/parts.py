@@ -1,58 +1,23 @@
-"""
-What belongs to a scope or a session, as coroutines: tools, entries, artifacts, state.
-
-And `later`, which makes a coroutine of a synchronous method.
-"""
+"""What belongs to a scope, a session or a file, as coroutines; see `memdb.aio.twins`."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from memdb.aio.batching import Kind, Worker, run_in, waited
+from memdb.aio.batching import run_in, waited
+from memdb.aio.twins import Twin, direct, later, listed
 from memdb.api import collections, database, file, items, tools
 from memdb.api import session as host
 
 if TYPE_CHECKING:
-    import io
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Callable, Iterable
 
-    from memdb.models.entries import Entry
     from memdb.models.messages import Message, NewMessage
-    from memdb.models.types import EntryOrder, When
-
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S")
 
 
-class Wrapper(Protocol[S]):
-    """Something that does in its worker what a synchronous object does."""
-
-    _sync: S
-    _worker: Worker
-
-
-def later(
-    method: Callable[Concatenate[S, P], R], kind: Kind = "write"
-) -> Callable[Concatenate[Wrapper[S], P], Awaitable[R]]:
-    """Return *method* as a coroutine that runs it in a thread of the file; see `Worker.call`."""
-
-    @functools.wraps(method)
-    async def call(self: Wrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        work = functools.partial(method, self._sync, *args, **kwargs)
-        return await run_in(self._worker, work, kind)
-
-    return call
-
-
-class Tools:
+class Tools(Twin[tools.Tools]):
     """What a model may do with the memory of one session; see `memdb.Tools`."""
-
-    def __init__(self, sync: tools.Tools, worker: Worker) -> None:
-        """Use `session.tools()` instead."""
-        self._sync = sync
-        self._worker = worker
 
     schemas = staticmethod(tools.Tools.schemas)
     call = later(tools.Tools.call, "ask")
@@ -61,13 +26,8 @@ class Tools:
     memory_compact = later(tools.Tools.memory_compact, "ask")
 
 
-class Entries:
+class Entries(Twin[collections.Entries]):
     """Long-term entries; see `memdb.api.collections.Entries`."""
-
-    def __init__(self, sync: collections.Entries, worker: Worker) -> None:
-        """Use `scope.entries` instead."""
-        self._sync = sync
-        self._worker = worker
 
     get = later(collections.Entries.get, "read")
     find = later(collections.Entries.find, "read")
@@ -88,38 +48,11 @@ class Entries:
 
     update = later(collections.Entries.update, "ask")
 
-    async def list(
-        self,
-        *,
-        category: str | None = None,
-        pinned: bool | None = None,
-        inactive: bool = False,
-        as_of: When | None = None,
-        after: Entry | dict[str, Any] | None = None,
-        limit: int | None = None,
-        order: EntryOrder = "id",
-    ) -> list[Entry]:
-        """Return the entries; see `memdb.Entries.list`."""
-        read = functools.partial(
-            self._sync.list,
-            category=category,
-            pinned=pinned,
-            inactive=inactive,
-            as_of=as_of,
-            after=after,
-            limit=limit,
-            order=order,
-        )
-        return await run_in(self._worker, lambda: [*read()], "read")
+    list = listed(collections.Entries.list, "read")
 
 
-class Items:
+class Items(Twin[items.Items]):
     """Values under namespaces and keys; see `memdb.Items`."""
-
-    def __init__(self, sync: items.Items, worker: Worker) -> None:
-        """Use `scope.items` instead."""
-        self._sync = sync
-        self._worker = worker
 
     put = later(items.Items.put)
     get = later(items.Items.get)
@@ -134,13 +67,8 @@ class Items:
     batch = later(items.Items.batch)
 
 
-class Artifacts:
+class Artifacts(Twin[collections.Artifacts]):
     """Named bytes in versions; see `memdb.api.collections.Artifacts`."""
-
-    def __init__(self, sync: collections.Artifacts, worker: Worker) -> None:
-        """Use `scope.artifacts` or `session.artifacts` instead."""
-        self._sync = sync
-        self._worker = worker
 
     save = later(collections.Artifacts.save)
     rename = later(collections.Artifacts.rename)
@@ -150,27 +78,12 @@ class Artifacts:
     versions = later(collections.Artifacts.versions, "read")
     diff = later(collections.Artifacts.diff, "ask")
     delete = later(collections.Artifacts.delete)
-
-    async def open(
-        self, name: str, version: int | None = None, *, session: str | None = None
-    ) -> io.BufferedReader:
-        """
-        Return a version as a binary stream that can seek, opened in the worker.
-
-        Its reads happen in the thread of the caller and block it: read a long
-        one with `await asyncio.to_thread(stream.read)`.
-        """
-        opener = functools.partial(self._sync.open, name, version, session=session)
-        return await run_in(self._worker, opener, "read")
+    # A stream, opened in a thread. Reading it blocks: `await asyncio.to_thread(stream.read)`.
+    open = later(collections.Artifacts.open, "read")
 
 
-class State:
+class State(Twin[collections.State]):
     """Values under keys; see `memdb.api.collections.State`."""
-
-    def __init__(self, sync: collections.State, worker: Worker) -> None:
-        """Use `session.state`, `scope.state` or `db.state()` instead."""
-        self._sync = sync
-        self._worker = worker
 
     all = later(collections.State.all, "read")
     find = later(collections.State.find, "read")
@@ -186,13 +99,8 @@ class State:
         return await run_in(self._worker, lambda: self._sync.get(key, default), "read")
 
 
-class Jobs:
+class Jobs(Twin[database.Jobs]):
     """Background work; see `memdb.Jobs`."""
-
-    def __init__(self, sync: database.Jobs, worker: Worker) -> None:
-        """Use `db.jobs` instead."""
-        self._sync = sync
-        self._worker = worker
 
     run = later(database.Jobs.run, "ask")
     run_due = later(database.Jobs.run_due, "ask")
@@ -200,13 +108,8 @@ class Jobs:
     pending = later(database.Jobs.pending, "read")
 
 
-class File:
+class File(Twin[file.File]):
     """The file as a whole; see `memdb.File`."""
-
-    def __init__(self, sync: file.File, worker: Worker) -> None:
-        """Use `db.file` instead."""
-        self._sync = sync
-        self._worker = worker
 
     info = later(file.File.info, "read")
     check = later(file.File.check, "ask")
@@ -223,28 +126,18 @@ class File:
     mark = later(file.File.mark, "read")
 
 
-class StoredSettings:
+class StoredSettings(Twin[database.StoredSettings]):
     """The settings that the file keeps; see `memdb.StoredSettings`."""
 
-    def __init__(self, sync: database.StoredSettings, worker: Worker) -> None:
-        """Use `db.settings` instead."""
-        self._sync = sync
-        self._worker = worker
-        self.get = sync.get
-        self.categories = sync.categories
-        self.prompts = sync.prompts
-
+    get = direct(database.StoredSettings.get)
+    categories = direct(database.StoredSettings.categories)
+    prompts = direct(database.StoredSettings.prompts)
     update = later(database.StoredSettings.update)
     override = later(database.StoredSettings.override)
 
 
-class Host:
+class Host(Twin[host.Host]):
     """Bookkeeping of a session for a framework; see `memdb.Host`."""
-
-    def __init__(self, sync: host.Host, worker: Worker) -> None:
-        """Use `session.host` instead."""
-        self._sync = sync
-        self._worker = worker
 
     head = later(host.Host.head, "read")
     create = later(host.Host.create)
@@ -277,13 +170,8 @@ class Host:
         return await waited(self._worker, add, to_end=True)
 
 
-class Summaries:
+class Summaries(Twin[collections.Summaries]):
     """The summaries of a session; see `memdb.Summaries`."""
-
-    def __init__(self, sync: collections.Summaries, worker: Worker) -> None:
-        """Use `session.summaries` instead."""
-        self._sync = sync
-        self._worker = worker
 
     tree = later(collections.Summaries.tree, "read")
     expand = later(collections.Summaries.expand, "read")

@@ -9,7 +9,7 @@ Delegates; no rules here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memdb.api._container import Transaction
 from memdb.errors import InvalidInput
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         WindowStrategy,
     )
     from memdb.records.scopes import ScopeRef
+
+R = TypeVar("R")
 
 
 @observed
@@ -454,8 +456,7 @@ class Session:
         new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
         writer = self._services.writer
         drafts = writer.prepare([new], secrets)
-        (stored,) = writer.append(self._owner, self._ref, drafts, expected_seq)
-        return stored
+        return self._store(lambda: writer.append(self._owner, self._ref, drafts, expected_seq)[0])
 
     def append_from(
         self,
@@ -519,7 +520,13 @@ class Session:
         """
         writer = self._services.writer
         drafts = writer.prepare(messages, secrets)
-        return writer.append(self._owner, self._ref, drafts, expected_seq, keep=keep)
+        return self._store(
+            lambda: writer.append(self._owner, self._ref, drafts, expected_seq, keep=keep)
+        )
+
+    def _store(self, store: Callable[[], R]) -> R:
+        """Store what was checked; `memdb.aio` does so in a transaction with other calls."""
+        return store()
 
     @property
     def last_seq(self) -> int:

@@ -293,7 +293,7 @@ def test_calls_see_the_context_of_their_caller(tmp_path):
         await db.close()
 
     asyncio.run(use())
-    for name in ("Session.last", "Scope.recall", "Session.delete", "Host.prepare"):
+    for name in ("Session.last", "Scope.recall", "Session.delete", "Session.append"):
         assert {who for what, who in seen if what == name} == {f"user {n}" for n in range(5)}
     assert CALLER.get() == "nobody"
 
