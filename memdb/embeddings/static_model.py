@@ -307,12 +307,7 @@ _products: dict[int, bytes] = {}
 
 def rows_of(text: str) -> AbstractSet[int]:
     """Return the rows of the table for the words of *text*, each once, without stop words."""
-    return rows_of_words(set(words_of(text)))
-
-
-def rows_of_words(words: AbstractSet[str]) -> AbstractSet[int]:
-    """Return what `rows_of` does of a text with these words; one that is too long has no row."""
-    return set(map(table().row_of.__getitem__, words)) - _stop_rows()
+    return set(map(table().row_of.__getitem__, set(words_of(text)))) - _stop_rows()
 
 
 def near_rows(

@@ -23,6 +23,7 @@ from memdb.models.messages import (
     uid_from_bytes,
     uid_to_bytes,
 )
+from memdb.text.derived import content_hash, date_spans
 from memdb.text.validate import parse_json
 
 if TYPE_CHECKING:
@@ -321,16 +322,7 @@ def _filled(tx: Tx, rows: list[Row], columns: tuple[str, ...]) -> list[Row]:
 
 def hash_of(row: dict[str, Any]) -> bytes:
     """Return the content hash of a row: the first 8 bytes of that of the columns `HASHED`."""
-    return _content_hash(row, HASHED)[:HASH_BYTES]
-
-
-def _content_hash(row: dict[str, Any], names: tuple[str, ...]) -> bytes:
-    """Load the hash at its first use: readers do without it, and an import per row is slow."""
-    global _content_hash  # noqa: PLW0603
-    from memdb.text.derived import content_hash
-
-    _content_hash = content_hash
-    return content_hash(row, names)
+    return content_hash(row, HASHED)[:HASH_BYTES]
 
 
 def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
@@ -602,7 +594,6 @@ def damaged(tx: Tx) -> Iterable[int]:
 def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:
     """Yield (id, spans) of each message whose `spans` are not what its text and time give."""
     from memdb.engine.segments import fill  # only for checking
-    from memdb.text.derived import date_spans
 
     columns = ("id", "text", "created_ms", "spans")
     for rows in tx.pages(SELECT_SPANS, {"after": 0}):
@@ -631,8 +622,8 @@ def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
             continue
         low = run.session | max(first_seq, run.first_seq)
         high = run.session | min(last_seq, run.last_seq)
-        for (content_hash,) in tx.all(SELECT_CONTENT_HASHES, {"low": low, "high": high}):
-            found.update(content_hash)
+        for (digest,) in tx.all(SELECT_CONTENT_HASHES, {"low": low, "high": high}):
+            found.update(digest)
     return found.hexdigest()
 
 

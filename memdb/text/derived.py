@@ -29,7 +29,7 @@ def content_hash(row: Mapping[str, Any], names: Iterable[str]) -> bytes:
     """
     present = [f"{name}\1{row[name]}\0" for name in names if row[name] is not None]
     joined = "".join(present).encode()
-    return _blake2b(joined, digest_size=HASH_BYTES).digest()  # type: ignore[no-any-return]
+    return blake2b(joined, digest_size=HASH_BYTES).digest()
 
 
 def said_hash(text: str) -> bytes:
@@ -54,13 +54,6 @@ _AROUND = " .!;,\"'\u3002\uff01\uff1b\uff0c"
 _QUOTES = dict.fromkeys(map(ord, "\u2018\u2019"), "'") | dict.fromkeys(
     map(ord, "\u201c\u201d"), '"'
 )
-
-
-def _blake2b(*args: Any, **kwargs: Any) -> Any:
-    """Load the hash at its first use; `hashlib` would load OpenSSL too, 3 ms."""
-    global _blake2b  # noqa: PLW0603
-    _blake2b = blake2b
-    return blake2b(*args, **kwargs)
 
 
 def bigrams_of(text: str) -> str | None:
