@@ -66,22 +66,11 @@ def added(
 
     @functools.wraps(method)
     async def call(self: Twin[sessions.Session], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        prepare: Any = functools.partial(method, _Preparing.of(self._sync), *args, **kwargs)
+        prepare: Any = functools.partial(method, sessions.Preparing(self._sync), *args, **kwargs)
         add = functools.partial(self._worker.add, self._sync.host.transaction, prepare)
         return await waited(self._worker, add)
 
     return call
-
-
-class _Preparing(sessions.Session):
-    """A session whose calls return what stores their messages, once these are checked."""
-
-    @classmethod
-    def of(cls, sync: sessions.Session) -> Any:
-        return cls(sync._services, sync._owner, sync._ref)
-
-    def _store(self, store: Callable[[], R]) -> Any:
-        return store
 
 
 def _session(sync: sessions.Session, worker: Worker) -> Session:

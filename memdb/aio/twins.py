@@ -47,8 +47,13 @@ class Lead(Generic[T]):
         self._make = make
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Take the name that it has in its class."""
-        self._name = name
+        """Read the synchronous property of the same name."""
+        make = self._make
+
+        def read(self: Twin[Any]) -> T:
+            return make(getattr(self._sync, name), self._worker)
+
+        self._read = read
 
     @overload
     def __get__(self, twin: None, owner: type) -> Self: ...
@@ -58,9 +63,7 @@ class Lead(Generic[T]):
 
     def __get__(self, twin: Twin[Any] | None, owner: type) -> Self | T:
         """Return the twin of the value."""
-        if twin is None:
-            return self
-        return self._make(getattr(twin._sync, self._name), twin._worker)
+        return self if twin is None else self._read(twin)
 
 
 class Same(Lead[T]):

@@ -948,3 +948,14 @@ class Session:
     def __repr__(self) -> str:
         """Name the session and whose it is."""
         return f"<Session {self._ref!r} of {self._owner.user!r}>"
+
+
+class Preparing(Session):
+    """A session whose calls only check messages: they return the function that stores them."""
+
+    def __init__(self, session: Session) -> None:
+        """Prepare for *session*."""
+        super().__init__(session._services, session._owner, session._ref)
+
+    def _store(self, store: Callable[[], R]) -> Any:
+        return store

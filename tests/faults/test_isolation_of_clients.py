@@ -170,7 +170,7 @@ def test_every_call_of_aio_keeps_users_apart(files: Files, loop: asyncio.Abstrac
         for module in (memdb.aio, parts)
         for kind in vars(module).values()
         if inspect.isclass(kind) and kind.__module__ == module.__name__
-    } - {memdb.aio.Opening, memdb.aio._Preparing}
+    } - {memdb.aio.Opening}
     public = {f"{one.__name__}.{name}" for one in kinds for name in dir(one) if name[0] != "_"}
     assert public - called - NOT_OF_A_USER == set()
     for worker in workers:
