@@ -520,7 +520,9 @@ class Scope:
                 (stemmed, also in what entries said before). An entry that such a
                 message told and that does not hold them itself stays.
             everything: All that the scope holds. Its name stays, so that its
-                numbers never come to mean another's.
+                numbers never come to mean another's. With *query* only what says the
+                query, in any field: also titles, metadata, values of state, summaries,
+                artifacts and their old versions, and a session if its name does.
             artifacts: Also the artifacts that hold the words of *query*, or
                 that messages of *session* saved under shared names.
             prove: Then take it off the disk (indexes made anew, file packed,
@@ -534,7 +536,8 @@ class Scope:
             The receipt; what is gone already is no error, and removes nothing.
 
         Raises:
-            InvalidInput: not exactly one of *entry*, *session*, *query* and *everything* is given.
+            InvalidInput: not exactly one of *entry*, *session*, *query* and *everything* is given;
+                only the last two may be given together.
             NotFound: the scope never had such an entry.
             Conflict: a row was added, changed or removed since the preview.
             Busy: others kept writing.

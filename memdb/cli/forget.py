@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.reports import PreviewPage, PreviewRow, Proof, Receipt
 
-ONE_OF = "Say what to forget: one of --entry, --session, --query and --all."
+ONE_OF = "Say what to forget: one of --entry, --session, --query and --all (also with --query)."
 THINGS = {
     "messages": "message",
     "sessions": "conversation",
@@ -39,6 +39,7 @@ THINGS = {
     "artifacts": "artifact",
     "items": "item",
     "state": "value of state",
+    "titles": "title",
 }
 MANY = {
     "branches": "branches",
@@ -64,6 +65,7 @@ SECRET_COLUMNS = (
 @verb(
     "memdb forget agent.db --user ann --query zoe --dry-run",
     "memdb forget agent.db --user ann --session trip --prove --yes",
+    "memdb forget agent.db --user ann --query zoe --everything --prove --yes",
     "memdb forget agent.db --user ann --all --prove --yes",
 )
 @click.option("--entry", metavar="NUMBER|KEY", help="An entry and its history.")
@@ -78,7 +80,11 @@ SECRET_COLUMNS = (
     help="Only this message of --session; repeatable.",
 )
 @click.option("--query", metavar="TEXT", help="Messages and entries that hold all these words.")
-@click.option("--all", "everything", is_flag=True, help="Everything of the user.")
+@click.option(
+    *("--all", "--everything", "everything"),
+    is_flag=True,
+    help="Everything of the user; with --query, everything that says it.",
+)
 @click.option("--artifacts", is_flag=True, help="Also artifacts that say it or come from it.")
 @click.option("--prove", is_flag=True, help="Take the bytes off the disk too, and search for them.")
 @click.option("--preview", is_flag=True, help="List what would go, row by row, with a digest.")
@@ -92,7 +98,7 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
     FILE. Exit code 7 if some is. Backups and exports are not touched.
     """
     named = [name for name in ("entry", "session", "query") if asked[name] is not None]
-    if len(named) + asked["everything"] != 1:
+    if len(named) + (asked["everything"] and named != ["query"]) != 1:
         raise click.UsageError(ONE_OF)
     if asked["seqs"] and asked["session"] is None:
         raise click.UsageError("--seq needs --session: say which conversation it is of.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.models.ids import branch_of, seq_of, session_range
 from memdb.models.reports import PreviewPage, PreviewRow
-from memdb.tables import artifacts, entries, items, messages
+from memdb.tables import artifacts, entries, items, messages, sessions
 from memdb.tables import state as state_rows
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def list_refs(
     for name_or_all in selection.state:
         for value in state_rows.list_values(tx, owner.app, owner.user, name_or_all):
             yield "state", name_or_all, *value
+    yield from _rest_refs(tx, owner, selection)
     for part in selection.parts:
         for summary, made in plans[part.session].summaries:
             if made is not None:
@@ -65,6 +66,16 @@ def _entry_refs(tx: Tx, selection: Selection) -> Iterator[Ref]:
         yield "entry", entry_id, known[entry_id].version
     for entry_id, version, text, *_ in selection.versions:
         yield "version", entry_id, version, text
+
+
+def _rest_refs(tx: Tx, owner: ScopeRef, selection: Selection) -> Iterator[Ref]:
+    for name, key in selection.keys:
+        yield "state", name, key, state_rows.get(tx, (owner.app, owner.user, name), key)
+    for place, version in selection.copies:
+        yield "copy", place, version
+    for row_id, session in selection.titles:
+        title, metadata, _ = sessions.description(tx, row_id)
+        yield "title", title or metadata, str(session), branch_of(session), metadata
 
 
 def digest_of(refs: Iterator[Ref]) -> str:
@@ -137,6 +148,8 @@ ROWS: dict[str, Callable[[Ref, Any], PreviewRow]] = {
     "session": lambda ref, _: PreviewRow("session", ref[2], session=ref[2], branch=ref[3] or None),
     "version": lambda ref, _: PreviewRow("version", ref[3], entry_id=ref[1], version=ref[2]),
     "artifact": lambda ref, _: PreviewRow("artifact", ref[1].name, version=ref[2] or None),
+    "copy": lambda ref, _: PreviewRow("version", ref[1].name, version=ref[2]),
+    "title": lambda ref, _: PreviewRow("title", ref[1], session=ref[2], branch=ref[3] or None),
     "item": lambda ref, _: PreviewRow("item", "/".join((*ref[2].namespace, ref[2].key))),
     "state": lambda ref, _: PreviewRow("state", str(ref[2]), session=ref[1] or None),
 }

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from memdb.deletion.selectors import Part, Selection
-    from memdb.engine.base import Probes, Row, Tx
+    from memdb.engine.base import Probes, Tx
     from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
     from memdb.tables.artifacts import Place
@@ -54,7 +54,6 @@ def collect(
         probes.add(_of_summaries(tx, session), summary=True)
     for entry_id in selection.entries:
         probes.add(_of_entry(tx, entry_id))
-    probes.add(_of_versions(selection.versions))
     for place in selection.artifacts:
         probes.add(_of_artifact(tx, place))
     for stored in items.get_many(tx, selection.items).values():
@@ -62,6 +61,19 @@ def collect(
     for name_or_all in selection.state:
         rows = state_rows.list_values(tx, owner.app, owner.user, name_or_all)
         probes.add(value for row in rows for value in row)
+    _collect_rest(tx, owner, selection, probes)
+
+
+def _collect_rest(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes) -> None:
+    """Add what goes of things that stay."""
+    for entry_id, version, *_ in selection.versions:
+        probes.add(_said("history", entry_history.get(tx, entry_id, version)))
+    for session, key in selection.keys:
+        probes.add((key, state_rows.get(tx, (owner.app, owner.user, session), key)))
+    for place, number in selection.copies:
+        probes.add(_of_artifact(tx, place, number))
+    for row_id, _ in selection.titles:
+        probes.add(sessions.description(tx, row_id)[:2])
 
 
 def _of_messages(tx: Tx, part: Part) -> Iterator[str | bytes | None]:
@@ -115,21 +127,18 @@ def _of_entry(tx: Tx, entry_id: int) -> Iterator[str | bytes | None]:
         yield from _said("history", old)
 
 
-def _of_versions(rows: tuple[Row, ...]) -> Iterator[str | None]:
-    """Yield what old versions of entries say."""
-    for _, _, text, keywords, metadata in rows:
-        yield from (text, *keywords.split("\n"), metadata)
-
-
 def _of_item(stored: StoredItem) -> Iterator[str | bytes | None]:
     """Yield the namespace, the key, the value and the metadata of an item."""
     yield from _said("item", stored.item)
     yield stored.text
 
 
-def _of_artifact(tx: Tx, place: Place) -> Iterator[str | bytes | None]:
-    """Yield the name of an artifact, and the bytes and metadata of each version."""
-    yield place.name
+def _of_artifact(tx: Tx, place: Place, version: int | None = None) -> Iterator[str | bytes | None]:
+    """Yield the name of an artifact, and the bytes and metadata of each version or of one."""
+    if version is None:
+        yield place.name
     for stored in artifacts.versions(tx, place):
+        if version not in (None, stored.info.version):
+            continue
         yield from _said("artifact", stored.info)
         yield from blobs.forms(tx, stored.blob_no)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
-from memdb.errors import InvalidInput, NotFound
+from memdb.engine.remaining import PLACES, rows_holding
+from memdb.errors import InvalidInput, NotFound, existing
 from memdb.models.ids import (
     BRANCH_MARK,
     MAX_INT,
@@ -30,13 +31,21 @@ from memdb.records import artifacts as artifact_records
 from memdb.records import items as item_records
 from memdb.records.scopes import find_session
 from memdb.tables import artifacts as artifact_rows
-from memdb.tables import entries, entry_history, items, messages, sessions, tombstones
+from memdb.tables import (
+    entries,
+    entry_history,
+    items,
+    messages,
+    sessions,
+    summaries,
+    tombstones,
+)
 from memdb.tables.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.validate import flag_value, int_value, list_value, name_value, text_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from memdb.engine.base import Row, Tx
     from memdb.models.summaries import Summary
@@ -66,6 +75,7 @@ class Selector(Record):
         query: As it was given.
         artifacts: Also artifacts that hold the words, or that the messages saved.
         force: Of a branch also those that leave from it.
+        everything: With a query also what is no message, entry or item and says it.
     """
 
     what: str
@@ -78,6 +88,7 @@ class Selector(Record):
     query: str = ""
     artifacts: bool = False
     force: bool = False
+    everything: bool = False
 
     def subject(self, owner: ScopeRef) -> str:
         """Return what the receipt holds the hash of."""
@@ -109,24 +120,28 @@ def select(
 
     Raises:
         InvalidInput: not exactly one of *entry*, *session*, *query* and
-            *everything* is given, *seqs* without a session, or one is invalid.
+            *everything* is given, but for the last two together; *seqs* without a session,
+            or one is invalid.
     """
     given = [
         name
         for name, value in (("entry", entry), ("session", session), ("query", query))
         if value is not None
     ] + (["everything"] if everything else [])
-    if len(given) != 1:
+    if len(given) != 1 and given != ["query", "everything"]:
         chosen = f"{' and '.join(given)} contradict each other" if given else "none is given"
         raise InvalidInput(f"{chosen}: a removal needs one of entry, session, query and everything")
     if seqs is not None and session is None:
         raise InvalidInput("seqs is given without session: name the session too")
     if entry is not None:
         return Selector("entry", entry=int_value(entry, "entry", 0, MAX_INT))
+    if query is not None:
+        words = _words_of(query)
+        return Selector(
+            *("query",), words=words, query=query, artifacts=artifacts, everything=everything
+        )
     if everything:
         return Selector("everything", artifacts=True)
-    if query is not None:
-        return Selector("query", words=_words_of(query), query=query, artifacts=artifacts)
     return select_in(name_value(session, "session"), seqs=seqs, artifacts=artifacts)
 
 
@@ -172,11 +187,17 @@ def select_in(
 
 
 class Part(Record):
-    """Messages of a session: its id and name, and their seqs."""
+    """
+    Messages of a session: its id and name, and their seqs.
+
+    Attributes:
+        over: Seqs of messages that stay, and whose summaries are written anew.
+    """
 
     session: int
     name: str
     seqs: tuple[int, ...]
+    over: tuple[int, ...] = ()
 
     @property
     def ids(self) -> list[int]:
@@ -212,6 +233,10 @@ class Selection(Record):
         artifacts: Names that go by themselves.
         items: Ids.
         state: Sessions whose state goes; None among them means all of the user's.
+        keys: (session, key) of single values of state; session "" means the user's.
+        copies: (place, version) of artifacts that stay.
+        titles: (id, name) of sessions that stay, without their title and metadata.
+        stones: Uids of tombstones that lose their name.
     """
 
     parts: tuple[Part, ...] = ()
@@ -221,6 +246,10 @@ class Selection(Record):
     artifacts: tuple[Place, ...] = ()
     items: tuple[int, ...] = ()
     state: tuple[str | None, ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+    copies: tuple[tuple[Place, int], ...] = ()
+    titles: tuple[tuple[int, str], ...] = ()
+    stones: tuple[str, ...] = ()
 
 
 def find(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> Selection:
@@ -265,9 +294,7 @@ def _everything(tx: Tx, scope_no: int | None) -> Selection:
     if scope_no is None:
         return Selection(state=(None,))
     low, high = scope_range(scope_no)
-    whole = [(one, info.name) for one, info in sessions.list_by_id(tx, low, high, limit=MAX_INT)]
-    for row, name, branch in sessions.list_all_branches(tx, low, high, MAX_INT):
-        whole.append((row, BranchName(name, branch)))
+    whole = _all_sessions(tx, scope_no)
     places = artifact_records.list_places(tx, scope_no)
     every = tuple(entries.ids_between(tx, low, high))
     stored = tuple(items.list_ids(tx, scope_no))
@@ -358,6 +385,8 @@ def _matching(
     namespace, key and metadata of an item. An entry goes only if it holds the words
     itself; in a session, also only with the messages that told it.
     """
+    if selector.everything:
+        return _saying(tx, scope_no, selector)
     span = scope_range(scope_no)
     spans = [span] if session is None else [run.span for run in runs_of(tx, session)]
     terms = word_terms(selector.words)
@@ -389,6 +418,84 @@ def _matching(
         versions=tuple(row for row in versions if row[0] not in entry_ids),
         artifacts=tuple(places),
     )
+
+
+def _saying(tx: Tx, scope_no: int, selector: Selector) -> Selection:
+    """
+    Return all that holds every word, in any field: what a proof would name as still saying it.
+
+    A session or branch goes as a whole if its name does, an artifact too; of an entry or
+    artifact that stays only the versions go that hold them.
+    """
+    low, high = scope_range(scope_no)
+    found: dict[str, dict[Row, None]] = {kind: {} for kind in PLACES}
+    for row_id, (kind, *place), _ in rows_holding(tx, low, high, word_terms(selector.words)):
+        found[kind][row_id, *place] = None
+    names = dict(_all_sessions(tx, scope_no))
+    named = [row_id for row_id, *_ in found["session"]]
+    going = {row for one in named for row in (one, *descendants(tx, one))}
+    sessions_going = {names[row] for row in going if not is_branch(row)}
+    entry_ids = tuple(row_id for row_id, *_ in found["entry"])
+    old = {(entry, version) for entry, version in found["history"] if entry not in entry_ids}
+    places = [
+        Place(scope_no, number, name)
+        for number, name in _artifacts_going(tx, scope_no, found["artifact"], going)
+    ]
+    copies = dict.fromkeys(
+        (Place(scope_no, number, name), MAX_INT - int(rev_version))
+        for _, name, rev_version, number in found["version"]
+        if rev_version
+    )
+    return Selection(
+        parts=tuple(one for one in _parts_saying(tx, found, names) if one.session not in going),
+        whole=tuple((row, names[row]) for row in sorted(going)),
+        entries=entry_ids,
+        versions=tuple(row for row in entry_history.texts_between(tx, low, high) if row[:2] in old),
+        artifacts=tuple(places),
+        items=tuple(row_id for row_id, *_ in found["item"]),
+        state=tuple(sorted(sessions_going)),
+        keys=tuple(
+            (session, key) for _, key, session, _ in found["state"] if session not in sessions_going
+        ),
+        copies=tuple(one for one in copies if one[0] not in places),
+        titles=tuple((row, names[row]) for row, *_ in found["title"] if row not in going),
+        stones=tuple(uid for _, uid, *_ in found["tombstone"]),
+    )
+
+
+def _parts_saying(
+    tx: Tx, found: dict[str, dict[Row, None]], names: dict[int, str]
+) -> Iterator[Part]:
+    """Yield the messages that were found, and where summaries were found, by session."""
+    seqs: dict[int, list[int]] = {}
+    over: dict[int, list[int]] = {}
+    for row_id, *_ in found["message"]:
+        seqs.setdefault(session_of(row_id), []).append(seq_of(row_id))
+    for row_id, *_ in found["summary"]:
+        first_seq = existing(summaries.get(tx, row_id), "summaries").first_seq
+        over.setdefault(summaries.session_of(tx, row_id), []).append(first_seq)
+    for row in sorted({*seqs, *over}):
+        yield Part(row, names[row], tuple(sorted(seqs.get(row, ()))), tuple(over.get(row, ())))
+
+
+def _artifacts_going(
+    tx: Tx, scope_no: int, named: dict[Row, None], going: set[int]
+) -> Iterator[tuple[int, str]]:
+    """Yield (session number, name) of the artifacts that were found, and of sessions that go."""
+    numbers = {session_no_of(row) for row in going if not is_branch(row)}
+    wanted = {(number, name) for _, name, _, number in named}
+    for place in artifact_records.list_places(tx, scope_no):
+        if place.session_no in numbers or (place.session_no, place.name) in wanted:
+            yield place.session_no, place.name
+
+
+def _all_sessions(tx: Tx, scope_no: int) -> list[tuple[int, str]]:
+    """Return (id, name) of every session of a scope, then of every branch."""
+    low, high = scope_range(scope_no)
+    found = [(one, info.name) for one, info in sessions.list_by_id(tx, low, high, limit=MAX_INT)]
+    for row, name, branch in sessions.list_all_branches(tx, low, high, MAX_INT):
+        found.append((row, BranchName(name, branch)))
+    return found
 
 
 def _holding_items(tx: Tx, scope_no: int, terms: list[Term]) -> tuple[int, ...]:

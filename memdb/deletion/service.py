@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.deletion import preview, proof, selectors
 from memdb.deletion.selectors import Rewriting, select
-from memdb.errors import Busy, Conflict, Corrupt, existing
+from memdb.errors import Busy, Conflict, Corrupt, InvalidInput, existing
 from memdb.models.ids import MAX_INT, is_branch, session_range
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
@@ -142,7 +142,7 @@ def plan_rewriting(tx: Tx, part: Part, summaries: Summaries) -> Rewriting:
     fresh: dict[int, Made] = {}
     planned: list[tuple[Summary, Made | None]] = []
     left: list[int] = []
-    for row_id in summary_rows.list_over(tx, part.session, part.seqs):
+    for row_id in summary_rows.list_over(tx, part.session, part.seqs + part.over):
         summary = existing(summary_rows.get(tx, row_id), "summaries")
         if summary.depth:
             items = _sources(tx, summary, fresh, summaries)
@@ -152,7 +152,7 @@ def plan_rewriting(tx: Tx, part: Part, summaries: Summaries) -> Rewriting:
             items = items_of_messages(run)
         fresh[row_id] = _made(items, summary.depth, summaries)
         planned.append((summary, None if summary.text is None else fresh[row_id]))
-    return Rewriting(part.seqs, tuple(planned), tuple(left))
+    return Rewriting(part.seqs + part.over, tuple(planned), tuple(left))
 
 
 def _messages(tx: Tx, part: Part, summary: Summary) -> list[Any]:
@@ -181,9 +181,9 @@ def _made(items: list[Any], depth: int, summaries: Summaries) -> Made:
 
 def is_plan_current(tx: Tx, part: Part, planned: Rewriting) -> bool:
     """Return whether the summaries over *part*, and what they keep, are as planned."""
-    if planned.seqs != part.seqs:
+    if planned.seqs != part.seqs + part.over:
         return False
-    found = summary_rows.list_over(tx, part.session, part.seqs)
+    found = summary_rows.list_over(tx, part.session, planned.seqs)
     if [summary_rows.get(tx, row_id) for row_id in found] != [
         summary for summary, _ in planned.summaries
     ]:
@@ -197,7 +197,8 @@ def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries
 
     Transaction: joins the caller's, which called `is_plan_current` in it.
     """
-    message_records.forget(tx, part.session, part.seqs, dependents.digest_of(part.name))
+    if part.seqs:
+        message_records.forget(tx, part.session, part.seqs, dependents.digest_of(part.name))
     for summary, made in planned.summaries:
         if summary_rows.get(tx, summary.row_id) is None:
             continue  # it stood for shared messages too, which went before
@@ -232,10 +233,13 @@ class DeletionService:
 
         Raises:
             NotFound: the scope never had such an entry.
+            InvalidInput: it is a query for everything, which only `forget` takes.
             Corrupt: an archived message cannot be taken out of a damaged part.
 
         Transaction: opens its own, or joins the caller's.
         """
+        if selector.everything:
+            raise InvalidInput("query and everything contradict each other: `forget` takes both")
         if dry_run:
             with self._db.read() as tx:
                 selection = selectors.find(tx, owner, selector, with_entries=False)
@@ -380,7 +384,7 @@ class DeletionService:
             was_here = [selector.entry] if selector.what == "entry" else []  # deleted before
             for entry_id in {*selection.entries, *was_here}:
                 entry_records.forget(tx, scope_no, entry_id)
-        _remove_versions(tx, selection)
+        _forget_rest(tx, owner, selection)
         for stored in items.get_many(tx, selection.items).values():
             item_records.forget(tx, stored)
         for place in selection.artifacts:
@@ -425,6 +429,19 @@ def _require_digest(
         raise Conflict("what would be forgotten has changed since the preview: look at it again")
 
 
+def _forget_rest(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
+    """Remove what goes of things that stay."""
+    _remove_versions(tx, selection)
+    for session, key in selection.keys:
+        state_records.remove(tx, (owner.app, owner.user, session), key)
+    for place, version in selection.copies:
+        artifact_records.forget_version(tx, place, version)
+    for row, _ in selection.titles:
+        session_records.undescribe(tx, row)
+    if selection.stones:
+        dependents.hide_named(tx, owner.ensure(tx), selection.stones)
+
+
 def _remove_versions(tx: Tx, selection: Selection) -> None:
     for entry_id, version, *_ in selection.versions:
         entry_records.remove_version(tx, entry_id, version)
@@ -441,11 +458,12 @@ def _count(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
         "sessions": len(sessions) - branch_count,
         "branches": branch_count,
         "entries": len(selection.entries),
-        "versions": len(selection.versions),
+        "versions": len(selection.versions) + len(selection.copies),
         "summaries": sum(len(summary_rows.texts(tx, one)) for one in sessions),
         "artifacts": len(selection.artifacts),
         "items": len(selection.items),
-        "state": sum(map(len, state)),
+        "state": sum(map(len, state)) + len(selection.keys),
+        "titles": len(selection.titles),
     }
 
 

@@ -8,7 +8,7 @@ there; of rows of other scopes nothing is told, since it would tell one user wha
 from __future__ import annotations
 
 import re
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import segments
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from memdb.engine.base import Row, Tx
     from memdb.text.terms import Term
 
-    TextRow = tuple[int, str, bytes]  # id, kind or place, what it says
+    Ref = tuple[Any, ...]
+
+    TextRow = tuple[int, Ref, bytes]  # id, kind and what else names its place, what it says
 
 MAX_PLACES = 10
 
@@ -50,10 +52,9 @@ LIMIT 20
 """
 
 SELECT_BLOBS = """/* remaining.blobs */
-SELECT blob_no, min(name), min(scope_no) FROM artifacts
+SELECT blob_no, scope_no, session_no, name, rev_version FROM artifacts
 WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
-GROUP BY blob_no
-ORDER BY blob_no
+ORDER BY blob_no, scope_no, session_no, name, rev_version
 """
 
 SELECT_CHUNKS_OF = """/* remaining.chunks_of */
@@ -85,9 +86,11 @@ LIMIT 1000
 """
 
 SELECT_ITEMS = """/* remaining.items */
-SELECT id, key, metadata, value, data, text FROM items
-WHERE id > :after
-ORDER BY id
+SELECT items.id, key, metadata, value, data, text, search_fields, path
+FROM items
+JOIN item_namespaces ON item_namespaces.id = items.namespace_id
+WHERE items.id > :after
+ORDER BY items.id
 LIMIT 100
 """
 
@@ -98,39 +101,55 @@ ORDER BY id
 LIMIT 1000
 """
 
-# Everything small that belongs to a scope, with the name of its place: names of any
-# kind, titles, metadata and state of hosts. State of a scope that is gone has the id 0.
+# Everything small that belongs to a scope, with its kind and up to three columns that name its
+# place. State of a scope that is gone has the id 0.
 SELECT_NAMES = """/* remaining.names */
 SELECT
   id,
-  'name, title or metadata of session ' || name,
-  coalesce(name, '') || char(10) || branch || char(10) || coalesce(title, '')
-  || coalesce(metadata, '')
+  'session',
+  name,
+  branch,
+  0,
+  CASE branch WHEN '' THEN name ELSE branch END
 FROM sessions
 WHERE id BETWEEN :low AND :high
 UNION ALL
-SELECT scope_no << 44, 'the name of the user or the app', app || char(10) || user_name
+SELECT id, 'title', name, branch, 0, coalesce(title, '') || char(10) || coalesce(metadata, '')
+FROM sessions
+WHERE id BETWEEN :low AND :high
+UNION ALL
+SELECT scope_no << 44, 'scope', '', '', 0, app || char(10) || user_name
 FROM scopes
 WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
 UNION ALL
-SELECT id, 'the namespace of items', path FROM item_namespaces WHERE id BETWEEN :low AND :high
-UNION ALL
-SELECT id, 'artifact ' || name, name || char(10) || coalesce(text, '') FROM artifact_names
+SELECT id, 'artifact', name, '', session_no, name FROM artifact_names
 WHERE id BETWEEN :low AND :high
 UNION ALL
-SELECT scope_no << 44, 'metadata of artifact ' || name, coalesce(metadata, '') || mime
+SELECT id, 'version', name, '', session_no, coalesce(text, '') FROM artifact_names
+WHERE id BETWEEN :low AND :high
+UNION ALL
+SELECT
+  scope_no << 44,
+  'version',
+  name,
+  CAST(rev_version AS TEXT),
+  session_no,
+  coalesce(metadata, '') || char(10) || mime
 FROM artifacts
 WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
 UNION ALL
 SELECT
   coalesce(scopes.scope_no << 44, 0),
-  'state ' || key || CASE session WHEN '' THEN '' ELSE ' of session ' || session END,
+  'state',
+  key,
+  session,
+  0,
   session || char(10) || key || char(10) || value
 FROM state
 LEFT JOIN scopes ON scopes.app = state.app AND scopes.user_name = state.user_name
 WHERE coalesce(scopes.scope_no << 44, 0) BETWEEN :low AND :high
 UNION ALL
-SELECT scope_no << 44, 'tombstone', ref FROM tombstones
+SELECT scope_no << 44, 'tombstone', uid, '', 0, ref FROM tombstones
 WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
 """
 
@@ -158,11 +177,29 @@ SELECT name, branch FROM sessions WHERE id = :id
 # Segments are compressed as stored: what is in them stands in the messages.
 PAGED = (
     (SELECT_ENTRIES, ("after",), "entry"),
-    (SELECT_HISTORY, ("entry_id", "version"), "entry"),
+    (SELECT_HISTORY, ("entry_id", "version"), "history"),
     (SELECT_ITEMS, ("after",), "item"),
     (SELECT_SUMMARIES, ("after",), "summary"),
     (SELECT_SEGMENTS, ("session", "first_seq"), "archive"),
 )
+
+
+# By kind, how a place is named.
+PLACES = {
+    "archive": "archive",
+    "artifact": "artifact {0}",
+    "entry": "entry {row_id}",
+    "history": "entry {row_id}",
+    "item": "item {0}",
+    "message": "message",  # with its session and seq
+    "scope": "the name of the user or the app",
+    "session": "name, title or metadata of session {0}",
+    "state": "state {0}",
+    "summary": "summary {row_id}",
+    "title": "name, title or metadata of session {0}",
+    "tombstone": "tombstone",
+    "version": "artifact {0}",
+}
 
 
 class Remaining:
@@ -193,10 +230,9 @@ class Remaining:
         self.summarized: set[bytes] = set()
         self.places: dict[str, None] = {}
         self.still: dict[str, None] = {}
-        self._waiting: list[tuple[int, str, str]] = []
 
     def read_own(self, tx: Tx) -> None:
-        """Read the rows of the own scope. Cost: 5 µs per row."""
+        """Read the rows of the own scope, twice if words are asked for. Cost: 5 µs per row."""
         batch: list[TextRow] = []
         size = 0
         for row in text_rows(tx, *self._own):
@@ -206,18 +242,21 @@ class Remaining:
                 self._note(tx, batch)
                 batch, size = [], 0
         self._note(tx, batch)
-        self._match_waiting(tx)
+        for row_id, ref, _ in rows_holding(tx, *self._own, self._asked):
+            self.still[_place(tx, ref, row_id)] = None
+            if len(self.still) >= MAX_PLACES:
+                break
         self.summarized -= self.said
 
     def said_by_others(self, tx: Tx, wanted: set[bytes]) -> set[bytes]:
         """Return those of *wanted* that rows of other scopes say; stops when it has all."""
         found: set[bytes] = set()
         low, high = self._own
-        common = ((0, "", text.encode()) for (text,) in tx.all(SELECT_COMMON))
+        common = ((0, ("",), text.encode()) for (text,) in tx.all(SELECT_COMMON))
         others = (text_rows(tx, 0, low - 1), text_rows(tx, high + 1, MAX_INT))
-        for _, kind, text in chain(common, *others):
+        for _, ref, text in chain(common, *others):
             for one in wanted - found:
-                if one in text and (kind != "summary" or one in self._of_summaries):
+                if one in text and (ref[0] != "summary" or one in self._of_summaries):
                     found.add(one)
             if len(found) == len(wanted):
                 break
@@ -225,39 +264,34 @@ class Remaining:
 
     def _note(self, tx: Tx, batch: list[TextRow]) -> None:
         held = self._search.find(b"\n".join([text for _, _, text in batch]))
-        for row_id, kind, text in batch if held else ():
+        for row_id, ref, text in batch if held else ():
             here = {one for one in held - self.said if one in text}
-            if kind == "summary":
+            if ref[0] == "summary":
                 self.summarized |= here - self._of_summaries
                 here &= self._of_summaries
             if here and len(self.places) < MAX_PLACES:
-                self.places[_place(tx, kind, row_id)] = None
+                self.places[_place(tx, ref, row_id)] = None
             self.said |= here
-        for row in batch if self._asked else ():
-            self._ask(tx, *row)
 
-    def _ask(self, tx: Tx, row_id: int, kind: str, data: bytes) -> None:
-        """Let a row wait until it is looked at, with others, whether it holds every word."""
-        if kind == "archive" or len(self.still) >= MAX_PLACES:
-            return
-        text = str(data, "utf-8", "replace")
-        if "\\" in text:  # of JSON: the letter of an escape is none of the word behind it
-            text = f"{text}\n{ESCAPE.sub(' ', text)}"
-        self._waiting.append((row_id, kind, text))
-        if len(self._waiting) >= WORDS_AT_ONCE:
-            self._match_waiting(tx)
 
-    def _match_waiting(self, tx: Tx) -> None:
-        """Note which of the waiting rows hold every word."""
-        if not self._waiting:
-            return
-        texts = [(place, text, "") for place, (_, _, text) in enumerate(self._waiting)]
-        postings = tx.words.postings_in(texts, self._asked)
+def rows_holding(tx: Tx, low: int, high: int, terms: list[Term]) -> Iterator[TextRow]:
+    """Yield each row of the scopes in the range that holds every one of *terms*."""
+    rows = text_rows(tx, low, high) if terms else iter(())
+    while batch := list(islice(rows, WORDS_AT_ONCE)):
+        texts = [
+            (place, _plain(data), "")
+            for place, (_, ref, data) in enumerate(batch)
+            if ref[0] != "archive"
+        ]
+        postings = tx.words.postings_in(texts, terms)
         for place in sorted(set.intersection(*map(set, postings.values()))):
-            row_id, kind, _ = self._waiting[place]
-            if len(self.still) < MAX_PLACES:
-                self.still[_place(tx, kind, row_id)] = None
-        self._waiting.clear()
+            yield batch[place]
+
+
+def _plain(data: bytes) -> str:
+    """Return what a row says; of JSON, the letter of an escape is none of the word behind it."""
+    text = str(data, "utf-8", "replace")
+    return f"{text}\n{ESCAPE.sub(' ', text)}" if "\\" in text else text
 
 
 def range_of(scope_no: int) -> tuple[int, int]:
@@ -273,18 +307,19 @@ def text_rows(tx: Tx, low: int, high: int) -> Iterator[TextRow]:
     columns = ("id", *segments.CONTENT, "author", "external_id")
     for rows in _pages(tx, SELECT_MESSAGES, ("after",), low, high):
         for row in segments.fill(tx, rows, columns, lost_ok=True):
-            yield row[0], "message", _joined(row[1:])
+            yield row[0], ("message",), _joined(row[1:])
     for sql, keys, kind in PAGED:
         for row in chain.from_iterable(_pages(tx, sql, keys, low, high)):
-            place = f"{kind} {row[1]}" if kind == "item" else kind
-            yield row[0], place, _joined(row[len(keys) :])
-    for row_id, place, text in tx.all(SELECT_NAMES, {"low": low, "high": high}):
-        yield row_id, place, text.encode()
-    for blob_no, name, scope_no in tx.all(SELECT_BLOBS, {"low": low, "high": high}):
+            yield row[0], (kind, row[1]), _joined(row[len(keys) :])
+    for row_id, *names, text in tx.all(SELECT_NAMES, {"low": low, "high": high}):
+        yield row_id, tuple(names), text.encode()
+    for blob_no, scope_no, session_no, name, rev_version in tx.all(
+        SELECT_BLOBS, {"low": low, "high": high}
+    ):
         after = {"blob_no": blob_no, "chunk_no": -1}
+        ref = ("version", name, str(rev_version), session_no)
         for _, _, codec, data in chain.from_iterable(tx.pages(SELECT_CHUNKS_OF, after)):
-            text = b"\n".join((inflated(codec, data), data))
-            yield scope_no << SCOPE_SHIFT, f"artifact {name}", text
+            yield scope_no << SCOPE_SHIFT, ref, b"\n".join((inflated(codec, data), data))
 
 
 def _pages(tx: Tx, sql: str, keys: tuple[str, ...], low: int, high: int) -> Iterator[list[Row]]:
@@ -320,10 +355,13 @@ def _joined(values: Iterable[Any]) -> bytes:
     return b"\n".join([one if isinstance(one, bytes) else one.encode() for one in values if one])
 
 
-def _place(tx: Tx, kind: str, row_id: int) -> str:
+def _place(tx: Tx, ref: Ref, row_id: int) -> str:
     """Return the name of a place in the own scope."""
+    kind, *names = ref
     if kind == "message":
         name = tx.one(SELECT_SESSION_NAME, {"id": session_of(row_id)})
         branch = f" ({name[1]})" if name and name[1] else ""
         return f"message {name[0] if name else '?'}{branch}#{seq_of(row_id)}"
-    return f"{kind} {row_id}" if kind in ("entry", "summary") else kind
+    if kind == "state" and names[1]:
+        return f"state {names[0]} of session {names[1]}"
+    return PLACES[kind].format(*names, row_id=row_id)

@@ -195,7 +195,8 @@ class Receipt(Record):
         subject_sha256: Hash of what was named, in hexadecimal: who knows the
             name can check that this is its receipt.
         removed: How many of each: messages, sessions, entries, items, versions (of
-            entries that stay), summaries, artifacts, state.
+            entries and artifacts that stay), summaries, artifacts, state, titles (of
+            sessions that stay, with their metadata).
         rewritten: How many of each stayed, without what was forgotten:
             summaries, segments (of archived messages).
         forgotten_ms: When.
@@ -227,8 +228,9 @@ class PreviewRow(Record):
     One thing that a removal takes away or writes anew.
 
     Attributes:
-        kind: "message", "session", "entry", "version" (an earlier one of an entry that
-            stays), "artifact", "item", "state", or "summary", which is written anew.
+        kind: "message", "session", "entry", "version" (one of an entry or artifact that
+            stays), "artifact", "item", "state", "title" (with the metadata), or "summary",
+            which is written anew.
         text: What it says; of a session, artifact, item or state its name.
         new_text: What a summary will say. None means that it goes.
         session: Where it is; of an entry where it was learnt. None means nowhere.

@@ -189,6 +189,13 @@ def forget(tx: Tx, place: Place) -> None:
         dependents.hide(tx, place.scope_no, "artifact", ref, hidden)
 
 
+def forget_version(tx: Tx, place: Place, version: int) -> None:
+    """Remove a version as `remove` does; its tombstone holds a digest in place of the name."""
+    remove(tx, place, version)
+    ref, hidden = f"{place.name}@{version}", f"{dependents.digest_of(place.name)}@{version}"
+    dependents.hide(tx, place.scope_no, "artifact", ref, hidden)
+
+
 def remove_session(tx: Tx, scope_no: int, session_no: int) -> None:
     """Remove every artifact name of a session; the names shared in its scope stay."""
     for place in list_places(tx, scope_no, session_no):

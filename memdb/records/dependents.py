@@ -17,7 +17,7 @@ from memdb.models.record import Record
 from memdb.tables import checks, tombstones
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Finding
@@ -37,6 +37,11 @@ def hide(tx: Tx, scope_no: int, kind: str, ref: str, digest: str) -> None:
 def hide_artifacts(tx: Tx, scope_no: int) -> None:
     """Remove the names of artifacts from the tombstones of a scope."""
     tombstones.hide_kind(tx, scope_no, "artifact")
+
+
+def hide_named(tx: Tx, scope_no: int, uids: Collection[str]) -> None:
+    """Remove the names from tombstones of a scope, which say what was forgotten."""
+    tombstones.hide_named(tx, scope_no, uids)
 
 
 def hide_all(tx: Tx, scope_no: int) -> None:

@@ -66,6 +66,13 @@ def set_title(tx: Tx, session: int, title: str) -> None:
     tx.words.add("session", session)
 
 
+def undescribe(tx: Tx, session: int) -> None:
+    """Take its title and its metadata from a session or a branch."""
+    tx.words.drop("session", session)
+    sessions.rename(tx, session, None, None)
+    sessions.describe(tx, session, None)
+
+
 def queue_extraction(tx: Tx, session: int) -> None:
     """Queue a session to be looked at for facts, from its first message on, unless it is."""
     jobs.begin_extract(tx, session)

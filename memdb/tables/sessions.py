@@ -497,7 +497,7 @@ def describe(tx: Tx, session: int, metadata: str | None) -> None:
     tx.run(UPDATE_HEAD, {"id": session, "metadata": metadata})
 
 
-def rename(tx: Tx, session: int, title: str, bigrams: str | None) -> None:
+def rename(tx: Tx, session: int, title: str | None, bigrams: str | None) -> None:
     """Set the title of a session; its index entry is the caller's business."""
     tx.verify("sessions", [session])
     tx.run(UPDATE_TITLE, {"id": session, "title": title, "bigrams": bigrams})

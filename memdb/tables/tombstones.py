@@ -15,7 +15,7 @@ from memdb.models.ids import BRANCH_MARK, scope_range
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from memdb.engine.base import Tx
 
@@ -91,6 +91,14 @@ UPDATE_ALL_REFS = compose.update(
     "tombstones",
     "scope_no = :scope_no",
     ref="CASE WHEN kind IN ('entry', 'item') THEN ref ELSE 'forgotten' END",
+    forgotten="1",
+)
+
+UPDATE_NAMED = compose.update(
+    "tombstones.hide_named",
+    "tombstones",
+    "scope_no = :scope_no AND uid IN (SELECT value FROM json_each(:uids))",
+    ref="'forgotten'",
     forgotten="1",
 )
 
@@ -175,6 +183,11 @@ def hide_ref(tx: Tx, scope_no: int, kind: str, ref: str, digest: str) -> None:
 def hide_kind(tx: Tx, scope_no: int, kind: str) -> None:
     """Let no tombstone of a kind in a scope say a name."""
     tx.run(UPDATE_KIND, {"scope_no": scope_no, "kind": kind})
+
+
+def hide_named(tx: Tx, scope_no: int, uids: Collection[str]) -> None:
+    """Let the tombstones with *uids* say no name; what they stand for counts as forgotten."""
+    tx.run(UPDATE_NAMED, {"scope_no": scope_no, "uids": uids})
 
 
 def hide_all_refs(tx: Tx, scope_no: int) -> None:

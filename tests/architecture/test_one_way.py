@@ -129,9 +129,15 @@ def test_the_test_sees_the_writers() -> None:
     assert {"tx.words.add", "tx.words.drop", "tx.vectors.drop"} <= calls("records/entries.py")
     for name, protocol in (("words", base.Words), ("vectors", base.Vectors)):
         assert {method for method in ENGINE[name] if hasattr(protocol, method)} == ENGINE[name]
-    assert {"add", "drop", "forget_entry", "hide_kind", "hide_ref", "hide_all_refs"} == writers(
-        "tombstones"
-    )
+    assert {
+        "add",
+        "drop",
+        "forget_entry",
+        "hide_kind",
+        "hide_named",
+        "hide_ref",
+        "hide_all_refs",
+    } == writers("tombstones")
     assert {"add_session", "add_entry", "grew", "redo_node"} <= writers("jobs")
     assert not {"due", "lease", "fail", "advance"} & writers("jobs")
     assert {"add", "delete_range"} <= writers("messages")

@@ -47,6 +47,7 @@ def test_forget_golden(run_json, told):
             "artifacts": 0,
             "items": 0,
             "state": 0,
+            "titles": 0,
         },
         "rewritten": {"summaries": 0, "segments": 0},
         "forgotten_ms": 1_700_000_000_000,
@@ -94,8 +95,8 @@ def test_dry_run_says_what_would_go(run, run_json, told, options, said):
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--all", "--query", "x"), ("--session", "a", "--entry", 1), ("--seq", 1, "--all")],
-    ids=["none", "all and query", "session and entry", "seq without session"],
+    [(), ("--all", "--session", "a"), ("--session", "a", "--entry", 1), ("--seq", 1, "--all")],
+    ids=["none", "all and session", "session and entry", "seq without session"],
 )
 def test_one_thing_is_asked_for(run, told, options):
     """Nothing, or two things at once, is a usage error."""

@@ -98,6 +98,61 @@ def test_places_that_still_say_it(db: MemDB, query: str, held: str, other: str) 
     }
 
 
+def test_a_query_for_everything_takes_the_rest(db: MemDB) -> None:
+    """It removes what says the word, lists that before, and keeps what does not say it."""
+    ann = db.scope("ann")
+    chat = ann.session("s")
+    chat.host.create(title="A letter to Sue", metadata={"topic": "post"})
+    chat.extend([{"role": "user", "text": f"An issue, day {n}."} for n in range(3)])
+    chat.append("user", "Who is she?", author="Sue")
+    chat.state.update({"friend": "Sue", "city": "Oslo"})
+    chat.artifacts.save("plan.md", "Ask Sue.")
+    chat.artifacts.save("plan.md", "Ask nobody.")
+    chat.artifacts.save("sue.md", "x")
+    ann.session("about Sue").append("user", "She sings.")
+    ann.items.put(("people", "Sue"), "age", 40)
+    ann.items.put(("people", "Ida"), "age", 41)
+    ann.remember("She sings.", key="sue/hobby")
+    ann.session("Sue's").append("user", "hello")
+    ann.delete(session="Sue's")
+
+    usual = ann.forget(query="Sue", dry_run=True)
+    page = ann.preview_forget(query="Sue", everything=True)
+    would = ann.forget(query="Sue", everything=True, dry_run=True)
+    kept = [one.text for one in chat.messages()]
+    receipt = ann.forget(query="Sue", everything=True, prove=True, expected_digest=page.digest)
+
+    assert receipt.proven, receipt.proof
+    assert sum(usual.removed.values()) < sum(would.removed.values())
+    assert (would.removed, kept[3]) == (receipt.removed, "Who is she?")
+    assert {row.kind for row in page.rows} == {
+        *("message", "title", "state", "version", "artifact", "session", "item", "entry")
+    }
+    assert [one.text for one in chat.messages()] == kept[:3]
+    assert [(one.name, one.title, one.metadata) for one in ann.sessions()] == [("s", None, None)]
+    assert dict(chat.state) == {"city": "Oslo"}
+    assert [one.name for one in chat.artifacts.list()] == ["plan.md"]
+    assert [one.version for one in chat.artifacts.versions("plan.md")] == [2]
+    assert [str(item) for item in ann.items.list()] == ["people/Ida/age"]
+    assert not [ref for (ref,) in db.query("SELECT ref FROM tombstones").rows if "ue" in ref]
+    assert sum(ann.forget(query="Sue", everything=True).removed.values()) == 0
+
+
+def test_a_summary_that_says_more_than_its_messages(db: MemDB) -> None:
+    """It is written anew from them, also if no message says the word."""
+    chat = db.scope("ann").session("s")
+    chat.extend([{"role": "user", "text": f"Day {n} was sunny."} for n in range(40)])
+    chat.summaries.compact()
+    (first, *_) = chat.summaries.list()
+    chat.summaries.rewrite(first.id, "Zoe enjoyed the sun.")
+
+    receipt = db.scope("ann").forget(query="Zoe", everything=True, prove=True)
+
+    assert receipt.proven, receipt.proof
+    assert (receipt.removed["messages"], receipt.rewritten["summaries"] > 0) == (0, True)
+    assert "sunny" in (chat.summaries.list()[0].text or "")
+
+
 def test_names_of_what_was_deleted_before(db: MemDB) -> None:
     """Forgetting a session takes them from the tombstones too, whatever was deleted first."""
     ann = db.scope("ann")

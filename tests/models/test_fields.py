@@ -2,7 +2,7 @@
 
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
@@ -397,3 +397,55 @@ def test_a_proof_of_forgetting_looks_for_every_field(
         known = f"{sql} {remaining.SELECT_NAMES}"
         wrong += [f"{kind}.{name} explains nothing" for name in PROVED[kind] if name not in known]
     assert wrong == []
+
+
+# Fields that forgetting by words cannot take: names of what counted or wrote, which belong to
+# no row alone, and the uid, which a tombstone keeps so that an import brings nothing back.
+UNTAKEN = {"uid", "counter", "summarizer"}
+
+
+@pytest.mark.slow
+def test_a_word_goes_from_every_field(open_db: Callable[..., MemDB], tmp_path: Path) -> None:
+    """`forget` by query and everything takes what says it, proves it, and keeps the rest."""
+    source, file = tmp_path / "all.jsonl", tmp_path / "changed.jsonl"
+    filled(open_db(":memory:", embedder=None)).export(source)
+    whole = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
+    policy = {"secrets_in_entries": "allow"}
+    wrong, count = [], 0
+    for kind in sorted(set(FIELDS) - {"scope"}):
+        for one in FIELDS[kind]:
+            if not one.is_one_of(TEXT, NAME) or EXPORTED not in one.traits or one.name in UNTAKEN:
+                continue
+            where, word = f"{kind}.{one.name}", key_of(kind, one)
+            path = tmp_path / f"{where}.db"
+            db = open_db(str(path), embedder=None, settings=policy)
+            imported(db, plant(whole, kind, one), file)
+            scope = next(iter(db.scopes()))
+            before = sum(scope.forget(everything=True, dry_run=True).removed.values())
+            if word not in exported(db, path.with_suffix(".jsonl")):
+                wrong.append(f"{where} is not stored")
+            rows = scope.preview_forget(query=word, everything=True).rows
+            receipt = scope.forget(query=word, everything=True, prove=True)
+            after = sum(scope.forget(everything=True, dry_run=True).removed.values())
+            if not (receipt.proven and (rows or kind == "tombstone")):
+                wrong.append(f"{where}: {receipt.pending} {receipt.proof} {rows}")
+            if not after > before / 2 and (kind, one.name) != ("session", "name"):
+                wrong.append(f"{where} takes {before - after} of {before}")
+            if findings := db.file.check(deep=True):
+                wrong.append(f"{where}: {findings}")
+            said = b"".join(one.read_bytes() for one in tmp_path.glob(f"{where}.db*"))
+            db.close()
+            said += path.read_bytes()
+            if word.encode() in said or word[4:].encode() in said:
+                wrong.append(f"{where} is left in the file")
+            count += 1
+    assert not wrong, "\n".join(wrong)
+    assert count >= 38
+
+
+def exported(db: MemDB, file: Path) -> str:
+    """Return the lines of an export, those of binary values decoded."""
+    db.export(file)
+    lines_ = file.read_text("utf-8")
+    said = [json.loads(line).get("data", "") for line in lines_.splitlines()]
+    return lines_ + "".join(b64decode(one).decode("latin-1") for one in said if one)
