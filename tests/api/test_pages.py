@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cases import each
+from row_digests import renew_digests
 
 import memdb
 from memdb import InvalidInput
@@ -169,4 +170,5 @@ def test_a_damaged_part_of_the_archive_hides_no_session(db: MemDB) -> None:
         tx.run("DELETE FROM archive_segments")
         tx.run("DELETE FROM messages WHERE text IS NULL")
         tx.run("UPDATE sessions SET title = 'x'")
+        renew_digests(tx, "sessions")
     db.file.rebuild()

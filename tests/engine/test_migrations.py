@@ -53,7 +53,7 @@ def structure(path: str | Path) -> list[Any]:
 
 
 def rows(path: str | Path) -> dict[str, list[dict[str, Any]]]:
-    """Return every row of every ordinary table, by the names of its columns."""
+    """Return every row of every ordinary table but the mark of the WAL, by the names of its columns."""
     connection = look(path)
     names = connection.execute(
         "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
@@ -67,7 +67,7 @@ def rows(path: str | Path) -> dict[str, list[dict[str, Any]]]:
             dict(zip(columns, row, strict=True))
             for row in connection.execute(f"SELECT {', '.join(columns)} FROM {name}")
         ]
-        found[str(name)] = sorted(made, key=repr)
+        found[str(name)] = sorted((row for row in made if row.get("key") != "in_use"), key=repr)
     sequences = connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall()
     found["sqlite_sequence"] = [dict(zip(("name", "seq"), row, strict=True)) for row in sequences]
     connection.close()

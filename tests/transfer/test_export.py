@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from row_digests import renew_digests
 
 import memdb
 
@@ -69,6 +70,7 @@ def full(file_db: MemDB, clock: Any) -> MemDB:
                 {"user": "", "session": "", "key": "theme", "value": '"dark"'},
             ],
         )
+        renew_digests(tx, "entries", "state")
     return file_db
 
 
