@@ -266,14 +266,14 @@ def test_archive_shows_how_far_it_is(in_terminal, run, path):
 
 
 def test_vacuum(run, run_json, path):
-    """The file gets smaller by what archiving left free, and both sizes are said."""
+    """The file gets smaller by what is still free, and both sizes are said."""
     say(path, 400)
     run("chat", "archive", path, "long", "--keep-last", 0)
     told = run_json("vacuum", path)
     again = run("vacuum", path)
 
     assert told["path"] == path
-    assert told["after_bytes"] == Path(path).stat().st_size < told["before_bytes"]
+    assert told["after_bytes"] == Path(path).stat().st_size <= told["before_bytes"]
     assert again.stdout.startswith(f"{path}: ")
     assert ", before " in again.stdout
 

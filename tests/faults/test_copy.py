@@ -173,7 +173,7 @@ def test_every_column_is_copied_or_derived(source: MemDB) -> None:
             name
             for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", [table.name])
         }
-        assert columns == set(table.columns), table.name
+        assert columns - {"digest"} == set(table.columns), table.name
     connection.close()
 
 

@@ -28,6 +28,12 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
+def without_mark(content: bytes) -> bytes:
+    """Return the bytes of a file without those of the pages that hold the mark of its WAL."""
+    pages = [content[start : start + PAGE] for start in range(0, len(content), PAGE)]
+    return b"".join(page for page in pages if b"in_use0 " not in page)
+
+
 def seen(path: str) -> list[str]:
     """Return the codes of what opening and checking say about the file."""
     try:
@@ -52,7 +58,8 @@ def test_a_zeroed_page_is_seen_wherever_it_lies(path: str, sound: bytes) -> None
         Path(path).write_bytes(damaged)
         if not seen(path):
             unseen.append(start // PAGE + 1)
-        assert Path(path).read_bytes() == damaged
+        after = Path(path).read_bytes()
+        assert without_mark(after) == without_mark(damaged), "only the mark of the WAL changes"
 
     assert unseen == []
 
@@ -183,7 +190,7 @@ def test_a_truncated_wal_gives_an_earlier_state(tmp_path: Path, path: str, keep:
     """
     Some number of the newest messages is gone, those before are all there, and it is sound.
 
-    A WAL that is shorter than at the first write is refused.
+    Of a WAL of which not even a header is left `check` says so.
     """
     with memdb.open(path, embedder=None, counter="estimate") as writer:
         chat = writer.scope("ann").session("trip")
@@ -194,16 +201,14 @@ def test_a_truncated_wal_gives_an_earlier_state(tmp_path: Path, path: str, keep:
         wal = Path(f"{path}-wal").read_bytes()
         Path(f"{copy}-wal").write_bytes(wal[: int(len(wal) * keep)])
 
-    if keep < 0.3:
-        with pytest.raises(memdb.FileError, match="memdb recover"):
-            memdb.open(copy, embedder=None)
-        return
     with memdb.open(copy, embedder=None, counter="estimate") as db:
         texts = [message.text for message in db.scope("ann").session("trip").messages()]
 
         assert texts == [f"message {n + 1}" for n in range(len(texts))]
         assert len(texts) < 80
-        assert db.file.check(deep=True) == []
+        codes = [finding.code for finding in db.file.check(deep=True)]
+        assert codes == (["wal_missing"] if keep < 0.1 else [])
+        db.file.check(accept=True)
 
 
 def test_a_wal_with_a_torn_frame_gives_the_state_before_it(

@@ -130,7 +130,7 @@ def damage(tmp_path: Path, seed: int, times: int, kind: str) -> list[dict[str, A
         capture_output=True,
         text=True,
         timeout=3_000,
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root}/tests"},
         check=False,
     )
     assert done.returncode == 0, (done.returncode, done.stdout[-500:], done.stderr[-2000:])
