@@ -13,7 +13,7 @@ from memdb.engine.columns import read_columns
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 NOTHING = "ON CONFLICT DO NOTHING"
 
@@ -48,6 +48,47 @@ class Conflict(Record):
 def without_digest(sql: str) -> str:
     """Return a statement of the tables without the digest that it may write."""
     return _without_digest.get(sql, sql)
+
+
+def select(
+    tag: str,
+    columns: str | Iterable[str],
+    source: str,
+    where: str = "",
+    *,
+    order: str = "",
+    limit: str = "",
+) -> str:
+    """
+    Return a SELECT.
+
+    Args:
+        tag: The name of the statement.
+        columns: What it gives: in SQL, or as names.
+        source: What it reads; "": nothing.
+        where: Which rows; "": all.
+        limit: How many rows, at most.
+    """
+    listed = columns.strip("\n") if isinstance(columns, str) else ", ".join(columns)
+    text = f"/* {tag} */\nSELECT\n  {listed.strip()}\n"
+    text += f"FROM {source.strip()}\n" if source else ""
+    text += _where(where)
+    text += f"ORDER BY {order}\n" if order else ""
+    return text + (f"LIMIT {limit}\n" if limit else "")
+
+
+def select_counts(tag: str, tables: dict[str, str]) -> str:
+    """Return the SELECT of (table, number of rows), for those rows of each that are given."""
+    counts = (
+        f"SELECT '{table}', count(*)\nFROM {table}\n{_where(where)}"
+        for table, where in tables.items()
+    )
+    return f"/* {tag} */\n" + "UNION ALL\n".join(counts)
+
+
+def delete(tag: str, table: str, where: str) -> str:
+    """Return the DELETE of some rows."""
+    return f"/* {tag} */\nDELETE FROM {table}\n{_where(where)}"
 
 
 def insert(

@@ -197,7 +197,7 @@ def test_codecs() -> None:
 def test_message_hash_erasing_and_copies() -> None:
     """The hash, what erasing empties, and the copy of another engine follow the table."""
     message = FIELDS["message"]
-    copied = next(one for one in vars(copies).values() if getattr(one, "name", "") == "messages")
+    copied = next(table for table in copies.TABLES if table.name == "messages")
 
     for kind, table in {"message": messages, "entry": entry_rows, "summary": summary_rows}.items():
         named = {
