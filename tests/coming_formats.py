@@ -22,7 +22,7 @@ import memdb
 import memdb.engine.sqlite
 import memdb.records
 import memdb.tables
-from memdb.engine import columns
+from memdb.engine import columns, compose
 from memdb.engine.sqlite import digests, migrate, schema
 from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.steps import Step
@@ -262,12 +262,13 @@ def hashing(names: tuple[str, ...]) -> Iterator[None]:
     if names == messages.HASHED:
         yield
         return
-    extra = [name for name in names if name not in messages.HASHED]
-    sql = messages.SELECT_HASHED.replace(
-        "  created_ms,\n", f"  created_ms,\n  {', '.join(extra)},\n"
+    columns = ("id", *names, "content_hash")
+    sql = compose.select(
+        "messages.hashed", columns, "messages", "id > :after", order="id", limit="1000"
     )
     with (
         mock.patch.object(messages, "HASHED", names),
+        mock.patch.object(messages, "WITH_HASH", columns),
         mock.patch.object(messages, "SELECT_HASHED", sql),
     ):
         yield

@@ -8,9 +8,16 @@ computed; what stands behind it is derived.
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
+from memdb.models.fields import HASHED
 from memdb.models.record import Record
 from memdb.text.data_files import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from memdb.models.fields import Field
 
 
 class Columns(Record):
@@ -104,3 +111,14 @@ def names_of(table: str) -> tuple[str, ...]:
 def digest_columns() -> dict[str, Columns]:
     """Return the columns of each table whose rows have a digest."""
     return {name: columns for name, columns in read_columns().items() if columns.covered}
+
+
+def names_without(table: str, *names: str) -> tuple[str, ...]:
+    """Return the columns that a row of *table* is written with, but its digest and *names*."""
+    return tuple(name for name in names_of(table) if name not in names)
+
+
+def hashed_names(table: str, fields: Iterable[Field]) -> tuple[str, ...]:
+    """Return the fields that the content hash covers, in the order of schema.sql."""
+    named = {one.column: one.name for one in fields if HASHED in one.traits}
+    return tuple(named[column] for column in names_of(table) if column in named)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from memdb.engine import compose
 from memdb.models.ids import MASKS
 from memdb.models.messages import Finding
+from memdb.tables import summaries as summary_rows
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
@@ -22,30 +23,80 @@ if TYPE_CHECKING:
 
 MAX_PER_RULE = 20
 
-MESSAGE_WITHOUT_SESSION = """/* checks.message_without_session */
-SELECT 'message ' || id FROM messages
-WHERE NOT EXISTS (
-  SELECT 1 FROM sessions WHERE sessions.id = messages.id & ~CAST(:seq_mask AS BIGINT)
-)
-ORDER BY id
-LIMIT 20
-"""
 
-ARTIFACT_WITHOUT_SESSION = """/* checks.artifact_without_session */
-SELECT 'artifact ' || name FROM artifact_names
-WHERE
-  session_no <> 0
+LACKS = "NOT EXISTS (SELECT 1 FROM {0} WHERE {0}.id = {1})"
+LACKS_ITEM = """{0} >= coalesce(
+  (
+    SELECT vector_ref + vector_count FROM items
+    WHERE vector_ref IS NOT NULL AND vector_ref <= {0}
+    ORDER BY vector_ref DESC
+    LIMIT 1
+  ),
+  0
+)"""
+
+# What sessions and names count, as it is.
+OWN = "FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask"
+MESSAGE_COUNT = f"(SELECT count(*) {OWN})"
+TOKENS = f"(SELECT CAST(coalesce(sum(messages.tokens), 0) AS BIGINT) {OWN})"
+ARCHIVED_COUNT = """(
+  SELECT CAST(coalesce(sum(archive_segments.message_count), 0) AS BIGINT) FROM archive_segments
+  WHERE session_id = sessions.id
+)"""
+LAST_SEQ = """(
+  SELECT messages.id & :seq_mask FROM messages
+  WHERE messages.id > sessions.id AND messages.id <= sessions.id | :seq_mask
+  ORDER BY messages.id DESC
+  LIMIT 1
+)"""
+LAST_VERSION = """(
+  SELECT :max_int - rev_version FROM artifacts
+  WHERE
+    artifacts.scope_no = artifact_names.scope_no
+    AND artifacts.session_no = artifact_names.session_no
+    AND artifacts.name = artifact_names.name
+  ORDER BY rev_version
+  LIMIT 1
+)"""
+
+VECTOR_REF = "(bucket << 8 | (vectors.id & 255))"
+EMPTY = "NOT EXISTS (SELECT 1 FROM items WHERE items.namespace_id = item_namespaces.id)"
+WITHOUT_SUBJECT = f"""
+  (subject = 'session' AND {LACKS.format("sessions", "ref")})
+  OR (subject = 'message' AND {LACKS.format("messages", "ref")})
+  OR (subject = 'entry' AND {LACKS.format("entries", "ref")})
+  OR (subject = 'summary' AND {LACKS.format("summaries", "ref")})
+  OR (subject = 'item' AND {LACKS_ITEM.format("ref")})
+"""
+WITHOUT_SPACE = """
+  space_no <> 0
   AND NOT EXISTS (
-    SELECT 1 FROM sessions
-    WHERE sessions.id = (artifact_names.scope_no << 44) | (artifact_names.session_no << 24)
+    SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = jobs.space_no
   )
-ORDER BY id
-LIMIT 20
 """
+JOB_KEY = "kind, subject, ref, space_no"
 
-STATE_WITHOUT_SESSION = """/* checks.state_without_session */
-SELECT 'state ' || session || ' ' || key FROM state
-WHERE
+# By the code of the finding: what it says, where it looks, what breaks the rule, and in what order.
+_BROKEN = {
+    "message_without_session": (
+        "'message ' || id",
+        "messages",
+        LACKS.format("sessions", "messages.id & ~CAST(:seq_mask AS BIGINT)"),
+        "id",
+    ),
+    "artifact_without_session": (
+        "'artifact ' || name",
+        "artifact_names",
+        "session_no <> 0 AND "
+        + LACKS.format(
+            "sessions", "(artifact_names.scope_no << 44) | (artifact_names.session_no << 24)"
+        ),
+        "id",
+    ),
+    "state_without_session": (
+        "'state ' || session || ' ' || key",
+        "state",
+        """
   session <> ''
   AND NOT EXISTS (
     SELECT 1 FROM sessions
@@ -55,55 +106,44 @@ WHERE
       AND scopes.user_name = state.user_name
       AND sessions.name = state.session
   )
-ORDER BY app, user_name, session, key
-LIMIT 20
-"""
-
-ENTRY_WITHOUT_SESSION = """/* checks.entry_without_session */
-SELECT 'entry ' || id FROM entries
-WHERE session_only = 1 AND session_id IS NULL
-ORDER BY id
-LIMIT 20
-"""
-
-SEQ_ABOVE_LAST = """/* checks.seq_above_last */
-SELECT 'session ' || name FROM sessions
-WHERE EXISTS (
+""",
+        "app, user_name, session, key",
+    ),
+    "entry_without_session": (
+        "'entry ' || id",
+        "entries",
+        "session_only = 1 AND session_id IS NULL",
+        "id",
+    ),
+    "seq_above_last": (
+        "'session ' || name",
+        "sessions",
+        """
+EXISTS (
   SELECT 1 FROM messages
   WHERE messages.id > sessions.id + sessions.last_seq AND messages.id <= sessions.id | :seq_mask
 )
-ORDER BY id
-LIMIT 20
-"""
-
-SESSION_COUNTS = """/* checks.session_counts */
-SELECT
-  'session ' || name || CASE WHEN branch = '' THEN '' ELSE ', branch ' || branch END
+""",
+        "id",
+    ),
+    "session_counts": (
+        """
+'session ' || name || CASE WHEN branch = '' THEN '' ELSE ', branch ' || branch END
   || ' counts ' || message_count || ' messages, ' || tokens || ' tokens and '
   || archived_count || ' archived'
-FROM sessions
-WHERE
-  message_count <> (
-    SELECT count(*) FROM messages
-    WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
-  )
-  OR sessions.tokens <> (
-    SELECT coalesce(sum(messages.tokens), 0) FROM messages
-    WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
-  )
-  OR archived_count <> (
-    SELECT coalesce(sum(archive_segments.message_count), 0) FROM archive_segments
-    WHERE session_id = sessions.id
-  )
-ORDER BY sessions.id
-LIMIT 20
-"""
-
-BRANCH_PLACE = """/* checks.branch_place */
-SELECT 'branch ' || sessions.branch || ' of ' || sessions.name
-FROM sessions
-JOIN sessions AS parent ON parent.id = sessions.parent_id
-WHERE
+""",
+        "sessions",
+        f"""
+  message_count <> {MESSAGE_COUNT}
+  OR sessions.tokens <> {TOKENS}
+  OR archived_count <> {ARCHIVED_COUNT}
+""",
+        "sessions.id",
+    ),
+    "branch_place": (
+        "'branch ' || sessions.branch || ' of ' || sessions.name",
+        "sessions JOIN sessions AS parent ON parent.id = sessions.parent_id",
+        """
   parent.scope_no <> sessions.scope_no
   OR parent.name <> sessions.name
   OR parent.last_seq < sessions.leaves_at
@@ -111,125 +151,88 @@ WHERE
     SELECT 1 FROM messages
     WHERE messages.id > sessions.id AND messages.id <= sessions.id + sessions.leaves_at
   )
-ORDER BY sessions.id
-LIMIT 20
-"""
-
-VERSION_ABOVE_LAST = """/* checks.version_above_last */
-SELECT 'artifact ' || artifact_names.name
-FROM artifact_names
+""",
+        "sessions.id",
+    ),
+    "version_above_last": (
+        "'artifact ' || artifact_names.name",
+        """
+artifact_names
 JOIN artifacts
   ON artifacts.scope_no = artifact_names.scope_no
   AND artifacts.session_no = artifact_names.session_no
   AND artifacts.name = artifact_names.name
-WHERE :max_int - rev_version > last_version
-ORDER BY artifact_names.id
-LIMIT 20
-"""
-
-TAIL_WITHOUT_MESSAGE = """/* checks.tail_without_message */
-SELECT 'message ' || id FROM messages_fts_tail
-WHERE NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = messages_fts_tail.id)
-ORDER BY id
-LIMIT 20
-"""
-
-NAMESPACE_WITHOUT_ITEM = """/* checks.namespace_without_item */
-SELECT 'namespace ' || id FROM item_namespaces
-WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.namespace_id = item_namespaces.id)
-ORDER BY id
-LIMIT 20
-"""
-
-VECTOR_WITHOUT_ROW = """/* checks.vector_without_row */
-SELECT coalesce(kind || ' ' || (bucket << 8 | (vectors.id & 255)), 'id ' || vectors.id)
-FROM vectors
+""",
+        ":max_int - rev_version > last_version",
+        "artifact_names.id",
+    ),
+    "tail_without_message": (
+        "'message ' || id",
+        "messages_fts_tail",
+        LACKS.format("messages", "messages_fts_tail.id"),
+        "id",
+    ),
+    "namespace_without_item": (
+        "'namespace ' || id",
+        "item_namespaces",
+        EMPTY,
+        "id",
+    ),
+    "vector_without_row": (
+        f"coalesce(kind || ' ' || {VECTOR_REF}, 'id ' || vectors.id)",
+        """
+vectors
 LEFT JOIN vector_groups ON vector_groups.id = vectors.id - (vectors.id & 255)
-WHERE
+""",
+        f"""
   kind IS NULL
   OR CASE kind
-    WHEN 'message' THEN NOT EXISTS (
-      SELECT 1 FROM messages WHERE messages.id = (bucket << 8 | (vectors.id & 255))
-    )
-    WHEN 'entry' THEN NOT EXISTS (
-      SELECT 1 FROM entries WHERE entries.id = (bucket << 8 | (vectors.id & 255))
-    )
-    WHEN 'summary' THEN NOT EXISTS (
-      SELECT 1 FROM summaries WHERE summaries.id = (bucket << 8 | (vectors.id & 255))
-    )
-    ELSE (bucket << 8 | (vectors.id & 255)) >= coalesce(
-      (
-        SELECT vector_ref + vector_count FROM items
-        WHERE vector_ref IS NOT NULL AND vector_ref <= (bucket << 8 | (vectors.id & 255))
-        ORDER BY vector_ref DESC
-        LIMIT 1
-      ),
-      0
-    )
+    WHEN 'message' THEN {LACKS.format("messages", VECTOR_REF)}
+    WHEN 'entry' THEN {LACKS.format("entries", VECTOR_REF)}
+    WHEN 'summary' THEN {LACKS.format("summaries", VECTOR_REF)}
+    ELSE {LACKS_ITEM.format(VECTOR_REF)}
   END
   OR NOT EXISTS (
     SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = vector_groups.space_no
   )
-ORDER BY vectors.id
-LIMIT 20
-"""
-
-VECTOR_SIZE = """/* checks.vector_size */
-SELECT kind || ' ' || (bucket << 8 | (vectors.id & 255))
-FROM vectors
+""",
+        "vectors.id",
+    ),
+    "vector_size": (
+        f"kind || ' ' || {VECTOR_REF}",
+        """
+vectors
 JOIN vector_groups ON vector_groups.id = vectors.id - (vectors.id & 255)
 JOIN embedding_spaces ON embedding_spaces.space_no = vector_groups.space_no
-WHERE length(vector) <> CASE kind WHEN 'message' THEN dim ELSE 4 * dim END
-ORDER BY vectors.id
-LIMIT 20
-"""
-
-JOB_WITHOUT_SUBJECT = """/* checks.job_without_subject */
-SELECT kind || ' of ' || subject || ' ' || ref FROM jobs
-WHERE
-  (subject = 'session' AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ref))
-  OR (subject = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
-  OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (subject = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
-  OR (
-    subject = 'item'
-    AND ref >= coalesce(
-      (
-        SELECT vector_ref + vector_count FROM items
-        WHERE vector_ref IS NOT NULL AND vector_ref <= ref
-        ORDER BY vector_ref DESC
-        LIMIT 1
-      ),
-      0
-    )
-  )
-ORDER BY kind, subject, ref, space_no
-LIMIT 20
-"""
-
-JOB_WITHOUT_SPACE = """/* checks.job_without_space */
-SELECT kind || ' of ' || subject || ' ' || ref || ' in space ' || space_no FROM jobs
-WHERE
-  space_no <> 0
-  AND NOT EXISTS (
-    SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = jobs.space_no
-  )
-ORDER BY kind, subject, ref, space_no
-LIMIT 20
-"""
-
-BLOB_UNUSED = """/* checks.blob_unused */
-SELECT 'blob ' || blob_no FROM blobs
-WHERE
+""",
+        "length(vector) <> CASE kind WHEN 'message' THEN dim ELSE 4 * dim END",
+        "vectors.id",
+    ),
+    "job_without_subject": (
+        "kind || ' of ' || subject || ' ' || ref",
+        "jobs",
+        WITHOUT_SUBJECT,
+        JOB_KEY,
+    ),
+    "job_without_space": (
+        "kind || ' of ' || subject || ' ' || ref || ' in space ' || space_no",
+        "jobs",
+        WITHOUT_SPACE,
+        JOB_KEY,
+    ),
+    "blob_unused": (
+        "'blob ' || blob_no",
+        "blobs",
+        """
   sha256 IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM artifacts WHERE artifacts.blob_no = blobs.blob_no)
-ORDER BY blob_no
-LIMIT 20
-"""
-
-ARCHIVED_WITHOUT_SEGMENT = """/* checks.archived_without_segment */
-SELECT 'message ' || id FROM messages
-WHERE
+""",
+        "blob_no",
+    ),
+    "archived_without_segment": (
+        "'message ' || id",
+        "messages",
+        """
   text IS NULL
   AND coalesce(
     (
@@ -242,38 +245,40 @@ WHERE
     ),
     0
   ) < messages.id & :seq_mask
-ORDER BY id
-LIMIT 20
-"""
-
-SEGMENT_ROWS = """/* checks.segment_rows */
-SELECT 'segment ' || first_seq || ' of session ' || session_id FROM archive_segments
-WHERE message_count <> (
+""",
+        "id",
+    ),
+    "segment_rows": (
+        "'segment ' || first_seq || ' of session ' || session_id",
+        "archive_segments",
+        """
+message_count <> (
   SELECT count(*) FROM messages
   WHERE
     messages.id BETWEEN session_id + first_seq AND session_id + archive_segments.last_seq
     AND text IS NULL
 )
-ORDER BY session_id, first_seq
-LIMIT 20
-"""
-
-SEGMENT_OVERLAP = """/* checks.segment_overlap */
-SELECT 'segment ' || first_seq || ' of session ' || session_id FROM archive_segments
-WHERE EXISTS (
+""",
+        "session_id, first_seq",
+    ),
+    "segment_overlap": (
+        "'segment ' || first_seq || ' of session ' || session_id",
+        "archive_segments",
+        """
+EXISTS (
   SELECT 1 FROM archive_segments AS next
   WHERE
     next.session_id = archive_segments.session_id
     AND next.first_seq > archive_segments.first_seq
     AND next.first_seq <= archive_segments.last_seq
 )
-ORDER BY session_id, first_seq
-LIMIT 20
-"""
-
-SUMMARY_GAP = """/* checks.summary_gap */
-SELECT 'summary ' || uid || ' does not follow the leaf before it'
-FROM (
+""",
+        "session_id, first_seq",
+    ),
+    "summary_gap": (
+        "'summary ' || uid || ' does not follow the leaf before it'",
+        """
+(
   SELECT
     id,
     uid,
@@ -282,18 +287,18 @@ FROM (
   FROM summaries
   WHERE depth = 0
 ) AS leaves
-WHERE first_seq <> before_seq + 1
-ORDER BY id
-LIMIT 20
-"""
-
-# What begins a session and has no leaf is its system text; anything else there
-# would be in no context.
-SUMMARY_HEAD = """/* checks.summary_head */
-SELECT
-  'summary ' || summaries.uid || ' is the first leaf, and messages before it are not summarised'
-FROM summaries
-WHERE
+""",
+        "first_seq <> before_seq + 1",
+        "id",
+    ),
+    # What begins a session and has no leaf is its system text; anything else there
+    # would be in no context.
+    "summary_head": (
+        """
+'summary ' || summaries.uid || ' is the first leaf, and messages before it are not summarised'
+""",
+        "summaries",
+        """
   depth = 0
   AND first_seq = (
     SELECT first_seq FROM summaries AS leaf
@@ -308,90 +313,70 @@ WHERE
       BETWEEN summaries.session_id + 1 AND summaries.session_id + summaries.first_seq - 1
       AND messages.role <> 'system'
   )
-ORDER BY summaries.id
-LIMIT 20
-"""
-
-SUMMARY_SOURCES = """/* checks.summary_sources */
-SELECT 'summary ' || summaries.uid || ' is not what its sources cover'
-FROM summaries
+""",
+        "summaries.id",
+    ),
+    "summary_sources": (
+        "'summary ' || summaries.uid || ' is not what its sources cover'",
+        """
+summaries
 LEFT JOIN summaries AS below
   ON below.condensed_into = summaries.id
   AND below.session_id = summaries.session_id
   AND below.depth = summaries.depth - 1
-WHERE summaries.depth > 0
+""",
+        """
+summaries.depth > 0
 GROUP BY summaries.id
 HAVING
   min(below.first_seq) IS DISTINCT FROM summaries.first_seq
   OR max(below.last_seq) IS DISTINCT FROM summaries.last_seq
   OR sum(below.last_seq - below.first_seq + 1) <> summaries.last_seq - summaries.first_seq + 1
-ORDER BY summaries.id
-LIMIT 20
-"""
-
-SUMMARY_LINK = """/* checks.summary_link */
-SELECT 'summary ' || below.uid || ' is part of a summary that is not one above it'
-FROM summaries AS below
-JOIN summaries AS above ON above.id = below.condensed_into
-WHERE
+""",
+        "summaries.id",
+    ),
+    "summary_link": (
+        "'summary ' || below.uid || ' is part of a summary that is not one above it'",
+        "summaries AS below JOIN summaries AS above ON above.id = below.condensed_into",
+        """
   above.session_id <> below.session_id
   OR above.depth <> below.depth + 1
   OR below.first_seq NOT BETWEEN above.first_seq AND above.last_seq
-ORDER BY below.id
-LIMIT 20
-"""
-
-NODE_BEYOND_SESSION = """/* checks.node_beyond_session */
-SELECT 'summary ' || summaries.uid || ' stands for messages that never were'
-FROM summaries
-JOIN sessions ON sessions.id = summaries.session_id
-WHERE summaries.last_seq > sessions.last_seq
-ORDER BY summaries.id
-LIMIT 20
-"""
-
-SELECT_SEGMENTS = """/* checks.segments */
-SELECT session_id, first_seq, last_seq, message_count, codec, data, sha256
-FROM archive_segments
-WHERE (session_id, first_seq) > (:session, :first_seq)
-ORDER BY session_id, first_seq
-LIMIT 100
-"""
-
-SELECT_SUMMARIES = """/* checks.summaries */
-SELECT id, uid, depth, first_seq, last_seq, hint, quality, summarizer, text, content_hash
-FROM summaries
-WHERE id > :after
-ORDER BY id
-LIMIT 1000
-"""
-
-# By the code of the finding.
-RULES = {
-    "message_without_session": MESSAGE_WITHOUT_SESSION,
-    "artifact_without_session": ARTIFACT_WITHOUT_SESSION,
-    "state_without_session": STATE_WITHOUT_SESSION,
-    "entry_without_session": ENTRY_WITHOUT_SESSION,
-    "seq_above_last": SEQ_ABOVE_LAST,
-    "session_counts": SESSION_COUNTS,
-    "branch_place": BRANCH_PLACE,
-    "version_above_last": VERSION_ABOVE_LAST,
-    "tail_without_message": TAIL_WITHOUT_MESSAGE,
-    "namespace_without_item": NAMESPACE_WITHOUT_ITEM,
-    "vector_without_row": VECTOR_WITHOUT_ROW,
-    "vector_size": VECTOR_SIZE,
-    "job_without_subject": JOB_WITHOUT_SUBJECT,
-    "job_without_space": JOB_WITHOUT_SPACE,
-    "blob_unused": BLOB_UNUSED,
-    "archived_without_segment": ARCHIVED_WITHOUT_SEGMENT,
-    "segment_rows": SEGMENT_ROWS,
-    "segment_overlap": SEGMENT_OVERLAP,
-    "summary_gap": SUMMARY_GAP,
-    "summary_head": SUMMARY_HEAD,
-    "summary_sources": SUMMARY_SOURCES,
-    "summary_link": SUMMARY_LINK,
-    "node_beyond_session": NODE_BEYOND_SESSION,
+""",
+        "below.id",
+    ),
+    "node_beyond_session": (
+        "'summary ' || summaries.uid || ' stands for messages that never were'",
+        "summaries JOIN sessions ON sessions.id = summaries.session_id",
+        "summaries.last_seq > sessions.last_seq",
+        "summaries.id",
+    ),
 }
+
+RULES = {
+    code: compose.select(
+        f"checks.{code}", said, source, where, order=order, limit=str(MAX_PER_RULE)
+    )
+    for code, (said, source, where, order) in _BROKEN.items()
+}
+
+SELECT_SEGMENTS = compose.select(
+    "checks.segments",
+    "session_id, first_seq, last_seq, message_count, codec, data, sha256",
+    "archive_segments",
+    "(session_id, first_seq) > (:session, :first_seq)",
+    order="session_id, first_seq",
+    limit="100",
+)
+
+SELECT_SUMMARIES = compose.select(
+    "checks.summaries",
+    ("id", *summary_rows.HASHED, "content_hash"),
+    "summaries",
+    "id > :after",
+    order="id",
+    limit="1000",
+)
 
 
 def by_rule(tx: Tx, code: str, *, rebuildable: bool) -> Iterator[Finding]:
@@ -418,171 +403,82 @@ def summaries(tx: Tx) -> Iterator[Row]:
     return chain.from_iterable(tx.pages(SELECT_SUMMARIES, {"after": 0}))
 
 
-# A text of ASCII has no bigrams: its letters are as many as its bytes.
-SELECT_MESSAGE_TEXTS = """/* checks.message_texts */
-SELECT id, text, '', bigrams FROM messages
-WHERE id > :after AND (bigrams IS NOT NULL OR octet_length(text) <> length(text))
-ORDER BY id
-LIMIT 1000
-"""
+# By kind: the table, its text, more text, and which rows have some. A text of ASCII has no
+# bigrams: its letters are as many as its bytes.
+_TEXTS = {
+    "message": (
+        "messages",
+        "text",
+        "''",
+        "bigrams IS NOT NULL OR octet_length(text) <> length(text)",
+    ),
+    "entry": ("entries", "text", "keywords", "true"),
+    "artifact": ("artifact_names", "coalesce(text, '')", "''", "true"),
+    "item": ("items", "text", "''", "text IS NOT NULL"),
+    "session": ("sessions", "title", "''", "title IS NOT NULL"),
+}
 
-UPDATE_MESSAGE_BIGRAMS = """/* checks.message_bigrams */
-UPDATE messages SET bigrams = :bigrams WHERE id = :id
-"""
+SELECT_TEXTS = {
+    kind: compose.select(
+        f"checks.{kind}_texts",
+        ("id", text, more, "bigrams"),
+        table,
+        f"id > :after AND ({where})",
+        order="id",
+        limit="100",
+    )
+    for kind, (table, text, more, where) in _TEXTS.items()
+}
 
-SELECT_ENTRY_TEXTS = """/* checks.entry_texts */
-SELECT id, text, keywords, bigrams FROM entries
-WHERE id > :after
-ORDER BY id
-LIMIT 1000
-"""
-
-UPDATE_ENTRY_BIGRAMS = """/* checks.entry_bigrams */
-UPDATE entries SET bigrams = :bigrams WHERE id = :id
-"""
-
-SELECT_ARTIFACT_TEXTS = """/* checks.artifact_texts */
-SELECT id, coalesce(text, ''), '', bigrams FROM artifact_names
-WHERE id > :after
-ORDER BY id
-LIMIT 100
-"""
-
-UPDATE_ARTIFACT_BIGRAMS = """/* checks.artifact_bigrams */
-UPDATE artifact_names SET bigrams = :bigrams WHERE id = :id
-"""
-
-SELECT_ITEM_TEXTS = """/* checks.item_texts */
-SELECT id, text, '', bigrams FROM items
-WHERE id > :after AND text IS NOT NULL
-ORDER BY id
-LIMIT 100
-"""
-
-UPDATE_ITEM_BIGRAMS = """/* checks.item_bigrams */
-UPDATE items SET bigrams = :bigrams WHERE id = :id
-"""
-
-SELECT_SESSION_TITLES = """/* checks.session_titles */
-SELECT id, title, '', bigrams FROM sessions
-WHERE id > :after AND title IS NOT NULL
-ORDER BY id
-LIMIT 1000
-"""
-
-UPDATE_SESSION_BIGRAMS = """/* checks.session_bigrams */
-UPDATE sessions SET bigrams = :bigrams WHERE id = :id
-"""
+UPDATE_BIGRAMS = {
+    kind: compose.update(f"checks.{kind}_bigrams", table, "id = :id", "bigrams")
+    for kind, (table, *_) in _TEXTS.items()
+}
 
 UPDATE_LAST_SEQS = compose.update(
-    "checks.last_seqs",
-    "sessions",
-    """
- last_seq < coalesce(
-  (
-    SELECT messages.id & :seq_mask FROM messages
-    WHERE messages.id > sessions.id AND messages.id <= sessions.id | :seq_mask
-    ORDER BY messages.id DESC
-    LIMIT 1
-  ),
-  0
-)
-""",
-    last_seq="""
-(
-  SELECT messages.id & :seq_mask FROM messages
-  WHERE messages.id > sessions.id AND messages.id <= sessions.id | :seq_mask
-  ORDER BY messages.id DESC
-  LIMIT 1
-)
-""",
+    "checks.last_seqs", "sessions", f"last_seq < coalesce({LAST_SEQ}, 0)", last_seq=LAST_SEQ
 )
 
-UPDATE_COUNTS = """/* checks.counts */
-UPDATE sessions
-SET
-  message_count = (
-    SELECT count(*) FROM messages
-    WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
-  ),
-  tokens = (
-    SELECT CAST(coalesce(sum(messages.tokens), 0) AS BIGINT) FROM messages
-    WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
-  ),
-  archived_count = (
-    SELECT CAST(coalesce(sum(archive_segments.message_count), 0) AS BIGINT) FROM archive_segments
-    WHERE session_id = sessions.id
-  )
-"""
+UPDATE_COUNTS = compose.update(
+    "checks.counts",
+    "sessions",
+    "",
+    message_count=MESSAGE_COUNT,
+    tokens=TOKENS,
+    archived_count=ARCHIVED_COUNT,
+)
 
 UPDATE_LAST_VERSIONS = compose.update(
     "checks.last_versions",
     "artifact_names",
-    """
- last_version < coalesce(
-  (
-    SELECT :max_int - rev_version FROM artifacts
-    WHERE
-      artifacts.scope_no = artifact_names.scope_no
-      AND artifacts.session_no = artifact_names.session_no
-      AND artifacts.name = artifact_names.name
-    ORDER BY rev_version
-    LIMIT 1
-  ),
-  1
-)
-""",
-    last_version="""
-(
-  SELECT :max_int - rev_version FROM artifacts
-  WHERE
-    artifacts.scope_no = artifact_names.scope_no
-    AND artifacts.session_no = artifact_names.session_no
-    AND artifacts.name = artifact_names.name
-  ORDER BY rev_version
-  LIMIT 1
-)
-""",
+    f"last_version < coalesce({LAST_VERSION}, 1)",
+    last_version=LAST_VERSION,
 )
 
-DELETE_EMPTY_NAMESPACES = """/* checks.empty_namespaces */
-DELETE FROM item_namespaces
-WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.namespace_id = item_namespaces.id)
-"""
+DELETE_EMPTY_NAMESPACES = compose.delete("checks.empty_namespaces", "item_namespaces", EMPTY)
 
-DELETE_LOST_JOBS = """/* checks.lost_jobs */
-DELETE FROM jobs
-WHERE
-  (subject = 'session' AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ref))
-  OR (subject = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
-  OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (subject = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
-  OR (
-    subject = 'item'
-    AND ref >= coalesce(
-      (
-        SELECT vector_ref + vector_count FROM items
-        WHERE vector_ref IS NOT NULL AND vector_ref <= ref
-        ORDER BY vector_ref DESC
-        LIMIT 1
-      ),
-      0
-    )
-  )
-  OR (
-    space_no <> 0
-    AND NOT EXISTS (
-      SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = jobs.space_no
-    )
-  )
-"""
+DELETE_LOST_JOBS = compose.delete(
+    "checks.lost_jobs", "jobs", f"({WITHOUT_SUBJECT}) OR ({WITHOUT_SPACE})"
+)
 
 # What has no vector becomes due again: a job costs little where nothing is missing.
+_HAS_VECTOR = """
+  SELECT 1
+  FROM vector_groups
+  JOIN vectors ON vectors.id = vector_groups.id + ({table}.id & 255)
+  WHERE
+    vector_groups.space_no = embedding_spaces.space_no
+    AND vector_groups.kind = '{kind}'
+    AND bucket = {table}.id >> 8
+"""
+
+JOB_COLUMNS = "kind, subject, ref, space_no, next_seq, due_ms"
+
 INSERT_SESSION_JOBS = compose.insert_select(
     "checks.session_jobs",
     "jobs",
-    "kind, subject, ref, space_no, next_seq, due_ms",
-    """
+    JOB_COLUMNS,
+    f"""
 SELECT 'embed', 'session', sessions.id, space_no, 1, :now_ms
 FROM sessions, embedding_spaces
 WHERE
@@ -592,60 +488,33 @@ WHERE
     WHERE
       messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
       AND (messages.text <> '' OR messages.text IS NULL)
-      AND NOT EXISTS (
-        SELECT 1
-        FROM vector_groups
-        JOIN vectors ON vectors.id = vector_groups.id + (messages.id & 255)
-        WHERE
-          vector_groups.space_no = embedding_spaces.space_no
-          AND vector_groups.kind = 'message'
-          AND bucket = messages.id >> 8
-      )
+      AND NOT EXISTS ({_HAS_VECTOR.format(table="messages", kind="message")})
   )
 """,
-    compose.conflict("kind, subject, ref, space_no", next_seq="1", lease_ms="0"),
+    compose.conflict(JOB_KEY, next_seq="1", lease_ms="0"),
 )
 
 INSERT_ENTRY_JOBS = compose.insert_select(
     "checks.entry_jobs",
     "jobs",
-    "kind, subject, ref, space_no, next_seq, due_ms",
-    """
+    JOB_COLUMNS,
+    f"""
 SELECT 'embed', 'entry', entries.id, space_no, version, :now_ms
 FROM entries, embedding_spaces
 WHERE
-  retired_ms IS NULL
-  AND NOT EXISTS (
-    SELECT 1
-    FROM vector_groups
-    JOIN vectors ON vectors.id = vector_groups.id + (entries.id & 255)
-    WHERE
-      vector_groups.space_no = embedding_spaces.space_no
-      AND vector_groups.kind = 'entry'
-      AND bucket = entries.id >> 8
-  )
+  retired_ms IS NULL AND NOT EXISTS ({_HAS_VECTOR.format(table="entries", kind="entry")})
 """,
     compose.NOTHING,
 )
 
-# By kind: what selects (id, text, more text, bigrams), and what sets the bigrams.
-_BIGRAMS = {
-    "message": (SELECT_MESSAGE_TEXTS, UPDATE_MESSAGE_BIGRAMS),
-    "entry": (SELECT_ENTRY_TEXTS, UPDATE_ENTRY_BIGRAMS),
-    "artifact": (SELECT_ARTIFACT_TEXTS, UPDATE_ARTIFACT_BIGRAMS),
-    "item": (SELECT_ITEM_TEXTS, UPDATE_ITEM_BIGRAMS),
-    "session": (SELECT_SESSION_TITLES, UPDATE_SESSION_BIGRAMS),
-}
-
 
 def set_bigrams(tx: Tx, kind: str) -> None:
     """Derive the bigrams of every row of a kind; summaries have none to derive."""
-    select, update = _BIGRAMS[kind]
-    for rows in tx.pages(select, {"after": 0}):
+    for rows in tx.pages(SELECT_TEXTS[kind], {"after": 0}):
         for row_id, text, more, stored in rows:
             bigrams = bigrams_of(f"{text}\n{more}" if more else text)
             if bigrams != stored:
-                tx.run(update, {"id": row_id, "bigrams": bigrams})
+                tx.run(UPDATE_BIGRAMS[kind], {"id": row_id, "bigrams": bigrams})
 
 
 def drop_empty_namespaces(tx: Tx) -> None:

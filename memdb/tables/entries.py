@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
+from memdb.engine.columns import hashed_names, names_without
 from memdb.errors import existing
 from memdb.models.entries import Entry
+from memdb.models.fields import ENTRY
 from memdb.models.ids import scope_of, scope_range, span_holds_any
 from memdb.models.record import Record
 from memdb.text.derived import content_hash, date_spans, said_hash
@@ -28,11 +30,25 @@ if TYPE_CHECKING:
 KEYWORDS, METADATA = (Entry._fields.index(name) for name in ("keywords", "metadata"))
 FLAGS = tuple(Entry._fields.index(name) for name in ("pinned", "active", "session_only"))
 
-ROW_FIELDS = tuple(
-    "category key text keywords importance pinned trust active superseded_by session_id first_seq "
-    "last_seq session_only source valid_from_ms valid_to_ms expires_ms metadata updated_ms uid "
-    "created_ms bigrams spans".split()
+# What `row` reads, and what `update` sets of it, with the hashes.
+ROW_FIELDS = names_without(
+    "entries",
+    *("id", "scope_no", "version", "use_count", "last_used_ms", "stored_ms"),
+    *("content_hash", "said_hash"),
 )
+SET_FIELDS = tuple(name for name in ROW_FIELDS if name not in ("uid", "created_ms"))
+
+# The fields of an Entry in their order, each as its column.
+_MADE = {"session": "sessions.name", "branch": "nullif(sessions.branch, '')"}
+_LISTED = [_MADE.get(name, f"entries.{name}") for name in Entry._fields]
+
+IN_IDS = "id IN (SELECT value FROM json_each(:ids))"
+HOLDS = "holds_from_ms <= :now_ms AND holds_until_ms > :now_ms"
+WANTED = f"""
+  (CAST(:category AS TEXT) IS NULL OR category = :category)
+  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
+  AND (:inactive OR ({HOLDS}))
+"""
 
 INSERT_ENTRY = compose.insert("entries.insert", "entries")
 
@@ -69,160 +85,63 @@ FROM entries
 WHERE id BETWEEN :low AND :high AND uid IN (SELECT value FROM json_each(:uids))
 """
 
-SELECT_PAGE = """/* entries.list */
-SELECT id
-FROM entries
-WHERE
-  id > :after
-  AND id <= :high
-  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
-  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
-  AND (
-    :inactive
-    OR (holds_from_ms <= :now_ms AND holds_until_ms > :now_ms)
-  )
-ORDER BY id
-LIMIT :limit
-"""
+SELECT_PAGE = compose.select(
+    "entries.list",
+    "id",
+    "entries",
+    f"id > :after AND id <= :high AND {WANTED}",
+    order="id",
+    limit=":limit",
+)
 
-SELECT_NEWEST = """/* entries.list_newest */
-SELECT id
-FROM entries
-WHERE
-  id >= :low
-  AND id < :before
-  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
-  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
-  AND (
-    :inactive
-    OR (holds_from_ms <= :now_ms AND holds_until_ms > :now_ms)
-  )
-ORDER BY id DESC
-LIMIT :limit
-"""
+SELECT_NEWEST = compose.select(
+    "entries.list_newest",
+    "id",
+    "entries",
+    f"id >= :low AND id < :before AND {WANTED}",
+    order="id DESC",
+    limit=":limit",
+)
 
 # No index by time: a use would have to move the entry in it. 10,000 rows take 8 ms.
-SELECT_BY_UPDATED = """/* entries.by_updated */
-SELECT id
-FROM entries
-WHERE
+SELECT_BY_TIME = {
+    order: compose.select(
+        f"entries.by_{order}",
+        "id",
+        "entries",
+        f"""
   id BETWEEN :low AND :high
-  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
-  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
-  AND (
-    :inactive
-    OR (holds_from_ms <= :now_ms AND holds_until_ms > :now_ms)
-  )
-  AND (updated_ms < :before_ms OR (updated_ms = :before_ms AND id < :before))
-ORDER BY updated_ms DESC, id DESC
-LIMIT :limit
-"""
+  AND {WANTED}
+  AND ({order}_ms < :before_ms OR ({order}_ms = :before_ms AND id < :before))
+""",
+        order=f"{order}_ms DESC, id DESC",
+        limit=":limit",
+    )
+    for order in ("updated", "created")
+}
 
-SELECT_BY_CREATED = """/* entries.by_created */
-SELECT id
-FROM entries
-WHERE
-  id BETWEEN :low AND :high
-  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
-  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
-  AND (
-    :inactive
-    OR (holds_from_ms <= :now_ms AND holds_until_ms > :now_ms)
-  )
-  AND (created_ms < :before_ms OR (created_ms = :before_ms AND id < :before))
-ORDER BY created_ms DESC, id DESC
-LIMIT :limit
-"""
+SELECT_TOTAL = compose.select(
+    "entries.count_listed", "count(*)", "entries", f"id BETWEEN :low AND :high AND {WANTED}"
+)
 
-SELECT_TOTAL = """/* entries.count_listed */
-SELECT count(*)
-FROM entries
-WHERE
-  id BETWEEN :low AND :high
-  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
-  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
-  AND (
-    :inactive
-    OR (holds_from_ms <= :now_ms AND holds_until_ms > :now_ms)
-  )
-"""
-
-SELECT_MANY = """/* entries.get_many */
-SELECT
-  entries.id,
-  category,
-  text,
-  key,
-  keywords,
-  importance,
-  pinned,
-  trust,
-  version,
-  active,
-  superseded_by,
-  sessions.name,
-  first_seq,
-  entries.last_seq,
-  session_only,
-  source,
-  use_count,
-  last_used_ms,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  entries.metadata,
-  entries.created_ms,
-  entries.updated_ms,
-  stored_ms,
-  entries.uid,
-  nullif(sessions.branch, '')
-FROM entries
-LEFT JOIN sessions ON sessions.id = entries.session_id
-WHERE entries.id IN (SELECT value FROM json_each(:ids))
-"""
+SELECT_MANY = compose.select(
+    "entries.get_many",
+    _LISTED,
+    "entries LEFT JOIN sessions ON sessions.id = entries.session_id",
+    f"entries.{IN_IDS}",
+)
 
 SELECT_TEXT = """/* entries.text */
 SELECT text, version FROM entries WHERE id = :id
 """
 
-SELECT_ROW = """/* entries.row */
-SELECT
-  category,
-  key,
-  text,
-  keywords,
-  importance,
-  pinned,
-  trust,
-  active,
-  superseded_by,
-  session_id,
-  first_seq,
-  last_seq,
-  session_only,
-  source,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  metadata,
-  updated_ms,
-  uid,
-  created_ms,
-  bigrams,
-  spans
-FROM entries
-WHERE id = :id
-"""
+SELECT_ROW = compose.select("entries.row", ROW_FIELDS, "entries", "id = :id")
 
 UPDATE_ENTRY = compose.update(
     "entries.update",
     "entries",
     "id = :id",
-    """
-  category, key, text, keywords, importance, pinned, trust, active, superseded_by, session_id,
-  first_seq, last_seq, session_only, source, valid_from_ms, valid_to_ms, expires_ms, metadata,
-  updated_ms, bigrams, spans, content_hash, said_hash
-""",
+    ", ".join((*SET_FIELDS, "content_hash", "said_hash")),
     version="version + 1",
     stored_ms="CASE WHEN stored_ms < :now_ms THEN :now_ms ELSE stored_ms END",
     returning="version",
@@ -295,8 +214,8 @@ SELECT id FROM entries WHERE id BETWEEN :low AND :high ORDER BY id
 """
 
 
-# What the content hash covers, in this order; a new column that is NULL changes no hash.
-HASHED = ("uid", "category", "key", "text", "keywords", "importance", "metadata", "created_ms")
+# What the content hash covers; a new column that is NULL changes no hash.
+HASHED = hashed_names("entries", ENTRY)
 
 
 def _to_entry(row: Row) -> Entry:
@@ -436,9 +355,7 @@ def list_by_time(
     """
     values = {**wanted._asdict(), "low": span[0], "high": span[1], "limit": limit}
     values |= {"before_ms": before[0], "before": before[1]}
-    if order == "updated":
-        return _in_order(tx, SELECT_BY_UPDATED, values)
-    return _in_order(tx, SELECT_BY_CREATED, values)
+    return _in_order(tx, SELECT_BY_TIME[order], values)
 
 
 def count_listed(tx: Tx, low: int, high: int, wanted: EntryFilter) -> int:
@@ -563,15 +480,11 @@ SELECT start, id FROM chain ORDER BY start, depth
 
 # The version of each entry that the file held at a time: the row itself where it was
 # stored by then, else the version of its history that was replaced after it.
-SELECT_AS_OF = """/* entries.as_of */
+_AT = WANTED.replace(":now_ms", ":at_ms")
+
+SELECT_AS_OF = f"""/* entries.as_of */
 SELECT id, CAST(NULL AS BIGINT) AS version FROM entries
-WHERE
-  id > :after
-  AND id <= :high
-  AND stored_ms <= :at_ms
-  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
-  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
-  AND (:inactive OR (holds_from_ms <= :at_ms AND holds_until_ms > :at_ms))
+WHERE id > :after AND id <= :high AND stored_ms <= :at_ms AND {_AT}
 UNION ALL
 SELECT entry_id, version FROM entry_history
 WHERE
@@ -579,9 +492,7 @@ WHERE
   AND entry_id <= :high
   AND stored_ms <= :at_ms
   AND replaced_ms > :at_ms
-  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
-  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
-  AND (:inactive OR (holds_from_ms <= :at_ms AND holds_until_ms > :at_ms))
+  AND {_AT}
 ORDER BY 1
 LIMIT :limit
 """
@@ -678,36 +589,22 @@ WHERE
   AND own.holds_until_ms > :now_ms
 """
 
-SELECT_WORTHS = """/* entries.worths */
-SELECT id, text, importance, category, updated_ms, use_count, spans
-FROM entries
-WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+SELECT_WORTHS = compose.select(
+    "entries.worths",
+    "id, text, importance, category, updated_ms, use_count, spans",
+    "entries",
+    IN_IDS,
+)
 
-SELECT_METADATA = """/* entries.get_metadata */
-SELECT id, metadata
-FROM entries
-WHERE id IN (SELECT value FROM json_each(:ids)) AND metadata IS NOT NULL
-"""
+SELECT_METADATA = compose.select(
+    "entries.get_metadata", "id, metadata", "entries", f"{IN_IDS} AND metadata IS NOT NULL"
+)
 
-SELECT_HASHED = """/* entries.hashed */
-SELECT
-  id,
-  uid,
-  category,
-  key,
-  text,
-  keywords,
-  importance,
-  metadata,
-  created_ms,
-  content_hash,
-  said_hash
-FROM entries
-WHERE id > :after
-ORDER BY id
-LIMIT 1000
-"""
+WITH_HASH = ("id", *HASHED, "content_hash", "said_hash")
+
+SELECT_HASHED = compose.select(
+    "entries.hashed", WITH_HASH, "entries", "id > :after", order="id", limit="1000"
+)
 
 
 def find_same_text(tx: Tx, scope_no: int, text: str) -> list[int]:
@@ -871,10 +768,9 @@ def list_active_ids(
 
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the id of each entry whose content does not match its hash."""
-    columns = ("id", *HASHED, "content_hash", "said_hash")
     for rows in tx.pages(SELECT_HASHED, {"after": 0}):
         for values in rows:
-            row = dict(zip(columns, values, strict=True))
+            row = dict(zip(WITH_HASH, values, strict=True))
             if hash_of(row) != row["content_hash"] or said_hash(row["text"]) != row["said_hash"]:
                 yield row["id"]
 
@@ -886,9 +782,7 @@ ORDER BY id
 LIMIT 1000
 """
 
-UPDATE_SPANS = """/* entries.set_spans */
-UPDATE entries SET spans = :spans WHERE id = :id
-"""
+UPDATE_SPANS = compose.update("entries.set_spans", "entries", "id = :id", "spans")
 
 
 def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:

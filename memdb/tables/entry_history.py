@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
+from memdb.engine.columns import names_of
 from memdb.errors import existing
 from memdb.models.entries import Decision, EntryVersion
 from memdb.models.ids import MAX_INT, span_holds_any
@@ -31,72 +32,33 @@ ORDER BY version DESC
 LIMIT 1
 """
 
+# How an entry gives each column of its version.
+_KEPT = {
+    "entry_id": "id",
+    "reason": ":reason",
+    "replaced_ms": "CASE WHEN stored_ms < :now_ms THEN :now_ms ELSE stored_ms END",
+}
+
 INSERT_CURRENT = compose.insert_select(
     "entry_history.keep",
     "entry_history",
     "",
-    """
-SELECT
-  id,
-  version,
-  category,
-  key,
-  text,
-  keywords,
-  importance,
-  pinned,
-  trust,
-  active,
-  session_id,
-  first_seq,
-  last_seq,
-  session_only,
-  source,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  metadata,
-  updated_ms,
-  stored_ms,
-  :reason,
-  CASE WHEN stored_ms < :now_ms THEN :now_ms ELSE stored_ms END
-FROM entries
-WHERE id = :id
-""",
+    f"SELECT {', '.join(_KEPT.get(name, name) for name in names_of('entry_history'))}\n"
+    "FROM entries\nWHERE id = :id",
 )
 
 INSERT_ROW = compose.insert("entry_history.insert", "entry_history")
 
-SELECT_VERSIONS = """/* entry_history.versions */
-SELECT
-  version,
-  category,
-  key,
-  text,
-  keywords,
-  importance,
-  pinned,
-  trust,
-  active,
-  sessions.name,
-  first_seq,
-  entry_history.last_seq,
-  session_only,
-  source,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  entry_history.metadata,
-  entry_history.updated_ms,
-  stored_ms,
-  reason,
-  replaced_ms,
-  nullif(sessions.branch, '')
-FROM entry_history
-LEFT JOIN sessions ON sessions.id = entry_history.session_id
-WHERE entry_id = :id AND version BETWEEN :first AND :last
-ORDER BY version
-"""
+# The fields of an EntryVersion in their order, each as its column.
+_MADE = {"session": "sessions.name", "branch": "nullif(sessions.branch, '')"}
+
+SELECT_VERSIONS = compose.select(
+    "entry_history.versions",
+    [_MADE.get(name, f"entry_history.{name}") for name in EntryVersion._fields],
+    "entry_history LEFT JOIN sessions ON sessions.id = entry_history.session_id",
+    "entry_id = :id AND version BETWEEN :first AND :last",
+    order="version",
+)
 
 UPDATE_FORGET_SESSION = compose.update(
     "entry_history.forget_session",

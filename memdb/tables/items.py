@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
+from memdb.engine.columns import names_without
 from memdb.models.ids import MAX_INT
 from memdb.models.items import Item, labels_of
 from memdb.models.record import Record
@@ -25,6 +26,16 @@ SELECT_NAMESPACE = """/* items.namespace */
 SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path
 """
 
+IN_IDS = "id IN (SELECT value FROM json_each(:ids))"
+LIVE = "(expires_ms IS NULL OR expires_ms > :now_ms)"
+MAY_MATCH = "(value IS NULL OR instr(value, :needle) > 0)"
+OF_SCOPE = "item_namespaces JOIN items ON items.namespace_id = item_namespaces.id"
+WITHIN = """
+  item_namespaces.scope_no = :scope_no
+  AND item_namespaces.path >= :low
+  AND item_namespaces.path < :high
+"""
+
 INSERT_NAMESPACE = compose.insert("items.add_namespace", "item_namespaces")
 
 DELETE_NAMESPACE = """/* items.drop_namespace */
@@ -32,204 +43,94 @@ DELETE FROM item_namespaces
 WHERE id = :id AND NOT EXISTS (SELECT 1 FROM items WHERE namespace_id = :id)
 """
 
-SELECT_NAMESPACES = """/* items.namespaces */
-SELECT id, path FROM item_namespaces
-WHERE scope_no = :scope_no AND path >= :low AND path < :high
-ORDER BY path
-LIMIT :limit
-"""
+SELECT_NAMESPACES = {
+    descending: compose.select(
+        f"items.namespaces{'_down' * descending}",
+        "id, path",
+        "item_namespaces",
+        "scope_no = :scope_no AND path >= :low AND path < :high",
+        order=f"path{' DESC' * descending}",
+        limit=":limit",
+    )
+    for descending in (False, True)
+}
 
-SELECT_NAMESPACES_DOWN = """/* items.namespaces_down */
-SELECT id, path FROM item_namespaces
-WHERE scope_no = :scope_no AND path >= :low AND path < :high
-ORDER BY path DESC
-LIMIT :limit
-"""
+SELECT_LIVE = compose.select(
+    "items.is_live", "1", "items", f"namespace_id = :id AND {LIVE}", limit="1"
+)
 
-SELECT_LIVE = """/* items.is_live */
-SELECT 1 FROM items
-WHERE namespace_id = :id AND (expires_ms IS NULL OR expires_ms > :now_ms)
-LIMIT 1
-"""
+# What a reader gets of an item, and what is searched of it.
+READ = (
+    "id namespace_id key value data revision metadata created_ms updated_ms ttl_ms expires_ms uid"
+).split()
+SEARCHED = "search_fields text vector_ref vector_count embedded".split()
 
-SELECT_ONE = """/* items.find */
-SELECT
-  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
-FROM items
-WHERE
+OF_PATH = """
   namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
-  AND key = :key
 """
 
-# What a reader gets of an item, without what is searched.
-SELECT_ITEM = """/* items.get */
-SELECT
-  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid
-FROM items
-WHERE
-  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
-  AND key = :key
-"""
+SELECT_ONE = compose.select("items.find", [*READ, *SEARCHED], "items", f"{OF_PATH} AND key = :key")
 
-SELECT_KEYS = """/* items.keys */
-SELECT key FROM items
-WHERE
-  namespace_id = :id
-  AND key > :after
-  AND key >= :prefix
-  AND key < :high
-  AND (expires_ms IS NULL OR expires_ms > :now_ms)
-ORDER BY key
-LIMIT :limit
-"""
+SELECT_ITEM = compose.select("items.get", READ, "items", f"{OF_PATH} AND key = :key")
 
-SELECT_MANY = """/* items.get_many */
-SELECT
-  items.id, namespace_id, items.key, value, data, revision, metadata, created_ms, updated_ms,
-  ttl_ms, expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded,
-  path
-FROM items
-JOIN item_namespaces ON item_namespaces.id = items.namespace_id
-WHERE
-  items.id IN (SELECT value FROM json_each(:ids))
-  AND (items.value IS NULL OR instr(items.value, :needle) > 0)
-"""
+SELECT_KEYS = compose.select(
+    "items.keys",
+    "key",
+    "items",
+    f"namespace_id = :id AND key > :after AND key >= :prefix AND key < :high AND {LIVE}",
+    order="key",
+    limit=":limit",
+)
 
-SELECT_TEXTS = """/* items.texts */
-SELECT id, text FROM items WHERE id IN (SELECT value FROM json_each(:ids)) AND text IS NOT NULL
-"""
+SELECT_MANY = compose.select(
+    "items.get_many",
+    [f"items.{name}" for name in (*READ, *SEARCHED)] + ["path"],
+    "items JOIN item_namespaces ON item_namespaces.id = items.namespace_id",
+    f"items.{IN_IDS} AND (items.value IS NULL OR instr(items.value, :needle) > 0)",
+)
+
+SELECT_TEXTS = compose.select("items.texts", "id, text", "items", f"{IN_IDS} AND text IS NOT NULL")
 
 # By order and direction: a page behind a key, a time and an id. Values that cannot match a
 # filter are passed over here: to compare the text takes a tenth of reading the row.
+_ORDERS = {"updated": "update", "created": "creation"}
+_WAYS = ((False, "", "", ">"), (True, "_down", " DESC", "<"))
+
 SELECT_PAGES = {
-    ("key", False): """/* items.by_key */
-SELECT
-  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid
-FROM items
-WHERE
-  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
-  AND key >= :low
-  AND key < :high
-  AND (value IS NULL OR instr(value, :needle) > 0)
-ORDER BY key
-LIMIT :limit
-""",
-    ("key", True): """/* items.by_key_down */
-SELECT
-  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid
-FROM items
-WHERE
-  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
-  AND key >= :low
-  AND key < :high
-  AND (value IS NULL OR instr(value, :needle) > 0)
-ORDER BY key DESC
-LIMIT :limit
-""",
-    ("updated", False): """/* items.by_update */
-SELECT
-  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid
-FROM items
-WHERE
-  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
-  AND (updated_ms, id) > (:time_ms, :row_id)
-  AND (value IS NULL OR instr(value, :needle) > 0)
-ORDER BY updated_ms, id
-LIMIT :limit
-""",
-    ("updated", True): """/* items.by_update_down */
-SELECT
-  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid
-FROM items
-WHERE
-  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
-  AND (updated_ms, id) < (:time_ms, :row_id)
-  AND (value IS NULL OR instr(value, :needle) > 0)
-ORDER BY updated_ms DESC, id DESC
-LIMIT :limit
-""",
-    ("created", False): """/* items.by_creation */
-SELECT
-  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid
-FROM items
-WHERE
-  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
-  AND (created_ms, id) > (:time_ms, :row_id)
-  AND (value IS NULL OR instr(value, :needle) > 0)
-ORDER BY created_ms, id
-LIMIT :limit
-""",
-    ("created", True): """/* items.by_creation_down */
-SELECT
-  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid
-FROM items
-WHERE
-  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
-  AND (created_ms, id) < (:time_ms, :row_id)
-  AND (value IS NULL OR instr(value, :needle) > 0)
-ORDER BY created_ms DESC, id DESC
-LIMIT :limit
-""",
+    ("key", descending): compose.select(
+        f"items.by_key{down}",
+        READ,
+        "items",
+        f"{OF_PATH} AND key >= :low AND key < :high AND {MAY_MATCH}",
+        order=f"key{desc}",
+        limit=":limit",
+    )
+    for descending, down, desc, _ in _WAYS
+} | {
+    (order, descending): compose.select(
+        f"items.by_{name}{down}",
+        READ,
+        "items",
+        f"{OF_PATH} AND ({order}_ms, id) {behind} (:time_ms, :row_id) AND {MAY_MATCH}",
+        order=f"{order}_ms{desc}, id{desc}",
+        limit=":limit",
+    )
+    for order, name in _ORDERS.items()
+    for descending, down, desc, behind in _WAYS
 }
 
 # The same over many namespaces: sorted, which reads their part of an index.
 SELECT_ACROSS = {
-    ("updated", False): """/* items.across_by_update */
-SELECT items.updated_ms, items.id
-FROM item_namespaces
-JOIN items ON items.namespace_id = item_namespaces.id
-WHERE
-  item_namespaces.scope_no = :scope_no
-  AND item_namespaces.path >= :low
-  AND item_namespaces.path < :high
-  AND (items.updated_ms, items.id) > (:time_ms, :row_id)
-ORDER BY items.updated_ms, items.id
-LIMIT :limit
-""",
-    ("updated", True): """/* items.across_by_update_down */
-SELECT items.updated_ms, items.id
-FROM item_namespaces
-JOIN items ON items.namespace_id = item_namespaces.id
-WHERE
-  item_namespaces.scope_no = :scope_no
-  AND item_namespaces.path >= :low
-  AND item_namespaces.path < :high
-  AND (items.updated_ms, items.id) < (:time_ms, :row_id)
-ORDER BY items.updated_ms DESC, items.id DESC
-LIMIT :limit
-""",
-    ("created", False): """/* items.across_by_creation */
-SELECT items.created_ms, items.id
-FROM item_namespaces
-JOIN items ON items.namespace_id = item_namespaces.id
-WHERE
-  item_namespaces.scope_no = :scope_no
-  AND item_namespaces.path >= :low
-  AND item_namespaces.path < :high
-  AND (items.created_ms, items.id) > (:time_ms, :row_id)
-ORDER BY items.created_ms, items.id
-LIMIT :limit
-""",
-    ("created", True): """/* items.across_by_creation_down */
-SELECT items.created_ms, items.id
-FROM item_namespaces
-JOIN items ON items.namespace_id = item_namespaces.id
-WHERE
-  item_namespaces.scope_no = :scope_no
-  AND item_namespaces.path >= :low
-  AND item_namespaces.path < :high
-  AND (items.created_ms, items.id) < (:time_ms, :row_id)
-ORDER BY items.created_ms DESC, items.id DESC
-LIMIT :limit
-""",
+    (order, descending): compose.select(
+        f"items.across_by_{name}{down}",
+        f"items.{order}_ms, items.id",
+        OF_SCOPE,
+        f"{WITHIN} AND (items.{order}_ms, items.id) {behind} (:time_ms, :row_id)",
+        order=f"items.{order}_ms{desc}, items.id{desc}",
+        limit=":limit",
+    )
+    for order, name in _ORDERS.items()
+    for descending, down, desc, behind in _WAYS
 }
 
 SELECT_EXPIRED = """/* items.expired */
@@ -239,42 +140,33 @@ ORDER BY expires_ms, id
 LIMIT :limit
 """
 
-SELECT_SCOPE_IDS = """/* items.ids_of_scope */
-SELECT items.id
-FROM item_namespaces
-JOIN items ON items.namespace_id = item_namespaces.id
-WHERE item_namespaces.scope_no = :scope_no
-ORDER BY items.id
-"""
+SELECT_SCOPE_IDS = compose.select(
+    "items.ids_of_scope",
+    "items.id",
+    OF_SCOPE,
+    "item_namespaces.scope_no = :scope_no",
+    order="items.id",
+)
 
-SELECT_COUNT = """/* items.count */
-SELECT count(*)
-FROM item_namespaces
-JOIN items ON items.namespace_id = item_namespaces.id
-WHERE item_namespaces.scope_no = :scope_no
-"""
+SELECT_COUNT = compose.select(
+    "items.count", "count(*)", OF_SCOPE, "item_namespaces.scope_no = :scope_no"
+)
 
 # What a search by vector compares: the refs of a range of paths.
-SELECT_REFS_WITHIN = """/* items.refs_within */
-SELECT items.vector_ref, items.vector_count
-FROM item_namespaces
-JOIN items ON items.namespace_id = item_namespaces.id
-WHERE
-  item_namespaces.scope_no = :scope_no
-  AND item_namespaces.path >= :low
-  AND item_namespaces.path < :high
+SELECT_REFS_WITHIN = compose.select(
+    "items.refs_within",
+    "items.vector_ref, items.vector_count",
+    OF_SCOPE,
+    f"""
+  {WITHIN}
   AND items.vector_ref IS NOT NULL
   AND (items.expires_ms IS NULL OR items.expires_ms > :now_ms)
-ORDER BY item_namespaces.path, items.key
-LIMIT :most
-"""
+""",
+    order="item_namespaces.path, items.key",
+    limit=":most",
+)
 
-SELECT_LIVE_IDS = """/* items.live_ids */
-SELECT id FROM items
-WHERE
-  id IN (SELECT value FROM json_each(:ids))
-  AND (expires_ms IS NULL OR expires_ms > :now_ms)
-"""
+SELECT_LIVE_IDS = compose.select("items.live_ids", "id", "items", f"{IN_IDS} AND {LIVE}")
 
 # Each ref with the last item whose vectors begin at it or before it.
 SELECT_OWNERS = """/* items.owners */
@@ -289,10 +181,9 @@ SELECT
 FROM json_each(:ids) AS refs
 """
 
-SELECT_REFS = """/* items.refs */
-SELECT vector_ref, vector_count FROM items
-WHERE id IN (SELECT value FROM json_each(:ids)) AND vector_ref IS NOT NULL
-"""
+SELECT_REFS = compose.select(
+    "items.refs", "vector_ref, vector_count", "items", f"{IN_IDS} AND vector_ref IS NOT NULL"
+)
 
 INSERT_ITEM = compose.insert("items.insert", "items")
 
@@ -300,22 +191,17 @@ UPDATE_ITEM = compose.update(
     "items.update",
     "items",
     "id = :id",
-    """
-  revision, ttl_ms, expires_ms, updated_ms, vector_ref, vector_count, embedded, metadata,
-  search_fields, value, data, text, bigrams
-""",
+    ", ".join(names_without("items", "id", "uid", "namespace_id", "key", "created_ms")),
 )
 
 UPDATE_EXPIRY = compose.update(
     "items.refresh",
     "items",
-    "id IN (SELECT value FROM json_each(:ids)) AND ttl_ms IS NOT NULL",
+    f"{IN_IDS} AND ttl_ms IS NOT NULL",
     expires_ms=":now_ms + ttl_ms",
 )
 
-DELETE_ITEMS = """/* items.delete */
-DELETE FROM items WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+DELETE_ITEMS = compose.delete("items.delete", "items", IN_IDS)
 
 # Behind every key: no character is greater.
 LAST_KEY = chr(0x10FFFF) * (MAX_NAME_CHARS + 1)
@@ -382,49 +268,25 @@ def _to_items(tx: Tx, rows: list[Row], path: str) -> list[Item]:
     tx.verify("items", [row[0] for row in rows])
     tx.verify("item_namespaces", (rows[0][1],))
     labels = labels_of(path)
-    return [
-        Item(
-            row_id,
-            labels,
-            key,
-            data if value is None else parse_json(value),
-            revision,
-            None if metadata is None else parse_json(metadata, dict),
-            created_ms,
-            updated_ms,
-            ttl_ms,
-            expires_ms,
-            uid,
-        )
-        for (
-            row_id,
-            _,
-            key,
-            value,
-            data,
-            revision,
-            metadata,
-            created_ms,
-            updated_ms,
-            ttl_ms,
-            expires_ms,
-            uid,
-        ) in rows
-    ]
+    return [_to_item(dict(zip(READ, row, strict=True)), labels) for row in rows]
 
 
 def to_item(row: dict[str, Any], path: str) -> Item:
     """Return the item that a row for `insert` or `update` is, without reading it again."""
-    columns = "revision", "metadata", "created_ms", "updated_ms", "ttl_ms", "expires_ms", "uid"
-    revision, metadata, *rest = (row[name] for name in columns)
+    return _to_item(row, labels_of(path))
+
+
+def _to_item(row: dict[str, Any], labels: tuple[str, ...]) -> Item:
     value = row["data"] if row["value"] is None else parse_json(row["value"])
-    about = parse_json(metadata, dict)
-    return Item(row["id"], labels_of(path), row["key"], value, revision, about, *rest)
+    about = parse_json(row["metadata"], dict)
+    made = row | {"namespace": labels, "value": value, "metadata": about}
+    return Item.make([made[name] for name in Item._fields])
 
 
 def _to_stored(tx: Tx, row: Row, path: str) -> StoredItem:
-    (item,) = _to_items(tx, [row[:12]], path)
-    return StoredItem(row[1], item, row[12], row[13], row[14], row[15], bool(row[16]))
+    (item,) = _to_items(tx, [row[: len(READ)]], path)
+    *searched, embedded = row[len(READ) : len(READ) + len(SEARCHED)]
+    return StoredItem(row[1], item, *searched, bool(embedded))
 
 
 def find_namespace(tx: Tx, scope_no: int, path: str) -> int | None:
@@ -450,9 +312,8 @@ def list_namespaces(
     tx: Tx, scope_no: int, low: str, high: str, *, limit: int = MAX_INT, descending: bool = False
 ) -> list[tuple[int, str]]:
     """Return (id, path) of the namespaces with *low* <= path < *high*, by path."""
-    sql = SELECT_NAMESPACES_DOWN if descending else SELECT_NAMESPACES
     values = {"scope_no": scope_no, "low": low, "high": high, "limit": limit}
-    rows = tx.all(sql, values)
+    rows = tx.all(SELECT_NAMESPACES[descending], values)
     tx.verify("item_namespaces", [row[0] for row in rows])
     return [(int(namespace_id), path) for namespace_id, path in rows]
 

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
 from memdb.engine.branches import row_of, runs_of
+from memdb.engine.columns import hashed_names, names_without
+from memdb.models import fields
+from memdb.models.fields import MESSAGE, names_with
 from memdb.models.ids import MASKS, MAX_SEQ, is_branch, message_id, session_of, session_range
 from memdb.models.messages import (
     ROLE_CODES,
@@ -33,114 +36,69 @@ if TYPE_CHECKING:
 
 INSERT_MESSAGE = compose.insert("messages.insert", "messages", uid=":uid_bytes")
 
-SELECT_AFTER = """/* messages.after */
-SELECT
-  id & :seq_mask AS seq,
-  role,
-  author,
-  text,
-  parts,
-  tokens,
-  counter,
-  external_id,
-  created_ms,
-  metadata,
-  :session_name AS session,
-  id,
-  uid
-FROM messages
-WHERE id > :after AND id <= :high
-ORDER BY id
-LIMIT :limit
-"""
+# The fields of a Message in their order, each as its column but for those that are made of others.
+COLUMNS = Message._fields
+TEXT, PARTS, METADATA = (COLUMNS.index(name) for name in ("text", "parts", "metadata"))
+_MADE = {"seq": "id & :seq_mask AS seq", "session": ":session_name AS session"}
+_LISTED = [_MADE.get(name, name) for name in COLUMNS]
 
-SELECT_LAST = """/* messages.last */
-SELECT
-  id & :seq_mask AS seq,
-  role,
-  author,
-  text,
-  parts,
-  tokens,
-  counter,
-  external_id,
-  created_ms,
-  metadata,
-  :session_name AS session,
-  id,
-  uid
-FROM messages
-WHERE id >= :low AND id < :before
-ORDER BY id DESC
-LIMIT :limit
-"""
-
-SELECT_MANY = """/* messages.get_many */
-SELECT
-  id & :seq_mask AS seq,
-  role,
-  author,
-  text,
-  parts,
-  tokens,
-  counter,
-  external_id,
-  created_ms,
-  metadata,
-  (
+# Messages of any session, with its name.
+_NAME = """(
     SELECT name FROM sessions WHERE sessions.id = messages.id & ~CAST(:seq_mask AS BIGINT)
-  ) AS session,
-  id,
-  uid
-FROM messages
-WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+  ) AS session"""
+_LISTED_ANY = [_NAME if name == "session" else _MADE.get(name, name) for name in COLUMNS]
 
-SELECT_BY_EXTERNAL = """/* messages.by_external */
-SELECT
-  id & :seq_mask AS seq,
-  role,
-  author,
-  text,
-  parts,
-  tokens,
-  counter,
-  external_id,
-  created_ms,
-  metadata,
-  :session_name AS session,
-  id,
-  uid
-FROM messages
-WHERE
-  id >> 24 = CAST(:session AS BIGINT) >> 24
-  AND id BETWEEN :session AND :high
-  AND external_id = :external_id
-"""
+IN_IDS = "id IN (SELECT value FROM json_each(:ids))"
 
-SELECT_EXTERNALS = """/* messages.by_externals */
-SELECT external_id, id, role, text
-FROM messages
-WHERE
-  id >> 24 = CAST(:session AS BIGINT) >> 24
-  AND id BETWEEN :session AND :high
-  AND external_id IN (SELECT value FROM json_each(:external_ids))
-"""
+SELECT_AFTER = compose.select(
+    "messages.after",
+    _LISTED,
+    "messages",
+    "id > :after AND id <= :high",
+    order="id",
+    limit=":limit",
+)
 
-SELECT_UIDS = """/* messages.uids */
-SELECT id, uid FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+SELECT_LAST = compose.select(
+    "messages.last",
+    _LISTED,
+    "messages",
+    "id >= :low AND id < :before",
+    order="id DESC",
+    limit=":limit",
+)
+
+SELECT_MANY = compose.select("messages.get_many", _LISTED_ANY, "messages", IN_IDS)
+
+# Of the index: id >> 24 is the session.
+_OF_SESSION = "id >> 24 = CAST(:session AS BIGINT) >> 24 AND id BETWEEN :session AND :high"
+
+SELECT_BY_EXTERNAL = compose.select(
+    "messages.by_external",
+    _LISTED,
+    "messages",
+    f"{_OF_SESSION} AND external_id = :external_id",
+)
+
+EXTERNALS = ("external_id", "id", "role", "text")
+
+SELECT_EXTERNALS = compose.select(
+    "messages.by_externals",
+    EXTERNALS,
+    "messages",
+    f"{_OF_SESSION} AND external_id IN (SELECT value FROM json_each(:external_ids))",
+)
+
+SELECT_UIDS = compose.select("messages.uids", "id, uid", "messages", IN_IDS)
 
 # A list of values for a statement is JSON, which holds no bytes.
 SELECT_ALL_UIDS = """/* messages.all_uids */
 SELECT id, uid FROM messages WHERE id > :after AND id <= :high ORDER BY id LIMIT 5000
 """
 
-SELECT_FEATURES = """/* messages.features */
-SELECT id, text, author, created_ms, role, spans
-FROM messages
-WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+FEATURES = ("id", "text", "author", "created_ms", "role", "spans")
+
+SELECT_FEATURES = compose.select("messages.features", FEATURES, "messages", IN_IDS)
 
 SELECT_TEXTS = """/* messages.texts */
 SELECT id, text FROM messages WHERE id >= :low AND id <= :high ORDER BY id LIMIT :limit
@@ -174,9 +132,9 @@ SELECT_COUNT = """/* messages.count */
 SELECT count(*) FROM messages WHERE id BETWEEN :low AND :high
 """
 
-SELECT_HASHES_OF = """/* messages.hashes */
-SELECT id, content_hash FROM messages WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id
-"""
+SELECT_HASHES_OF = compose.select(
+    "messages.hashes", "id, content_hash", "messages", IN_IDS, order="id"
+)
 
 SELECT_HASHES_BETWEEN = """/* messages.hashes_between */
 SELECT id, content_hash FROM messages WHERE id BETWEEN :low AND :high ORDER BY id
@@ -193,38 +151,14 @@ WHERE author IS NOT NULL
 ORDER BY author
 """
 
-SELECT_CONTENT_HASHES = """/* messages.content_hashes */
-SELECT content_hash FROM messages WHERE id BETWEEN :low AND :high ORDER BY id
-"""
 
-SELECT_HASHED = """/* messages.hashed */
-SELECT
-  id,
-  uid,
-  role,
-  author,
-  text,
-  parts,
-  external_id,
-  metadata,
-  created_ms,
-  content_hash
-FROM messages
-WHERE id > :after
-ORDER BY id
-LIMIT 1000
-"""
+WITH_SPANS = ("id", "text", "created_ms", "spans")
 
-SELECT_SPANS = """/* messages.spans */
-SELECT id, text, created_ms, spans FROM messages
-WHERE id > :after
-ORDER BY id
-LIMIT 1000
-"""
+SELECT_SPANS = compose.select(
+    "messages.spans", WITH_SPANS, "messages", "id > :after", order="id", limit="1000"
+)
 
-UPDATE_SPANS = """/* messages.set_spans */
-UPDATE messages SET spans = :spans WHERE id = :id
-"""
+UPDATE_SPANS = compose.update("messages.set_spans", "messages", "id = :id", "spans")
 
 DELETE_RANGE = """/* messages.delete_range */
 DELETE FROM messages WHERE id BETWEEN :low AND :high
@@ -241,36 +175,15 @@ SELECT created_ms FROM messages WHERE id BETWEEN :low AND :high ORDER BY id DESC
 """
 
 
-# What SELECT_AFTER, SELECT_LAST, SELECT_MANY and SELECT_BY_EXTERNAL list, in this order.
-COLUMNS = Message._fields
-TEXT, PARTS, METADATA = (COLUMNS.index(name) for name in ("text", "parts", "metadata"))
-
 # What erasing a message leaves of the columns that the hash covers; the others stay.
-ERASED = {"author": None, "text": "", "parts": None, "metadata": None}
+ERASED = dict.fromkeys(names_with(MESSAGE, fields.ERASED)) | {"text": ""}
 
-# What the content hash covers, in this order, and what it does not: the id says where a
-# message is, tokens depend on the counter, the rest is derived. Each column is in one of
-# the two (tests/records/test_message_columns.py). A new column may stand anywhere: one that
-# is NULL changes no hash.
-HASHED = (
-    "uid",
-    "role",
-    "author",
-    "text",
-    "parts",
-    "external_id",
-    "metadata",
-    "created_ms",
-)
-NOT_HASHED = (
-    "id",
-    "role_code",
-    "tokens",
-    "counter",
-    "counter_code",
-    "content_hash",
-    "bigrams",
-    "spans",
+# What the content hash covers. A new column may stand anywhere: one that is NULL changes no hash.
+HASHED = hashed_names("messages", MESSAGE)
+WITH_HASH = ("id", *HASHED, "content_hash")
+
+SELECT_HASHED = compose.select(
+    "messages.hashed", WITH_HASH, "messages", "id > :after", order="id", limit="1000"
 )
 
 _columns = itemgetter(*COLUMNS)
@@ -374,7 +287,7 @@ def by_externals(tx: Tx, session: int, external_ids: list[str]) -> dict[str, tup
     for run in runs_of(tx, session):
         values = {"session": run.session, "high": run.span[1], "external_ids": external_ids}
         rows += tx.all(SELECT_EXTERNALS, values)
-    filled = _filled(tx, rows, ("external_id", "id", "role", "text"))
+    filled = _filled(tx, rows, EXTERNALS)
     return {external_id: (row_id, role, text) for external_id, row_id, role, text in filled}
 
 
@@ -494,7 +407,7 @@ def expect_many(tx: Tx, ids: Collection[int]) -> None:
 def features(tx: Tx, ids: Collection[int]) -> list[Row]:
     """Return (id, text, author, created_ms, role, spans) of the messages with these *ids*."""
     rows = tx.all(SELECT_FEATURES, {"ids": ids})
-    return _filled(tx, rows, ("id", "text", "author", "created_ms", "role", "spans"))
+    return _filled(tx, rows, FEATURES)
 
 
 def texts(tx: Tx, low: int, high: int, limit: int) -> list[tuple[int, str]]:
@@ -582,10 +495,9 @@ def damaged(tx: Tx) -> Iterable[int]:
     """Yield the id of each message whose content does not match its hash, or is lost."""
     from memdb.engine.segments import fill  # only for checking
 
-    columns = ("id", *HASHED, "content_hash")
     for rows in tx.pages(SELECT_HASHED, {"after": 0}):
-        for values in fill(tx, rows, columns, lost_ok=True):
-            row = dict(zip(columns, values, strict=True))
+        for values in fill(tx, rows, WITH_HASH, lost_ok=True):
+            row = dict(zip(WITH_HASH, values, strict=True))
             row["uid"] = uid_from_bytes(row["uid"])
             if row["text"] is None or hash_of(row) != row["content_hash"]:
                 yield row["id"]
@@ -595,9 +507,8 @@ def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:
     """Yield (id, spans) of each message whose `spans` are not what its text and time give."""
     from memdb.engine.segments import fill  # only for checking
 
-    columns = ("id", "text", "created_ms", "spans")
     for rows in tx.pages(SELECT_SPANS, {"after": 0}):
-        for row_id, text, created_ms, stored in fill(tx, rows, columns, lost_ok=True):
+        for row_id, text, created_ms, stored in fill(tx, rows, WITH_SPANS, lost_ok=True):
             if text is not None and (spans := date_spans(text, created_ms)) != stored:
                 yield row_id, spans
 
@@ -622,7 +533,7 @@ def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
             continue
         low = run.session | max(first_seq, run.first_seq)
         high = run.session | min(last_seq, run.last_seq)
-        for (digest,) in tx.all(SELECT_CONTENT_HASHES, {"low": low, "high": high}):
+        for _, digest in hashes_between(tx, low, high):
             found.update(digest)
     return found.hexdigest()
 
@@ -646,9 +557,7 @@ UPDATE_CONTENT = compose.update(
     "messages.rewrite",
     "messages",
     "id = :id",
-    """
-  role_code, author, text, parts, metadata, bigrams, spans, tokens, counter_code, content_hash
-""",
+    ", ".join(names_without("messages", "id", "uid", "external_id", "created_ms")),
 )
 
 

@@ -17,7 +17,7 @@ import pytest
 import memdb
 from memdb import MemDB, NotFound, Session, Settings
 from memdb.models.ids import MASKS
-from memdb.tables.checks import SESSION_COUNTS
+from memdb.tables.checks import RULES
 
 WORDS = "apple birch cedar delta ember flint grove heron iris juniper kelp larch".split()
 SETTINGS = Settings(summary_messages=4, summary_condense_at=3, summary_group=2)
@@ -247,7 +247,7 @@ class Play:
     def compare_counts(self) -> None:
         """Compare what sessions and branches keep with what is counted anew."""
         with self.db._db.read() as tx:
-            assert tx.all(SESSION_COUNTS, MASKS) == []
+            assert tx.all(RULES["session_counts"], MASKS) == []
 
     def compare_scope(self) -> None:
         """Compare what a search of the whole scope finds: each message once."""
