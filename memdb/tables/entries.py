@@ -149,10 +149,6 @@ UPDATE_ENTRY = compose.update(
 
 UPDATE_SUPERSEDED = compose.update("entries.link", "entries", "id = :id", "superseded_by")
 
-SELECT_OF_SESSION = """/* entries.of_session */
-SELECT id FROM entries WHERE session_id = :session_id ORDER BY id
-"""
-
 UPDATE_FORGET_SESSION = compose.update(
     "entries.forget_session",
     "entries",
@@ -411,13 +407,11 @@ def session_only(tx: Tx, session: int) -> list[int]:
 
 def forget_session(tx: Tx, session: int) -> None:
     """Cut the link to a session that goes away; what the entries say stays."""
-    tx.verify("entries", [row[0] for row in tx.all(SELECT_OF_SESSION, {"session_id": session})])
     tx.run(UPDATE_FORGET_SESSION, {"session_id": session})
 
 
 def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:
     """Let entries told by these messages of a row refer to another row, which holds them now."""
-    tx.verify("entries", [row[0] for row in tx.all(SELECT_OF_SESSION, {"session_id": session})])
     values = {"session_id": session, "to": to, "first_seq": first_seq, "last_seq": last_seq}
     tx.run(UPDATE_SOURCE, values)
 
@@ -589,12 +583,11 @@ WHERE
   AND own.holds_until_ms > :now_ms
 """
 
-SELECT_WORTHS = compose.select(
-    "entries.worths",
-    "id, text, importance, category, updated_ms, use_count, spans",
-    "entries",
-    IN_IDS,
-)
+SELECT_WORTHS = """/* entries.worths */
+SELECT id, text, importance, category, updated_ms, use_count, spans
+FROM entries
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
 
 SELECT_METADATA = compose.select(
     "entries.get_metadata", "id, metadata", "entries", f"{IN_IDS} AND metadata IS NOT NULL"

@@ -140,13 +140,13 @@ ORDER BY expires_ms, id
 LIMIT :limit
 """
 
-SELECT_SCOPE_IDS = compose.select(
-    "items.ids_of_scope",
-    "items.id",
-    OF_SCOPE,
-    "item_namespaces.scope_no = :scope_no",
-    order="items.id",
-)
+SELECT_SCOPE_IDS = """/* items.ids_of_scope */
+SELECT items.id
+FROM item_namespaces
+JOIN items ON items.namespace_id = item_namespaces.id
+WHERE item_namespaces.scope_no = :scope_no
+ORDER BY items.id
+"""
 
 SELECT_COUNT = compose.select(
     "items.count", "count(*)", OF_SCOPE, "item_namespaces.scope_no = :scope_no"

@@ -32,10 +32,27 @@ MAX_RETRY_MS = 3_600_000
 
 MAX_ERROR_CHARS = 500
 
+KEY = "kind, subject, ref, space_no"
+DUE = f"{KEY}, next_seq, due_ms"
+
+# What a Job is read from.
+READ = f"{KEY}, next_seq, attempts, lease_ms"
+
+# One job, with how far it is done; and as its worker has leased it.
+AS_READ = """
+  kind = :kind
+  AND subject = :subject
+  AND ref = :ref
+  AND space_no = :space_no
+  AND next_seq = :next_seq
+"""
+LEASED = f"{AS_READ} AND lease_ms = :lease_ms"
+FREED: dict[str, str] = {"error": "NULL", "attempts": "0", "lease_ms": "0"}
+
 INSERT_SESSION = compose.insert_select(
     "jobs.embed_session",
     "jobs",
-    "kind, subject, ref, space_no, next_seq, due_ms",
+    DUE,
     """
 SELECT 'embed', 'session', :ref, space_no, :next_seq, :now_ms
 FROM embedding_spaces
@@ -61,13 +78,13 @@ LIMIT 1
 INSERT_ENTRY = compose.insert_select(
     "jobs.embed_entry",
     "jobs",
-    "kind, subject, ref, space_no, next_seq, due_ms",
+    DUE,
     """
 SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms
 FROM embedding_spaces
 WHERE retired_ms IS NULL AND space_no <> :embedded_in
 """,
-    compose.conflict("kind, subject, ref, space_no", "next_seq, due_ms", lease_ms="0"),
+    compose.conflict(KEY, "next_seq, due_ms", lease_ms="0"),
 )
 
 INSERT_ITEM = compose.insert_select(
@@ -79,7 +96,7 @@ SELECT 'embed', 'item', :ref, space_no, :now_ms
 FROM embedding_spaces
 WHERE retired_ms IS NULL
 """,
-    compose.conflict("kind, subject, ref, space_no", "due_ms", lease_ms="0"),
+    compose.conflict(KEY, "due_ms", lease_ms="0"),
 )
 
 # A message that the embedder refused, with its first failure.
@@ -109,13 +126,11 @@ INSERT_REDO = compose.insert(
     kind="'summarize'",
     subject="'summary'",
     due_ms=":now_ms",
-    otherwise=compose.conflict(
-        "kind, subject, ref, space_no", "due_ms", attempts="0", error="NULL", lease_ms="0"
-    ),
+    otherwise=compose.conflict(KEY, "due_ms", **FREED),
 )
 
-SELECT_DUE = """/* jobs.due */
-SELECT kind, subject, ref, space_no, next_seq, attempts, lease_ms
+SELECT_DUE = f"""/* jobs.due */
+SELECT {READ}
 FROM jobs
 WHERE
   space_no = :space_no
@@ -128,78 +143,24 @@ ORDER BY ref, kind, subject
 LIMIT :limit
 """
 
-# The job that its worker has leased, as it was then.
-LEASED = """
-  kind = :kind
-  AND subject = :subject
-  AND ref = :ref
-  AND space_no = :space_no
-  AND next_seq = :next_seq
-  AND lease_ms = :lease_ms
-"""
-
 UPDATE_LEASE = compose.update(
-    "jobs.lease",
-    "jobs",
-    """
-  kind = :kind
-  AND subject = :subject
-  AND ref = :ref
-  AND space_no = :space_no
-  AND next_seq = :next_seq
-  AND lease_ms <= :now_ms
-""",
-    "lease_ms",
+    "jobs.lease", "jobs", f"{AS_READ} AND lease_ms <= :now_ms", "lease_ms"
 )
 
-UPDATE_NEXT_SEQ = compose.update(
-    "jobs.advance",
-    "jobs",
-    LEASED,
-    next_seq=":new_seq",
-    attempts="0",
-    error="NULL",
-    lease_ms="0",
-)
+UPDATE_NEXT_SEQ = compose.update("jobs.advance", "jobs", LEASED, next_seq=":new_seq", **FREED)
 
 # Work on the file comes round again: it keeps when it was done last, and gets its next time.
 UPDATE_DUE = compose.update(
-    "jobs.reschedule",
-    "jobs",
-    LEASED,
-    "due_ms",
-    next_seq=":now_ms",
-    attempts="0",
-    error="NULL",
-    lease_ms="0",
+    "jobs.reschedule", "jobs", LEASED, "due_ms", next_seq=":now_ms", **FREED
 )
 
 UPDATE_FAILED = compose.update(
-    "jobs.fail",
-    "jobs",
-    LEASED,
-    "error, due_ms",
-    attempts="attempts + 1",
-    lease_ms="0",
+    "jobs.fail", "jobs", LEASED, "error, due_ms", attempts="attempts + 1", lease_ms="0"
 )
 
-UPDATE_RENEWED = compose.update(
-    "jobs.renew",
-    "jobs",
-    LEASED,
-    lease_ms=":until_ms",
-)
+UPDATE_RENEWED = compose.update("jobs.renew", "jobs", LEASED, lease_ms=":until_ms")
 
-DELETE_JOB = """/* jobs.done */
-DELETE FROM jobs
-WHERE
-  kind = :kind
-  AND subject = :subject
-  AND ref = :ref
-  AND space_no = :space_no
-  AND next_seq = :next_seq
-  AND lease_ms = :lease_ms
-"""
+DELETE_JOB = compose.delete("jobs.done", "jobs", LEASED)
 
 DELETE_SUBJECT = """/* jobs.drop */
 DELETE FROM jobs
@@ -240,7 +201,7 @@ INSERT_EXTRACTED = compose.insert(
     subject="'session'",
     due_ms=":now_ms",
     otherwise=compose.conflict(
-        "kind, subject, ref, space_no",
+        KEY,
         "next_seq",
         where="jobs.next_seq < excluded.next_seq",
         lease_ms="0",
@@ -275,8 +236,8 @@ ORDER BY sessions.id
 LIMIT :limit
 """
 
-SELECT_WATERMARK = """/* jobs.watermark */
-SELECT kind, subject, ref, space_no, next_seq, attempts, lease_ms
+SELECT_WATERMARK = f"""/* jobs.watermark */
+SELECT {READ}
 FROM jobs
 WHERE kind = 'extract' AND subject = 'session' AND ref = :ref AND space_no = 0
 """
@@ -291,8 +252,8 @@ INSERT_UPKEEP = compose.insert(
     otherwise=compose.NOTHING,
 )
 
-SELECT_UPKEEP = """/* jobs.find_upkeep */
-SELECT kind, subject, ref, space_no, next_seq, attempts, lease_ms
+SELECT_UPKEEP = f"""/* jobs.find_upkeep */
+SELECT {READ}
 FROM jobs
 WHERE kind = :kind AND subject = 'file' AND ref = 0 AND space_no = 0 AND due_ms <= :due_ms
 """
@@ -368,14 +329,7 @@ class Job(Record):
 
     def key(self) -> dict[str, object]:
         """Return the values that name this job and the state that its row must have."""
-        return {
-            "kind": self.kind,
-            "subject": self.subject,
-            "ref": self.ref,
-            "space_no": self.space_no,
-            "next_seq": self.next_seq,
-            "lease_ms": self.lease_ms,
-        }
+        return {name: getattr(self, name) for name in self._fields if name != "attempts"}
 
 
 class FailedJob(Record):
@@ -624,7 +578,7 @@ GIVEN_UP = 3
 INSERT_WHOLE_SPACE = compose.insert_select(
     "jobs.embed_everything",
     "jobs",
-    "kind, subject, ref, space_no, next_seq, due_ms",
+    DUE,
     """
 SELECT 'embed', 'session', id, CAST(:space_no AS BIGINT), leaves_at + 1, CAST(:now_ms AS BIGINT)
 FROM sessions WHERE last_seq > leaves_at
@@ -640,7 +594,7 @@ FROM entries WHERE true
 INSERT_MISSING = compose.insert_select(
     "jobs.embed_missing",
     "jobs",
-    "kind, subject, ref, space_no, next_seq, due_ms",
+    DUE,
     """
 SELECT
   'embed',
@@ -730,9 +684,7 @@ SELECT
   )
 """
 
-DELETE_OF_SPACE = """/* jobs.drop_space */
-DELETE FROM jobs WHERE space_no = :space_no
-"""
+DELETE_OF_SPACE = compose.delete("jobs.drop_space", "jobs", "space_no = :space_no")
 
 SELECT_COUNT = """/* jobs.count */
 SELECT count(*) FROM jobs

@@ -132,9 +132,9 @@ SELECT_COUNT = """/* messages.count */
 SELECT count(*) FROM messages WHERE id BETWEEN :low AND :high
 """
 
-SELECT_HASHES_OF = compose.select(
-    "messages.hashes", "id, content_hash", "messages", IN_IDS, order="id"
-)
+SELECT_HASHES_OF = """/* messages.hashes */
+SELECT id, content_hash FROM messages WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id
+"""
 
 SELECT_HASHES_BETWEEN = """/* messages.hashes_between */
 SELECT id, content_hash FROM messages WHERE id BETWEEN :low AND :high ORDER BY id

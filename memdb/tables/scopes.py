@@ -107,6 +107,6 @@ def last_n(tx: Tx, scope_no: int) -> int:
 
 def next_id(tx: Tx, scope_no: int, count: int = 1) -> int:
     """Return the first of *count* packed ids `scope_no << 44 | n` that were never given out."""
-    tx.verify("scopes", [scope_no])  # an UPDATE makes the digest anew
+    tx.verify("scopes", [scope_no])  # a damaged counter would give an id twice
     row = existing(tx.one(UPDATE_NEXT_ID, {"scope_no": scope_no, "count": count}), "scopes")
     return scope_no << SCOPE_SHIFT | int(row[0]) - count + 1

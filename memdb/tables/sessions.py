@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 # No name sorts after it: names have 1,024 characters at most.
 LAST_NAME = "\U0010ffff" * (MAX_NAME_CHARS + 1)
 
+IN_IDS = "id IN (SELECT value FROM json_each(:ids))"
+
 UPDATE_NEXT_NO = compose.update(
     "sessions.next_no",
     "scopes",
@@ -64,9 +66,7 @@ SELECT_ID = """/* sessions.find */
 SELECT id FROM sessions WHERE scope_no = :scope_no AND name = :name AND branch = :branch
 """
 
-SELECT_LAST_SEQ = """/* sessions.last_seq */
-SELECT last_seq FROM sessions WHERE id = :id
-"""
+SELECT_LAST_SEQ = compose.select("sessions.last_seq", "last_seq", "sessions", "id = :id")
 
 SELECT_BY_NAME = """/* sessions.by_name */
 SELECT id FROM sessions
@@ -77,47 +77,28 @@ LIMIT :limit
 """
 
 # No index by time: each message would have to move its session in it. 20,000 rows take 8 ms.
-SELECT_BY_UPDATED = """/* sessions.by_updated */
-SELECT id FROM sessions
-WHERE
+SELECT_BY_TIME = {
+    order: compose.select(
+        f"sessions.by_{order}",
+        "id",
+        "sessions",
+        f"""
   id BETWEEN :low AND :high
   AND branch = ''
   AND name >= :first
   AND name <= :last
-  AND (updated_ms < :before_ms OR (updated_ms = :before_ms AND name > :after))
-ORDER BY updated_ms DESC, name
-LIMIT :limit
-"""
+  AND ({order}_ms < :before_ms OR ({order}_ms = :before_ms AND name > :after))
+""",
+        order=f"{order}_ms DESC, name",
+        limit=":limit",
+    )
+    for order in ("updated", "created")
+}
 
-SELECT_BY_CREATED = """/* sessions.by_created */
-SELECT id FROM sessions
-WHERE
-  id BETWEEN :low AND :high
-  AND branch = ''
-  AND name >= :first
-  AND name <= :last
-  AND (created_ms < :before_ms OR (created_ms = :before_ms AND name > :after))
-ORDER BY created_ms DESC, name
-LIMIT :limit
-"""
+# The fields of a SessionInfo in their order; its label is the title.
+_INFO = ["title" if name == "label" else name for name in SessionInfo._fields]
 
-SELECT_INFOS = """/* sessions.infos */
-SELECT
-  id,
-  name,
-  title,
-  last_seq,
-  message_count,
-  metadata,
-  created_ms,
-  updated_ms,
-  uid,
-  title,
-  tokens,
-  archived_count
-FROM sessions
-WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+SELECT_INFOS = compose.select("sessions.infos", ["id", *_INFO], "sessions", IN_IDS)
 
 # The newest message is one seek from the end of the session's range.
 SELECT_HEAD = """/* sessions.head */
@@ -140,23 +121,16 @@ WHERE scope_no = :scope_no AND name = :name AND branch = :branch
 """
 
 # The count is that of its own run: the shared messages are counted along the path.
-SELECT_BRANCHES = """/* sessions.branches */
-SELECT
-  sessions.id,
-  sessions.branch,
-  nullif(parent.branch, ''),
-  sessions.leaves_at,
-  sessions.last_seq,
-  sessions.message_count,
-  sessions.metadata,
-  sessions.created_ms,
-  sessions.updated_ms,
-  sessions.uid
-FROM sessions
-JOIN sessions AS parent ON parent.id = sessions.parent_id
-WHERE sessions.scope_no = :scope_no AND sessions.name = :name AND sessions.branch <> ''
-ORDER BY sessions.id
-"""
+_MADE = {"name": "sessions.branch", "parent": "nullif(parent.branch, '')"}
+_BRANCH = [_MADE.get(name, f"sessions.{name}") for name in BranchInfo._fields]
+
+SELECT_BRANCHES = compose.select(
+    "sessions.branches",
+    ["sessions.id", *_BRANCH],
+    "sessions JOIN sessions AS parent ON parent.id = sessions.parent_id",
+    "sessions.scope_no = :scope_no AND sessions.name = :name AND sessions.branch <> ''",
+    order="sessions.id",
+)
 
 SELECT_ALL_BRANCHES = """/* sessions.all_branches */
 SELECT id, name, branch FROM sessions
@@ -188,10 +162,9 @@ JOIN sessions AS root
 WHERE sessions.id IN (SELECT value FROM json_each(:ids))
 """
 
-SELECT_BRANCH_NAMES = """/* sessions.branch_names */
-SELECT id, branch FROM sessions
-WHERE id IN (SELECT value FROM json_each(:ids)) AND branch <> ''
-"""
+SELECT_BRANCH_NAMES = compose.select(
+    "sessions.branch_names", "id, branch", "sessions", f"{IN_IDS} AND branch <> ''"
+)
 
 UPDATE_PLACE = compose.update(
     "sessions.move", "sessions", "id = :id", "parent_id, leaves_at, shares"
@@ -208,22 +181,17 @@ ORDER BY id
 LIMIT :limit
 """
 
-SELECT_NAMES = """/* sessions.names */
-SELECT id, name FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+SELECT_NAMES = compose.select("sessions.names", "id, name", "sessions", IN_IDS)
 
-SELECT_TITLES = """/* sessions.titles */
-SELECT id, title FROM sessions
-WHERE id IN (SELECT value FROM json_each(:ids)) AND title IS NOT NULL
-"""
+SELECT_TITLES = compose.select(
+    "sessions.titles", "id, title", "sessions", f"{IN_IDS} AND title IS NOT NULL"
+)
 
 SELECT_DESCRIPTION = """/* sessions.description */
 SELECT title, metadata, leaves_at FROM sessions WHERE id = :id
 """
 
-SELECT_IDENTITY = """/* sessions.identity */
-SELECT name, uid FROM sessions WHERE id = :id
-"""
+SELECT_IDENTITY = compose.select("sessions.identity", "name, uid", "sessions", "id = :id")
 
 SELECT_CARDS = """/* sessions.cards */
 SELECT
@@ -267,14 +235,14 @@ UPDATE_LAST_SEQ = compose.update(
     returning="last_seq",
 )
 
-UPDATE_COUNTS = """/* sessions.count */
-UPDATE sessions
-SET
-  message_count = message_count + :messages,
-  tokens = tokens + :tokens,
-  archived_count = archived_count + :archived
-WHERE id = :id
-"""
+UPDATE_COUNTS = compose.update(
+    "sessions.count",
+    "sessions",
+    "id = :id",
+    message_count="message_count + :messages",
+    tokens="tokens + :tokens",
+    archived_count="archived_count + :archived",
+)
 
 SELECT_ARCHIVED_COUNT = """/* sessions.archived_count */
 SELECT archived_count FROM sessions WHERE id = :id
@@ -308,9 +276,7 @@ WHERE sessions.id IN (SELECT value FROM json_each(:ids))
 ORDER BY sessions.id
 """
 
-SELECT_UPDATED = """/* sessions.updated_ms */
-SELECT updated_ms FROM sessions WHERE id = :id
-"""
+SELECT_UPDATED = compose.select("sessions.updated_ms", "updated_ms", "sessions", "id = :id")
 
 UPDATE_SEQ_TO = compose.update(
     "sessions.raise_seq",
@@ -320,9 +286,7 @@ UPDATE_SEQ_TO = compose.update(
     last_seq="CASE WHEN last_seq < :last_seq THEN :last_seq ELSE last_seq END",
 )
 
-DELETE_SESSION = """/* sessions.delete */
-DELETE FROM sessions WHERE id = :id
-"""
+DELETE_SESSION = compose.delete("sessions.delete", "sessions", "id = :id")
 
 INSERT_TOMBSTONE = compose.insert_select(
     "sessions.insert_tombstone",
@@ -367,10 +331,7 @@ def add(tx: Tx, scope_no: int, name: str, uid: str, **given: Any) -> int:
     Raises:
         TooLarge: the scope gave out its last number; nothing was changed.
     """
-    row = tx.one(UPDATE_NEXT_NO, {"scope_no": scope_no, "most": MAX_SESSION_NO})
-    if row is None:
-        raise TooLarge("number of sessions in one scope", MAX_SESSION_NO, MAX_SESSION_NO + 1)
-    new_id = session_id(scope_no, int(row[0]))
+    new_id = _next_id(tx, scope_no)
     defaults = {
         "title": None,
         "bigrams": None,
@@ -396,13 +357,17 @@ def add_branch(tx: Tx, scope_no: int, place: dict[str, Any], **given: Any) -> in
     Raises:
         TooLarge: the scope gave out its last number; nothing was changed.
     """
-    row = tx.one(UPDATE_NEXT_NO, {"scope_no": scope_no, "most": MAX_SESSION_NO})
-    if row is None:
-        raise TooLarge("number of sessions in one scope", MAX_SESSION_NO, MAX_SESSION_NO + 1)
-    new_id = session_id(scope_no, int(row[0]), branch=True)
+    new_id = _next_id(tx, scope_no, branch=True)
     values = {"metadata": None, "created_ms": tx.now_ms, "updated_ms": tx.now_ms, **given}
     tx.run(INSERT_BRANCH, {**values, **place, "id": new_id, "scope_no": scope_no})
     return new_id
+
+
+def _next_id(tx: Tx, scope_no: int, *, branch: bool = False) -> int:
+    row = tx.one(UPDATE_NEXT_NO, {"scope_no": scope_no, "most": MAX_SESSION_NO})
+    if row is None:
+        raise TooLarge("number of sessions in one scope", MAX_SESSION_NO, MAX_SESSION_NO + 1)
+    return session_id(scope_no, int(row[0]), branch=branch)
 
 
 def list_branches(tx: Tx, scope_no: int, name: str) -> list[tuple[int, BranchInfo]]:
@@ -450,7 +415,6 @@ def branch_names(tx: Tx, ids: Collection[int]) -> dict[int, str]:
 
 def move(tx: Tx, branch: int, parent: int, leaves_at: int, shares: Iterable[Run]) -> None:
     """Let a branch leave from *parent* after *leaves_at*, and share *shares* after that."""
-    tx.verify("sessions", [branch])
     spans = json_list([[one.first_seq, one.last_seq, one.session] for one in shares], "shares")
     values = {"id": branch, "parent_id": parent, "leaves_at": leaves_at, "shares": spans}
     tx.run(UPDATE_PLACE, values)
@@ -493,13 +457,11 @@ def _newest_on_path(tx: Tx, session: int) -> int:
 
 def describe(tx: Tx, session: int, metadata: str | None) -> None:
     """Set the metadata (JSON text) of a session."""
-    tx.verify("sessions", [session])  # an UPDATE makes the digest anew
     tx.run(UPDATE_HEAD, {"id": session, "metadata": metadata})
 
 
 def rename(tx: Tx, session: int, title: str | None, bigrams: str | None) -> None:
     """Set the title of a session; its index entry is the caller's business."""
-    tx.verify("sessions", [session])
     tx.run(UPDATE_TITLE, {"id": session, "title": title, "bigrams": bigrams})
 
 
@@ -545,12 +507,7 @@ def list_page(tx: Tx, scope_no: int, page: SessionPage) -> list[tuple[int, Sessi
         "after": after,
         "limit": page.limit,
     }
-    if page.order == "updated":
-        rows = tx.all(SELECT_BY_UPDATED, values)
-    elif page.order == "created":
-        rows = tx.all(SELECT_BY_CREATED, values)
-    else:
-        rows = tx.all(SELECT_BY_NAME, values)
+    rows = tx.all(SELECT_BY_TIME.get(page.order, SELECT_BY_NAME), values)
     return _infos(tx, [row[0] for row in rows])
 
 
@@ -643,14 +600,12 @@ def advance(tx: Tx, session: int, count: int, *, messages: int = 0, tokens: int 
 
 def count(tx: Tx, session: int, *, messages: int = 0, tokens: int = 0, archived: int = 0) -> None:
     """Add to the counts of a row what came to it; what went is negative."""
-    tx.verify("sessions", [session])
     values = {"id": session, "messages": messages, "tokens": tokens, "archived": archived}
     tx.run(UPDATE_COUNTS, values)
 
 
 def touch(tx: Tx, session: int) -> None:
     """Note that a message was removed now; the seqs that were given out stay so."""
-    tx.verify("sessions", [session])
     tx.run(UPDATE_CHANGED, {"id": session, "now_ms": tx.now_ms})
 
 
@@ -663,13 +618,11 @@ def updated_ms(tx: Tx, session: int) -> int:
 def set_times(tx: Tx, session: int, created_ms: int | None, updated_ms: int | None) -> None:
     """Say when the session was made and changed, for imports; None leaves it as it is."""
     values = {"id": session, "created_ms": created_ms, "updated_ms": updated_ms}
-    tx.verify("sessions", [session])
     tx.run(UPDATE_TIMES, values)
 
 
 def raise_seq(tx: Tx, session: int, last: int, updated_ms: int) -> None:
     """Make sure that seqs up to *last* count as given out (for imports)."""
-    tx.verify("sessions", [session])
     tx.run(UPDATE_SEQ_TO, {"id": session, "last_seq": last, "updated_ms": updated_ms})
 
 

@@ -149,7 +149,6 @@ def complete(tx: Tx, space_no: int) -> list[int] | None:
     Returns:
         The spaces that are retired now; None if it was complete already.
     """
-    tx.verify("embedding_spaces", [row[0] for row in list_numbers(tx)])
     values = {"space_no": space_no, "now_ms": tx.now_ms}
     if not tx.run(UPDATE_COMPLETE, values):
         return None
@@ -158,13 +157,11 @@ def complete(tx: Tx, space_no: int) -> list[int] | None:
 
 def revive(tx: Tx, space_no: int) -> None:
     """Note that a space gets new vectors again."""
-    tx.verify("embedding_spaces", [space_no])
     tx.run(UPDATE_REVIVED, {"space_no": space_no})
 
 
 def abandon(tx: Tx, space_no: int) -> None:
     """Retire a space that is to be dropped, piece by piece."""
-    tx.verify("embedding_spaces", [space_no])
     tx.run(UPDATE_ABANDONED, {"space_no": space_no, "now_ms": tx.now_ms})
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
 from memdb.engine.branches import regions_of
+from memdb.engine.columns import names_without
 from memdb.errors import existing
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
 from memdb.models.messages import counter_code
@@ -28,12 +29,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Row, Tx
 
 INSERT_NODE = compose.insert(
-    "summaries.insert",
-    "summaries",
-    """
-  id, uid, session_id, depth, first_seq, last_seq, text, hint, quality, summarizer, tokens,
-  counter_code, content_hash, created_ms, bigrams
-""",
+    "summaries.insert", "summaries", ", ".join(names_without("summaries", "condensed_into"))
 )
 
 SELECT_COUNT = """/* summaries.count */
@@ -59,28 +55,25 @@ UPDATE_TEXT = compose.update(
     "text, hint, quality, summarizer, tokens, counter_code, content_hash, bigrams",
 )
 
-SELECT_NODES = """/* summaries.get_many */
-SELECT
-  summaries.uid,
-  sessions.name,
-  summaries.depth,
-  summaries.first_seq,
-  summaries.last_seq,
-  summaries.text,
-  summaries.hint,
-  summaries.quality,
-  summaries.summarizer,
-  summaries.tokens,
-  summaries.counter,
-  above.uid,
-  summaries.created_ms,
-  summaries.id,
-  nullif(sessions.branch, '')
-FROM summaries
+# The fields of a Summary in their order, each as its column.
+_MADE = {
+    "id": "summaries.uid",
+    "session": "sessions.name",
+    "condensed_into": "above.uid",
+    "row_id": "summaries.id",
+    "branch": "nullif(sessions.branch, '')",
+}
+
+SELECT_NODES = compose.select(
+    "summaries.get_many",
+    [_MADE.get(name, f"summaries.{name}") for name in Summary._fields],
+    """
+summaries
 JOIN sessions ON sessions.id = summaries.session_id
 LEFT JOIN summaries AS above ON above.id = summaries.condensed_into
-WHERE summaries.id IN (SELECT value FROM json_each(:ids))
-"""
+""",
+    "summaries.id IN (SELECT value FROM json_each(:ids))",
+)
 
 SELECT_BY_UID = """/* summaries.find */
 SELECT id FROM summaries WHERE session_id = :session_id AND uid = :uid
@@ -127,55 +120,33 @@ LIMIT :limit
 """
 
 # A leaf begins behind the one before it: the last to begin is the last to end.
-SELECT_LEAF_SPAN = """/* summaries.leaf_span */
-SELECT
-  (
-    SELECT first_seq FROM summaries
-    WHERE session_id = :session_id AND depth = 0 AND last_seq <= :last_seq
-    ORDER BY first_seq
-    LIMIT 1
-  ),
-  (
-    SELECT last_seq FROM summaries
-    WHERE session_id = :session_id AND depth = 0 AND last_seq <= :last_seq
-    ORDER BY first_seq DESC
-    LIMIT 1
-  )
+_LEAF_SPAN = """
+  (SELECT first_seq FROM summaries WHERE {leaf} ORDER BY first_seq LIMIT 1),
+  (SELECT last_seq FROM summaries WHERE {leaf} ORDER BY first_seq DESC LIMIT 1)
 """
 
+SELECT_LEAF_SPAN = compose.select(
+    "summaries.leaf_span",
+    _LEAF_SPAN.format(leaf="session_id = :session_id AND depth = 0 AND last_seq <= :last_seq"),
+    "",
+)
+
 # Two seeks per row: a path may have hundreds.
-SELECT_LEAF_ENDS = """/* summaries.leaf_ends */
-SELECT
-  id,
-  last_seq,
-  (
-    SELECT first_seq FROM summaries
-    WHERE session_id = sessions.id AND depth = 0
-    ORDER BY first_seq
-    LIMIT 1
-  ),
-  (
-    SELECT last_seq FROM summaries
-    WHERE session_id = sessions.id AND depth = 0
-    ORDER BY first_seq DESC
-    LIMIT 1
-  )
-FROM sessions
-WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+SELECT_LEAF_ENDS = compose.select(
+    "summaries.leaf_ends",
+    f"id, last_seq, {_LEAF_SPAN.format(leaf='session_id = sessions.id AND depth = 0')}",
+    "sessions",
+    "id IN (SELECT value FROM json_each(:ids))",
+)
 
 SELECT_LEAF_STARTS = """/* summaries.leaf_starts */
 SELECT first_seq FROM summaries
 WHERE session_id = :session_id AND depth = 0 AND first_seq > :after_seq AND first_seq <= :last_seq
 """
 
-SELECT_ABOVE = """/* summaries.above */
-SELECT condensed_into FROM summaries WHERE id = :id
-"""
+SELECT_ABOVE = compose.select("summaries.above", "condensed_into", "summaries", "id = :id")
 
-SELECT_SESSION = """/* summaries.session_of */
-SELECT session_id FROM summaries WHERE id = :id
-"""
+SELECT_SESSION = compose.select("summaries.session_of", "session_id", "summaries", "id = :id")
 
 SELECT_BELOW = """/* summaries.below_quality */
 SELECT id FROM summaries WHERE session_id = :session_id AND quality <> 'model' ORDER BY id
