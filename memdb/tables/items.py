@@ -285,8 +285,8 @@ def _to_item(row: dict[str, Any], labels: tuple[str, ...]) -> Item:
 
 def _to_stored(tx: Tx, row: Row, path: str) -> StoredItem:
     (item,) = _to_items(tx, [row[: len(READ)]], path)
-    *searched, embedded = row[len(READ) : len(READ) + len(SEARCHED)]
-    return StoredItem(row[1], item, *searched, bool(embedded))
+    fields, text, ref, count, embedded = row[len(READ) : len(READ) + len(SEARCHED)]
+    return StoredItem(row[1], item, fields, text, ref, count, bool(embedded))
 
 
 def find_namespace(tx: Tx, scope_no: int, path: str) -> int | None:
