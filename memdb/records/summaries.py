@@ -126,8 +126,6 @@ def check(tx: Tx) -> Iterator[Finding]:
 
 def _damaged(tx: Tx) -> Iterator[str]:
     """Yield the uid of each summary with a text that does not match its hash."""
-    columns = ("id", *summaries.HASHED, "content_hash")
-    for values in checks.summaries(tx):
-        row = dict(zip(columns, values, strict=True))
+    for row in summaries.hashed(tx):
         if row["text"] is not None and summaries.hash_of(row) != row["content_hash"]:
             yield row["uid"]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from memdb.engine import compose
 from memdb.models.ids import MASKS
 from memdb.models.messages import Finding
-from memdb.tables import summaries as summary_rows
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
@@ -369,15 +368,6 @@ SELECT_SEGMENTS = compose.select(
     limit="100",
 )
 
-SELECT_SUMMARIES = compose.select(
-    "checks.summaries",
-    ("id", *summary_rows.HASHED, "content_hash"),
-    "summaries",
-    "id > :after",
-    order="id",
-    limit="1000",
-)
-
 
 def by_rule(tx: Tx, code: str, *, rebuildable: bool) -> Iterator[Finding]:
     """Yield a finding for each row that breaks the rule *code*, 20 at most."""
@@ -396,11 +386,6 @@ def by_hash(
 def segments(tx: Tx) -> Iterator[Row]:
     """Yield (session, first seq, last seq, number of messages, codec, data, sha256) of each."""
     return chain.from_iterable(tx.pages(SELECT_SEGMENTS, {"session": 0, "first_seq": 0}))
-
-
-def summaries(tx: Tx) -> Iterator[Row]:
-    """Yield the id of each summary, what its hash covers, and the hash."""
-    return chain.from_iterable(tx.pages(SELECT_SUMMARIES, {"after": 0}))
 
 
 # By kind: the table, its text, more text, and which rows have some. A text of ASCII has no

@@ -24,7 +24,7 @@ from memdb.models.summaries import Summary
 from memdb.text.derived import content_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from memdb.engine.base import Row, Tx
 
@@ -211,6 +211,11 @@ HASH_BYTES = 8
 
 # What the hash of a node is made of, in this order; a new column that is NULL changes no hash.
 HASHED = ("uid", "depth", "first_seq", "last_seq", "hint", "quality", "summarizer", "text")
+WITH_HASH = ("id", *HASHED, "content_hash")
+
+SELECT_HASHED = compose.select(
+    "summaries.hashed", WITH_HASH, "summaries", "id > :after", order="id", limit="1000"
+)
 
 
 SELECT_OVER = """/* summaries.over */
@@ -522,3 +527,9 @@ def list_over(tx: Tx, session: int, seqs: Collection[int]) -> list[int]:
 def texts(tx: Tx, session: int) -> list[Row]:
     """Return (id, text, hint) of every node of a session."""
     return tx.all(SELECT_TEXTS, {"session": session})
+
+
+def hashed(tx: Tx) -> Iterator[dict[str, Any]]:
+    """Yield the id of each summary, what its hash covers, and the hash, by name."""
+    for rows in tx.pages(SELECT_HASHED, {"after": 0}):
+        yield from (dict(zip(WITH_HASH, row, strict=True)) for row in rows)

@@ -61,6 +61,7 @@ READ_MORE = {
     "jobs.extract_due": JOINED,
     "messages.get_many": JOINED,
     "messages.hashed": "a deep check reads everything",
+    "summaries.hashed": "a deep check reads everything",
     "messages.spans": "a deep check reads everything",
     "entries.list_pinned": JOINED,
     "sessions.branches": JOINED,
