@@ -7,10 +7,11 @@ the embedder: starting is the slowest part of a short command.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from memdb.api._resolve import STATIC, load_embedder, named_pair, require, require_all
+from memdb.api._resolve import STATIC, load_embedder, named_pair, open_engine, require, require_all
 from memdb.conversations.reader import Conversations
 from memdb.engine.blocks import SingleUse
 from memdb.errors import InvalidInput, PortError, SettingsTooNew
@@ -21,7 +22,7 @@ from memdb.tables import settings
 from memdb.text.screening import SecretScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from memdb.artifacts.service import ArtifactService
     from memdb.context.builder import ContextService
@@ -129,6 +130,22 @@ class Services:
             self.indexer  # noqa: B018 (refuses a name or dimension that names no space)
         if ports.counter is not None:
             self.counting  # noqa: B018 (refuses a name that is no counter)
+
+    @contextmanager
+    def open_copy(self, path: str) -> Iterator[Services]:
+        """Open a copy of the file at *path* to read in it, without models."""
+        copy = open_engine(
+            path,
+            mode="read",
+            durability="process",
+            timeout_ms=0,
+            clock=self.db.clock,
+            ids=self.db.ids,
+        )
+        try:
+            yield Services(copy, Ports(None), None)
+        finally:
+            copy.close()
 
     def change_settings(self, changes: Settings | dict[str, Any]) -> Settings:
         """Keep checked changes of the settings in the file, and serve by them from now on."""

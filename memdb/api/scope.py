@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from memdb.api.session import Session
@@ -9,7 +11,6 @@ from memdb.models.observation import observed
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from memdb.api._container import Services
@@ -622,16 +623,24 @@ class Scope:
 
         Messages, summaries, titles, state, entries and their earlier versions, items,
         artifacts; names and metadata too. By the file's settings and the host's detector; none
-        is given in full.
+        is given in full. The copies that migrations left beside the file are read too: a place
+        in one begins with its name, and deleting the copy removes it.
 
         Args:
             entropy: Also runs of characters that look drawn, hashes among them.
 
         Cost: 50 µs per message.
         """
-        from memdb.deletion.secret_scan import Sources, places
+        return chain(
+            self._find_secrets(self._services, entropy=entropy),
+            self._find_secrets_in_copies(entropy=entropy),
+        )
 
-        services = self._services
+    def _find_secrets(self, services: Services, *, entropy: bool) -> Iterator[SecretPlace]:
+        """Find them in the file, or in a copy of it, as the settings of the file say."""
+        from memdb.deletion.secret_scan import Sources, places
+        from memdb.records.scopes import ScopeRef
+
         sources = Sources(
             services.db,
             services.conversations,
@@ -639,7 +648,14 @@ class Scope:
             services.artifacts,
             services.items,
         )
-        return places(sources, self._owner, services.screen, entropy=entropy)
+        owner = ScopeRef(services.db, self.app, self.user)
+        return places(sources, owner, self._services.screen, entropy=entropy)
+
+    def _find_secrets_in_copies(self, *, entropy: bool) -> Iterator[SecretPlace]:
+        for path in self._services.db.maintenance.list_migration_copies():
+            with self._services.open_copy(path) as services:
+                for one in self._find_secrets(services, entropy=entropy):
+                    yield one.replace(where=f"{os.path.basename(path)}: {one.where}")  # noqa: PTH119
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """

@@ -299,6 +299,9 @@ class Maintenance(Protocol):
     def checkpoint(self) -> int:
         """Move the WAL into the file; return the pages moved."""
 
+    def list_migration_copies(self) -> Sequence[str]:
+        """Return the paths of the copies that migrations left beside the file."""
+
     def describe_held_wal(self) -> str | None:
         """Return what keeps a large log from being moved into the file, None if nothing does."""
 

@@ -187,6 +187,10 @@ class PostgresMaintenance:
         """Return 0: the server moves its WAL by itself."""
         return 0
 
+    def list_migration_copies(self) -> list[str]:
+        """Return []: a migration on a server leaves no copy."""
+        return []
+
     def describe_held_wal(self) -> str | None:
         """Return None: the server moves its WAL by itself."""
         return None

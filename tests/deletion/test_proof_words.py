@@ -263,4 +263,21 @@ def test_the_copy_of_a_migration_is_named(tmp_path: Path) -> None:
         assert receipt.proof.found_in == ("f.db.v1.bak",)
         (notice,) = receipt.proof.notices
         assert notice.startswith("f.db.v1.bak holds the file as it was before a migration: delete")
+        assert f"(`rm {path}.v1.bak`)" in notice
         assert db.file.info().migration_copies == ("f.db.v1.bak",)
+
+
+def test_secrets_in_the_copy_of_a_migration_are_found(tmp_path: Path) -> None:
+    """Also those that the file holds no more, and only those of the scope that is asked."""
+    path, secret = tmp_path / "f.db", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+    with memdb.open(path, embedder=None) as db:
+        for user in ("ann", "bob"):
+            db.scope(user).session("s").append("user", f"Use {secret}.", secrets="allow")
+        db.file.backup(tmp_path / "f.db.v1.bak")
+        db.scope("ann").forget(session="s")
+
+        found = [[one.where for one in db.scope(user).find_secrets()] for user in ("ann", "bob")]
+
+        assert found == [["f.db.v1.bak: message s#1"], ["message s#1", "f.db.v1.bak: message s#1"]]
+        (tmp_path / "f.db.v1.bak").unlink()
+        assert list(db.scope("ann").find_secrets()) == []

@@ -194,7 +194,8 @@ def test_steps_run_one_after_the_other(tmp_path: Path, old: Path) -> None:
         for path in (old, tmp_path / "second.db"):
             assert migrate(path) == []
             assert structure(path) == structure(tmp_path / "fresh.db")
-        assert list_migration_copies(str(tmp_path / "second.db")) == [
+        copies = list_migration_copies(str(tmp_path / "second.db"))
+        assert [Path(one).name for one in copies] == [
             f"second.db.v{NOW}.bak",
             f"second.db.v{NOW + 1}.bak",
         ]
@@ -207,7 +208,7 @@ def test_the_old_file_is_copied_aside_for_its_owner_alone(old: Path) -> None:
     before = rows(old)
     with memdb_of(*COMING):
         migrate(old)
-        assert list_migration_copies(str(old)) == [f"agent.db.v{NOW}.bak"]
+        assert list_migration_copies(str(old)) == [f"{old}.v{NOW}.bak"]
     backup = f"{old}.v{NOW}.bak"
 
     assert rows(backup) == before

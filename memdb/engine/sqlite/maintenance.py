@@ -343,6 +343,10 @@ class SqliteMaintenance:
         finally:
             go_on()
 
+    def list_migration_copies(self) -> list[str]:
+        """Return the paths of the copies that migrations left beside the file."""
+        return list_migration_copies(self._db.path)
+
     def describe_held_wal(self) -> str | None:
         """Return who keeps a WAL of more than 64 MB from being moved, None if nobody does."""
         if not self._has_large_wal() or not is_writable(self._db):
@@ -414,7 +418,7 @@ class SqliteMaintenance:
             size_bytes=_file_bytes(self._db.path),
             wal_bytes=_file_bytes(f"{self._db.path}-wal"),
             bytes_by_table=dict(tx.all(SELECT_BYTES_BY_TABLE)),
-            migration_copies=tuple(list_migration_copies(self._db.path)),
+            migration_copies=tuple(map(os.path.basename, self.list_migration_copies())),
         )
 
     def query(
@@ -533,20 +537,28 @@ def _rewrite(tx: Tx, progress: Progress | None) -> None:
 
 
 def list_migration_copies(path: str) -> list[str]:
-    """Return the names of the copies that migrations made of a file and left beside it."""
+    """Return the paths of the copies that migrations made of a file and left beside it."""
     if path == MEMORY:
         return []
     folder, name = os.path.split(path)
     begin, end = f"{name}.v", ".bak"
     names = [one for one in os.listdir(folder or ".") if one.startswith(begin)]  # noqa: PTH208
     return sorted(
-        one for one in names if one.endswith(end) and one[len(begin) : -len(end)].isdigit()
+        os.path.join(folder, one)  # noqa: PTH118
+        for one in names
+        if one.endswith(end) and one[len(begin) : -len(end)].isdigit()
     )
 
 
-def describe_copy(name: str) -> str:
-    """Say what a copy of a migration holds, and how it goes."""
-    return f"{name} holds the file as it was before a migration: delete it if you need it no longer"
+def describe_copy(path: str) -> str:
+    """Say what a copy of a migration holds, and which command removes it."""
+    from shlex import quote  # only a file that has such a copy needs it
+
+    name = os.path.basename(path)  # noqa: PTH119
+    return (
+        f"{name} holds the file as it was before a migration: delete it if you need it no longer "
+        f"(`rm {quote(path)}`)"
+    )
 
 
 def is_writable(db: SqliteFile) -> bool:
