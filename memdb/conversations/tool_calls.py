@@ -58,28 +58,6 @@ def unit_starts(messages: Sequence[Message]) -> list[int]:
     return starts
 
 
-def safe_cut(messages: Sequence[Message], count: int) -> int:
-    """
-    Return how many leading messages make a chunk of about *count* in whole units.
-
-    The chunk is the shortest run of whole units that has at least *count*
-    messages: it is longer than *count* where a unit has to be finished.
-
-    Args:
-        messages: A run that begins with a unit. Give more than *count*, so
-            that the unit at the cut can be seen whole; what is not in the run
-            cannot be known to belong to it (see `has_open_call`).
-        count: From 0; 0 gives 0.
-
-    Returns:
-        From *count* to the number of messages; that number if there are no
-        more than *count*.
-    """
-    if count <= 0:
-        return 0
-    return next((start for start in unit_starts(messages) if start >= count), len(messages))
-
-
 def has_open_call(unit: Sequence[Message]) -> bool:
     """
     Say whether a call in *unit* has no answer in it: the tool may still run.

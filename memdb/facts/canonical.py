@@ -117,7 +117,6 @@ _HAN_NUMBER = re.compile(
 _TITLE = re.compile(r"\b(dr|mr|mrs|ms|st|prof|hr|fr|sr|sra|srta|str|nr)\.(?= )")
 _MYRIADS = re.compile("(\\d+)[万萬](\\d)千")
 _TOKEN = re.compile(r"[A-Z][^\s]*|[a-z\u0250-\u0fff\u1c80-\u1fff]+|[^\W_]")
-_WORD_APOSTROPHE = re.compile(r"(?<=[a-z])'(?=[a-z])")
 
 
 def tokens_of(text: str, language: str) -> tuple[str, ...]:

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from memdb.transfer.source import Tree
 
 
-# The fields that tell a project of Claude.
-PROJECT_FIELDS = ("docs", "prompt_template", "is_starter_project")
-
-
 class Known(Record):
     """
     What tells a format before its module is loaded: a file that lacks all of it is another's.

@@ -158,10 +158,6 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-class TooLong(Exception):
-    """A body went over the limit while it was read."""
-
-
 class Guard:
     """
     The outermost layer: checks a request, then hands it on with the base cut off its path.

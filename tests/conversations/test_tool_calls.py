@@ -11,7 +11,6 @@ from memdb.conversations.tool_calls import (
     has_open_call,
     open_calls,
     orphans,
-    safe_cut,
     units,
     unknown_answers,
 )
@@ -122,21 +121,6 @@ def test_an_empty_id_matches_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "expected"),
-    [(-1, 0), (0, 0), (1, 1), (2, 4), (3, 4), (4, 4), (5, 5), (6, 6), (7, 6), (99, 6)],
-    ids=str,
-)
-def test_a_chunk_finishes_the_unit_at_its_end(count: int, expected: int) -> None:
-    """About so many messages, never half a unit."""
-    assert safe_cut(run("u a:x,y t:x t:y a u"), count) == expected
-
-
-def test_nothing_can_be_cut_from_nothing() -> None:
-    """An empty run gives 0."""
-    assert safe_cut([], 5) == 0
-
-
-@pytest.mark.parametrize(
     ("notes", "expected"),
     [
         pytest.param("u a", set(), id="no call"),
@@ -229,17 +213,6 @@ def test_units_agree_with_a_search_of_all_pairs(notes: str) -> None:
     assert starts == {1} & {one.seq for one in messages} | {
         place for place, kept in enumerate(joined, start=2) if not kept
     }
-
-
-@given(NOTES, st.integers(0, 16))
-def test_a_cut_is_the_first_place_between_units_from_count_on(notes: str, count: int) -> None:
-    """Whole units, and none more than needed."""
-    messages = run(notes)
-    lengths = [0, *itertools.accumulate(len(unit) for unit in units(messages))]
-
-    cut = safe_cut(messages, count)
-
-    assert cut == next((length for length in lengths if length >= count), len(messages))
 
 
 @given(NOTES)
