@@ -126,7 +126,7 @@ class File:
 
         Each row keeps its uid, seq, revision and version; vectors are copied, so nothing is
         embedded again. What is copied appears at the target at once, after it was read again
-        there. A copy that was stopped goes on if it is started again; what the target has
+        there. A copy that was stopped begins anew when it is started again; what the target has
         already with the same content stays. In a target with other users the numbers in the
         ids of entries may become others. Others may use both meanwhile: the copy is of the
         moment when it began.

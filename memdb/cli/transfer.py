@@ -354,7 +354,7 @@ def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
 
     Ids, numbers, versions, history and vectors stay as they are; nothing is embedded
     again. What is copied appears in TARGET at once, when all of it was read again
-    there. After Ctrl-C, SIGTERM or a crash the same command goes on. A user that TARGET has
+    there. After Ctrl-C, SIGTERM or a crash the same command begins anew. A user that TARGET has
     already with other content is refused. TARGET is made if it is new.
     """
     if call.app is not None and call.user is None:
@@ -395,7 +395,7 @@ def _stopped_copy(target: str, steps: Sequence[int], *, dry_run: bool) -> str:
     far = f"{done:,} of {total:,} steps are done (rows are written, then read again). "
     return (
         f"\nStopped. {far if total else ''}{shown} shows nothing of it until all is there. "
-        "Run the same command again to go on."
+        "Run the same command again: it begins anew."
     )
 
 

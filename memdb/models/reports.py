@@ -175,14 +175,12 @@ class CopyReport(Record):
         target: Where the copy is, without a password.
         scopes: Each with its hash, which was read again from the target.
         rows: Copied rows by table; "vectors" counts vectors, "state" values under keys.
-        resumed: It went on with a copy that was stopped.
         dry_run: Nothing was stored.
     """
 
     target: str
     scopes: tuple[CopiedScope, ...]
     rows: dict[str, int]
-    resumed: bool
     dry_run: bool
 
 

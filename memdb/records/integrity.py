@@ -26,6 +26,7 @@ from memdb.records import (
 )
 from memdb.tables import copies, jobs, meta
 from memdb.tables import spaces as space_rows
+from memdb.tables.scopes import UNFINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,10 +97,10 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
 
 def _check_copies(tx: Tx) -> Iterator[Finding]:
     """Yield a finding if a copy into the database was not finished."""
-    marks = [key for key in copies.read_marks(tx) if key != copies.LEASE]
-    if marks:
+    hidden = [row for row in copies.list_scopes(tx) if row.app == UNFINISHED]
+    if hidden:
         text = (
-            f"a copy into it was not finished, {len(marks)} of its users cannot be seen yet: run "
+            f"a copy into it was not finished, {len(hidden)} of its users cannot be seen: run "
             "the same `memdb copy` again"
         )
         yield Finding("unfinished_copy", text, rebuildable=False)

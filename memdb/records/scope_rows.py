@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row, Tx
 
-    Key = tuple[Any, ...]
     Hashes = dict[str, Any]
 
 KINDS = ("entry", "item", "message", "summary")
@@ -85,13 +84,11 @@ class Page(Record):
     Some rows of a step.
 
     Attributes:
-        after: The key of the last one, where the next page begins.
         space: Of vectors, the place of their space in the list of the reader.
     """
 
     step: int
     rows: list[Row]
-    after: Key
     space: int = 0
     kind: str = ""
 
@@ -115,19 +112,17 @@ class Reader:
         self._as_no = scope_no if as_no is None else as_no
         self.verifies = False
 
-    def pages(self, first: int = 0, after: Key | None = None) -> Iterator[Page]:
-        """Yield the pages of every step from the step *first*, behind *after*, to the end."""
-        for number in range(first, len(STEPS)):
-            step = STEPS[number]
-            start = after if number == first else None
+    def pages(self) -> Iterator[Page]:
+        """Yield the pages of every step."""
+        for number, step in enumerate(STEPS):
             if isinstance(step, Table):
-                yield from self._table(number, step, start)
+                yield from self._table(number, step)
             elif isinstance(step, Link):
-                yield from self._links(number, step.table, start)
+                yield from self._links(number, step.table)
             elif step.name == BLOBS:
-                yield from self._blobs(number, start)
+                yield from self._blobs(number)
             else:
-                yield from self._vectors(number, start)
+                yield from self._vectors(number)
 
     def hashes(self, tick: Callable[[int], object]) -> Hashes:
         """Return the hash of every step; *tick* gets the rows of each page."""
@@ -137,45 +132,41 @@ class Reader:
             tick(len(page.rows))
         return found
 
-    def _table(self, number: int, table: Table, after: Key | None) -> Iterator[Page]:
-        after = after or copies.first_key(table, self._no)
+    def _table(self, number: int, table: Table) -> Iterator[Page]:
+        after = copies.first_key(table, self._no)
         while rows := copies.read_page(self._tx, table, self._no, after):
             if self.verifies and table.verify:
                 self._tx.verify(table.name, [row[0] for row in rows])
             after = copies.key_of(table, rows[-1])
-            yield Page(number, moved(table, rows, self._no, self._as_no), after)
+            yield Page(number, moved(table, rows, self._no, self._as_no))
 
-    def _links(self, number: int, table: Table, after: Key | None) -> Iterator[Page]:
-        last = after[0] if after else self._no << SCOPE_SHIFT
+    def _links(self, number: int, table: Table) -> Iterator[Page]:
+        last = self._no << SCOPE_SHIFT
         while rows := copies.read_links(self._tx, table, self._no, last):
             last = rows[-1][0]
             delta = self._as_no - self._no << SCOPE_SHIFT
-            yield Page(number, [(one + delta, other + delta) for one, other in rows], (last,))
+            yield Page(number, [(one + delta, other + delta) for one, other in rows])
 
-    def _blobs(self, number: int, after: Key | None) -> Iterator[Page]:
-        last = after[0] if after else b""
+    def _blobs(self, number: int) -> Iterator[Page]:
+        last = b""
         while rows := copies.read_blobs(self._tx, self._no, last):
             for row in rows:
                 last = row[0]
-                yield Page(number, [row], (last,))
+                yield Page(number, [row])
 
-    def _vectors(self, number: int, after: Key | None) -> Iterator[Page]:
+    def _vectors(self, number: int) -> Iterator[Page]:
         """Yield the vectors of each space and kind; of messages the bytes as they are kept."""
         low, high = scope_range(self._no)
         delta = self._as_no - self._no << SCOPE_SHIFT
         for place, space_no in enumerate(self._spaces):
             for kind in KINDS if space_no is not None else ():
                 last = low - 1
-                if after:
-                    if (place, kind) < tuple(after[:2]):
-                        continue
-                    last = after[2] if (place, kind) == tuple(after[:2]) else last
                 while rows := self._tx.vectors.list_stored(
                     int(space_no or 0), kind, last, high, VECTOR_LIMIT
                 ):
                     last = rows[-1][0]
                     there = [(ref + delta, vector) for ref, vector in rows] if delta else rows
-                    yield Page(number, there, (place, kind, last), place, kind)
+                    yield Page(number, there, place, kind)
 
 
 def new_hashes() -> Hashes:

@@ -18,9 +18,8 @@ from memdb.models.record import Record
 if TYPE_CHECKING:
     from memdb.engine.base import Row, Tx
 
-# Key of the lease in meta, and what those of scopes begin with.
+# Key of the lease in meta.
 LEASE = "copy"
-MARK = "copy/"
 
 
 class Table(Record):
@@ -262,7 +261,7 @@ SELECT_CHUNKS = compose.select(
 )
 
 SELECT_META = """/* copies.meta */
-SELECT key, value FROM meta WHERE key = 'copy' OR substr(key, 1, 5) = 'copy/' ORDER BY key
+SELECT key, value FROM meta WHERE key = 'copy'
 """
 
 SELECT_IDENTITY = """/* copies.identity */

@@ -4,8 +4,8 @@ Copy memory from one database into another: a file or a server, either way.
 Every row keeps its uid, seq, revision and version; vectors are copied, so nothing is embedded
 again. A scope is written in batches under a hidden name and appears, with all others of the
 copy, in the last transaction, after its rows were read again and have the hash of the source's.
-How far it is stands in the target, in the transaction of the rows: a copy that was stopped goes
-on when it is started again.
+A lease in the target keeps other copies away. What a copy that was stopped left is removed when
+the next one begins.
 
 An empty target gets the same ids. In a target with other scopes a number that is taken is
 replaced, and ids are moved with it.
@@ -13,7 +13,8 @@ replaced, and ids are moved with it.
 
 from __future__ import annotations
 
-from json import loads
+import os
+from json import dumps, loads
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -37,20 +38,20 @@ from memdb.records.scope_rows import (
     Writer,
     add_to_hash,
     counts_of,
+    new_hashes,
     total_hash,
     verify_blobs,
     wipe,
 )
 from memdb.tables import copies, jobs
-from memdb.tables.copies import LEASE, MARK
+from memdb.tables.copies import LEASE
 from memdb.tables.scopes import UNFINISHED
-from memdb.transfer.copy_marks import LEASE_MS, Part, lease_of, refuse_leased
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from memdb.engine.base import Engine, Row, Tx
-    from memdb.records.scope_rows import Page
+    from memdb.records.scope_rows import Hashes, Page
     from memdb.tables.copies import ScopeRow, SpaceRow
 
 # How long a transaction collects rows, and how many at most: each commit waits for the disk.
@@ -63,6 +64,41 @@ TICK_ROWS = 200_000
 # The first key of jobs and of state.
 FIRST_JOB = ("", "", -1, -1)
 FIRST_STATE = ("", "", "", "")
+
+
+# How long a copy that says nothing keeps others away, if its process cannot be asked.
+LEASE_MS = 120_000
+
+
+class Part:
+    """
+    One scope that is copied.
+
+    Attributes:
+        row: Its row in the source.
+        number: Its number in the target.
+        counts: Its rows by step.
+        done: Rows that were written.
+        hashes: Of what was read.
+        is_there: The target has it already, proven equal.
+    """
+
+    __slots__ = ("counts", "done", "hash", "hashes", "is_there", "number", "row")
+
+    def __init__(self, row: ScopeRow, counts: dict[str, int]) -> None:
+        """Begin the copy of a scope."""
+        self.row = row
+        self.counts = counts
+        self.number = row.scope_no
+        self.done = 0
+        self.hashes: Hashes = new_hashes()
+        self.hash: str | None = None
+        self.is_there = False
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(self.counts.values())
 
 
 class Copier:
@@ -89,7 +125,6 @@ class Copier:
         self._held_s = 0.0
         self._lease = ""
         self._is_empty = False
-        self._is_resumed = False
         self._state: list[list[Row]] = []
 
     def run(self, *, dry_run: bool) -> CopyReport:
@@ -123,7 +158,6 @@ class Copier:
                 for part in self._parts
             ),
             rows=counts,
-            resumed=self._is_resumed,
             dry_run=dry_run,
         )
 
@@ -142,7 +176,6 @@ class Copier:
         with self._target.read() as there:
             self._refuse_same(tx, there)
             rows = _chosen(tx, self._source.path, self._owner)
-            marks = copies.read_marks(there)
             visible = {
                 (row.app, row.user_name): row
                 for row in copies.list_scopes(there)
@@ -152,10 +185,7 @@ class Copier:
             for row in rows:
                 part = Part(row, counts_of(tx, row.scope_no, numbers))
                 found = visible.get((row.app, row.user_name))
-                if part.mark in marks:
-                    part.read_mark(marks[part.mark])
-                    self._is_resumed = True
-                elif found is not None:
+                if found is not None:
                     self._compare_existing(tx, there, part, found)
                 self._parts.append(part)
             self._plan_state(tx, there)
@@ -210,23 +240,14 @@ class Copier:
     def _begin(self) -> None:
         """Take the lease, remove what another copy left, and give every scope its hidden row."""
         with self._target.write() as out:
-            marks = copies.read_marks(out)
-            refuse_leased(marks.get(LEASE), out.now_ms)
+            _refuse_leased(copies.read_marks(out).get(LEASE), out.now_ms)
             self._lease = self._target.ids(out.now_ms)
             self._hold(out, is_new=True)
-            rows = copies.list_scopes(out)
-            hidden = {row.user_name: row for row in rows if row.app == UNFINISHED}
+            for row in copies.list_scopes(out):
+                if row.app == UNFINISHED:
+                    wipe(out, row.scope_no)
             for part in self._parts:
-                row = hidden.pop(part.row.uid, None)
-                if row is not None and part.mark in marks:
-                    part.number = row.scope_no
-                elif row is not None:
-                    hidden[part.row.uid] = row
-            for row in hidden.values():
-                wipe(out, row.scope_no)
-                copies.drop_mark(out, MARK + row.user_name)
-            for part in self._parts:
-                if not part.is_there and part.mark not in marks:
+                if not part.is_there:
                     part.number = copies.new_scope_no(out, part.row.scope_no)
                     self._add_hidden(out, part)
 
@@ -236,7 +257,6 @@ class Copier:
             raise TooLarge("number of scopes in one file", MAX_SCOPE_NO, part.number)
         hidden = part.row.replace(scope_no=part.number, app=UNFINISHED, user_name=part.row.uid)
         copies.add_scope(out, hidden)
-        copies.put_mark(out, part.mark, part.write_mark())
 
     def _hold(self, out: Tx, *, is_new: bool = False) -> None:
         """Renew the lease; Busy if another copy has it."""
@@ -244,11 +264,11 @@ class Copier:
             held = copies.read_marks(out).get(LEASE)
             if held is None or loads(held)["lease"] != self._lease:
                 raise Busy("another copy into the target went on with this one: let it finish")
-        copies.put_mark(out, LEASE, lease_of(self._lease, out.now_ms))
+        copies.put_mark(out, LEASE, _lease_of(self._lease, out.now_ms))
         self._held_s = monotonic()
 
     def _end(self) -> None:
-        """Give the lease back, so that the same copy can go on at once."""
+        """Give the lease back, so that the next copy can begin at once."""
         try:
             with self._target.write() as out:
                 held = copies.read_marks(out).get(LEASE)
@@ -263,50 +283,32 @@ class Copier:
         """
         Copy a scope and prove that it is equal.
 
-        What an earlier copy left of it may be of an older state of the source: then it is
-        removed, and copied in one go.
+        Raises:
+            StorageError: what the target holds is something else.
         """
-        is_fresh = part.hashes is not None
-        try:
-            self._copy_rows(tx, part)
-            is_equal = self._is_equal(tx, part)
-        except StorageError:
-            if is_fresh:
-                raise
-            is_equal = False
-        if is_equal:
-            return
-        if is_fresh:
+        self._copy_rows(tx, part)
+        if not self._is_equal(part):
             raise StorageError(
                 f"{self._target.path} differs from what was copied: somebody changes what is not "
                 "finished there, or its disk is damaged. Copy again"
             )
-        with self._target.write() as out:
-            self._hold(out)
-            wipe(out, part.number)
-            part.restart()
-            self._add_hidden(out, part)
-        self._copy_part(tx, part)
 
     def _copy_rows(self, tx: Tx, part: Part) -> None:
-        """Copy the rows of a scope from where it is, a transaction per batch."""
-        pages = self._reader(tx, part).pages(part.step, part.after)
+        """Copy the rows of a scope, a transaction per batch."""
+        pages = self._reader(tx, part).pages()
         is_done = False
         while not is_done:
             with self._target.write() as out:
                 self._hold(out)
                 is_done = self._write_batch(Writer(out, tx, self._space_in(out)), part, pages)
-                copies.put_mark(out, part.mark, part.write_mark())
             self._tell()
 
     def _write_batch(self, writer: Writer, part: Part, pages: Iterator[Page]) -> bool:
         """Write pages for a moment; return whether none is left."""
         end_s, count = monotonic() + BATCH_S, 0
         for page in pages:
-            if part.hashes is not None:
-                add_to_hash(part.hashes, page)
+            add_to_hash(part.hashes, page)
             writer.write(page)
-            part.step, part.after = page.step, page.after
             if not isinstance(STEPS[page.step], Link):
                 part.done += len(page.rows)
             count += len(page.rows)
@@ -314,7 +316,6 @@ class Copier:
                 writer.finish()
                 return False
         writer.finish()
-        part.step, part.after = len(STEPS), None
         return True
 
     def _reader(self, tx: Tx, part: Part) -> Reader:
@@ -324,10 +325,8 @@ class Copier:
         reader.verifies = self._owner is not None
         return reader
 
-    def _is_equal(self, tx: Tx, part: Part) -> bool:
+    def _is_equal(self, part: Part) -> bool:
         """Read a scope in the target, and compare its hash with that of the source."""
-        if part.hashes is None:
-            part.hashes = self._reader(tx, part).hashes(self._tick)
         part.hash = total_hash(part.hashes)
         with self._target.read() as there:
             numbers = _places(self._spaces, copies.list_spaces(there))
@@ -400,7 +399,6 @@ class Copier:
                 if (part.row.app, part.row.user_name) in visible:
                     raise _exists(part.row)
                 copies.set_scope(out, part.row.replace(scope_no=part.number))
-                copies.drop_mark(out, part.mark)
             needed = self._copy_jobs(tx, out)
             for rows in self._state:
                 out.load("state", copies.STATE_COLUMNS, rows)
@@ -515,3 +513,40 @@ def _exists(row: ScopeRow) -> AlreadyExists:
 
 def _nothing(_: int) -> None:
     return
+
+
+def _lease_of(name: str, now_ms: int) -> str:
+    """Return the lease of this process as JSON."""
+    until_ms = now_ms + LEASE_MS
+    return dumps({"lease": name, "host": _host_name(), "pid": os.getpid(), "until_ms": until_ms})
+
+
+def _host_name() -> str:
+    """Return the name of this computer, "" if it has none."""
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+
+
+def _refuse_leased(held: str | None, now_ms: int) -> None:
+    """Raise Busy if another copy that goes on has the lease."""
+    if held is None:
+        return
+    lease = loads(held)
+    is_here = lease["host"] == _host_name()
+    if lease["until_ms"] <= now_ms or (is_here and not _is_running(lease["pid"])):
+        return
+    raise Busy(
+        f"another copy into the target goes on (process {lease['pid']} on {lease['host']}): wait "
+        "for its end"
+    )
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # not known: the lease ends by itself
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

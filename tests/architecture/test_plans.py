@@ -34,7 +34,6 @@ MAY_SCAN = {
     "settings.get_all": "a row per field that was set",
     "schema.marks": "asks whether there is any table",
     "schema.meta": "asks whether there is one table",
-    "copies.meta": "a copy reads what meta says about it",
     "copies.scopes": "a copy reads the rows of all scopes",
     "copies.settings": "a row per field that was set",
     "copies.spaces": "a file has a handful of spaces",

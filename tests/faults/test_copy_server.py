@@ -73,7 +73,7 @@ def test_to_a_server_and_back(source: MemDB, server: Any, tmp_path: Path) -> Non
 
 
 def test_from_one_server_to_another(source: MemDB, server: Any, tmp_path: Path) -> None:
-    """Only one user, into a database with others; a copy that stopped goes on."""
+    """Only one user, into a database with others; one that stopped begins anew."""
     first, second = own_database(server, "first"), own_database(server, "second")
     source.file.copy(first)
     with open_server(second) as db:
@@ -82,7 +82,7 @@ def test_from_one_server_to_another(source: MemDB, server: Any, tmp_path: Path) 
     with open_server(first) as db:
         with pytest.raises(Stop):
             db.file.copy(second, user=user, app=app, progress=stop_after(20))
-        assert db.file.copy(second, user=user, app=app).resumed
+        db.file.copy(second, user=user, app=app)
     with open_server(second) as db:
         assert lines_of(db, user, app) == lines_of(source, user, app)
         assert {one.user for one in db.scopes()} == {"x", user}
