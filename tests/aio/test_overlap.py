@@ -201,26 +201,6 @@ def test_who_only_reads_is_cancelled_at_once(kind):
         go.set()
 
 
-def test_what_a_cancelled_call_stores_is_stored(tmp_path):
-    """A model that was asked for somebody who went away has not been asked in vain."""
-
-    async def use():
-        arbiter = Arbiter()
-        db = await filled(tmp_path / "a.db", arbiter=arbiter)
-        begun, go, arbiter.wait = held()
-        call = asyncio.ensure_future(db.scope("ann").remember("Ann lives in Oslo now."))
-        await until(begun)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        go.set()
-        await db.close()
-
-    asyncio.run(use())
-    with memdb.open(tmp_path / "a.db") as db:
-        assert "Ann lives in Oslo now." in [entry.text for entry in db.scope("ann").entries.list()]
-
-
 def test_closing_waits_for_what_runs_and_refuses_what_comes(tmp_path):
     """The file is closed after the last call, of whatever kind."""
     begun, go, wait = held()
