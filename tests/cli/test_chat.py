@@ -190,7 +190,20 @@ def test_search_golden(run_json, trip):
     """--json gives hits with the place they come from."""
     (first, second) = run_json("chat", "search", trip, "trip", "oslo may")
 
-    assert sorted(first) == ["explanation", "hits", "kind", "rank", "score", "source", "text"]
+    assert sorted(first) == [
+        *(
+            "explanation",
+            "hits",
+            "kind",
+            "rank",
+            "role",
+            "score",
+            "source",
+            "text",
+            "trust",
+            "writer",
+        )
+    ]
     assert (first["kind"], first["rank"], second["rank"]) == ("message", 1, 2)
     assert {first["source"]["seq"], second["source"]["seq"]} == {1, 2}
 

@@ -21,6 +21,7 @@ def test_info_golden(run_json, trip):
         "counts",
         "format",
         "meta",
+        "migration_copies",
         "newest_ms",
         "oldest_ms",
         "other_tables",

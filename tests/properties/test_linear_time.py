@@ -236,6 +236,8 @@ WITHOUT_TEXT = {
     "projects.app_of",  # a path of the system
     *("derived.content_hash", "normal_forms.is_time"),
     "languages.replace_each",  # takes patterns
+    *("secret_rules.is_drawn_word", "trust.least_trust", "trust.trust_of_merged"),
+    "trust.trust_of_text",  # by `injection_marks`
     *(
         "values.parse_fields",
         "values.texts_of",

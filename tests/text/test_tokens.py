@@ -15,7 +15,7 @@ LOADS_NOTHING = """
 import sys
 import memdb.text.tokens as tokens
 counter = tokens.TiktokenCounter("o200k_base")
-print(sorted({"tiktoken", "numpy", "lzma", "regex"} & set(sys.modules)), tokens._encodings)
+print(sorted({"tiktoken", "numpy", "regex"} & set(sys.modules)), tokens._encodings)
 """
 
 
@@ -193,7 +193,7 @@ def test_the_estimate_cannot_pass_for_an_encoding() -> None:
 
 
 def test_nothing_is_loaded_before_the_first_count() -> None:
-    """Importing the module and making a counter loads no tiktoken, no lzma, no table."""
+    """Importing the module and making a counter loads no tiktoken and no table."""
     child = subprocess.run(
         [sys.executable, "-c", LOADS_NOTHING], capture_output=True, text=True, check=True
     )

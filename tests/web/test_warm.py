@@ -28,8 +28,8 @@ with memdb.open(sys.argv[1]) as db:
     app.warm()
     before = {*sys.modules}
     route = app.api.routes["recall"]["GET"]
-    query = "user=ann&query=os&explain=true&limit=20&prefix=true"
-    assert app.api._respond(route, query, b"", {}).status_code == 200
+    query = {"user": "ann", "query": "os", "explain": True, "limit": 20, "prefix": True}
+    assert app.api._respond(route, query, {}).status_code == 200
     print(sorted({*sys.modules} - before))
     print(sum(one.use_count for one in db.scope("ann").entries.list()))
 """

@@ -229,7 +229,7 @@ class SqliteProbes:
             with db.read() as tx:
                 search.explain(rows.said_by_others(tx, {*search.found}))
         return Proof(
-            pieces=len(search.probes),
+            pieces=len(pieces) + len(words),  # not which of them others hold too
             short=self.short,
             searched=tuple(search.places),
             found_bytes=sum(map(len, search.found)),

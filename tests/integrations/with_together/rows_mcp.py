@@ -11,10 +11,12 @@ from memdb.integrations.mcp.tools import TOOLS
 TOOL = {tool.name: tool for tool in TOOLS}
 
 
-@writes("mcp", without={"call"})
+@writes("mcp", without={"call", "system"})
 def write_by_mcp(path: str) -> None:
     with memdb.open(path) as db:
         for words, role in SAID.items():
+            if role == "system":
+                continue  # which only the host may write
             given = {"session": NAME, "role": role, "text": words}
             TOOL["chat_append"].run(db.scope(USER, APP), given)
 
