@@ -85,7 +85,7 @@ def tx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tx]:
     writer.use_vectors()
     for sql in (
         CREATE_WORDS,
-        *index_words.CREATE_WORDS,
+        *index_words.CREATE_WORDS.values(),
         proof.CREATE_TEXTS,
         proof.CREATE_VOCABULARY,
     ):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.engine.full_text import lists_of
 from memdb.models.ids import MASKS
 
 if TYPE_CHECKING:
@@ -25,28 +24,6 @@ if TYPE_CHECKING:
 # Ids of a list that is kept, and of all lists of a connection: 16 MB.
 LONG = 200
 MAX_KEPT = 200_000
-
-# One statement for all terms. The ids of a term are one JSON array: half the cost of a row each.
-SELECT_ALL = """/* long_lists.messages */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM messages_fts
-  WHERE messages_fts MATCH terms.value AND rowid BETWEEN :low AND :high
-)
-FROM json_each(:terms) AS terms
-"""
-
-# FTS5 reads a list backwards at half the speed, so this is for long lists only.
-SELECT_NEWEST = """/* long_lists.newest_messages */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM (
-    SELECT rowid FROM messages_fts
-    WHERE messages_fts MATCH terms.value AND rowid BETWEEN :low AND :high
-    ORDER BY rowid DESC
-    LIMIT :limit
-  )
-)
-FROM json_each(:terms) AS terms
-"""
 
 # FTS5's records of averages and of structure.
 SELECT_STATE = """/* long_lists.state */
@@ -64,16 +41,20 @@ SELECT 1 FROM archive_segments WHERE session_id BETWEEN :low & ~:seq_mask AND :h
 class LongLists:
     """The posting lists of messages as one connection reads them."""
 
-    __slots__ = ("_archived", "_is_writing", "_lists", "_size", "_state", "_tx")
+    __slots__ = ("_archived", "_is_writing", "_lists", "_read", "_size", "_state", "_tx")
 
-    def __init__(self, tx: Tx, is_writing: Callable[[], bool]) -> None:
+    def __init__(
+        self, tx: Tx, read: Callable[..., Postings], is_writing: Callable[[], bool]
+    ) -> None:
         """
         Read the index in *tx*; nothing is read yet.
 
         Args:
+            read: Returns what the index holds of some terms.
             is_writing: Inside a write nothing is kept: FTS5 has not written its records yet.
         """
         self._tx = tx
+        self._read = read
         self._is_writing = is_writing
         self._archived: dict[tuple[int, int], bool] = {}
         self._lists: dict[tuple[Term, Span], frozenset[int]] = {}
@@ -90,8 +71,7 @@ class LongLists:
         span = low, high, newest
         known = {term: self._lists[term, span] for term in terms if (term, span) in self._lists}
         missing = [term for term in terms if term not in known]
-        sql = SELECT_ALL if newest is None else SELECT_NEWEST
-        found: Postings = lists_of(self._tx.all, sql, missing, low, high, newest)
+        found = self._read("messages", missing, low, high, newest)
         for term, ids in found.items():
             if len(ids) >= LONG and state is not None:
                 found[term] = kept = frozenset(ids)

@@ -28,7 +28,7 @@ from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.gate import find_schema_differences, list_other_tables
 from memdb.engine.sqlite.packing import merge_some, moves_pages, pack
 from memdb.engine.sqlite.wal import CHECKPOINT_NOW, DELETE_LOSS, SELECT_LOSS, SET_MARK, cut_wal
-from memdb.engine.sqlite.words import MERGE, SqliteWords, archived_texts
+from memdb.engine.sqlite.words import MERGE, SqliteWords, archived_texts, of_each
 from memdb.engine.sqlite.writer import read_changes
 from memdb.errors import (
     AlreadyExists,
@@ -68,29 +68,16 @@ PRAGMA integrity_check(20)
 # Only the form with a rank compares the index with its content table; the one
 # without, and PRAGMA integrity_check, overlook a ghost row. Archived messages
 # have no content table: `differing_words` compares their index.
-CHECK_FTS = {
-    "messages_fts": """/* maintenance.messages_fts */
-INSERT INTO messages_fts (messages_fts, rank) VALUES ('integrity-check', 1)
+CHECK_FTS = of_each(
+    "maintenance.check",
+    """INSERT INTO {name}_fts ({name}_fts, rank) VALUES ('integrity-check', 1)
 """,
-    "archived_fts": """/* maintenance.archived_fts */
-INSERT INTO archived_fts (archived_fts) VALUES ('integrity-check')
+) | of_each(
+    "maintenance.check",
+    """INSERT INTO {name}_fts ({name}_fts) VALUES ('integrity-check')
 """,
-    "entries_fts": """/* maintenance.entries_fts */
-INSERT INTO entries_fts (entries_fts, rank) VALUES ('integrity-check', 1)
-""",
-    "summaries_fts": """/* maintenance.summaries_fts */
-INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('integrity-check', 1)
-""",
-    "artifacts_fts": """/* maintenance.artifacts_fts */
-INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('integrity-check', 1)
-""",
-    "items_fts": """/* maintenance.items_fts */
-INSERT INTO items_fts (items_fts, rank) VALUES ('integrity-check', 1)
-""",
-    "sessions_fts": """/* maintenance.sessions_fts */
-INSERT INTO sessions_fts (sessions_fts, rank) VALUES ('integrity-check', 1)
-""",
-}
+    ["archived"],
+)
 
 SELECT_INDEX_SQL = """/* maintenance.index_sql */
 SELECT sql FROM sqlite_schema WHERE name = 'archived_fts'
@@ -568,19 +555,19 @@ def is_writable(db: SqliteFile) -> bool:
 
 def _compare(tx: AnyTx, sql: str) -> int:
     """Compare an index with its rows; that of messages with its tail moved into it."""
-    if sql == CHECK_FTS["messages_fts"]:
+    if sql == CHECK_FTS["messages"]:
         tx.words.move_tail()
     return tx.run(sql)
 
 
 def _differing_indexes(run: Callable[[str], int]) -> Iterator[tuple[str, str]]:
-    for table, sql in CHECK_FTS.items():
+    for name, sql in CHECK_FTS.items():
         try:
             run(sql)
         except Corrupt as error:
             code = error.sqlite_code
             yield (
-                table,
+                f"{name}_fts",
                 f"the index differs from its rows (SQLite {code}): run `memdb rebuild FILE`",
             )
 

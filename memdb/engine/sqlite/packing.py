@@ -12,7 +12,7 @@ from __future__ import annotations
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Protocol
 
-from memdb.engine.sqlite.words import MERGE
+from memdb.engine.sqlite.words import MERGE, of_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,27 +45,9 @@ MERGED_CHANGES = 2
 INCREMENTAL = 2
 
 # Of how many parts an index consists, and of how many pages.
-COUNT_PARTS = (
-    """/* packing.parts_of_messages */
-SELECT count(DISTINCT segid), count(*) FROM messages_fts_idx
-""",
-    """/* packing.parts_of_archived */
-SELECT count(DISTINCT segid), count(*) FROM archived_fts_idx
-""",
-    """/* packing.parts_of_entries */
-SELECT count(DISTINCT segid), count(*) FROM entries_fts_idx
-""",
-    """/* packing.parts_of_summaries */
-SELECT count(DISTINCT segid), count(*) FROM summaries_fts_idx
-""",
-    """/* packing.parts_of_artifacts */
-SELECT count(DISTINCT segid), count(*) FROM artifacts_fts_idx
-""",
-    """/* packing.parts_of_items */
-SELECT count(DISTINCT segid), count(*) FROM items_fts_idx
-""",
-    """/* packing.parts_of_sessions */
-SELECT count(DISTINCT segid), count(*) FROM sessions_fts_idx
+COUNT_PARTS = of_each(
+    "packing.parts_of",
+    """SELECT count(DISTINCT segid), count(*) FROM {name}_fts_idx
 """,
 )
 
@@ -142,7 +124,7 @@ def step(db: Packed, piece: Callable[[Tx], bool]) -> tuple[int, bool]:
 
 def merge_some(db: Packed, pages: int) -> None:
     """Merge up to *pages* of each index, where enough parts of a size are."""
-    for sql in MERGE:
+    for sql in MERGE.values():
 
         def piece(tx: Tx, sql: str = sql) -> bool:
             return merge_piece(tx, sql, MERGED_PAGES)
@@ -165,10 +147,10 @@ def pack(db: Packed, progress: Progress | None, *, merge_only: bool = False) -> 
         merge_only: Free pages stay.
     """
     with db.read() as tx:
-        parts = [tx.one(sql) or (0, 0) for sql in COUNT_PARTS]
+        parts = [tx.one(sql) or (0, 0) for sql in COUNT_PARTS.values()]
         free = count_free_pages(tx)
     done, total = 0, sum(pages for count, pages in parts if count > 1) + free
-    for sql, (count, pages) in zip(MERGE, parts, strict=True):
+    for sql, (count, pages) in zip(MERGE.values(), parts, strict=True):
         if count > 1:
             for merged in _merge_whole(db, sql):
                 _tell(progress, done + min(merged, pages), total)

@@ -298,7 +298,7 @@ class Upkeep:
         Args:
             pages: Below zero, the whole index is to become one part.
         """
-        return self._in_write(db, lambda tx: merge_piece(tx, MERGE[0], pages))
+        return self._in_write(db, lambda tx: merge_piece(tx, MERGE["messages"], pages))
 
     def _in_write(self, db: Kept, work: Callable[[Tx], T]) -> T:
         """Do *work* in a transaction, for which others let this thread go first."""

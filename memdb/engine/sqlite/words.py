@@ -37,68 +37,58 @@ if TYPE_CHECKING:
     from memdb.engine.base import Postings, Tx, Values
     from memdb.text.terms import Term
 
+# The indexes; that of archived messages has no table of rows.
+INDEXES = ("messages", "archived", "entries", "summaries", "artifacts", "items", "sessions")
+
+# By kind: its index, the columns, the table of its rows, and which of these the index holds. Of an
+# archived message that is its author, of an artifact its newest text.
+KINDS = {
+    "message": (
+        "messages",
+        "text, author, bigrams",
+        "messages",
+        "id NOT IN (SELECT id FROM messages_fts_tail)",
+    ),
+    "entry": ("entries", "text, keywords, bigrams", "entries", "true"),
+    "summary": ("summaries", "text, bigrams", "summaries", "true"),
+    "artifact": ("artifacts", "name, text, bigrams", "artifact_names", "true"),
+    "item": ("items", "text, bigrams", "items", "text IS NOT NULL"),
+    "session": ("sessions", "title, bigrams", "sessions", "title IS NOT NULL"),
+}
+
+
+def of_each(tag: str, sql: str, names: Iterable[str] = INDEXES) -> dict[str, str]:
+    """Return a statement for each index, by its name, which *sql* has as {name}."""
+    return {name: f"/* {tag}_{name} */\n{sql.format(name=name)}" for name in names}
+
+
+def _of_rows(tag: str, sql: str) -> dict[str, str]:
+    """Return a statement for the rows of each kind."""
+    return {
+        kind: f"/* {tag}_{name} */\n"
+        + sql.format(name=name, columns=columns, table=table, where=where)
+        for kind, (name, columns, table, where) in KINDS.items()
+    }
+
+
 INSERT_MESSAGE = """/* words.insert_message */
 INSERT INTO messages_fts (rowid, text, author, bigrams) VALUES (:id, :text, :author, :bigrams)
 """
 
-# From the rows as they are: of an archived message its author, of an artifact its newest text.
-INSERT_ROWS = {
-    "message": """/* words.add_messages */
-INSERT INTO messages_fts (rowid, text, author, bigrams)
-SELECT id, text, author, bigrams FROM messages WHERE id BETWEEN :low AND :high
+INSERT_ROWS = _of_rows(
+    "words.add",
+    """INSERT INTO {name}_fts (rowid, {columns})
+SELECT id, {columns} FROM {table} WHERE id BETWEEN :low AND :high AND {where}
 """,
-    "entry": """/* words.add_entries */
-INSERT INTO entries_fts (rowid, text, keywords, bigrams)
-SELECT id, text, keywords, bigrams FROM entries WHERE id BETWEEN :low AND :high
-""",
-    "summary": """/* words.add_summaries */
-INSERT INTO summaries_fts (rowid, text, bigrams)
-SELECT id, text, bigrams FROM summaries WHERE id BETWEEN :low AND :high
-""",
-    "artifact": """/* words.add_artifacts */
-INSERT INTO artifacts_fts (rowid, name, text, bigrams)
-SELECT id, name, text, bigrams FROM artifact_names WHERE id BETWEEN :low AND :high
-""",
-    "item": """/* words.add_items */
-INSERT INTO items_fts (rowid, text, bigrams)
-SELECT id, text, bigrams FROM items WHERE id BETWEEN :low AND :high AND text IS NOT NULL
-""",
-    "session": """/* words.add_sessions */
-INSERT INTO sessions_fts (rowid, title, bigrams)
-SELECT id, title, bigrams FROM sessions WHERE id BETWEEN :low AND :high AND title IS NOT NULL
-""",
-}
+)
 
 # FTS5 needs the old values: if the row changed first, its old words would stay.
-DELETE_ROWS = {
-    "message": """/* words.drop_messages */
-INSERT INTO messages_fts (messages_fts, rowid, text, author, bigrams)
-SELECT 'delete', id, text, author, bigrams FROM messages
-WHERE id BETWEEN :low AND :high AND id NOT IN (SELECT id FROM messages_fts_tail)
+DELETE_ROWS = _of_rows(
+    "words.drop",
+    """INSERT INTO {name}_fts ({name}_fts, rowid, {columns})
+SELECT 'delete', id, {columns} FROM {table} WHERE id BETWEEN :low AND :high AND {where}
 """,
-    "entry": """/* words.drop_entries */
-INSERT INTO entries_fts (entries_fts, rowid, text, keywords, bigrams)
-SELECT 'delete', id, text, keywords, bigrams FROM entries WHERE id BETWEEN :low AND :high
-""",
-    "summary": """/* words.drop_summaries */
-INSERT INTO summaries_fts (summaries_fts, rowid, text, bigrams)
-SELECT 'delete', id, text, bigrams FROM summaries WHERE id BETWEEN :low AND :high
-""",
-    "artifact": """/* words.drop_artifacts */
-INSERT INTO artifacts_fts (artifacts_fts, rowid, name, text, bigrams)
-SELECT 'delete', id, name, text, bigrams FROM artifact_names WHERE id BETWEEN :low AND :high
-""",
-    "item": """/* words.drop_items */
-INSERT INTO items_fts (items_fts, rowid, text, bigrams)
-SELECT 'delete', id, text, bigrams FROM items
-WHERE id BETWEEN :low AND :high AND text IS NOT NULL
-""",
-    "session": """/* words.drop_sessions */
-INSERT INTO sessions_fts (sessions_fts, rowid, title, bigrams)
-SELECT 'delete', id, title, bigrams FROM sessions
-WHERE id BETWEEN :low AND :high AND title IS NOT NULL
-""",
-}
+)
 
 INSERT_ARCHIVED = """/* words.insert_archived */
 INSERT INTO archived_fts (rowid, text, bigrams) VALUES (:id, :text, :bigrams)
@@ -113,78 +103,31 @@ DELETE_ALL_ARCHIVED = """/* words.delete_all_archived */
 INSERT INTO archived_fts (archived_fts) VALUES ('delete-all')
 """
 
-# One statement for all terms, as in `long_lists`.
-SELECT_ENTRIES = """/* words.entries */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM entries_fts
-  WHERE entries_fts MATCH terms.value AND rowid BETWEEN :low AND :high
+# One statement for all terms. The ids of a term are one JSON array: half the cost of a row each.
+SELECT_ALL = of_each(
+    "words.postings",
+    """SELECT terms.value, (
+  SELECT json_group_array(rowid) FROM {name}_fts
+  WHERE {name}_fts MATCH terms.value AND rowid BETWEEN :low AND :high
 )
 FROM json_each(:terms) AS terms
-"""
+""",
+)
 
-SELECT_NEWEST_ENTRIES = """/* words.newest_entries */
-SELECT terms.value, (
+# FTS5 reads a list backwards at half the speed, so this is for long lists only.
+SELECT_NEWEST = of_each(
+    "words.newest",
+    """SELECT terms.value, (
   SELECT json_group_array(rowid) FROM (
-    SELECT rowid FROM entries_fts
-    WHERE entries_fts MATCH terms.value AND rowid BETWEEN :low AND :high
+    SELECT rowid FROM {name}_fts
+    WHERE {name}_fts MATCH terms.value AND rowid BETWEEN :low AND :high
     ORDER BY rowid DESC
     LIMIT :limit
   )
 )
 FROM json_each(:terms) AS terms
-"""
-
-SELECT_ARTIFACTS = """/* words.artifacts */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM artifacts_fts
-  WHERE artifacts_fts MATCH terms.value AND rowid BETWEEN :low AND :high
+""",
 )
-FROM json_each(:terms) AS terms
-"""
-
-SELECT_SUMMARIES = """/* words.summaries */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM summaries_fts
-  WHERE summaries_fts MATCH terms.value AND rowid BETWEEN :low AND :high
-)
-FROM json_each(:terms) AS terms
-"""
-
-SELECT_ITEMS = """/* words.items */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM items_fts
-  WHERE items_fts MATCH terms.value AND rowid BETWEEN :low AND :high
-)
-FROM json_each(:terms) AS terms
-"""
-
-SELECT_SESSIONS = """/* words.sessions */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM sessions_fts
-  WHERE sessions_fts MATCH terms.value AND rowid BETWEEN :low AND :high
-)
-FROM json_each(:terms) AS terms
-"""
-
-SELECT_ARCHIVED = """/* words.archived */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM archived_fts
-  WHERE archived_fts MATCH terms.value AND rowid BETWEEN :low AND :high
-)
-FROM json_each(:terms) AS terms
-"""
-
-SELECT_NEWEST_ARCHIVED = """/* words.newest_archived */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM (
-    SELECT rowid FROM archived_fts
-    WHERE archived_fts MATCH terms.value AND rowid BETWEEN :low AND :high
-    ORDER BY rowid DESC
-    LIMIT :limit
-  )
-)
-FROM json_each(:terms) AS terms
-"""
 
 SELECT_SHORT_TEXTS = """/* words.short_excerpts */
 SELECT artifacts_fts.rowid, snippet(artifacts_fts, 1, :before, :after, '…', :words)
@@ -221,62 +164,21 @@ ORDER BY id
 LIMIT 1000
 """
 
-REBUILD = {
-    "messages": """/* words.rebuild_messages */
-INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')
+REBUILD = of_each(
+    "words.rebuild",
+    """INSERT INTO {name}_fts ({name}_fts) VALUES ('rebuild')
 """,
-    "entries": """/* words.rebuild_entries */
-INSERT INTO entries_fts (entries_fts) VALUES ('rebuild')
-""",
-    "summaries": """/* words.rebuild_summaries */
-INSERT INTO summaries_fts (summaries_fts) VALUES ('rebuild')
-""",
-    "artifacts": """/* words.rebuild_artifacts */
-INSERT INTO artifacts_fts (artifacts_fts) VALUES ('rebuild')
-""",
-    "items": """/* words.rebuild_items */
-INSERT INTO items_fts (items_fts) VALUES ('rebuild')
-""",
-    "sessions": """/* words.rebuild_sessions */
-INSERT INTO sessions_fts (sessions_fts) VALUES ('rebuild')
-""",
-}
+    [name for name in INDEXES if name != "archived"],
+)
 
 # Each merges about so many pages of an index; a number below zero begins to make one part of all.
-MERGE = (
-    """/* words.merge_messages */
-INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', :pages)
-""",
-    """/* words.merge_archived */
-INSERT INTO archived_fts (archived_fts, rank) VALUES ('merge', :pages)
-""",
-    """/* words.merge_entries */
-INSERT INTO entries_fts (entries_fts, rank) VALUES ('merge', :pages)
-""",
-    """/* words.merge_summaries */
-INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('merge', :pages)
-""",
-    """/* words.merge_artifacts */
-INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('merge', :pages)
-""",
-    """/* words.merge_items */
-INSERT INTO items_fts (items_fts, rank) VALUES ('merge', :pages)
-""",
-    """/* words.merge_sessions */
-INSERT INTO sessions_fts (sessions_fts, rank) VALUES ('merge', :pages)
+MERGE = of_each(
+    "words.merge",
+    """INSERT INTO {name}_fts ({name}_fts, rank) VALUES ('merge', :pages)
 """,
 )
 
 VARINT_BITS = 0x7F
-
-_POSTINGS = {
-    "entry": SELECT_ENTRIES,
-    "artifact": SELECT_ARTIFACTS,
-    "summary": SELECT_SUMMARIES,
-    "item": SELECT_ITEMS,
-    "session": SELECT_SESSIONS,
-}
-_NEWEST = {"entry": SELECT_NEWEST_ENTRIES}
 
 
 class SqliteWords:
@@ -299,7 +201,7 @@ class SqliteWords:
         """
         self._tx = tx
         self._tail = Tail(tx, now)
-        self._lists = LongLists(tx, is_writing)
+        self._lists = LongLists(tx, self._read, is_writing)
 
     def add(self, kind: str, low: int, high: int | None = None) -> None:
         """Add rows to the index: those from *low* to *high*, or only *low*."""
@@ -334,7 +236,7 @@ class SqliteWords:
 
     def merge_messages(self, pages: int) -> None:
         """Merge about *pages* of the index of messages."""
-        self._tx.run(MERGE[0], {"pages": pages})
+        self._tx.run(MERGE["messages"], {"pages": pages})
 
     def take_parts(self) -> tuple[int, int]:
         """
@@ -381,18 +283,21 @@ class SqliteWords:
 
         Cost: 20 µs per term and 0.2 µs per id in the range.
         """
-        if kind != "message":
-            sql = _POSTINGS[kind] if newest is None else _NEWEST[kind]
-            return lists_of(self._tx.all, sql, terms, low, high, newest)
-        if not terms:
-            return {}
+        if kind != "message" or not terms:
+            return self._read(KINDS[kind][0], terms, low, high, newest)
         found = self._lists.read(terms, low, high, newest)
         self._add_tail(found, low, high, newest)
         if self._lists.has_archived(low, high):
-            sql = SELECT_ARCHIVED if newest is None else SELECT_NEWEST_ARCHIVED
-            for term, ids in lists_of(self._tx.all, sql, terms, low, high, newest).items():
+            for term, ids in self._read("archived", terms, low, high, newest).items():
                 _merge(found, term, ids, newest)
         return found
+
+    def _read(
+        self, name: str, terms: Sequence[Term], low: int, high: int, newest: int | None
+    ) -> Postings:
+        """Return what one index holds of `postings`."""
+        sql = (SELECT_ALL if newest is None else SELECT_NEWEST)[name]
+        return lists_of(self._tx.all, sql, terms, low, high, newest)
 
     def _add_tail(self, found: Postings, low: int, high: int, newest: int | None) -> None:
         """Add to *found* what the tail holds of its terms."""
