@@ -66,6 +66,7 @@ def rows(path: str | Path) -> dict[str, list[dict[str, Any]]]:
         made = [
             dict(zip(columns, row, strict=True))
             for row in connection.execute(f"SELECT {', '.join(columns)} FROM {name}")
+            if row[0] != "in_use"  # which WAL it needs; a copy needs none
         ]
         found[str(name)] = sorted((row for row in made if row.get("key") != "in_use"), key=repr)
     sequences = connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall()

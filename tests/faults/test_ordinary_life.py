@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OLDEST, OLDER, ALONE, WHOLE, NEWER = 5, 10, 11, 20, 30
 
 WRITER = """
-import sys, memdb
+import sys, time, memdb
 from memdb.engine.sqlite import upkeep
 upkeep.IDLE_S = 1e6
 db = memdb.open(sys.argv[1], embedder=None, counter="estimate")
@@ -47,6 +47,9 @@ for line in sys.stdin:
         else:
             for number in range(int(count)):
                 chat.append("user", f"said {number}")
+                while not number and db._db.upkeep._mark_at:
+                    time.sleep(0.001)
+                db._db.rest_upkeep()()  # the mark is in the file
         print(chat.last_seq if count != "close" else "closed", flush=True)
     except memdb.MemDBError as error:
         print(error.code, flush=True)

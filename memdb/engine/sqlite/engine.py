@@ -175,11 +175,10 @@ class WriteBlock(Block):
         if self._pool.is_memory:
             return 0
         pages = 0 if db.upkeep is None else db.upkeep.wal_pages
-        is_moved = self._pool.wal_guard.note_commit(writer, pages)
+        has_begun = self._pool.wal_guard.note_commit(writer, pages)
         if db.upkeep is not None:
-            db.upkeep.note_commit(*(writer.take_parts() or (0, 0)))
-        number = 0 if db.sync is None else db.sync.note_commit()
-        return 0 if is_moved else number
+            db.upkeep.note_commit(*(writer.take_parts() or (0, 0)), is_first=has_begun)
+        return 0 if db.sync is None else db.sync.note_commit()
 
     def _end(self) -> None:
         """Leave the level of this block; the outermost gives connection and lock back."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from threading import get_ident
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -18,6 +18,8 @@ import apsw
 from memdb.engine.blocks import Block, Readers, WriteLock
 from memdb.engine.sqlite.connection import MEMORY, Tx, connect, translated_errors
 from memdb.engine.sqlite.wal import (
+    TRIES,
+    TRY_S,
     WalGuard,
     file_state,
     has_bytes,
@@ -304,19 +306,24 @@ class ConnectionPool:
         """Return whether file or WAL are not what *tx* has of them, and note it."""
         reason = ""
         try:
-            for _ in range(3):  # another connection may just be moving the WAL
-                reason = ""
-                if missing_wal_bytes(tx, self.path):
-                    reason = "cut"
-                elif self.wal_guard.is_replaced((self.wal_guard._mark, read_mark(tx))):
-                    reason = "replaced"
+            for _ in range(TRIES):
+                reason = "cut" if missing_wal_bytes(tx, self.path) else self._find_replaced(tx)
                 if not reason:
                     return False
+                sleep(TRY_S)  # another connection may just be moving the WAL
         except MemDBError:  # another program's file, or a damaged one
             return False
-        if reason:
-            _stale[self._identity] = reason
-        return bool(reason)
+        _stale[self._identity] = reason
+        return True
+
+    def _find_replaced(self, tx: Tx) -> str:
+        """Return "replaced" if somebody wrote another file over this one, else ""."""
+        tx.begin_read()  # nothing that is newer than this snapshot gets into the file meanwhile
+        try:
+            marks = self.wal_guard._mark, read_mark(tx)
+            return "replaced" if self.wal_guard.is_replaced(marks) else ""
+        finally:
+            tx.end_read()
 
     def _is_unused(self) -> bool:
         """Return whether nothing of the file is in its WAL, so that it may be removed."""

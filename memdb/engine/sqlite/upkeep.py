@@ -13,6 +13,7 @@ move by themselves in a write, if no thread did for long.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from threading import Event, RLock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -27,7 +28,7 @@ from memdb.engine.sqlite.packing import (
 )
 from memdb.engine.sqlite.wal import CHECKPOINT_NOW
 from memdb.engine.sqlite.words import MERGE
-from memdb.errors import Busy
+from memdb.errors import Busy, MemDBError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +116,7 @@ class Upkeep:
         "_is_packing",
         "_is_stopped",
         "_left",
+        "_mark_at",
         "_rest_at",
         "_seen",
         "_wake",
@@ -140,6 +142,7 @@ class Upkeep:
         self._wal_from = self._wal_due = wal_pages
         self._dropped_due = LEAST_DROPPED
         self._is_packing = self._is_merging = False
+        self._mark_at = 0.0  # when the mark of a burst is to be moved, 0 if it is
         self.dropped = self.parts = self.wal_pages = 0
         self.is_running = self.is_waiting = False
         _all[:] = [*(one for one in _all if one() is not None), ref(self)]
@@ -154,14 +157,17 @@ class Upkeep:
                 return 0
         return 0
 
-    def note_commit(self, parts: int, dropped: int = 0) -> None:
+    def note_commit(self, parts: int, dropped: int = 0, *, is_first: bool = False) -> None:
         """
         Note a commit, and start the thread if it is due.
 
         Args:
             parts: It added so many to the index.
             dropped: Messages that it dropped from the index.
+            is_first: Of a burst: the file itself is to say that it needs its WAL.
         """
+        if is_first:
+            self._mark_at = monotonic() + PAUSE_S  # its own sync goes first
         self.parts += parts
         self.dropped += dropped
         if self.wal_pages < self._wal_from:
@@ -174,7 +180,7 @@ class Upkeep:
                 Thread(target=_run, args=(ref(self), self._wake), daemon=True).start()
             except RuntimeError:  # no more threads: the next commit tries again
                 self.is_running = False
-        elif self._is_asleep and self._is_due():
+        elif self._is_asleep and (is_first or self._is_due()):
             self._wake.set()
 
     @property
@@ -198,6 +204,12 @@ class Upkeep:
                 self.is_running = False
                 return None
             self._is_asleep = False
+            if self._mark_at:
+                if self._mark_at <= monotonic():
+                    self._mark_at = 0.0
+                    with suppress(MemDBError), db.apart() as beside:
+                        beside.all(CHECKPOINT_NOW)
+                return PAUSE_S
             if self._is_due():
                 self._do(db)
                 return 0.0005 if self._left or self._is_merging else PAUSE_S

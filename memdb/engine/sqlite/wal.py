@@ -2,9 +2,9 @@
 The guard of the WAL: what a commit checks, and what happens to a WAL that is not the file's.
 
 What was last written is in FILE-wal until a checkpoint moves it into FILE. The row 'in_use' of
-`meta` is a mark, 'FLAG SALTS PREVIOUS SIZE'. The first write of a burst sets the flag to 1, and the
-mark is in the file itself before that write returns. A second after the last write the upkeep
-thread moves the WAL into the file, clears the flag and cuts the WAL: an idle file is whole alone.
+`meta` is a mark, 'FLAG SALTS PREVIOUS SIZE'. The first write of a burst sets the flag to 1, and
+some milliseconds later the upkeep thread moves the mark into the file itself. A second after the
+last write it moves the whole WAL, clears the flag and cuts the WAL: an idle file is whole alone.
 
 SALTS are the two random numbers in the header of the WAL that the file needs or needed last,
 PREVIOUS those before, and SIZE is how long that WAL was. Each WAL names both in its first commits,
@@ -126,18 +126,16 @@ class WalGuard:
     """
     The mark of one open file, and the checks of its commits; the lock of writers guards it.
 
-    Cost: 4 µs per write transaction; a second commit and a checkpoint at the first of a burst.
+    Cost: 4 µs per write transaction; a second commit at the first of a burst.
 
     Attributes:
         loss: What to report as lost, at the next write.
-        is_moved: Whether the mark of this burst is in the file itself.
     """
 
     def __init__(self, path: str) -> None:
         """Begin without a mark of the file at *path*."""
         self._path, self._wal = path, f"{path}-wal"
         self.loss: str | None = None
-        self.is_moved = True
         self._version: tuple[int, int] | None = None  # of the connection, after its last commit
         self._looked: tuple[int, int] | None = None  # the same, when an idle file was last seen
         self._mark = Mark.read("")  # as of then, or as the transaction found it
@@ -214,16 +212,14 @@ class WalGuard:
 
     def note_commit(self, writer: Tx, wal_pages: int) -> bool:
         """
-        Set the mark after the first commit of a burst, and move it into the file.
-
-        Not in that commit, as the WAL has its salts from then on.
+        Set the mark after the first commit of a burst, not in it: the WAL has its salts since then.
 
         Args:
             writer: The connection that committed.
             wal_pages: How long the WAL is since.
 
         Returns:
-            Whether all of the WAL is in the file, and both are on the disk.
+            Whether a burst has begun, so that the file itself needs the mark.
         """
         if not self._begun:
             return False  # another process made the file: nothing was marked
@@ -236,39 +232,40 @@ class WalGuard:
         # Not later: a statement would see the commits of others as its own.
         self._version = writer.number, writer.raw.data_version()
         # A commit that begins a WAL anew writes all of its pages.
-        if self._is_new or wal_pages <= written:
-            self._name_wal(writer)
-        self._size = wal_pages * self._page_bytes
         self._is_marked = True
-        return self._is_new and self.is_moved
+        if self._is_new or wal_pages <= written:
+            try:
+                self._name_wal(writer)
+            except (MemDBError, OSError):
+                self._is_marked = False  # what was committed is safe; the next write tries again
+        self._size = wal_pages * self._page_bytes
+        return self._is_new
 
     def _name_wal(self, writer: Tx) -> None:
-        """Write into the mark which WAL it means; move that of a new burst into the file."""
+        """Write into the mark which WAL it means."""
         mark = self._mark
+        salts, self._page_bytes, size = read_header(self._path)
+        if salts == mark.salts and mark.is_set:
+            return
+        previous = mark.previous if salts == mark.salts else mark.salts
+        size = min(size, JOURNAL_LIMIT_BYTES)
+        mark = Mark(is_set=True, salts=salts, previous=previous, size=size)
+        writer.begin()
         try:
-            salts, self._page_bytes, size = read_header(self._path)
-            if salts != mark.salts or not mark.is_set:
-                previous = mark.previous if salts == mark.salts else mark.salts
-                size = min(size, JOURNAL_LIMIT_BYTES)
-                mark = Mark(is_set=True, salts=salts, previous=previous, size=size)
-                writer.begin()
-                try:
-                    if self._version != (writer.number, writer.raw.data_version()):
-                        raise Busy("another process wrote meanwhile")  # the next write looks
-                    writer.run(SET_MARK, {"value": str(mark)})
-                    writer.commit()
-                finally:
-                    writer.roll_back()
-                self._mark = mark
-            if self._is_new:
-                self.move(writer)
-        except (MemDBError, OSError):
-            self.is_moved = False  # what was committed is safe all the same
+            if self._version != (writer.number, writer.raw.data_version()):
+                raise Busy("another process wrote meanwhile")  # the next write looks
+            writer.facts()
+            writer.run(SET_MARK, {"value": str(mark)})
+            writer.keep_facts()
+            writer.commit()
+            self._version = writer.number, writer.raw.data_version()
+        finally:
+            writer.roll_back()
+        self._mark = mark
 
     def move(self, tx: Tx) -> bool:
         """Move the WAL into the file; return whether all of it is there now."""
         (_, in_wal, moved) = tx.all(CHECKPOINT_NOW)[0]
-        self.is_moved = in_wal == moved
         self.note_file()
         return bool(in_wal == moved)
 
