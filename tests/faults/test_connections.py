@@ -24,7 +24,7 @@ from vfs import starved
 import memdb
 import memdb.aio
 from memdb import MemDB
-from memdb.engine.sqlite import maintenance, wal_sync
+from memdb.engine.sqlite import maintenance, upkeep, wal_sync
 
 APPEND = """
 import sys, memdb
@@ -664,19 +664,22 @@ def test_a_generator_keeps_no_snapshot_between_two_items(
 def test_process_durability_syncs_soon_after_a_commit(
     path: str, open_db: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a thread that ends when nothing is due, starts again, and stops at close."""
-    monkeypatch.setattr(wal_sync, "INTERVAL_S", 0.02)
+    """In the upkeep thread, which ends when nothing is due, starts again, and stops at close."""
+    synced: list[str] = []
+    monkeypatch.setattr(upkeep, "SYNC_S", 0.02)
+    monkeypatch.setattr(upkeep, "IDLE_S", 0.2)
+    monkeypatch.setattr(wal_sync, "sync_handle", lambda _handle, path: synced.append(path))
     db = open_db(path, durability="process")
-    sync = db._db.sync
     for _ in range(3):
-        before = sync.count
+        before = len(synced)
         db.scope("ann").session("trip").append("user", "one")
-        wait_until(lambda before=before: sync.count > before)
-        wait_until(lambda: not sync.is_running)
+        wait_until(lambda before=before: len(synced) > before)
+        wait_until(lambda: not db._db.upkeep.is_running)
 
+    assert {*synced} == {f"{db._db.path}-wal"}
     db.scope("ann").session("trip").append("user", "last")
     db.close()
-    wait_until(lambda: not sync.is_running)
+    wait_until(lambda: not db._db.upkeep.is_running)
 
 
 @pytest.mark.parametrize("options", [{"durability": "power"}, {"mode": "read"}])
@@ -688,8 +691,8 @@ def test_no_thread_syncs_a_handle_that_needs_none(file_db: MemDB, options: Any) 
         db.scope("ann").session("trip").last(1)
         if options != {"mode": "read"}:
             db.scope("ann").session("trip").append("user", "two")
-        upkeep = options != {"mode": "read"}  # the thread that every writer has for a second
-        assert len(os.listdir("/proc/self/task")) <= before[1] + upkeep
+        threads = int(options != {"mode": "read"})  # the one that every writer has for a second
+        assert len(os.listdir("/proc/self/task")) <= before[1] + threads
 
 
 ENDLESS_READ = """

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
         def foreign_keys(self, *, on: bool) -> None:
             """See `SqliteEngine.foreign_keys`."""
 
+        def write_briefly(self) -> AbstractContextManager[Tx]:
+            """See `SqliteEngine.write_briefly`."""
+
+        def rest(self) -> bool:
+            """See `SqliteEngine.rest`."""
+
+        commits: int
         verify: Callable[[AnyTx], str]
 
         def settle(self) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.maintenance import SqliteMaintenance
     from memdb.engine.sqlite.proof import SqliteProbes
     from memdb.engine.sqlite.upkeep import Upkeep
-    from memdb.engine.sqlite.wal_sync import IdleSync, SharedSync
+    from memdb.engine.sqlite.wal_sync import SharedSync
     from memdb.engine.sqlite.writer import Writer
     from memdb.models.protocols import Clock, Ids
 
@@ -307,7 +307,7 @@ class SqliteEngine(Opened):
         self.is_read_only = mode == "read"
         options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms}
         self.pool = ConnectionPool(self.path, options, is_read_only=self.is_read_only)
-        self.sync: SharedSync | IdleSync | None = None  # before the first write
+        self.sync: SharedSync | None = None  # before the first write, and if nobody waits
         self.commits = 0
         self.upkeep: Upkeep | None = None  # before the first write
         try:
@@ -337,13 +337,6 @@ class SqliteEngine(Opened):
             refuse_other_names(self.path)
         else:
             refuse_output(self.path)
-
-    def _new_sync(self) -> SharedSync | IdleSync:
-        from memdb.engine.sqlite.wal_sync import IdleSync, SharedSync
-
-        if self.pool.options["durability"] == "process":
-            return IdleSync(self.path)
-        return SharedSync(self.path, partial(_is_all_moved, ref(self)), is_cleared)
 
     def _read_as_immutable(self) -> None:
         """
@@ -521,14 +514,15 @@ class SqliteEngine(Opened):
         """
         if not self.pool.is_usable:
             return
-        if self.upkeep is not None and self.sync is not None:
+        if self.upkeep is not None:
             go_on = self.upkeep.rest()  # the thread uses the connection that is asked
             try:
                 if not self.writing and self.pool.has_its_files():
                     self.upkeep.finish()
             finally:
                 go_on()
-            self.sync.stop()
+            if self.sync is not None:
+                self.sync.stop()
             self.upkeep.stop()
         lock = self.pool.write_lock
         around = lock.owned()
@@ -556,9 +550,12 @@ class SqliteEngine(Opened):
         """Let a thread do what writes leave to be done; not in memory, where nobody waits."""
         if not self.pool.is_memory:
             from memdb.engine.sqlite.upkeep import Upkeep  # readers do without
+            from memdb.engine.sqlite.wal_sync import SharedSync
 
-            self.sync = self._new_sync()
-            self.upkeep = Upkeep(self, connections.CHECKPOINT_PAGES)
+            waits = self.pool.options["durability"] == "power"
+            if waits:
+                self.sync = SharedSync(self.path, partial(_is_all_moved, ref(self)), is_cleared)
+            self.upkeep = Upkeep(self, connections.CHECKPOINT_PAGES, syncs=not waits)
             self.pool.close_writers()  # a new one tells it how long the WAL is
             self.pool.on_commit = self.upkeep.note_wal
 

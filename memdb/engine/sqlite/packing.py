@@ -10,25 +10,16 @@ so with its first rewriting as a whole (ADR-0044).
 from __future__ import annotations
 
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite.words import MERGE, of_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
+    from memdb.engine.sqlite.base import SqliteFile
     from memdb.engine.sqlite.connection import Tx
     from memdb.models.types import Progress
-
-    class Packed(Protocol):
-        """The file that is packed, as this module sees it."""
-
-        def write(self) -> AbstractContextManager[Tx]:
-            """Return a context that writes."""
-
-        def read(self) -> AbstractContextManager[Tx]:
-            """Return a context that reads."""
 
 
 # How long others wait for a step, and the pause in which they get their turn.
@@ -104,7 +95,7 @@ def move_piece(tx: Tx) -> bool:
     return count_free_pages(tx) > 0
 
 
-def step(db: Packed, piece: Callable[[Tx], bool]) -> tuple[int, bool]:
+def step(db: SqliteFile, piece: Callable[[Tx], bool]) -> tuple[int, bool]:
     """
     Do pieces for five milliseconds in one transaction; return how many, and whether there are more.
 
@@ -122,7 +113,7 @@ def step(db: Packed, piece: Callable[[Tx], bool]) -> tuple[int, bool]:
     return done, has_more
 
 
-def merge_some(db: Packed, pages: int) -> None:
+def merge_some(db: SqliteFile, pages: int) -> None:
     """Merge up to *pages* of each index, where enough parts of a size are."""
     for sql in MERGE.values():
 
@@ -137,7 +128,7 @@ def merge_some(db: Packed, pages: int) -> None:
                 sleep(PAUSE_S)
 
 
-def pack(db: Packed, progress: Progress | None, *, merge_only: bool = False) -> None:
+def pack(db: SqliteFile, progress: Progress | None, *, merge_only: bool = False) -> None:
     """
     Make one part of each full-text index, without dropped words; then give free pages back.
 
@@ -167,7 +158,7 @@ def pack(db: Packed, progress: Progress | None, *, merge_only: bool = False) -> 
     _tell(progress, total, total)
 
 
-def _merge_whole(db: Packed, sql: str) -> Iterator[int]:
+def _merge_whole(db: SqliteFile, sql: str) -> Iterator[int]:
     """Make one part of an index; yield after each step how many pages were merged so far."""
     merged, first = 0, [-MERGED_PAGES]
 

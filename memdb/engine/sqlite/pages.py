@@ -361,16 +361,6 @@ def read_frames(wal: str) -> Iterator[tuple[int, bytes, int]]:
             yield int.from_bytes(frame[:4], "big"), page, int.from_bytes(frame[4:8], "big")
 
 
-def wal_salts(wal: str) -> bytes | None:
-    """Return the two numbers by which frames belong to a WAL; None without a sound header."""
-    try:
-        with open(wal, "rb") as file:  # noqa: PTH123
-            header = file.read(WAL_HEADER_BYTES)
-    except OSError:
-        return None
-    return None if _order(header) is None else header[16:24]
-
-
 def _order(header: bytes) -> str | None:
     """Return the byte order of the checksums of a WAL, by its header; None if that is wrong."""
     if len(header) < WAL_HEADER_BYTES or int.from_bytes(header[8:12], "big") > MAX_PAGE_BYTES:

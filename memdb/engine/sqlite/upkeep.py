@@ -16,7 +16,7 @@ import os
 from contextlib import suppress
 from threading import Event, RLock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
 from memdb.engine.sqlite.packing import (
@@ -27,32 +27,19 @@ from memdb.engine.sqlite.packing import (
     moves_pages,
 )
 from memdb.engine.sqlite.wal import CHECKPOINT_NOW
+from memdb.engine.sqlite.wal_sync import sync_wal
 from memdb.engine.sqlite.words import MERGE
 from memdb.errors import Busy, MemDBError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     import apsw
 
+    from memdb.engine.sqlite.base import SqliteFile
     from memdb.engine.sqlite.connection import Tx
 
     T = TypeVar("T")
-
-    class Kept(Protocol):
-        """The file that is kept up, as this module sees it."""
-
-        commits: int
-
-        def rest(self) -> bool:
-            """Move the WAL of an idle file into it; return whether that is done."""
-
-        def write_briefly(self) -> AbstractContextManager[Tx]:
-            """Return a context that writes, and does not wait long for another process."""
-
-        def apart(self) -> AbstractContextManager[Tx]:
-            """Return a context with a connection of its own."""
 
 
 # Between two looks at whether anybody still writes.
@@ -60,6 +47,9 @@ PAUSE_S = 0.02
 
 # After the last commit, until the WAL is moved into the file; also between two tries.
 IDLE_S = 1.0
+
+# After a commit that does not wait for the disk, until its WAL is synced.
+SYNC_S = 1.0
 
 # Pages of a WAL that are moved in a moment.
 SMALL_WAL = 256
@@ -119,6 +109,8 @@ class Upkeep:
         "_mark_at",
         "_rest_at",
         "_seen",
+        "_sync_at",
+        "_syncs",
         "_wake",
         "_wal_due",
         "_wal_from",
@@ -129,8 +121,10 @@ class Upkeep:
         "wal_pages",
     )
 
-    def __init__(self, db: Kept, wal_pages: int) -> None:
-        """Keep up *db*; a WAL of *wal_pages* is moved into the file."""
+    def __init__(self, db: SqliteFile, wal_pages: int, *, syncs: bool) -> None:
+        """Keep up *db*; a WAL of *wal_pages* is moved into the file. *syncs*: nobody else does."""
+        self._syncs = syncs
+        self._sync_at = 0.0  # when the WAL is to be synced, 0 if it is
         self._db = ref(db)
         self._busy = RLock()
         self._wake = Event()
@@ -172,7 +166,10 @@ class Upkeep:
         self.dropped += dropped
         if self.wal_pages < self._wal_from:
             self._wal_due = self._wal_from  # it began anew
-        self._rest_at = monotonic() + IDLE_S
+        now = monotonic()
+        self._rest_at = now + IDLE_S
+        if self._syncs and not self._sync_at:
+            self._sync_at = now + SYNC_S
         if not self.is_running:
             _stop_at_exit()
             self.is_running = True
@@ -204,8 +201,13 @@ class Upkeep:
                 self.is_running = False
                 return None
             self._is_asleep = False
+            now = monotonic()
+            if self._sync_at and self._sync_at <= now:
+                self._sync_at = 0.0
+                if not sync_wal(f"{db.path}-wal"):
+                    self._sync_at = now + SYNC_S
             if self._mark_at:
-                if self._mark_at <= monotonic():
+                if self._mark_at <= now:
                     self._mark_at = 0.0
                     with suppress(MemDBError), db.apart() as beside:
                         beside.all(CHECKPOINT_NOW)
@@ -213,12 +215,12 @@ class Upkeep:
             if self._is_due():
                 self._do(db)
                 return 0.0005 if self._left or self._is_merging else PAUSE_S
-            pause_s = self._rest_at - monotonic()
-            if self._rest_at and pause_s <= 0 and self._rest(db):
-                self._rest_at = 0.0
+            if self._rest_at and self._rest_at <= now:
+                self._rest(db)
             self._is_asleep = True
-            if self._rest_at:
-                return max(pause_s, PAUSE_S)
+            times = [at for at in (self._rest_at, self._sync_at) if at]
+            if times:
+                return max(min(times) - monotonic(), PAUSE_S)
             self.is_running = False
             # A commit may have come just before: it counts on this thread.
             if not self._rest_at or self.is_running:
@@ -226,9 +228,9 @@ class Upkeep:
             self.is_running = True
             return PAUSE_S
 
-    def _rest(self, db: Kept) -> bool:
-        """Move the WAL of an idle file; return whether that is done, or is tried later."""
-        before = self._rest_at
+    def _rest(self, db: SqliteFile) -> None:
+        """Move the WAL of an idle file into it, or try that later."""
+        self._rest_at = 0.0
         try:
             if self.wal_pages > SMALL_WAL:  # most of it while others may write
                 with db.apart() as beside:
@@ -236,15 +238,14 @@ class Upkeep:
             is_done = db.rest()
         except Exception:  # noqa: BLE001 (a full disk, say: the next write of a caller tells)
             is_done = False
-        if self._rest_at != before:
-            return False
-        if not is_done:
-            self._rest_at = monotonic() + IDLE_S
-        else:
+        if self._rest_at:
+            return  # a commit came meanwhile
+        if is_done:
             self.wal_pages, self._wal_due = 0, self._wal_from
-        return is_done
+        else:
+            self._rest_at = monotonic() + IDLE_S
 
-    def _do(self, db: Kept) -> None:
+    def _do(self, db: SqliteFile) -> None:
         is_quiet, self._seen = self._seen == db.commits, db.commits
         try:
             if self.wal_pages >= self._wal_due:
@@ -277,7 +278,7 @@ class Upkeep:
             except Exception:  # noqa: BLE001 (as in `work`)
                 self._give_up()
 
-    def _pack(self, db: Kept) -> None:
+    def _pack(self, db: SqliteFile) -> None:
         """Do a step of what is due after much was removed: merge the index, then cut the file."""
         if self._is_merging:
             self._is_merging = self.merge(db, MERGE_PAGES)
@@ -292,7 +293,7 @@ class Upkeep:
             self._is_packing = self._is_merging = self.merge(db, -MERGE_PAGES)
             self.dropped, self._dropped_due = 0, LEAST_DROPPED
 
-    def _merge(self, db: Kept) -> None:
+    def _merge(self, db: SqliteFile) -> None:
         """Merge some pages; what is left for busy times grows with what was added."""
         if self.parts >= MANY_PARTS:
             self._left += self.parts * PAGES_PER_PART
@@ -303,7 +304,7 @@ class Upkeep:
             self._left = 0
             self.parts = 0
 
-    def merge(self, db: Kept, pages: int) -> bool:
+    def merge(self, db: SqliteFile, pages: int) -> bool:
         """
         Merge some pages of the index of messages; return whether there is more to do.
 
@@ -312,7 +313,7 @@ class Upkeep:
         """
         return self._in_write(db, lambda tx: merge_piece(tx, MERGE["messages"], pages))
 
-    def _in_write(self, db: Kept, work: Callable[[Tx], T]) -> T:
+    def _in_write(self, db: SqliteFile, work: Callable[[Tx], T]) -> T:
         """Do *work* in a transaction, for which others let this thread go first."""
         self.is_waiting = True
         try:
@@ -325,7 +326,7 @@ class Upkeep:
         finally:
             self.is_waiting = False
 
-    def _move_wal(self, db: Kept) -> None:
+    def _move_wal(self, db: SqliteFile) -> None:
         """
         Move the WAL into the file, so that the next write begins it anew.
 

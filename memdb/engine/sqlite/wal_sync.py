@@ -7,23 +7,20 @@ Here COMMIT only writes (NORMAL), the lock is given back, and then the writer wa
 another process commits meanwhile. A sync of the WAL covers every commit before it, so no commit
 is ever on the disk without those that it was made after (ADR-0038).
 
-`IdleSync`, for durability "process", syncs once a second: a power cut loses a second at most.
+With durability "process" nobody waits: the upkeep thread calls `sync_wal` a second after a commit.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from threading import Lock, RLock, Thread
+from threading import RLock
 from typing import TYPE_CHECKING
-from weakref import ref
 
 from memdb.errors import IOFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-INTERVAL_S = 1.0
 
 # "disk I/O error" while syncing: the code that SQLite's own sync would fail with.
 # Source: https://www.sqlite.org/rescode.html#ioerr_fsync
@@ -148,82 +145,17 @@ class SharedSync:
             self._close()
 
 
-class IdleSync:
-    """
-    Syncs a WAL within a second after a commit, in a thread that ends when nobody commits.
-
-    `note_commit` costs 0.1 µs, and starting the thread 50 µs, at most once a second. The
-    thread does not keep the process alive.
-
-    Attributes:
-        count: Syncs so far.
-        is_running: Whether there is a thread.
-    """
-
-    __slots__ = ("__weakref__", "_due", "_stop", "_wal", "count", "is_running")
-
-    def __init__(self, path: str) -> None:
-        """Sync the WAL of the file at *path*."""
-        self._wal = f"{path}-wal"
-        self._due = False
-        self.is_running = False
-        self._stop = Lock()
-        self._stop.acquire()
-        self.count = 0
-
-    def note_commit(self) -> int:
-        """Sync what was just committed within a second; return 0, as there is no need to wait."""
-        self._due = True
-        if not self.is_running:
-            self.is_running = True
-            try:
-                Thread(target=_run, args=(ref(self), self._stop.acquire), daemon=True).start()
-            except RuntimeError:  # no more threads: the next commit tries again
-                self.is_running = False
-        return 0
-
-    def wait(self, number: int, wal: tuple[int, int] | None) -> None:
-        """Do not wait."""
-
-    def sync_if_due(self) -> bool:
-        """Sync what was committed since the last call; return False to end the thread."""
-        if not self._due:
-            self.is_running = False
-            # A commit may have come just before: it counts on this thread.
-            if not self._due or self.is_running:
-                return False
-            self.is_running = True
-        self._due = False
-        try:
-            # No POSIX lock is on the WAL itself, so closing it drops none of SQLite's.
-            handle = os.open(self._wal, os.O_RDWR)
-        except FileNotFoundError:
-            return True  # moved into the file, which a checkpoint syncs
-        except OSError:
-            self._due = True
-            return True
-        try:
-            sync_handle(handle, self._wal)
-            self.count += 1
-        except OSError:
-            self._due = True
-        finally:
-            os.close(handle)
-        return True
-
-    def stop(self) -> None:
-        """End the thread, soon."""
-        if self._stop.locked():
-            self._stop.release()
-
-
-def _run(sync: ref[IdleSync], stop: Callable[[bool, float], bool]) -> None:
-    """Sync once an interval until nothing is due, the file is closed or its handle is gone."""
-    while not stop(True, INTERVAL_S):
-        due = sync()
-        if due is None or not due.sync_if_due():
-            return
-        del due
-    closed = sync()
-    if closed is not None:
-        closed.is_running = False
+def sync_wal(wal: str) -> bool:
+    """Sync what was committed into a WAL; return whether it is on the disk."""
+    try:
+        # No POSIX lock is on the WAL itself, so closing it drops none of SQLite's.
+        handle = os.open(wal, os.O_RDWR)
+    except OSError as error:  # it was moved into the file, which a checkpoint syncs, or is not read
+        return isinstance(error, FileNotFoundError)
+    try:
+        sync_handle(handle, wal)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
