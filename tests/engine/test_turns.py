@@ -8,8 +8,8 @@ import apsw
 import pytest
 
 from memdb import MemDB
-from memdb.engine.sqlite import connection, turns
-from memdb.engine.sqlite.turns import LEAST_MS, MOST_S, TIMES, Turns
+from memdb.engine.sqlite import connection, writer
+from memdb.engine.sqlite.writer import LEAST_MS, MOST_S, TIMES, Turns
 from memdb.errors import Busy
 
 
@@ -36,8 +36,8 @@ def timer(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the time that turns and busy handlers see."""
     clock = Clock()
     monkeypatch.setattr(connection, "time", clock)
-    monkeypatch.setattr(turns, "monotonic", clock.monotonic)
-    monkeypatch.setattr(turns, "sleep", clock.sleep)
+    monkeypatch.setattr(writer, "monotonic", clock.monotonic)
+    monkeypatch.setattr(writer, "sleep", clock.sleep)
     return clock
 
 
@@ -92,7 +92,7 @@ def test_nobody_goes_first_for_longer_than_somebody_writes(timer: Clock) -> None
 
     turn.begin(Lock(turn, times=1).begin, lambda: 7)
 
-    assert timer.slept == [turns.PAUSES_S[0]]
+    assert timer.slept == [writer.PAUSES_S[0]]
 
 
 def test_who_writes_now_and_then_does_not_let_others_go_first(timer: Clock) -> None:
