@@ -57,6 +57,13 @@ UPDATE scopes SET last_session_no = max(
 )
 """
 
+
+def _raise_numbers(tag: str, *most: str) -> str:
+    """Return the statement that raises the last number of each scope to those in use."""
+    numbers = ", ".join(f"coalesce(({one}), 0)" for one in most)
+    return f"/* adoption.{tag} */\nUPDATE scopes SET last_n = max(last_n, {numbers})\n"
+
+
 # The rows below say that there was such a scope, session or name.
 ADOPT = {
     "scopes": """/* adoption.adopt_scopes */
@@ -257,27 +264,15 @@ FROM (
 )
 """,
     "session numbers again": RAISE_SESSIONS,
-    "numbers": """/* adoption.raise_numbers */
-UPDATE scopes SET last_n = max(
-  last_n,
-  coalesce((SELECT max(id & 0xFFFFFFFFFFF) FROM entries WHERE id >> 44 = scopes.scope_no), 0),
-  coalesce((SELECT max(id & 0xFFFFFFFFFFF) FROM summaries WHERE id >> 44 = scopes.scope_no), 0),
-  coalesce(
-    (SELECT max(id & 0xFFFFFFFFFFF) FROM artifact_names WHERE id >> 44 = scopes.scope_no), 0
-  ),
-  coalesce((SELECT max(id & 0xFFFFFFFFFFF) FROM items WHERE id >> 44 = scopes.scope_no), 0),
-  coalesce(
-    (
-      SELECT max((vector_ref + vector_count) & 0xFFFFFFFFFFF) FROM items
-      WHERE vector_ref IS NOT NULL AND id >> 44 = scopes.scope_no
+    "numbers": _raise_numbers(
+        "raise_numbers",
+        *(
+            f"SELECT max(id & 0xFFFFFFFFFFF) FROM {table} WHERE id >> 44 = scopes.scope_no"  # noqa: S608 (names of schema.sql)
+            for table in ("entries", "summaries", "artifact_names", "items", "item_namespaces")
+        ),
+        "SELECT max((vector_ref + vector_count) & 0xFFFFFFFFFFF) FROM items "
+        "WHERE vector_ref IS NOT NULL AND id >> 44 = scopes.scope_no",
     ),
-    0
-  ),
-  coalesce(
-    (SELECT max(id & 0xFFFFFFFFFFF) FROM item_namespaces WHERE id >> 44 = scopes.scope_no), 0
-  )
-)
-""",
     "item_namespaces": """/* adoption.adopt_namespaces */
 INSERT INTO item_namespaces (id, scope_no, path)
 SELECT DISTINCT namespace_id, namespace_id >> 44, 'recovered-' || namespace_id || char(31)
@@ -305,14 +300,10 @@ FROM (
   GROUP BY scope_no, session_no, name
 ) AS lost
 """,
-    "numbers again": """/* adoption.raise_numbers_again */
-UPDATE scopes SET last_n = max(
-  last_n,
-  coalesce(
-    (SELECT max(id & 0xFFFFFFFFFFF) FROM artifact_names WHERE id >> 44 = scopes.scope_no), 0
-  )
-)
-""",
+    "numbers again": _raise_numbers(
+        "raise_numbers_again",
+        "SELECT max(id & 0xFFFFFFFFFFF) FROM artifact_names WHERE id >> 44 = scopes.scope_no",
+    ),
 }
 
 # The tables that they write to.

@@ -384,15 +384,9 @@ UNLINK = (
 )
 
 DELETE_IDS = {
-    "messages": """/* recovery.delete_messages */
-DELETE FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "entries": """/* recovery.delete_entries */
-DELETE FROM entries WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "blobs": """/* recovery.delete_blobs */
-DELETE FROM blobs WHERE blob_no IN (SELECT value FROM json_each(:ids))
-""",
+    table: f"/* recovery.delete_{table} */\n"  # noqa: S608 (names of schema.sql)
+    f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(:ids))\n"
+    for table, key in (("messages", "id"), ("entries", "id"), ("blobs", "blob_no"))
 }
 
 # Summaries stand for each other: if one is lost or wrong, all of the session are made anew.
@@ -420,8 +414,15 @@ ORDER BY blob_no
 
 INSERT_BLOB = compose.insert("recovery.insert_blob", "blobs")
 
+# Of an earlier version of an entry.
+OLD_ENTRY = (
+    "version, category, key, text, keywords, importance, trust, session_id, first_seq, last_seq, "
+    "session_only, source, valid_from_ms, valid_to_ms, expires_ms, metadata, updated_ms"
+)
+LOST_ENTRY_COLUMNS = ("id", "superseded_by", *OLD_ENTRY.split(", "))
+
 # Entries that others refer to: what the last version before the lost one said, if it is there.
-SELECT_LOST_ENTRIES = """/* recovery.lost_entries */
+SELECT_LOST_ENTRIES = f"""/* recovery.lost_entries */
 WITH lost (id) AS (
   SELECT superseded_by FROM entries WHERE superseded_by IS NOT NULL
   UNION SELECT entry_id FROM entry_history
@@ -436,23 +437,7 @@ SELECT
     ORDER BY decided_ms DESC, entry_id DESC
     LIMIT 1
   ) AS superseded_by,
-  version,
-  category,
-  key,
-  text,
-  keywords,
-  importance,
-  trust,
-  session_id,
-  first_seq,
-  last_seq,
-  session_only,
-  source,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  metadata,
-  updated_ms
+  {OLD_ENTRY}
 FROM lost
 LEFT JOIN entry_history AS old
   ON
@@ -462,29 +447,7 @@ WHERE
   lost.id NOT IN (SELECT id FROM entries)
   AND lost.id >> 44 IN (SELECT scope_no FROM scopes)
 ORDER BY lost.id
-"""
-
-LOST_ENTRY_COLUMNS = (
-    "id",
-    "superseded_by",
-    "version",
-    "category",
-    "key",
-    "text",
-    "keywords",
-    "importance",
-    "trust",
-    "session_id",
-    "first_seq",
-    "last_seq",
-    "session_only",
-    "source",
-    "valid_from_ms",
-    "valid_to_ms",
-    "expires_ms",
-    "metadata",
-    "updated_ms",
-)
+"""  # noqa: S608 (names of schema.sql)
 
 # Archived messages whose text is nowhere.
 DELETE_EMPTY = """/* recovery.delete_empty */

@@ -92,20 +92,19 @@ ORDER BY bucket, vectors.id
 LIMIT :limit
 """
 
-SELECT_PRESENT = """/* vectors.present */
-SELECT refs.value
-FROM json_each(:refs) AS refs
+OF_REFS = """FROM json_each(:refs) AS refs
 CROSS JOIN vector_groups
 CROSS JOIN vectors ON vectors.id = vector_groups.id + (refs.value & 255)
-WHERE space_no = :space_no AND kind = :kind AND bucket = refs.value >> 8
+WHERE space_no = :space_no AND kind = :kind AND bucket = refs.value >> 8"""
+
+SELECT_PRESENT = f"""/* vectors.present */
+SELECT refs.value
+{OF_REFS}
 """
 
-SELECT_SOME = """/* vectors.find */
+SELECT_SOME = f"""/* vectors.find */
 SELECT refs.value, vector
-FROM json_each(:refs) AS refs
-CROSS JOIN vector_groups
-CROSS JOIN vectors ON vectors.id = vector_groups.id + (refs.value & 255)
-WHERE space_no = :space_no AND kind = :kind AND bucket = refs.value >> 8
+{OF_REFS}
 """
 
 SELECT_FIRST_MISSING = """/* vectors.first_missing */
@@ -145,39 +144,32 @@ SELECT coalesce(sum(length(slots)), 0) FROM vector_groups
 WHERE space_no = :space_no AND kind = :kind AND bucket BETWEEN :first AND :last
 """
 
-SELECT_DISTANCES = """/* vectors.distances */
+DISTANCE = """CASE length(vector)
+    WHEN length(:bytes) THEN vec_distance_cosine(vec_int8(vector), vec_int8(:bytes))
+    ELSE vec_distance_cosine(vector, :vector)
+  END"""
+
+SELECT_DISTANCES = f"""/* vectors.distances */
 SELECT
   id,
-  CASE length(vector)
-    WHEN length(:bytes) THEN vec_distance_cosine(vec_int8(vector), vec_int8(:bytes))
-    ELSE vec_distance_cosine(vector, :vector)
-  END
+  {DISTANCE}
 FROM vectors
 WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+"""  # noqa: S608 (names of schema.sql)
 
-SELECT_MEASURED = """/* vectors.measured */
+SELECT_MEASURED = f"""/* vectors.measured */
 SELECT
   refs.value AS ref,
-  CASE length(vector)
-    WHEN length(:bytes) THEN vec_distance_cosine(vec_int8(vector), vec_int8(:bytes))
-    ELSE vec_distance_cosine(vector, :vector)
-  END AS distance
-FROM json_each(:refs) AS refs
-CROSS JOIN vector_groups
-CROSS JOIN vectors ON vectors.id = vector_groups.id + (refs.value & 255)
-WHERE space_no = :space_no AND kind = :kind AND bucket = refs.value >> 8
+  {DISTANCE} AS distance
+{OF_REFS}
 ORDER BY distance, ref
 LIMIT :limit
 """
 
-SELECT_EXACT = """/* vectors.exact */
+SELECT_EXACT = f"""/* vectors.exact */
 SELECT
   bucket << 8 | (vectors.id & 255) AS ref,
-  CASE length(vector)
-    WHEN length(:bytes) THEN vec_distance_cosine(vec_int8(vector), vec_int8(:bytes))
-    ELSE vec_distance_cosine(vector, :vector)
-  END AS distance
+  {DISTANCE} AS distance
 FROM vector_groups
 CROSS JOIN vectors ON vectors.id BETWEEN vector_groups.id AND vector_groups.id + 255
 WHERE
@@ -187,7 +179,7 @@ WHERE
   AND (bucket << 8 | (vectors.id & 255)) BETWEEN :low AND :high
 ORDER BY distance, ref
 LIMIT :limit
-"""
+"""  # noqa: S608 (names of schema.sql)
 
 SELECT_COUNT = """/* vectors.count */
 SELECT coalesce(sum(length(slots)), 0) FROM vector_groups
