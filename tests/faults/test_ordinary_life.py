@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import memdb
-from memdb.engine.sqlite.schema import read_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,14 +208,10 @@ def copy_by_api(life: Life) -> None:
 
 
 def dump(life: Life) -> None:
-    program = (
-        "import sqlite3, sys; a, b = map(sqlite3.connect, sys.argv[1:]); "
-        "b.executescript('PRAGMA writable_schema=ON;' + chr(10).join(a.iterdump())); "
-        "v = [a.execute('PRAGMA ' + p).fetchone()[0] for p in ('application_id', 'user_version')]; "
-        "b.execute(f'PRAGMA application_id={v[0]}'); b.execute(f'PRAGMA user_version={v[1]}')"
-    )
-    life.start(program, life.path, life.folder / "d.db").communicate(timeout=60)
-    life.path = life.folder / "d.db"
+    target = life.folder / "d.db"
+    script = subprocess.run(["sqlite3", life.path, ".dump"], capture_output=True, check=True)
+    subprocess.run(["sqlite3", target], input=script.stdout, check=True)
+    life.path = target
 
 
 def kill_another(life: Life) -> None:
@@ -497,8 +492,8 @@ def list_wrong(tmp_path: Path, made: Path, cases: list[Case]) -> list[str]:
     """Return what is wrong, by case."""
     wrong = []
     for number, case in enumerate(cases):
-        if case.name == "dumped" and "row_digest(" in read_schema():
-            continue  # a stock SQLite cannot write such a row
+        if case.name == "dumped" and shutil.which("sqlite3") is None:
+            continue  # Python's iterdump cannot write the tables of FTS5
         life = Life(tmp_path / str(number), made)
         try:
             life.begin(case.state)
