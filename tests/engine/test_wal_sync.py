@@ -162,7 +162,7 @@ def test_a_write_that_cannot_be_made_safe_says_so(power_db: MemDB, disk: Disk, r
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc lists the open files of a process")
-def test_a_closed_file_keeps_nothing_open(tmp_path: Path) -> None:
+def test_a_closed_file_keeps_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The WAL that is synced is open while the file is, once."""
 
     def descriptors() -> int:
@@ -174,8 +174,13 @@ def test_a_closed_file_keeps_nothing_open(tmp_path: Path) -> None:
                 continue
         return sum(one.startswith(str(tmp_path)) for one in found)
 
+    monkeypatch.setattr(upkeep, "IDLE_S", 1e6)
     db = memdb.open(tmp_path / "a.db", **POWER)
     db.scope("ann").session("s").append("user", "one")
+    engine: Any = db._db
+    while engine.upkeep._mark_at:
+        time.sleep(0.005)
+    engine.rest_upkeep()()
     before = descriptors()
     for number in range(10):
         db.scope("ann").session("s").append("user", f"more {number}")
