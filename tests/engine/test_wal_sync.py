@@ -181,6 +181,7 @@ def test_a_closed_file_keeps_nothing_open(tmp_path: Path, monkeypatch: pytest.Mo
     while engine.upkeep._mark_at:
         time.sleep(0.005)
     engine.rest_upkeep()()
+    db.scope("ann").session("s").append("user", "two")  # compares the file, which moved, once
     before = descriptors()
     for number in range(10):
         db.scope("ann").session("s").append("user", f"more {number}")
