@@ -33,12 +33,12 @@ MAX_SCOPES = 20  # users that are listed for a person; --json has them all
 
 # What to do next, by what is damaged, in the order in which it helps.
 ADVICE = {
-    "nothing": "Nothing is damaged: end the program that is named",
+    "nothing": "What the file holds is sound. If you have read what may be lost, run ",
     "truth": "What was stored is damaged, run ",
     "schema": "The schema is not that of memdb, run ",
     "index": "An index is damaged, what was stored is not: run ",
 }
-_COMMAND = re.compile(r"memdb (\w+)[ A-Z]+(?<! )")
+_COMMAND = re.compile(r"memdb (\w+)[ A-Z]+(?:--\w+|(?<! ))")
 
 FINDING_COLUMNS = (
     Column("RULE", lambda one: one.code),

@@ -103,7 +103,8 @@ class Settings(Record):
             0.85 if it does not.
         recall_floor: Score, 0 to 1, below which the best match of a recall, context
             or profile is none: nothing is known. At 0 there is no floor.
-        secrets_in_entries: The action for entries, in `remember` and updates.
+        secrets_in_entries: The action for entries, in `remember` and updates, for settings, and
+            for the names of users and apps, which are refused and never redacted.
         secrets_in_extraction: The action for messages that a model gets to
             extract facts from; "refuse" leaves out those that hold a secret.
         secrets_in_messages: The action for messages that an append does not

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The setting with the action for a kind of row; what is not of an entry goes with the messages.
 SETTING, OTHER_SETTING = "secrets_in_entries", "secrets_in_messages"
-OF_ENTRIES = frozenset(("entry", "history", "settings"))
+OF_ENTRIES = frozenset(("entry", "history", "settings", "scope"))
 
 # Bytes whose beginning holds NUL are no text: what looks like a key there is an accident.
 HEAD_BYTES = 4096

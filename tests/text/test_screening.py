@@ -75,10 +75,13 @@ def test_names_of_scopes_and_settings_are_screened(open_db: Callable[..., MemDB]
         "state of a user": lambda: db.scope("ann", app=KEY).state.update(a=1),
         "state of a session": lambda: db.scope("ann").session(KEY).state.update(a=1),
     }
+    with pytest.raises(SecretFound, match="user"):  # by default
+        db.scope(KEY).session("s").append("user", "hi")
+    db.settings.update(secrets_in_entries="allow")
     stored = db.scope(KEY)
     stored.session("s").append("user", "hi")
     places = [one.where for one in stored.find_secrets()]
-    db.settings.update(secrets_in_messages="refuse")
+    db.settings.update(secrets_in_messages="refuse", secrets_in_entries="refuse")
 
     passed = []
     for name, door in doors.items():
