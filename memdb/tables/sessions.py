@@ -527,8 +527,16 @@ def _infos(tx: Tx, ids: list[int]) -> list[tuple[int, SessionInfo]]:
 
 
 def names(tx: Tx, ids: Collection[int]) -> dict[int, str]:
-    """Return the name of each session with these *ids*."""
-    return dict(tx.all(SELECT_NAMES, {"ids": ids}))
+    """Return the name of each session with these *ids*; one that is lost raises Corrupt."""
+    return _Names(tx.all(SELECT_NAMES, {"ids": ids}))
+
+
+class _Names(dict[int, str]):
+    """The names of sessions that other rows belong to."""
+
+    def __missing__(self, session: int) -> str:
+        """Raise Corrupt: the row of the session is lost."""
+        return existing(None, "sessions")
 
 
 def titles(tx: Tx, ids: Collection[int]) -> dict[int, str]:

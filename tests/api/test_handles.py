@@ -17,7 +17,7 @@ def test_no_handle_is_pickled_or_copied(open_db: Callable[..., MemDB]) -> None:
     handles += [chat, chat.host, chat.artifacts, chat.summaries, chat.tools()]
     wrong = []
     for handle in handles:
-        for copied in (pickle.dumps, copy.deepcopy):
+        for copied in (pickle.dumps, copy.copy, copy.deepcopy):
             try:
                 copied(handle)
                 wrong.append(f"{handle!r} is copied")
