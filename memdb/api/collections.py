@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from memdb.models.observation import observed
+from memdb.models.observation import observed, refuse_copy
 
 if TYPE_CHECKING:
     import io
@@ -695,6 +695,8 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
     ...     state.all()
     {'city': 'Oslo', 'nights': 4}
     """
+
+    __copy__ = refuse_copy
 
     def __init__(self, services: Services, place: Place, owner: ScopeRef | None = None) -> None:
         """Use `session.state`, `scope.state` or `db.state()` instead."""

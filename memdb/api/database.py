@@ -13,7 +13,7 @@ from memdb.api.scope import Scope
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import FileError, InvalidInput
 from memdb.models.ids import system_clock, uuid7
-from memdb.models.observation import observed
+from memdb.models.observation import observed, refuse_copy
 from memdb.models.settings import WORK
 from memdb.records.scopes import SHARED, ScopeRef
 from memdb.text.validate import int_value, name_value, path_value, text_value
@@ -62,6 +62,8 @@ class StoredSettings:
     ...     db.settings.update(entry_quota=500).entry_quota
     500
     """
+
+    __copy__ = refuse_copy
 
     def __init__(self, services: Services) -> None:
         """Use `db.settings` instead."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.api.collections import Summaries
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
+from memdb.models.observation import refuse_copy
 from memdb.text.parts import text_of
 from memdb.text.sanitize import quoted
 from memdb.text.trust import FLAGGED, trust_of_summary, trust_of_text
@@ -106,6 +107,8 @@ SHAPES = ("openai", "anthropic", "gemini")
 
 class Tools:
     """What a model may do with the memory of one session; `Session.tools` gives it."""
+
+    __copy__ = refuse_copy
 
     def __init__(self, services: Services, owner: ScopeRef, session: str) -> None:
         """Use `session.tools()` instead."""

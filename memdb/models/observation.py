@@ -191,7 +191,7 @@ def observed(owner: Class) -> Class:
     False only. Each object has `_services` with a `meter`. Properties are left alone;
     what only leads to other objects, or yields, has its flags checked and is not noted.
     """
-    owner.__copy__ = _refuse_copy  # type: ignore[attr-defined]
+    owner.__copy__ = refuse_copy  # type: ignore[attr-defined]
     for name, method in list(vars(owner).items()):
         if type(method) is not _FUNCTION or name.startswith("_"):
             continue
@@ -204,7 +204,7 @@ def observed(owner: Class) -> Class:
     return owner
 
 
-def _refuse_copy(_handle: object) -> Any:
+def refuse_copy(_handle: object) -> Any:
     """Refuse pickling and copying: closing a copy would close the original."""
     raise TypeError("an open memdb file cannot be pickled or copied: give its path and open it")
 
