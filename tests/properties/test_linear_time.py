@@ -19,6 +19,7 @@ import pytest
 from cases import each
 
 import memdb.facts
+import memdb.formats
 import memdb.text
 from memdb.adapters import json_forms
 from memdb.errors import Corrupt, InvalidInput, TooLarge
@@ -105,7 +106,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "transcripts.with_ids": lambda text: transcripts.with_ids(
         [NewMessage("user", text)], 0, text.encode()
     ),
-    "formats.to_shape": lambda text: [
+    "shapes.to_shape": lambda text: [
         formats.to_shape([message(text)], shape)
         for shape in ("openai", "openai-responses", "anthropic", "gemini", "langchain")
     ],
@@ -122,7 +123,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "provider_messages.read_bedrock": lambda text: provider_messages.read_bedrock(
         {"role": "user", "content": [{"text": text}]}
     ),
-    "formats.langchain_of": lambda text: formats.langchain_of(message(text)),
+    "shapes.langchain_of": lambda text: formats.langchain_of(message(text)),
     "claude_code.read_entry": lambda text: [
         claude_code.read_entry(line, whole=whole) for line in lines(text) for whole in (True, False)
     ],
@@ -237,7 +238,7 @@ WITHOUT_TEXT = {
     *("derived.content_hash", "normal_forms.is_time"),
     "languages.replace_each",  # takes patterns
     *("secret_rules.is_drawn_word", "trust.least_trust", "trust.trust_of_merged"),
-    "trust.trust_of_text",  # by `injection_marks`
+    *("trust.trust_of_text", "trust.trust_of_summary"),  # by `injection_marks`
     *(
         "values.parse_fields",
         "values.texts_of",
@@ -248,8 +249,8 @@ WITHOUT_TEXT = {
     ),
     *("calendar.span_of", "calendar.month_of", "calendar.period_of", "calendar.season_of"),
     *("calendar.holiday_of", "calendar.write_spans", "calendar.days_of", "calendar.nearest"),
-    # Called by `formats.to_shape` and `provider_messages.read_messages`.
-    *("formats.without_links", "formats.items_of", "formats.gemini_parts_of"),
+    # Called by `shapes.to_shape` and `provider_messages.read_messages`.
+    *("shapes.without_links", "shapes.items_of", "shapes.gemini_parts_of"),
     *("turns.turns_of", "turns.steps_of", "turns.turn_of", "turns.own_form", "turns.results_of"),
     *("turns.joined", "turns.answered_calls", "turns.one_call_turn", "turns.turn_alone"),
     *("turns.call_of", "provider_objects.plain_value", "provider_messages.read_parts"),
@@ -261,7 +262,7 @@ WITHOUT_TEXT = {
     *("validate.iso_day", "validate.iso_time", "validate.list_value"),
     *("validate.int_value", "validate.json_list", "validate.json_object", "validate.moment_ms"),
     *("validate.optional_name", "validate.refuse_special", "validate.share_value"),
-    *("provider_parts.is_bedrocks", "json_forms.is_plain"),
+    "provider_parts.is_bedrocks",
     # Files of the package, and JSON and tokens of memdb's own.
     *("data_files.read_bytes", "data_files.read_text", "data_files.read_json"),
     *("data_files.parse_json", "vocabulary.pack"),
@@ -276,7 +277,7 @@ WITHOUT_TEXT = {
 
 def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
     """Yield the public functions of both packages, by module and name."""
-    for package in (memdb.text, memdb.facts):
+    for package in (memdb.text, memdb.facts, memdb.formats):
         for found in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{found.name}")
             for name, value in vars(module).items():
