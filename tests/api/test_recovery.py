@@ -30,10 +30,12 @@ START_MS = 1_700_000_000_000
 DERIVED = {"meta", "changes", "vector_groups", "jobs", "vectors", "archive_segments"}
 
 KILLED = """
-import memdb, os, sys
+import memdb, os, sys, time
 db = memdb.open(sys.argv[1], embedder=None, counter="estimate")
 for n in range(60):
     db.scope("ann").session("late").append("user", f"late {n}")
+while b"in_use1 " not in open(sys.argv[1], "rb").read():  # moved there in the background
+    time.sleep(0.01)
 os.kill(os.getpid(), 9)
 """
 

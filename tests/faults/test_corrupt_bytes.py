@@ -1,6 +1,7 @@
 """Damaged bytes: seen by an error or by check, never by a wrong answer that says nothing."""
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -190,12 +191,14 @@ def test_a_truncated_wal_gives_an_earlier_state(tmp_path: Path, path: str, keep:
     """
     Some number of the newest messages is gone, those before are all there, and it is sound.
 
-    Of a WAL of which not even a header is left `check` says so.
+    Of a WAL that is shorter than at the first write `check` says so.
     """
     with memdb.open(path, embedder=None, counter="estimate") as writer:
         chat = writer.scope("ann").session("trip")
         for n in range(80):
             chat.append("user", f"message {n + 1}")
+        while b"in_use1 " not in Path(path).read_bytes():  # moved there in the background
+            time.sleep(0.01)
         copy = str(tmp_path / "copy.db")
         shutil.copy(path, copy)
         wal = Path(f"{path}-wal").read_bytes()
@@ -207,7 +210,7 @@ def test_a_truncated_wal_gives_an_earlier_state(tmp_path: Path, path: str, keep:
         assert texts == [f"message {n + 1}" for n in range(len(texts))]
         assert len(texts) < 80
         codes = [finding.code for finding in db.file.check(deep=True)]
-        assert codes == (["wal_missing"] if keep < 0.1 else [])
+        assert codes == (["wal_missing"] if keep < 0.3 else [])
         db.file.check(accept=True)
 
 
