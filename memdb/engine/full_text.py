@@ -7,10 +7,10 @@ in memory, so an engine without FTS5 gives the same answers.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from memdb.models.ids import MAX_INT
-from memdb.text.data_files import dump_texts, parse_json
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
@@ -106,10 +106,10 @@ def lists_of(
     if not terms:
         return {}
     by_query = {query_of(term): term for term in terms}
-    values: dict[str, str | int] = {"terms": dump_texts(by_query), "low": low, "high": high}
+    values: dict[str, str | int] = {"terms": json.dumps([*by_query]), "low": low, "high": high}
     if newest is not None:
         values["limit"] = newest
-    return {by_query[query]: parse_json(ids) for query, ids in read(sql, values)}
+    return {by_query[query]: json.loads(ids) for query, ids in read(sql, values)}
 
 
 def first_postings(

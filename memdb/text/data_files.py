@@ -1,14 +1,11 @@
 """
-Read the data files of the package, and read and write JSON of memdb's own.
+Read the data files of the package.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Any
 
 
 def read_bytes(module: str, name: str) -> bytes:
@@ -26,13 +23,3 @@ def read_text(module: str, name: str) -> str:
 def read_json(module: str, name: str) -> Any:
     """Return the value in a JSON file beside a *module*."""
     return json.loads(read_text(module, name))
-
-
-def parse_json(text: str) -> Any:
-    """Return the value of a JSON text."""
-    return json.loads(text)
-
-
-def dump_texts(texts: Iterable[str]) -> str:
-    """Return the JSON list of *texts*."""
-    return json.dumps([*texts])

@@ -35,7 +35,7 @@ from memdb.formats import shapes as formats
 from memdb.models.messages import Message, NewMessage
 from memdb.models.summaries import SourceItem
 from memdb.search import parse
-from memdb.text import data_files, differences, parts, sanitize, secrets, terms, validate, values
+from memdb.text import differences, parts, sanitize, secrets, terms, validate, values
 from memdb.text.derived import date_spans
 from memdb.text.times import iso_ms, when_ms
 from memdb.text.tokens import EstimateCounter, counter_by_name
@@ -138,7 +138,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "transcripts.read_claude_code": lambda text: [
         transcripts.read_claude_code(line) for line in lines(text)
     ],
-    "data_files.dump_texts": lambda text: data_files.dump_texts([text, text]),
     "times.iso_ms": iso_ms,
     "differences.compare_lines": lambda text: differences.compare_lines(
         [f"{one}\n" for one in text], [f"{one}\n" for one in f"x{text[1:]}y"], (1, 2)
@@ -265,7 +264,7 @@ WITHOUT_TEXT = {
     "provider_parts.is_bedrocks",
     # Files of the package, and JSON and tokens of memdb's own.
     *("data_files.read_bytes", "data_files.read_text", "data_files.read_json"),
-    *("data_files.parse_json", "vocabulary.pack"),
+    "vocabulary.pack",
     "validate.time_value",
     "validate.path_value",
     "validate.find_side_file_owner",

@@ -6,6 +6,7 @@ Each pragma stands with its reason. Errors of the driver become memdb errors her
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from itertools import count
@@ -640,13 +641,7 @@ def _encode_list(_cursor: object, _number: int, values: Iterable[Key]) -> str:
     """Return the keys bound to a list parameter as the JSON array that SQLite reads."""
     items = list(values)
     if items and not isinstance(items[0], int):
-        if isinstance(items[0], str):
-            from memdb.text.data_files import dump_texts  # for reads by name
-
-            return dump_texts(items)  # type: ignore[arg-type] # all are of one type
-        from json import dumps  # rarely needed
-
-        return dumps(items)
+        return json.dumps(items)
     return f"[{','.join(map(str, items))}]"
 
 

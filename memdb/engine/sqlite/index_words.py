@@ -8,10 +8,10 @@ a row any more is made anew, and so is one whose option another program has swit
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite.words import of_each
-from memdb.text.data_files import dump_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,7 +80,7 @@ def find_indexed(db: SqliteFile, words: Iterable[str]) -> set[str]:
     """Return those of *words* that a row has."""
     with db.apart() as tx:
         _create_words(tx)
-        values = {"words": dump_texts(words)}
+        values = {"words": json.dumps([*words])}
         return {word for sql in SELECT_INDEXED.values() for (word,) in tx.all(sql, values)}
 
 

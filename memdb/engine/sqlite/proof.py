@@ -14,6 +14,7 @@ Every byte is searched for the pieces if the WAL could not be emptied, and in ot
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import contextmanager
@@ -36,7 +37,6 @@ from memdb.engine.sqlite.maintenance import (
 )
 from memdb.errors import Busy
 from memdb.models.reports import Proof
-from memdb.text.data_files import dump_texts
 from memdb.text.terms import word_terms
 
 if TYPE_CHECKING:
@@ -382,7 +382,7 @@ def _sort_pages(
     None if they cannot be told from others.
     """
     with db.read() as tx:
-        roots = [root for (root,) in tx.all(SELECT_ROOTS, {"names": dump_texts(PLAIN_TABLES)})]
+        roots = [root for (root,) in tx.all(SELECT_ROOTS, {"names": json.dumps([*PLAIN_TABLES])})]
     parts: list[bytes] = []
     rest: list[bytes] = []
     try:

@@ -9,12 +9,12 @@ message at once and counts it as the index would (ADR-0027).
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from memdb.errors import from_sqlite
-from memdb.text.data_files import dump_texts, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -185,11 +185,11 @@ class Tail:
                 self._state = state
             if self._index is None or not any(low <= one <= high for one in self._digests):
                 return {}
-            values = {"terms": dump_texts([*queries]), "low": low, "high": high}
+            values = {"terms": json.dumps([*queries]), "low": low, "high": high}
             found: list[tuple[Any, ...]] = self._index.execute(SELECT_POSTINGS, values).fetchall()
         except apsw.Error as error:  # those of the file are translated
             raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error
-        return {query: ids for query, text in found if (ids := parse_json(text))}
+        return {query: ids for query, text in found if (ids := json.loads(text))}
 
     def _refresh(self) -> None:
         """Make the index in memory hold what the tail lists now."""
