@@ -34,7 +34,7 @@ PAGES = {
 REFERENCE = {
     "file": (
         "The file",
-        ["memdb.api.database", "memdb.api.recovery", "memdb.api.worker", "memdb.models.reports"],
+        ["memdb.api.database", "memdb.rescue.recovery", "memdb.api.worker", "memdb.models.reports"],
     ),
     "scope": ("A scope and what recall finds", ["memdb.api.scope", "memdb.text.secrets"]),
     "session": (

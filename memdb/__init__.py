@@ -57,8 +57,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.api.database import open as open  # noqa: A004 (memdb.open, like gzip.open)
     from memdb.api.file import File as File
     from memdb.api.items import Items as Items
-    from memdb.api.recovery import recover as recover
-    from memdb.api.recovery import restore as restore
     from memdb.api.scope import Scope as Scope
     from memdb.api.session import Host as Host
     from memdb.api.session import Session as Session
@@ -202,6 +200,8 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.types import When as When
     from memdb.models.types import WindowStrategy as WindowStrategy
     from memdb.models.types import Work as Work
+    from memdb.rescue.recovery import recover as recover
+    from memdb.rescue.recovery import restore as restore
     from memdb.text.secrets import find_secrets as find_secrets
     from memdb.text.secrets import redact_secrets as redact_secrets
 
@@ -272,7 +272,7 @@ _HOMES = {
     "memdb.models.summaries": (
         "Archived ArchivedSpan Compacted Expansion SourceItem Summary SummaryText SummaryTree"
     ),
-    "memdb.api.recovery": "recover restore",
+    "memdb.rescue.recovery": "recover restore",
     "memdb.text.secrets": "find_secrets redact_secrets",
     "memdb.models.types": (
         "Durability FilePart Image ItemOrder Kind MergePolicy MessageFormat OpenMode Original "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.api._resolve import STATIC, load_embedder, named_pair, open_engine, require, require_all
 from memdb.conversations.reader import Conversations
 from memdb.engine.blocks import SingleUse
-from memdb.errors import InvalidInput, PortError, SettingsTooNew
+from memdb.errors import InvalidInput, PortError, SettingsTooNew, Unsupported
 from memdb.models.observation import Meter
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS, Settings, changed, differences, read_stored
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memdb.conversations.writer import MessageService
     from memdb.deletion.service import DeletionService
     from memdb.embeddings.indexer import Indexer
-    from memdb.engine.base import Engine
+    from memdb.engine.base import Engine, Probes
     from memdb.entries.apply import EntryWriter
     from memdb.entries.categories import Categories
     from memdb.entries.lifecycle import UsageCounter
@@ -389,7 +389,18 @@ class Services:
         """The deletion service, made at each access."""
         from memdb.deletion.service import DeletionService
 
-        return DeletionService(self.db, lambda: self.summaries)
+        return DeletionService(self.db, lambda: self.summaries, self._new_probes)
+
+    def _new_probes(self) -> Probes:
+        """Return what proves that a text is gone."""
+        try:
+            from memdb.rescue.proof import new_probes
+        except ModuleNotFoundError as error:
+            raise Unsupported(
+                "prove is True, and memdb.rescue, which searches the bytes, is not installed: "
+                "forget without a proof, or install the whole of memdb"
+            ) from error
+        return new_probes(self.db)
 
     @cached_property
     def extractions(self) -> ExtractionService:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
-from memdb.engine.remaining import PLACES, rows_holding
+from memdb.engine.text_rows import PLACES, rows_holding
 from memdb.errors import InvalidInput, NotFound, existing
 from memdb.models.ids import (
     BRANCH_MARK,

@@ -216,10 +216,19 @@ MAX_PREVIEW = 1_000  # rows of a page
 class DeletionService:
     """Deletes and forgets what scopes hold."""
 
-    def __init__(self, db: Engine, summaries: Callable[[], Summaries]) -> None:
-        """Remove from *db*; *summaries* gives the service that rewrites them."""
+    def __init__(
+        self, db: Engine, summaries: Callable[[], Summaries], new_probes: Callable[[], Probes]
+    ) -> None:
+        """
+        Remove from *db*.
+
+        Args:
+            summaries: Gives the service that rewrites them.
+            new_probes: Gives what proves that a text is gone.
+        """
         self._db = db
         self._summaries = summaries
+        self._new_probes = new_probes
 
     def delete(self, owner: ScopeRef, selector: Selector, *, dry_run: bool = False) -> Receipt:
         """
@@ -307,7 +316,7 @@ class DeletionService:
                 _require_digest(tx, owner, selection, plans, expected)
                 counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
             return self._receipt(owner, selector, *counts, self._db.clock(), dry_run=True)
-        probes = self._db.new_probes() if prove else None
+        probes = self._new_probes() if prove else None
         for _ in range(MAX_TRIES):
             with self._db.read() as tx:
                 plans = self._plan(tx, selectors.find(tx, owner, selector, with_entries=True))

@@ -424,8 +424,5 @@ class Engine(Protocol):
     def maintenance(self) -> Maintenance:
         """Checks and maintenance of what is stored."""
 
-    def new_probes(self) -> Probes:
-        """Return an empty collection of texts to purge and search for."""
-
     def close(self) -> None:
         """Close it; calling it again does nothing."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from memdb.engine.byte_search import ByteSearch
-from memdb.engine.remaining import Remaining, unpacked
-from memdb.engine.sqlite.proof import SqliteProbes
 from memdb.models.ids import scope_range
 from memdb.models.reports import Proof
+from memdb.rescue.byte_search import ByteSearch
+from memdb.rescue.proof import SqliteProbes
+from memdb.rescue.remaining import Remaining, unpacked
 from memdb.text.terms import word_terms
 
 NOT_PROMISED = (

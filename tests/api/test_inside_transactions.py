@@ -11,6 +11,7 @@ import pytest
 
 import memdb
 import memdb.aio
+from memdb.rescue.proof import new_probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ REFUSED: dict[str, Callable[[MemDB], object]] = {
     "jobs.start": lambda db: db.jobs.start(),
     "stop": lambda db: db.jobs.start(0.01).stop(),
     "checkpoint": lambda db: db._db.checkpoint(),
-    "purge": lambda db: db._db.new_probes().purge(),
+    "purge": lambda db: new_probes(db._db).purge(),
 }
 
 

@@ -113,7 +113,9 @@ def calls(name: str) -> set[str]:
 
 
 ABOVE = [
-    name for name in FILES if not name.startswith(("engine/", "postgres/", "tables/", "records/"))
+    name
+    for name in FILES
+    if not name.startswith(("engine/", "rescue/", "postgres/", "tables/", "records/"))
 ]
 
 

@@ -7,10 +7,10 @@ import apsw
 import pytest
 from source_tree import FILES, statements_of
 
-from memdb.engine.sqlite import index_words, proof
 from memdb.engine.sqlite.connection import Tx, parameters_of
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.maintenance import CREATE_WORDS
+from memdb.rescue import index_words, proof
 
 # Statements that read a whole ordinary table, each with its reason. Those of
 # check, rebuild and info look at everything: that is what they are for.
@@ -22,10 +22,11 @@ WHOLE = (
     "meta.",
     "proof.",
     "remaining.",
+    "text_rows.",
     "index_words.",
     "gate.",
     "adoption.",
-    "recovery.",
+    "found_rows.",
 )
 MAY_SCAN = {
     "branches.path": "the rows of a branch and its parents, found by their ids",

@@ -1,4 +1,4 @@
-"""SQL stands in `tables/`, `engine/` and `postgres/`, in named constants, with values bound by name."""
+"""SQL stands in `tables/`, `engine/`, `rescue/` and `postgres/`, in named constants, with values bound by name."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w+|BEGIN\s+IMMEDIATE|SAVEPOINT\s+\w+)\b",
     re.DOTALL,
 )
-PLACES = ("tables/", "engine/", "postgres/")
+PLACES = ("tables/", "engine/", "rescue/", "postgres/")
 
 
 @cache
@@ -109,7 +109,7 @@ NAMES_ALONE = {
     for kind in ("messages", "archived", "entries", "summaries", "artifacts", "items", "sessions")
 }
 
-ABOVE = [name for name in FILES if not name.startswith(("engine/", "postgres/"))]
+ABOVE = [name for name in FILES if not name.startswith(("engine/", "rescue/", "postgres/"))]
 
 
 def test_only_the_engine_speaks_sqlite() -> None:

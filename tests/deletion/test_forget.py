@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 import threading
 import zlib
 from contextlib import closing
@@ -13,11 +14,11 @@ import pytest
 import memdb
 from memdb import Busy, InvalidInput, NotFound
 from memdb.deletion.service import FORGOTTEN
-from memdb.engine.sqlite import proof as proofs
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.models.settings import Settings
 from memdb.models.summaries import SummaryText
 from memdb.postgres.probes import ARCHIVE, NOT_PROMISED, ROWS, WORDS
+from memdb.rescue import proof as proofs
 
 SMALL = Settings(summary_messages=4, summary_group=2, summary_condense_at=3, summary_max_depth=3)
 
@@ -716,3 +717,17 @@ def test_an_export_after_forgetting_says_nothing_of_it(path, open_db, tmp_path):
     assert [one.seq for one in there.messages()] == [one.seq for one in session.messages()]
     assert there.append("user", "next").seq == 41
     assert other.file.check(deep=True) == []
+
+
+def test_a_proof_without_the_package_for_it_is_refused_before_anything_goes(
+    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The core forgets alone; what searches the bytes is a package beside it."""
+    ann = db.scope("ann")
+    ann.session("trip").append("user", "We had tea.")
+    monkeypatch.setitem(sys.modules, "memdb.rescue.proof", None)
+
+    with pytest.raises(memdb.Unsupported, match=r"^prove is True, and memdb\.rescue"):
+        ann.forget(session="trip", prove=True)
+    assert len(ann.session("trip").last(1)) == 1
+    assert ann.forget(session="trip").removed["messages"] == 1

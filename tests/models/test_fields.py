@@ -13,7 +13,7 @@ import pytest
 import memdb
 from memdb import MemDB
 from memdb.deletion import proof
-from memdb.engine import remaining
+from memdb.engine import text_rows
 from memdb.models.entries import Entry, EntryChanges, EntryVersion, NewEntry
 from memdb.models.fields import (
     ERASED,
@@ -391,10 +391,10 @@ def test_a_proof_of_forgetting_looks_for_every_field(
         scope.forget(everything=True, prove=True)
 
     text = repr(seen)
-    columns = remaining.SELECT_MESSAGES, remaining.SELECT_ENTRIES, remaining.SELECT_ITEMS
+    columns = text_rows.SELECT_MESSAGES, text_rows.SELECT_ENTRIES, text_rows.SELECT_ITEMS
     wrong = [f"{kind}.{one.name}" for kind, one in planted_ if key_of(kind, one) not in text]
     for kind, sql in zip(("message", "entry", "item"), columns, strict=True):
-        known = f"{sql} {remaining.SELECT_NAMES}"
+        known = f"{sql} {text_rows.SELECT_NAMES}"
         wrong += [f"{kind}.{name} explains nothing" for name in PROVED[kind] if name not in known]
     assert wrong == []
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.maintenance import SqliteMaintenance
-    from memdb.engine.sqlite.proof import SqliteProbes
     from memdb.engine.sqlite.upkeep import Upkeep
     from memdb.engine.sqlite.wal_sync import SharedSync
     from memdb.engine.sqlite.writer import Writer
@@ -499,12 +498,6 @@ class SqliteEngine(Opened):
         from memdb.engine.sqlite.maintenance import SqliteMaintenance
 
         return SqliteMaintenance(self, self.pool)
-
-    def new_probes(self) -> SqliteProbes:
-        """Return an empty collection of texts to purge from the file and search for."""
-        from memdb.engine.sqlite.proof import SqliteProbes  # rarely needed
-
-        return SqliteProbes(self)
 
     def close(self) -> None:
         """

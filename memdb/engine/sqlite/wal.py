@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from time import sleep, time_ns
 from typing import TYPE_CHECKING, Self
 
@@ -70,6 +71,9 @@ SELECT page_size FROM pragma_page_size
 """
 
 WAL_HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
+# Source: https://www.sqlite.org/fileformat2.html#walformat (the last bit: byte order)
+WAL_MAGIC = 0x377F0682
+MAX_PAGE_BYTES = 65_536
 SALTS = slice(16, 24)
 MARK = re.compile(rb"in_use[01] ")
 
@@ -408,14 +412,62 @@ def _wal_problem(path: str) -> str | None:
 
 def _read_commits(wal: str) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
     """Yield number and content of the pages of each commit in a WAL, and the size of the file."""
-    from memdb.engine.sqlite.pages import read_frames  # only beside a WAL with content
-
     frames = []
     for number, page, size in read_frames(wal):
         frames.append((number, page))
         if size:
             yield frames, size
             frames = []
+
+
+def read_frames(wal: str) -> Iterator[tuple[int, bytes, int]]:
+    """
+    Yield page number and content of each frame of a WAL; and the pages of the file after a commit.
+
+    The latter is 0 if the frame ends no transaction. It ends, as for SQLite, at the
+    first frame whose checksum is wrong: a power cut leaves a commit whose pages never
+    reached the disk.
+
+    Raises:
+        OSError: there is no WAL, or it cannot be read.
+    """
+    with open(wal, "rb") as file:  # noqa: PTH123
+        header = file.read(WAL_HEADER_BYTES)
+        order = _order(header)
+        if order is None:
+            return
+        page_bytes, salts = int.from_bytes(header[8:12], "big"), header[16:24]
+        sums = _checksum(header[:24], order, (0, 0))
+        while len(frame := file.read(FRAME_HEADER_BYTES)) == FRAME_HEADER_BYTES:
+            if frame[8:16] != salts:  # left over from before the last checkpoint
+                return
+            page = file.read(page_bytes)
+            if len(page) < page_bytes:
+                return
+            sums = _checksum(page, order, _checksum(frame[:8], order, sums))
+            if struct.pack(">II", *sums) != frame[16:24]:
+                return
+            yield int.from_bytes(frame[:4], "big"), page, int.from_bytes(frame[4:8], "big")
+
+
+def _order(header: bytes) -> str | None:
+    """Return the byte order of the checksums of a WAL, by its header; None if that is wrong."""
+    if len(header) < WAL_HEADER_BYTES or int.from_bytes(header[8:12], "big") > MAX_PAGE_BYTES:
+        return None
+    if int.from_bytes(header[:4], "big") & ~1 != WAL_MAGIC:  # zeros have a sound checksum
+        return None
+    order = ">" if header[3] & 1 else "<"
+    sums = _checksum(header[:24], order, (0, 0))
+    return order if struct.pack(">II", *sums) == header[24:32] else None
+
+
+def _checksum(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
+    first, second = sums
+    words = struct.unpack(f"{order}{len(data) // 4}I", data)
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
+    return first, second
 
 
 def _names_salts(wal: str, salts: str) -> bool:

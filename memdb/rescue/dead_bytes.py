@@ -11,14 +11,14 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from memdb.engine.sqlite.pages import (
+from memdb.engine.sqlite.wal import MAX_PAGE_BYTES
+from memdb.rescue.pages import (
     HEADER_BYTES,
     INNER_INDEX,
     INNER_TABLE,
     LEAF_INDEX,
     LEAF_TABLE,
     MAGIC,
-    MAX_PAGE_BYTES,
     pointer_pages,
 )
 

@@ -1,7 +1,7 @@
 """
 Scopes, sessions, branches and names that the rows of a damaged file refer to, made anew.
 
-Part of a recovery (`memdb.engine.sqlite.recovery`), after the rows that could be stored. Names
+Part of a recovery (`memdb.rescue.found_rows`), after the rows that could be stored. Names
 come from indexes that can still be read; what nothing names is called "recovered" and its number.
 """
 
@@ -11,11 +11,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite.digests import renew
-from memdb.engine.sqlite.recovery import run_if_accepted
+from memdb.rescue.found_rows import run_if_accepted
 
 if TYPE_CHECKING:
     from memdb.engine.sqlite.connection import Tx
-    from memdb.engine.sqlite.recovery import Found
+    from memdb.rescue.found_rows import Found
 
 INSERT_SCOPE = """/* adoption.insert_scope */
 INSERT OR IGNORE INTO scopes (scope_no, uid, app, user_name, created_ms)

@@ -9,7 +9,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.segments import opened
-from memdb.engine.sqlite import adoption, recovery
 from memdb.engine.sqlite.connection import Tx, connect
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.maintenance import move_into_place, remove_with_wal
@@ -18,7 +17,8 @@ from memdb.errors import AlreadyExists, Busy, Corrupt, FileError, NotAMemDB, Sto
 from memdb.models.ids import system_clock, uuid7
 from memdb.models.reports import RecoveredTable, Recovery, Restored
 from memdb.records import entries as entry_records
-from memdb.records import integrity
+from memdb.records import integrity, summaries
+from memdb.rescue import adoption, found_rows
 from memdb.tables import blobs, entries, messages
 from memdb.text.validate import flag_value, path_value, refuse_output, refuse_special
 
@@ -33,23 +33,9 @@ LOST_TEXT = "(the text of this entry was lost)"
 
 # What users hold; the report is about these.
 REPORTED = (
-    "scopes",
-    "sessions",
-    "messages",
-    "archive_segments",
-    "summaries",
-    "entries",
-    "entry_history",
-    "artifact_names",
-    "artifacts",
-    "blobs",
-    "item_namespaces",
-    "items",
-    "state",
-    "tombstones",
-    "settings",
-    "vectors",
-)
+    "scopes sessions messages archive_segments summaries entries entry_history artifact_names "
+    "artifacts blobs item_namespaces items state tombstones settings vectors"
+).split()
 
 
 def recover(
@@ -90,7 +76,7 @@ def recover(
     elif problem == MISSING:
         notes.append("its -wal is missing: what was written last may have been in it")
     try:
-        found = recovery.read_rows(source, wal=wal)
+        found = found_rows.read_rows(source, wal=wal)
     except OSError as error:
         raise FileError(f"{source} cannot be read ({error.strerror})", source) from error
     if not any(found.rows.values()):
@@ -102,7 +88,7 @@ def recover(
             left_out, made = _fill(db, found)
             integrity.rebuild(db)
             findings = integrity.check(db, deep=True)
-            counts = {table: recovery.count_rows(db, table) for table in REPORTED}
+            counts = {table: found_rows.count_rows(db, table) for table in REPORTED}
         move_into_place(partial, target)
     finally:
         remove_with_wal(partial)
@@ -119,12 +105,12 @@ def recover(
     )
 
 
-def _fill(db: SqliteEngine, found: recovery.Found) -> tuple[dict[str, int], dict[str, int]]:
+def _fill(db: SqliteEngine, found: found_rows.Found) -> tuple[dict[str, int], dict[str, int]]:
     """Store what was found; return by table the rows left out, and those made anew."""
     db.foreign_keys(on=False)
     try:
         with db.write() as tx:
-            stored = recovery.insert_rows(tx, found)
+            stored = found_rows.insert_rows(tx, found)
             left_out = {
                 table: found.damaged[table] + len(found.rows[table]) - count
                 for table, count in stored.items()
@@ -133,17 +119,17 @@ def _fill(db: SqliteEngine, found: recovery.Found) -> tuple[dict[str, int], dict
             def drop(table: str, count: int) -> None:
                 left_out[table] = left_out.get(table, 0) + count
 
-            recovery.keep_meta(tx, found)
+            found_rows.keep_meta(tx, found)
             drop("archive_segments", _reopen_segments(tx))
-            drop("messages", recovery.delete_empty(tx))
-            drop("messages", recovery.delete_ids(tx, "messages", messages.damaged(tx)))
-            drop("entries", recovery.delete_ids(tx, "entries", entries.damaged(tx)))
+            drop("messages", tx.run(found_rows.DELETE_EMPTY))
+            drop("messages", found_rows.delete_ids(tx, "messages", messages.damaged(tx)))
+            drop("entries", found_rows.delete_ids(tx, "entries", entries.damaged(tx)))
             _complete_blobs(tx)
-            drop("blobs", recovery.delete_ids(tx, "blobs", blobs.damaged(tx)))
+            drop("blobs", found_rows.delete_ids(tx, "blobs", blobs.damaged(tx)))
             made = adoption.adopt(tx, found)
             if lost := _complete_entries(tx):
                 made["entries"] = lost
-            for table, count in recovery.drop_broken(tx).items():
+            for table, count in found_rows.drop_broken(tx).items():
                 drop(table, count)
             drop("summaries", _drop_summaries(tx))
     finally:
@@ -159,18 +145,19 @@ def _reopen_segments(tx: Tx) -> int:
     others are better off without it.
     """
     lost = 0
-    for session, first_seq, codec, data, digest, last_seq, count, rows in recovery.segments(tx):
+    every = tx.all(found_rows.SELECT_SEGMENTS)
+    for session, first_seq, codec, data, digest, last_seq, count, rows in every:
         try:
             contents = opened(session, first_seq, (codec, data, digest))
         except Corrupt:
-            recovery.delete_segment(tx, session, first_seq)
+            found_rows.delete_segment(tx, session, first_seq)
             lost += 1
             continue
         span = (contents[0][0], contents[-1][0], len(contents))
         if rows != count or span != (first_seq, last_seq, count):
             for seq, text, parts, metadata in contents:
-                recovery.refill(tx, session | seq, text, parts, metadata)
-            recovery.delete_segment(tx, session, first_seq)
+                found_rows.refill(tx, session | seq, text, parts, metadata)
+            found_rows.delete_segment(tx, session, first_seq)
     return lost
 
 
@@ -182,40 +169,38 @@ def _complete_entries(tx: Tx) -> int:
     as if it still held, and the history of both stays.
     """
     count = 0
-    for found in recovery.lost_entries(tx):
+    for found in found_rows.lost_entries(tx):
         text = found["text"] or LOST_TEXT
         try:
             entry_records.insert_lost(tx, {**found, "text": text})
             count += 1
         except StorageError as error:  # what no memdb wrote
-            if not recovery.is_refused(error):
+            if not found_rows.is_refused(error):
                 raise
     return count
 
 
 def _complete_blobs(tx: Tx) -> None:
     """Make the row of each blob anew of which an artifact and all chunks are left."""
-    for blob_no, size_bytes, created_ms in recovery.lost_blobs(tx):
+    for blob_no, size_bytes, created_ms in tx.all(found_rows.SELECT_LOST_BLOBS):
         try:
             data = blobs.read(tx, blob_no)
         except Corrupt:
             continue
         if len(data) == size_bytes:
-            recovery.add_blob(tx, blob_no, sha256(data).digest(), size_bytes, created_ms)
+            found_rows.add_blob(tx, blob_no, sha256(data).digest(), size_bytes, created_ms)
 
 
 def _drop_summaries(tx: Tx) -> int:
     """Remove all summaries of each session of which one is lost or wrong; return how many."""
-    from memdb.records import summaries
-
-    dropped = recovery.drop_unlinked_summaries(tx)
+    dropped = tx.run(found_rows.UNLINK_SUMMARIES)
     while True:
         uids = [
             finding.text.split()[1]
             for finding in summaries.check(tx)
             if finding.code in SUMMARY_RULES or finding.code == "summary_hash"
         ]
-        count = recovery.delete_summaries(tx, uids)
+        count = found_rows.delete_summaries(tx, uids)
         dropped += count
         if not count:
             return dropped
@@ -294,7 +279,7 @@ def _lock(path: str) -> Tx | None:
     except (NotAMemDB, Corrupt):
         return None  # no database, so nobody has it open as one
     try:
-        recovery.lock_alone(lock)
+        found_rows.lock_alone(lock)
     except Busy as error:
         lock.close()
         raise Busy(f"{path} is open in another program: close that program first") from error

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine.sqlite.wal import read_frames
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES = 100
 DEFAULT_PAGE_BYTES = 4096
-WAL_HEADER_BYTES = 32
-FRAME_HEADER_BYTES = 24
-# Source: https://www.sqlite.org/fileformat2.html#walformat (the last bit: byte order)
-WAL_MAGIC = 0x377F0682
-
-MAX_PAGE_BYTES = 65_536
 
 INNER_INDEX, INNER_TABLE, LEAF_INDEX, LEAF_TABLE = 2, 5, 10, 13
 CELLS_AT = {INNER_INDEX: 12, INNER_TABLE: 12, LEAF_INDEX: 8, LEAF_TABLE: 8}
@@ -329,56 +324,6 @@ def committed_pages(wal: str, page_bytes: int | None = None) -> dict[int, bytes]
     except OSError:
         return {}
     return committed
-
-
-def read_frames(wal: str) -> Iterator[tuple[int, bytes, int]]:
-    """
-    Yield page number and content of each frame of a WAL; and the pages of the file after a commit.
-
-    The latter is 0 if the frame ends no transaction. It ends, as for SQLite, at the
-    first frame whose checksum is wrong: a power cut leaves a commit whose pages never
-    reached the disk.
-
-    Raises:
-        OSError: there is no WAL, or it cannot be read.
-    """
-    with open(wal, "rb") as file:  # noqa: PTH123
-        header = file.read(WAL_HEADER_BYTES)
-        order = _order(header)
-        if order is None:
-            return
-        page_bytes, salts = int.from_bytes(header[8:12], "big"), header[16:24]
-        sums = _checksum(header[:24], order, (0, 0))
-        while len(frame := file.read(FRAME_HEADER_BYTES)) == FRAME_HEADER_BYTES:
-            if frame[8:16] != salts:  # left over from before the last checkpoint
-                return
-            page = file.read(page_bytes)
-            if len(page) < page_bytes:
-                return
-            sums = _checksum(page, order, _checksum(frame[:8], order, sums))
-            if struct.pack(">II", *sums) != frame[16:24]:
-                return
-            yield int.from_bytes(frame[:4], "big"), page, int.from_bytes(frame[4:8], "big")
-
-
-def _order(header: bytes) -> str | None:
-    """Return the byte order of the checksums of a WAL, by its header; None if that is wrong."""
-    if len(header) < WAL_HEADER_BYTES or int.from_bytes(header[8:12], "big") > MAX_PAGE_BYTES:
-        return None
-    if int.from_bytes(header[:4], "big") & ~1 != WAL_MAGIC:  # zeros have a sound checksum
-        return None
-    order = ">" if header[3] & 1 else "<"
-    sums = _checksum(header[:24], order, (0, 0))
-    return order if struct.pack(">II", *sums) == header[24:32] else None
-
-
-def _checksum(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
-    first, second = sums
-    words = struct.unpack(f"{order}{len(data) // 4}I", data)
-    for even, odd in zip(words[::2], words[1::2], strict=True):
-        first = (first + even + second) & 0xFFFFFFFF
-        second = (second + odd + first) & 0xFFFFFFFF
-    return first, second
 
 
 def orphans(

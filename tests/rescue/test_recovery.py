@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 import memdb
 from memdb.cli import cli
-from memdb.engine.sqlite import recovery as rows_of
-from memdb.engine.sqlite.pages import BrokenPage, PageFile
+from memdb.rescue import found_rows as rows_of
+from memdb.rescue.pages import BrokenPage, PageFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,16 +18,12 @@ import json
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memdb.engine.byte_search import ByteSearch
-from memdb.engine.remaining import Remaining, unpacked
 from memdb.engine.sqlite.connection import MEMORY, open_temporary, translated_errors
-from memdb.engine.sqlite.dead_bytes import DeadBytes
 from memdb.engine.sqlite.gate import list_other_tables
-from memdb.engine.sqlite.index_words import find_indexed, mend_indexes
 from memdb.engine.sqlite.maintenance import (
     ANALYZE,
     READING,
@@ -37,11 +33,16 @@ from memdb.engine.sqlite.maintenance import (
 )
 from memdb.errors import Busy
 from memdb.models.reports import Proof
+from memdb.rescue.byte_search import ByteSearch
+from memdb.rescue.dead_bytes import DeadBytes
+from memdb.rescue.index_words import find_indexed, mend_indexes
+from memdb.rescue.remaining import Remaining, unpacked
 from memdb.text.terms import word_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from memdb.engine.base import Probes
     from memdb.engine.sqlite.base import SqliteFile
     from memdb.text.terms import Term
 
@@ -108,6 +109,11 @@ WHERE type = 'table' AND name IN (SELECT value FROM json_each(:names))
 UNPACKED = ("archive", "artifacts")
 
 PAGE_NUMBERS_ONLY = "its -shm file was not read: it holds page numbers only"
+
+
+def new_probes(db: Any) -> Probes:
+    """Return an empty collection of texts to purge from a database and to search for."""
+    return db.new_probes() if hasattr(db, "new_probes") else SqliteProbes(db)
 
 
 class SqliteProbes:

@@ -9,8 +9,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memdb.engine.byte_search import ByteSearch
-from memdb.engine.sqlite.dead_bytes import DeadBytes
+from memdb.rescue.byte_search import ByteSearch
+from memdb.rescue.dead_bytes import DeadBytes
 
 LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 

@@ -1,8 +1,7 @@
 """
-Rows that remain after something was forgotten, and what of it they say too.
+What every row of some scopes says, whatever its table: to find all that holds some words.
 
-Owns no table. Used by a proof of forgetting: a text that a row of the same scope says is named
-there; of rows of other scopes nothing is told, since it would tell one user what another said.
+Owns no table. Used by `forget(query=...)`, and by a proof that a text is gone.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import segments
-from memdb.engine.byte_search import ByteSearch
 from memdb.engine.segments import Damaged, inflate_segment
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT, seq_of, session_of
 
@@ -26,66 +24,54 @@ if TYPE_CHECKING:
 
     TextRow = tuple[int, Ref, bytes]  # id, kind and what else names its place, what it says
 
-MAX_PLACES = 10
-
 # An escape of JSON that stands for white space.
 ESCAPE = re.compile(r"\\[bfnrt]")
-
-# Rows that are searched together.
-SEARCHED_BYTES = 256 << 10
 
 # Rows that are asked together whether they hold the words of a query.
 WORDS_AT_ONCE = 500
 
-SELECT_SEGMENTS = """/* remaining.segments */
+SELECT_SEGMENTS = """/* text_rows.segments */
 SELECT session_id, first_seq, data, codec FROM archive_segments
 WHERE (session_id, first_seq) > (:session, :first_seq)
 ORDER BY session_id, first_seq
 LIMIT 100
 """
 
-SELECT_CHUNKS = """/* remaining.chunks */
-SELECT blob_no, chunk_no, codec, data FROM blob_chunks
-WHERE (blob_no, chunk_no) > (:blob_no, :chunk_no)
-ORDER BY blob_no, chunk_no
-LIMIT 20
-"""
-
-SELECT_BLOBS = """/* remaining.blobs */
+SELECT_BLOBS = """/* text_rows.blobs */
 SELECT blob_no, scope_no, session_no, name, rev_version FROM artifacts
 WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
 ORDER BY blob_no, scope_no, session_no, name, rev_version
 """
 
-SELECT_CHUNKS_OF = """/* remaining.chunks_of */
+SELECT_CHUNKS_OF = """/* text_rows.chunks_of */
 SELECT blob_no, chunk_no, codec, data FROM blob_chunks
 WHERE blob_no = :blob_no AND chunk_no > :chunk_no
 ORDER BY chunk_no
 LIMIT 20
 """
 
-SELECT_MESSAGES = """/* remaining.messages */
+SELECT_MESSAGES = """/* text_rows.messages */
 SELECT id, text, parts, metadata, author, external_id FROM messages
 WHERE id > :after
 ORDER BY id
 LIMIT 1000
 """
 
-SELECT_ENTRIES = """/* remaining.entries */
+SELECT_ENTRIES = """/* text_rows.entries */
 SELECT id, text, keywords, key, metadata, category, source FROM entries
 WHERE id > :after
 ORDER BY id
 LIMIT 1000
 """
 
-SELECT_HISTORY = """/* remaining.history */
+SELECT_HISTORY = """/* text_rows.history */
 SELECT entry_id, version, text, keywords, key, metadata, category, source FROM entry_history
 WHERE (entry_id, version) > (:entry_id, :version)
 ORDER BY entry_id, version
 LIMIT 1000
 """
 
-SELECT_ITEMS = """/* remaining.items */
+SELECT_ITEMS = """/* text_rows.items */
 SELECT items.id, key, metadata, value, data, text, search_fields, path
 FROM items
 JOIN item_namespaces ON item_namespaces.id = items.namespace_id
@@ -94,7 +80,7 @@ ORDER BY items.id
 LIMIT 100
 """
 
-SELECT_SUMMARIES = """/* remaining.summaries */
+SELECT_SUMMARIES = """/* text_rows.summaries */
 SELECT id, text || char(10) || coalesce(hint, '') FROM summaries
 WHERE id > :after AND text IS NOT NULL
 ORDER BY id
@@ -103,7 +89,7 @@ LIMIT 1000
 
 # Everything small that belongs to a scope, with its kind and up to three columns that name its
 # place. State of a scope that is gone has the id 0.
-SELECT_NAMES = """/* remaining.names */
+SELECT_NAMES = """/* text_rows.names */
 SELECT
   id,
   'session',
@@ -153,23 +139,7 @@ SELECT scope_no << 44, 'tombstone', uid, '', 0, ref FROM tombstones
 WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
 """
 
-# What belongs to no scope.
-SELECT_COMMON = """/* remaining.common */
-SELECT key || char(10) || value FROM meta
-UNION ALL
-SELECT name || char(10) || value FROM settings
-UNION ALL
-SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL
-UNION ALL
-SELECT model FROM embedding_spaces
-UNION ALL
-SELECT summarizer || char(10) || counter
-FROM (SELECT DISTINCT summarizer, counter FROM summaries)
-UNION ALL
-SELECT counter FROM (SELECT DISTINCT counter FROM messages)
-"""
-
-SELECT_SESSION_NAME = """/* remaining.session_name */
+SELECT_SESSION_NAME = """/* text_rows.session_name */
 SELECT name, branch FROM sessions WHERE id = :id
 """
 
@@ -202,78 +172,6 @@ PLACES = {
 }
 
 
-class Remaining:
-    """
-    What the rows say of some byte strings, and of the words that a query named.
-
-    Attributes:
-        said: Strings that a row of the own scope says. A summary may say only those that
-            come from summaries.
-        summarized: Other strings that a summary of the own scope says: they stayed in it.
-        places: Some of the rows that say one, by name.
-        still: Rows of the own scope that hold every word.
-    """
-
-    def __init__(
-        self,
-        wanted: Iterable[bytes],
-        of_summaries: set[bytes],
-        asked: list[Term],
-        scope_no: int | None,
-    ) -> None:
-        """Look for *wanted*, those *of_summaries* also in summaries, and the words *asked*."""
-        self._search = ByteSearch(wanted)
-        self._of_summaries = of_summaries
-        self._asked = asked
-        self._own = (0, -1) if scope_no is None else range_of(scope_no)
-        self.said: set[bytes] = set()
-        self.summarized: set[bytes] = set()
-        self.places: dict[str, None] = {}
-        self.still: dict[str, None] = {}
-
-    def read_own(self, tx: Tx) -> None:
-        """Read the rows of the own scope, twice if words are asked for. Cost: 5 µs per row."""
-        batch: list[TextRow] = []
-        size = 0
-        for row in text_rows(tx, *self._own):
-            batch.append(row)
-            size += len(row[2])
-            if size > SEARCHED_BYTES or len(batch) >= WORDS_AT_ONCE:
-                self._note(tx, batch)
-                batch, size = [], 0
-        self._note(tx, batch)
-        for row_id, ref, _ in rows_holding(tx, *self._own, self._asked):
-            self.still[_place(tx, ref, row_id)] = None
-            if len(self.still) >= MAX_PLACES:
-                break
-        self.summarized -= self.said
-
-    def said_by_others(self, tx: Tx, wanted: set[bytes]) -> set[bytes]:
-        """Return those of *wanted* that rows of other scopes say; stops when it has all."""
-        found: set[bytes] = set()
-        low, high = self._own
-        common = ((0, ("",), text.encode()) for (text,) in tx.all(SELECT_COMMON))
-        others = (text_rows(tx, 0, low - 1), text_rows(tx, high + 1, MAX_INT))
-        for _, ref, text in chain(common, *others):
-            for one in wanted - found:
-                if one in text and (ref[0] != "summary" or one in self._of_summaries):
-                    found.add(one)
-            if len(found) == len(wanted):
-                break
-        return found
-
-    def _note(self, tx: Tx, batch: list[TextRow]) -> None:
-        held = self._search.find(b"\n".join([text for _, _, text in batch]))
-        for row_id, ref, text in batch if held else ():
-            here = {one for one in held - self.said if one in text}
-            if ref[0] == "summary":
-                self.summarized |= here - self._of_summaries
-                here &= self._of_summaries
-            if here and len(self.places) < MAX_PLACES:
-                self.places[_place(tx, ref, row_id)] = None
-            self.said |= here
-
-
 def rows_holding(tx: Tx, low: int, high: int, terms: list[Term]) -> Iterator[TextRow]:
     """Yield each row of the scopes in the range that holds every one of *terms*."""
     rows = text_rows(tx, low, high) if terms else iter(())
@@ -292,12 +190,6 @@ def _plain(data: bytes) -> str:
     """Return what a row says; of JSON, the letter of an escape is none of the word behind it."""
     text = str(data, "utf-8", "replace")
     return f"{text}\n{ESCAPE.sub(' ', text)}" if "\\" in text else text
-
-
-def range_of(scope_no: int) -> tuple[int, int]:
-    """Return the first and the last id of a scope."""
-    low = scope_no << SCOPE_SHIFT
-    return low, low + (1 << SCOPE_SHIFT) - 1
 
 
 def text_rows(tx: Tx, low: int, high: int) -> Iterator[TextRow]:
@@ -334,15 +226,6 @@ def _pages(tx: Tx, sql: str, keys: tuple[str, ...], low: int, high: int) -> Iter
         yield rows
 
 
-def unpacked(tx: Tx) -> Iterator[tuple[str, bytes]]:
-    """Yield the contents of every archive segment and artifact chunk, used or not."""
-    after_segment, after_chunk = {"session": 0, "first_seq": 0}, {"blob_no": 0, "chunk_no": -1}
-    for _, _, data, codec in chain.from_iterable(tx.pages(SELECT_SEGMENTS, after_segment)):
-        yield "archive", inflated(codec, data)
-    for _, _, codec, data in chain.from_iterable(tx.pages(SELECT_CHUNKS, after_chunk)):
-        yield "artifacts", inflated(codec, data)
-
-
 def inflated(codec: str, data: bytes) -> bytes:
     """Return *data* decompressed; unchanged if it is damaged."""
     try:
@@ -355,7 +238,7 @@ def _joined(values: Iterable[Any]) -> bytes:
     return b"\n".join([one if isinstance(one, bytes) else one.encode() for one in values if one])
 
 
-def _place(tx: Tx, ref: Ref, row_id: int) -> str:
+def name_place(tx: Tx, ref: Ref, row_id: int) -> str:
     """Return the name of a place in the own scope."""
     kind, *names = ref
     if kind == "message":

@@ -2,7 +2,7 @@
 The rows of a damaged file, and how they become a file whose references lead somewhere.
 
 `read_rows` takes what the pages hold; `insert_rows` stores it in a new file, each row for
-itself; `memdb.engine.sqlite.adoption` makes anew what rows refer to; `drop_broken` removes what
+itself; `memdb.rescue.adoption` makes anew what rows refer to; `drop_broken` removes what
 has lost the row that it belongs to.
 """
 
@@ -17,26 +17,25 @@ from memdb.engine.columns import read_columns, read_schema
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import SET_AUTO_VACUUM, open_temporary
 from memdb.engine.sqlite.digests import row_digest
-from memdb.engine.sqlite.pages import LEAF_INDEX, BrokenPage, PageFile, Tree, orphans
 from memdb.errors import FileError, SchemaTooNew, StorageError
 from memdb.models.record import Record
+from memdb.rescue.pages import LEAF_INDEX, BrokenPage, PageFile, Tree, orphans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from memdb.engine.base import Row
     from memdb.engine.sqlite.base import SqliteFile
     from memdb.engine.sqlite.connection import Tx
-    from memdb.engine.sqlite.pages import RawRow, Values
+    from memdb.rescue.pages import RawRow, Values
 
 # The user version and the application id. Source: sqlite.org/fileformat.html#the_database_header
 HEADER_NUMBERS = (slice(60, 64), slice(68, 72))
 
-SELECT_OBJECTS = """/* recovery.objects */
+SELECT_OBJECTS = """/* found_rows.objects */
 SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0 ORDER BY rootpage
 """
 
-SELECT_TABLES = """/* recovery.tables */
+SELECT_TABLES = """/* found_rows.tables */
 SELECT name, wr FROM pragma_table_list
 WHERE
   schema = 'main'
@@ -46,7 +45,7 @@ WHERE
 ORDER BY name
 """
 
-SELECT_COLUMNS = """/* recovery.columns */
+SELECT_COLUMNS = """/* found_rows.columns */
 SELECT name, type, "notnull", pk, hidden FROM pragma_table_xinfo(:name)
 WHERE hidden <> 2
 ORDER BY cid
@@ -300,7 +299,7 @@ def insert_rows(tx: Tx, found: Found) -> dict[str, int]:
         places = shape.given
         columns = ", ".join(shape.columns[place] for place in places)
         marks = ", ".join(f":{shape.columns[place]}" for place in places)
-        sql = f"/* recovery.insert */ INSERT INTO {name} ({columns}) VALUES ({marks})"  # noqa: S608 (names of schema.sql)
+        sql = f"/* found_rows.insert */ INSERT INTO {name} ({columns}) VALUES ({marks})"  # noqa: S608 (names of schema.sql)
         stored[name] = sum(
             run_if_accepted(tx, sql, {shape.columns[place]: values[place] for place in places})
             for values in found.rows[name]
@@ -310,39 +309,39 @@ def insert_rows(tx: Tx, found: Found) -> dict[str, int]:
 
 # Whose bytes are not all there; what refers to nothing.
 DROP = {
-    "blobs": """/* recovery.drop_blobs */
+    "blobs": """/* found_rows.drop_blobs */
 DELETE FROM blobs WHERE size_bytes <> coalesce(
   (SELECT sum(size_bytes) FROM blob_chunks WHERE blob_chunks.blob_no = blobs.blob_no), 0
 )
 """,
-    "artifacts": """/* recovery.drop_artifacts */
+    "artifacts": """/* found_rows.drop_artifacts */
 DELETE FROM artifacts WHERE blob_no NOT IN (SELECT blob_no FROM blobs)
 """,
-    "blob_chunks": """/* recovery.drop_chunks */
+    "blob_chunks": """/* found_rows.drop_chunks */
 DELETE FROM blob_chunks WHERE blob_no NOT IN (SELECT blob_no FROM blobs)
 """,
-    "entry_history": """/* recovery.drop_history */
+    "entry_history": """/* found_rows.drop_history */
 DELETE FROM entry_history WHERE entry_id NOT IN (SELECT id FROM entries)
 """,
-    "entry_decisions": """/* recovery.drop_decisions */
+    "entry_decisions": """/* found_rows.drop_decisions */
 DELETE FROM entry_decisions
 WHERE
   entry_id NOT IN (SELECT id FROM entries)
   OR other_id NOT IN (SELECT id FROM entries)
 """,
-    "vector_groups": """/* recovery.drop_groups */
+    "vector_groups": """/* found_rows.drop_groups */
 DELETE FROM vector_groups WHERE space_no NOT IN (SELECT space_no FROM embedding_spaces)
 """,
-    "vectors": """/* recovery.drop_vectors */
+    "vectors": """/* found_rows.drop_vectors */
 DELETE FROM vectors WHERE id - (id & 255) NOT IN (SELECT id FROM vector_groups)
 """,
-    "item_namespaces": """/* recovery.drop_namespaces */
+    "item_namespaces": """/* found_rows.drop_namespaces */
 DELETE FROM item_namespaces WHERE id NOT IN (SELECT namespace_id FROM items)
 """,
-    "summaries": """/* recovery.drop_summaries */
+    "summaries": """/* found_rows.drop_summaries */
 DELETE FROM summaries WHERE session_id NOT IN (SELECT id FROM sessions)
 """,
-    "jobs": """/* recovery.drop_jobs */
+    "jobs": """/* found_rows.drop_jobs */
 DELETE FROM jobs
 WHERE
   (space_no <> 0 AND space_no NOT IN (SELECT space_no FROM embedding_spaces))
@@ -358,13 +357,13 @@ WHERE
 # only a lost session recalled is kept, but recalled by nobody.
 UNLINK = (
     compose.update(
-        "recovery.unlink_superseded",
+        "found_rows.unlink_superseded",
         "entries",
         "superseded_by IS NOT NULL AND superseded_by NOT IN (SELECT id FROM entries)",
         superseded_by="NULL",
     ),
     compose.update(
-        "recovery.unlink_entries",
+        "found_rows.unlink_entries",
         "entries",
         "session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM sessions)",
         session_id="NULL",
@@ -374,7 +373,7 @@ UNLINK = (
         session_only="0",
     ),
     compose.update(
-        "recovery.unlink_history",
+        "found_rows.unlink_history",
         "entry_history",
         "session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM sessions)",
         session_id="NULL",
@@ -384,20 +383,20 @@ UNLINK = (
 )
 
 DELETE_IDS = {
-    table: f"/* recovery.delete_{table} */\n"  # noqa: S608 (names of schema.sql)
+    table: f"/* found_rows.delete_{table} */\n"  # noqa: S608 (names of schema.sql)
     f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(:ids))\n"
     for table, key in (("messages", "id"), ("entries", "id"), ("blobs", "blob_no"))
 }
 
 # Summaries stand for each other: if one is lost or wrong, all of the session are made anew.
-DELETE_SUMMARIES = """/* recovery.delete_summaries */
+DELETE_SUMMARIES = """/* found_rows.delete_summaries */
 DELETE FROM summaries
 WHERE session_id IN (
   SELECT session_id FROM summaries WHERE uid IN (SELECT value FROM json_each(:ids))
 )
 """
 
-UNLINK_SUMMARIES = """/* recovery.unlink_summaries */
+UNLINK_SUMMARIES = """/* found_rows.unlink_summaries */
 DELETE FROM summaries
 WHERE session_id IN (
   SELECT session_id FROM summaries
@@ -405,14 +404,15 @@ WHERE session_id IN (
 )
 """
 
-SELECT_LOST_BLOBS = """/* recovery.lost_blobs */
+# Number, bytes and time of each blob that an artifact has and whose row is lost.
+SELECT_LOST_BLOBS = """/* found_rows.lost_blobs */
 SELECT blob_no, min(size_bytes), min(created_ms) FROM artifacts
 WHERE blob_no NOT IN (SELECT blob_no FROM blobs)
 GROUP BY blob_no
 ORDER BY blob_no
 """
 
-INSERT_BLOB = compose.insert("recovery.insert_blob", "blobs")
+INSERT_BLOB = compose.insert("found_rows.insert_blob", "blobs")
 
 # Of an earlier version of an entry.
 OLD_ENTRY = (
@@ -422,7 +422,7 @@ OLD_ENTRY = (
 LOST_ENTRY_COLUMNS = ("id", "superseded_by", *OLD_ENTRY.split(", "))
 
 # Entries that others refer to: what the last version before the lost one said, if it is there.
-SELECT_LOST_ENTRIES = f"""/* recovery.lost_entries */
+SELECT_LOST_ENTRIES = f"""/* found_rows.lost_entries */
 WITH lost (id) AS (
   SELECT superseded_by FROM entries WHERE superseded_by IS NOT NULL
   UNION SELECT entry_id FROM entry_history
@@ -450,7 +450,7 @@ ORDER BY lost.id
 """  # noqa: S608 (names of schema.sql)
 
 # Archived messages whose text is nowhere.
-DELETE_EMPTY = """/* recovery.delete_empty */
+DELETE_EMPTY = """/* found_rows.delete_empty */
 DELETE FROM messages
 WHERE
   text IS NULL
@@ -462,7 +462,7 @@ WHERE
   )
 """
 
-SELECT_SEGMENTS = """/* recovery.segments */
+SELECT_SEGMENTS = """/* found_rows.segments */
 SELECT
   session_id,
   first_seq,
@@ -481,18 +481,18 @@ FROM archive_segments
 ORDER BY session_id, first_seq
 """
 
-DELETE_SEGMENT = """/* recovery.delete_segment */
+DELETE_SEGMENT = """/* found_rows.delete_segment */
 DELETE FROM archive_segments WHERE session_id = :session AND first_seq = :first_seq
 """
 
 REFILL = compose.update(
-    "recovery.refill", "messages", "id = :id AND text IS NULL", "text, parts, metadata"
+    "found_rows.refill", "messages", "id = :id AND text IS NULL", "text, parts, metadata"
 )
 
 # In WAL mode only this mode of locking refuses readers, and only from the first write on.
 LOCK_ALONE = ("PRAGMA query_only = OFF", "PRAGMA locking_mode = EXCLUSIVE", "BEGIN IMMEDIATE")
 
-PUT_META = compose.update("recovery.put_meta", "meta", "key = :key", "value")
+PUT_META = compose.update("found_rows.put_meta", "meta", "key = :key", "value")
 
 
 def run_if_accepted(tx: Tx, sql: str, values: dict[str, Any]) -> int:
@@ -529,26 +529,9 @@ def delete_ids(tx: Tx, table: str, ids: Iterable[int]) -> int:
     return tx.run(DELETE_IDS[table], {"ids": list(ids)})
 
 
-def delete_empty(tx: Tx) -> int:
-    """Remove archived messages whose text is nowhere; return how many."""
-    return tx.run(DELETE_EMPTY)
-
-
 def delete_summaries(tx: Tx, uids: list[str]) -> int:
     """Remove all summaries of the sessions of some summaries; return how many."""
     return tx.run(DELETE_SUMMARIES, {"ids": uids}) if uids else 0
-
-
-def drop_unlinked_summaries(tx: Tx) -> int:
-    """Remove all summaries of sessions in which one is part of a lost one; return how many."""
-    return tx.run(UNLINK_SUMMARIES)
-
-
-def segments(tx: Tx) -> list[Row]:
-    """
-    Return every segment: session, first seq, codec, data, hash, last seq, count, rows it has.
-    """
-    return tx.all(SELECT_SEGMENTS)
 
 
 def delete_segment(tx: Tx, session: int, first_seq: int) -> None:
@@ -570,11 +553,6 @@ def lost_entries(tx: Tx) -> list[dict[str, Any]]:
     return [dict(zip(LOST_ENTRY_COLUMNS, row, strict=True)) for row in tx.all(SELECT_LOST_ENTRIES)]
 
 
-def lost_blobs(tx: Tx) -> list[Row]:
-    """Return number, bytes and time of each blob that an artifact has and whose row is lost."""
-    return tx.all(SELECT_LOST_BLOBS)
-
-
 def add_blob(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int, created_ms: int) -> None:
     """Add the row of a blob whose chunks are there."""
     values = {"blob_no": blob_no, "sha256": sha256, "size_bytes": size_bytes}
@@ -584,7 +562,7 @@ def add_blob(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int, created_ms: i
 def count_rows(db: SqliteFile, table: str) -> int:
     """Return the number of rows of a table of schema.sql."""
     with db.read() as tx:
-        row = tx.one(f"/* recovery.count */ SELECT count(*) FROM {table}")  # noqa: S608 (a name of schema.sql)
+        row = tx.one(f"/* found_rows.count */ SELECT count(*) FROM {table}")  # noqa: S608 (a name of schema.sql)
     return 0 if row is None else int(row[0])
 
 

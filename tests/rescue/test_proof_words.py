@@ -9,8 +9,8 @@ import pytest
 from fts5_leaves import INDEXES, read_keys, read_terms
 
 import memdb
-from memdb.engine.sqlite.index_words import mend_indexes
 from memdb.models.settings import Settings
+from memdb.rescue.index_words import mend_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
