@@ -39,7 +39,7 @@ _ARABIC = {
     "ک": "ك", "ـ": "",
     **{chr(start + digit): str(digit) for start in (0x660, 0x6F0) for digit in range(10)},
 }  # fmt: skip
-_FOLDS = str.maketrans(_LATIN_GREEK | _ARABIC)
+FOLDS = str.maketrans(_LATIN_GREEK | _ARABIC)
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 # Latin, Greek and Arabic combining marks, Hebrew points.
@@ -111,8 +111,8 @@ def spellings(word: str) -> list[str]:
     found: dict[str, None] = {}
     plain = word
     if _FOLDED.search(word) or not unicodedata.is_normalized("NFKC", word):
-        letters = unicodedata.normalize("NFKD", word.translate(_FOLDS))
-        plain = _VOWEL_MARKS.sub("", letters).translate(_FOLDS)
+        letters = unicodedata.normalize("NFKD", word.translate(FOLDS))
+        plain = _VOWEL_MARKS.sub("", letters).translate(FOLDS)
         # NFKD takes apart й and the like, which are letters of their own.
         plain = unicodedata.normalize("NFC", plain)
         found[plain] = None

@@ -1,0 +1,608 @@
+"""
+Train the two models of `memdb/facts` from `bench/facts/data`.
+
+    python -m bench.facts.train [--judge] [--data FOLDER] [--out FOLDER] [--steps N]
+
+It writes `common.json` (how many statements hold a word), `sentences.json` (what is worth keeping)
+and `pairs.json` (what a newer statement does to an older one). The same data and code give the
+same files. A fifth of the data is kept apart by the hash of its line; `--judge` reports on it and
+writes nothing.
+
+Data, one JSON object a line, by `WRITER-KIND-LANGUAGE`: `pairs` {older, newer, kind, days},
+`sentences` {speaker, before, text, keep, why}, `notebooks` {facts, asks}; `matrix` holds templates
+whose products are hard negatives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from base64 import b85encode
+from collections import Counter
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from memdb.embeddings.static_model import StaticEmbedder, rarity
+from memdb.facts import keeping, markers, pairs, wording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parents[1] / "memdb" / "facts"
+DAY_MS = 86_400_000
+FRAMED = ("roleplay", "fiction", "material", "reported")
+ASKED = ("question", "request")
+MOST_ROWS = 13_000
+MOST_COMMON = 120
+MOST_PRODUCTS = 160
+STEPS = 120
+PRECISION = 0.9
+
+
+class Pair(NamedTuple):
+    """Two statements, what the newer is to the older, and whether they are kept apart."""
+
+    older: str
+    newer: str
+    kind: str
+    days: float
+    language: str
+    source: str
+    apart: bool
+
+
+class Sentence(NamedTuple):
+    """A sentence of a chat, and what it is."""
+
+    text: str
+    before: str
+    role: str
+    kind: str
+    language: str
+    apart: bool
+
+
+def _is_apart(text: str) -> bool:
+    return sha256(text.encode()).digest()[0] < 52
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.strip():
+            yield json.loads(line)
+
+
+def read_sentences(folder: Path) -> list[Sentence]:
+    """Return the sentences of all writers."""
+    found = {}
+    for path in sorted(folder.glob("*sentences-*.jsonl")):
+        for row in _rows(path):
+            kind = row["keep"]
+            if kind == "none":
+                why = row.get("why", "")
+                kind = "framed" if why in FRAMED else "asked" if why in ASKED else "other"
+            text, before = row["text"].strip(), (row.get("before") or "").strip()
+            if kind in keeping.KINDS and text:
+                found[text, row["speaker"]] = Sentence(
+                    text, before, row["speaker"], kind, path.stem[-2:], _is_apart(text)
+                )
+    return list(found.values())
+
+
+def read_pairs(folder: Path) -> list[Pair]:
+    """Return the pairs of all writers, and those made of notebooks and matrices."""
+    found: dict[tuple[str, str], Pair] = {}
+
+    def add(older: str, newer: str, kind: str, days: float, source: str, key: str) -> None:
+        if (older, newer) not in found:
+            apart = _is_apart(key)
+            found[older, newer] = Pair(older, newer, kind, days, language, source, apart)
+
+    for path in sorted(folder.glob("*pairs-*.jsonl")):
+        language = path.stem[-2:]
+        rows = [row for row in _rows(path) if row["kind"] in pairs.RELATIONS]
+        for row in rows:
+            older, newer, kind = row["older"], row["newer"], row["kind"]
+            add(older, newer, kind, row.get("days", 30), "written", older)
+            if kind in ("repeats", "none"):
+                add(newer, older, kind, row.get("days", 30), "turned", older)
+        chance = random.Random(path.name)
+        for row in rows:
+            other = chance.choice(rows)
+            if other is not row:
+                add(
+                    row["older"],
+                    other["newer"],
+                    "none",
+                    chance.randrange(400),
+                    "mixed",
+                    row["older"],
+                )
+    for path in sorted(folder.glob("*notebooks-*.jsonl")):
+        language = path.stem[-2:]
+        for number, row in enumerate(_rows(path)):
+            chance = random.Random(f"{path.name} {number}")
+            facts = row["facts"]
+            for _ in range(16):
+                one, other = chance.sample(facts, 2)
+                add(one, other, "none", chance.randrange(300), "notebook", facts[0])
+    for path in sorted(folder.glob("*matrix-*.json")):
+        language = path.stem[-2:]
+        for older, newer, kind, key in products(json.loads(path.read_text(encoding="utf-8"))):
+            add(older, newer, kind, random.Random(older + newer).randrange(200), "matrix", key)
+    return list(found.values())
+
+
+def products(matrix: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield older, newer, kind and template of what the templates of a matrix make."""
+    for template in matrix.get("numbered", []):
+        chance = random.Random(template)
+        for _ in range(4):
+            one = chance.randrange(1, 30)
+            other = chance.choice([n for n in range(1, 30) if n != one])
+            yield _filled(template, one), _filled(template, other), "none", template
+        letters = [chance.sample("ABCDEFGH", 2) for _ in range(2)]
+        yield from (
+            (_filled(template, a), _filled(template, b), "none", template) for a, b in letters
+        )
+    for template in matrix.get("amounts", []):
+        chance = random.Random(template)
+        for _ in range(4):
+            one = chance.choice((chance.randrange(2, 20), chance.randrange(20, 2_000)))
+            other = max(1, round(one * chance.choice((0.6, 0.8, 0.95, 1.05, 1.1, 1.3, 1.6, 2))))
+            if one != other:
+                yield _filled(template, one), _filled(template, other), "updates", template
+    for template in matrix.get("events", []):
+        chance = random.Random(template)
+        for _ in range(4):
+            one, other = sorted(chance.sample(range(1995, 2027), 2))
+            yield _filled(template, one), _filled(template, other), "none", template
+    for twin in matrix.get("twins", []):
+        yield twin["a"], twin["b"], "none", twin["a"]
+        yield twin["b"], twin["a"], "none", twin["a"]
+    for state in matrix.get("states", []):
+        beside = (text for kind, text in state.items() if kind != "fact" and text)
+        yield from ((state["fact"], text, "none", state["fact"]) for text in beside)
+    for change in matrix.get("changes", []):
+        yield change["old"], change["new"], "updates", change["old"]
+
+
+def _filled(template: str, value: object) -> str:
+    return template.replace("{n}", str(value)).replace("{y}", str(value))
+
+
+def count_common(texts: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    """Return by language the words that stand in most texts, and their share in thousandths."""
+    counts: dict[str, Counter[str]] = {}
+    totals: Counter[str] = Counter()
+    for language, text in texts:
+        totals[language] += 1
+        words = {word.text for word in wording.words_of(text) if word.kind != "number"}
+        counts.setdefault(language, Counter()).update(words)
+    return {
+        language: {
+            word: round(1_000 * count / totals[language])
+            for word, count in sorted(counts[language].items(), key=lambda one: (-one[1], one[0]))[
+                :MOST_COMMON
+            ]
+            if count * 250 >= totals[language]
+        }
+        for language in sorted(counts)
+    }
+
+
+# --- Training ------------------------------------------------------------------------------------
+
+Loss = "Callable[[np.ndarray], tuple[float, np.ndarray]]"
+
+
+def minimise(loss: Callable[[Any], tuple[float, Any]], start: Any, steps: int) -> Any:
+    """Return where *loss* is least, by L-BFGS with 8 pairs of memory."""
+    place, (value, slope) = start, loss(start)
+    memory: list[tuple[Any, Any, float]] = []
+    for _ in range(steps):
+        way = slope.copy()
+        shares = []
+        for move, change, scale in reversed(memory):
+            share = scale * float(move @ way)
+            way -= share * change
+            shares.append(share)
+        if memory:
+            move, change, _ = memory[-1]
+            way *= float(move @ change) / float(change @ change)
+        for (move, change, scale), share in zip(memory, reversed(shares), strict=True):
+            way += move * (share - scale * float(change @ way))
+        step = 1.0 if memory else 1.0 / (float(np.abs(slope).sum()) + 1e-9)
+        slant = float(slope @ way)
+        for _ in range(20):
+            next_place = place - step * way
+            next_value, next_slope = loss(next_place)
+            if next_value <= value - 1e-4 * step * slant:
+                break
+            step /= 2
+        else:
+            break
+        move, change = next_place - place, next_slope - slope
+        if float(move @ change) > 1e-10:
+            memory = [*memory, (move, change, 1 / float(move @ change))][-8:]
+        done = abs(value - next_value) < 1e-7 * max(1.0, abs(value))
+        place, value, slope = next_place, next_value, next_slope
+        if done:
+            break
+    return place
+
+
+class Table(NamedTuple):
+    """Sparse rows: of each the columns and values, one behind the other."""
+
+    columns: Any
+    values: Any
+    starts: Any
+    width: int
+
+    @classmethod
+    def of(cls, rows: list[list[tuple[int, float]]], width: int) -> Table:
+        """Return the rows as arrays; each row has one entry at least."""
+        columns = np.array([column for row in rows for column, _ in row], dtype=np.int64)
+        values = np.array([value for row in rows for _, value in row], dtype=np.float64)
+        lengths = np.array([len(row) for row in rows])
+        return cls(columns, values, np.concatenate([[0], np.cumsum(lengths)[:-1]]), width)
+
+    def times(self, weights: Any) -> Any:
+        """Return the products of the rows with *weights*, (width, kinds)."""
+        return np.stack(
+            [
+                np.add.reduceat(weights[self.columns, kind] * self.values, self.starts)
+                for kind in range(weights.shape[1])
+            ],
+            axis=1,
+        )
+
+    def turned(self, errors: Any) -> Any:
+        """Return the sums of *errors*, (rows, kinds), by column."""
+        lengths = np.diff(np.concatenate([self.starts, [len(self.columns)]]))
+        spread = np.repeat(np.arange(len(self.starts)), lengths)
+        return np.stack(
+            [
+                np.bincount(self.columns, self.values * errors[spread, kind], minlength=self.width)
+                for kind in range(errors.shape[1])
+            ],
+            axis=1,
+        )
+
+
+def shares_of(scores: Any) -> Any:
+    """Return the softmax of each row."""
+    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return scores / scores.sum(axis=1, keepdims=True)
+
+
+def fit(
+    table: Table, labels: Any, kinds: int, weigh: Any, ridge: float, steps: int
+) -> tuple[Any, Any]:
+    """Return weights (width, kinds) and bias (kinds,) of a multinomial logistic regression."""
+    truth = np.eye(kinds)[labels]
+    total = float(weigh.sum())
+    size = table.width * kinds
+
+    def loss(place: Any) -> tuple[float, Any]:
+        weights, bias = place[:size].reshape(table.width, kinds), place[size:]
+        shares = shares_of(table.times(weights) + bias)
+        picked = np.maximum(shares[np.arange(len(labels)), labels], 1e-12)
+        errors = (shares - truth) * weigh[:, None] / total
+        value = -float((np.log(picked) * weigh).sum()) / total + ridge * float((weights**2).sum())
+        slope = np.concatenate(
+            [(table.turned(errors) + 2 * ridge * weights).ravel(), errors.sum(axis=0)]
+        )
+        return value, slope
+
+    found = minimise(loss, np.zeros(size + kinds), steps)
+    return found[:size].reshape(table.width, kinds), found[size:]
+
+
+def temperature(scores: Any, labels: Any) -> float:
+    """Return the factor of scores at which probabilities of *labels* are likeliest (Platt)."""
+    best, least = 1.0, float("inf")
+    for factor in np.arange(0.3, 2.01, 0.05):
+        shares = shares_of(scores * factor)
+        value = -float(np.log(np.maximum(shares[np.arange(len(labels)), labels], 1e-12)).mean())
+        if value < least:
+            best, least = float(factor), value
+    return round(best, 2)
+
+
+def balance(languages: list[str]) -> Any:
+    """Return a weight per row, so that each language weighs alike."""
+    counts = Counter(languages)
+    mean = sum(counts.values()) / len(counts)
+    return np.array([min(3.0, (mean / counts[language]) ** 0.5) for language in languages])
+
+
+# --- The two models ------------------------------------------------------------------------------
+
+
+def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
+    """Return the weights of `keeping`, with what they do to those kept apart."""
+    rows = []
+    for one in found:
+        row: dict[int, float] = {}
+        for value, buckets in keeping.features(one.text, one.role, one.before):
+            for bucket in buckets:
+                row[bucket] = row.get(bucket, 0.0) + value
+        rows.append(sorted(row.items()))
+    labels = np.array([keeping.KINDS.index(one.kind) for one in found])
+    near = np.array([not one.apart for one in found])
+    weigh = balance([one.language for one in found])
+    kinds = len(keeping.KINDS)
+
+    def part(mask: Any) -> Table:
+        return Table.of(
+            [row for row, is_in in zip(rows, mask, strict=True) if is_in], keeping.BUCKETS
+        )
+
+    def quantised(weights: Any) -> tuple[Any, Any, float]:
+        strength = np.abs(weights - weights.mean(axis=1, keepdims=True)).sum(axis=1)
+        counts = np.bincount(
+            np.concatenate([[column for column, _ in row] for row in rows]).astype(np.int64),
+            minlength=keeping.BUCKETS,
+        )
+        kept = np.sort(np.argsort(-strength * counts**0.5, kind="stable")[:MOST_ROWS])
+        kept = kept[strength[kept] > 0]
+        small = weights[kept] - weights[kept].mean(axis=1, keepdims=True)
+        unit = float(np.quantile(np.abs(small), 0.999)) / 127 or 1.0
+        return kept, np.clip(np.round(small / unit), -127, 127), unit
+
+    def scores_of(table: Table, kept: Any, small: Any, unit: float, bias: Any) -> Any:
+        whole = np.zeros((keeping.BUCKETS, kinds))
+        whole[kept] = small
+        return table.times(whole) + bias / unit
+
+    weights, bias = fit(part(near), labels[near], kinds, weigh[near], RIDGE_SENTENCES, steps)
+    kept, small, unit = quantised(weights)
+    far = scores_of(part(~near), kept, small, unit, bias)
+    warm = temperature(far * unit, labels[~near])
+    shares = shares_of(far * unit * warm)
+    apart = [one for one in found if one.apart]
+    least = {role: threshold(shares, apart, role) for role in ("user", "assistant")}
+    return {
+        "kinds": list(keeping.KINDS),
+        "scale": unit * warm,
+        "bias": [round(float(one), 3) for one in bias / unit],
+        "framed": 0.6,
+        "least": least,
+        "buckets": b85encode(b"".join(int(one).to_bytes(2, "big") for one in kept)).decode(),
+        "weights": b85encode(bytes(int(one) + 128 for one in small.ravel())).decode(),
+        "judged": judged_sentences(shares, apart, least),
+    }
+
+
+def threshold(shares: Any, found: list[Sentence], role: str) -> float:
+    """Return the least probability at which `PRECISION` of what is kept was to be kept."""
+    rows = sorted(
+        (
+            (float(row[: keeping.KEPT].sum()), one.kind in keeping.KINDS[: keeping.KEPT])
+            for row, one in zip(shares, found, strict=True)
+            if one.role == role
+        ),
+        reverse=True,
+    )
+    right, best = 0, 0.9
+    for number, (share, is_right) in enumerate(rows, 1):
+        right += is_right
+        if right / number >= PRECISION and number >= 20:
+            best = share
+    return round(min(max(best, 0.5), 0.95), 3)
+
+
+def judged_sentences(shares: Any, found: list[Sentence], least: dict[str, float]) -> dict[str, Any]:
+    """Return precision, recall and right kinds of the sentences kept apart, by language."""
+    told: dict[str, Counter[str]] = {}
+    for row, one in zip(shares, found, strict=True):
+        is_fact = one.kind in keeping.KINDS[: keeping.KEPT]
+        is_kept = float(row[: keeping.KEPT].sum()) >= least[one.role]
+        for name in (one.language, "all", *([f"{one.role}"])):
+            count = told.setdefault(name, Counter())
+            count["facts"] += is_fact
+            count["kept"] += is_kept
+            count["right"] += is_kept and is_fact
+            if is_fact:
+                best = keeping.KINDS[int(row[: keeping.KEPT].argmax())]
+                count["kind"] += best == one.kind
+    return {
+        name: {
+            "precision": round(count["right"] / max(count["kept"], 1), 3),
+            "recall": round(count["right"] / max(count["facts"], 1), 3),
+            "kind": round(count["kind"] / max(count["facts"], 1), 3),
+            "of": count["facts"],
+        }
+        for name, count in sorted(told.items())
+    }
+
+
+RIDGE_SENTENCES = 2e-6
+RIDGE_PAIRS = 2e-5
+
+
+def pair_features(found: list[Pair]) -> list[dict[str, float]]:
+    """Return the features of the pairs; every other one without vectors."""
+    embedder = StaticEmbedder()
+    made = []
+    for number, one in enumerate(found):
+        cosine = None
+        known = embedder.covers(one.older) and embedder.covers(one.newer)
+        if number % 2 and known:
+            cosine = _cosine(*embedder.embed([one.older, one.newer]))
+        made.append(
+            pairs.features(
+                pairs.Statement(one.newer, round(one.days * DAY_MS)),
+                pairs.Statement(one.older, 0),
+                cosine=cosine,
+                rarity=rarity if number % 3 else (lambda _: 1.0),
+            )
+        )
+    return made
+
+
+def _cosine(one: bytes | None, other: bytes | None) -> float | None:
+    if one is None or other is None:
+        return None
+    first, second = np.frombuffer(one, np.float32), np.frombuffer(other, np.float32)
+    return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second) or 1.0))
+
+
+def train_pairs(found: list[Pair], steps: int) -> dict[str, Any]:
+    """Return the weights of `pairs`, with what they do to those kept apart."""
+    given = pair_features(found)
+    labels = np.array([pairs.RELATIONS.index(one.kind) for one in found])
+    near = np.array([not one.apart for one in found])
+    weigh = balance([one.language for one in found])
+    weigh = weigh * np.array(
+        [0.5 if one.source in ("mixed", "notebook", "turned") else 1.0 for one in found]
+    )
+    names = sorted({name for row in given for name in row})
+    kinds = len(pairs.RELATIONS)
+
+    def table(columns: list[str], mask: Any) -> Table:
+        place = {name: number for number, name in enumerate(columns)}
+        split = [(name, *name.split(" & ")) for name in columns if " & " in name]
+        rows = []
+        for row, is_in in zip(given, mask, strict=True):
+            if is_in:
+                line = [(place[name], value) for name, value in row.items() if name in place]
+                for name, one, other in split:
+                    if one in row and other in row:
+                        line.append((place[name], row[one] * row[other]))
+                rows.append(line or [(0, 0.0)])
+        return Table.of(rows, len(columns))
+
+    plain = table(names, near)
+    weights, bias = fit(plain, labels[near], kinds, weigh[near], RIDGE_PAIRS, steps)
+    errors = np.eye(kinds)[labels[near]] - shares_of(plain.times(weights) + bias)
+    dense = np.zeros((int(near.sum()), len(names)))
+    for number, row in enumerate(row for row, is_in in zip(given, near, strict=True) if is_in):
+        for name, value in row.items():
+            dense[number, names.index(name)] = value
+    gains = []
+    for at, one in enumerate(names):
+        product = dense[:, at : at + 1] * dense[:, at + 1 :]
+        norm = np.sqrt((product**2).sum(axis=0)) + 3.0
+        gain = np.abs(product.T @ (errors * weigh[near][:, None])).max(axis=1) / norm
+        gains += [(float(value), f"{one} & {names[at + 1 + n]}") for n, value in enumerate(gain)]
+    best = [name for _, name in sorted(gains, key=lambda one: (-one[0], one[1]))[:MOST_PRODUCTS]]
+    columns = names + sorted(best)
+    weights, bias = fit(table(columns, near), labels[near], kinds, weigh[near], RIDGE_PAIRS, steps)
+    weights, bias = np.round(weights, 3), np.round(bias, 3)
+    scores = table(columns, ~near).times(weights) + bias
+    warm = temperature(scores, labels[~near])
+    apart = [one for one in found if one.apart]
+    return {
+        "kinds": list(pairs.RELATIONS),
+        "scale": warm,
+        "bias": [float(one) for one in bias],
+        "weights": {
+            name: [float(one) for one in row]
+            for name, row in zip(columns, weights, strict=True)
+            if np.abs(row).max() > 0
+        },
+        "judged": judged_pairs(shares_of(scores * warm), apart),
+    }
+
+
+def judged_pairs(shares: Any, found: list[Pair]) -> dict[str, Any]:
+    """Return how many are right, and how many links above .8 are wrong, of those kept apart."""
+    told: dict[str, Counter[str]] = {}
+    for row, one in zip(shares, found, strict=True):
+        best = pairs.RELATIONS[int(row.argmax())]
+        sure = best != "none" and float(row.max()) >= 0.8
+        wrong = sure and (one.kind == "none" or (best == "repeats") != (one.kind == "repeats"))
+        for name in (one.language, f"{one.source}: {one.kind}", one.source, "all"):
+            count = told.setdefault(name, Counter())
+            count["pairs"] += 1
+            count["right"] += best == one.kind
+            count["linked"] += best != "none" and float(1 - row[-1]) >= 0.5
+            count["sure"] += sure
+            count["wrong"] += wrong
+    return {
+        name: {
+            "pairs": count["pairs"],
+            "right": round(count["right"] / count["pairs"], 3),
+            "linked": round(count["linked"] / count["pairs"], 3),
+            "sure": count["sure"],
+            "wrong": count["wrong"],
+        }
+        for name, count in sorted(told.items())
+    }
+
+
+def fingerprint(folder: Path) -> str:
+    """Return the hash of the data and of what the code makes of a few texts."""
+    whole = sha256()
+    for path in sorted(folder.glob("*.json*")):
+        whole.update(path.name.encode())
+        whole.update(path.read_bytes())
+    sample = [
+        ("I live in Lisbon, in a flat.", "We moved to Porto in May."),
+        ("Server 3 runs Debian.", "Server 4 now runs Debian, not Arch."),
+        ("Die Miete ist 900 Euro.", "Korrektur: Die Miete ist 950, nicht 900 Euro."),
+        ("我住在北京。", "我搬到上海了。"),
+        ("猫を二匹飼っています。", "もう猫は飼っていません。"),
+        ("Я играю на пианино.", "Если я играю на пианино, соседи злятся."),
+    ]
+    for older, newer in sample:
+        marked = sorted(markers.marks(newer))
+        words = [tuple(word.to_dict().items())[:2] for word in wording.words_of(newer)]
+        grams = [(value, list(found)) for value, found in keeping.features(newer, "user", older)]
+        whole.update(repr((marked, words, grams)).encode())
+    whole.update(repr((keeping.KINDS, pairs.RELATIONS)).encode())
+    whole.update(Path(__file__).read_bytes())
+    return whole.hexdigest()[:16]
+
+
+def write(path: Path, data: Any) -> None:
+    """Write *data* as JSON, a member a line."""
+    path.write_text(json.dumps(data, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+    for cached in (
+        wording.common_words, wording.words_of, wording.recognise, markers.marks,
+        keeping.kinds_of, keeping._model,
+    ):  # fmt: skip
+        cached.cache_clear()
+
+
+def train(data: Path, out: Path, steps: int) -> None:
+    """Train both models from the folder *data* into *out*."""
+    sentences, found = read_sentences(data), read_pairs(data)
+    texts = [(one.language, one.text) for one in sentences]
+    texts += [
+        (one.language, text)
+        for one in found
+        if one.source == "written"
+        for text in (one.older, one.newer)
+    ]
+    write(out / "common.json", {})
+    write(out / "common.json", count_common(texts))
+    mark = fingerprint(data)
+    write(out / "sentences.json", train_sentences(sentences, steps) | {"hash": mark})
+    write(out / "pairs.json", train_pairs(found, steps) | {"hash": mark})
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("--data", type=Path, default=HERE / "data")
+    parser.add_argument("--out", type=Path, default=PACKAGE)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    given = parser.parse_args()
+    train(given.data, given.out, given.steps)
+    for name in ("sentences", "pairs"):
+        print(name)
+        for part, told in json.loads((given.out / f"{name}.json").read_text())["judged"].items():
+            print(f"  {part:24}", *(f"{key} {value}" for key, value in told.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+"""
+What is worth keeping of a message, and as what: one logistic regression over its sentences.
+
+A sentence is kept as it was said, with the one before it where it begins with a pronoun or a
+fragment. Text that was pasted (code, quotations, mails, logs, tags, what follows a line that
+ends in a colon) is material: it never teaches anything about the user.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b85decode
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from memdb.facts.dates import days_about
+from memdb.facts.linear import softmax
+from memdb.facts.markers import marks
+from memdb.facts.sentences import sentences
+from memdb.facts.wording import MAX_CHARS, fold, words_of
+from memdb.models.record import Record
+from memdb.text.data_files import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memdb.facts.calendar import DaySpan
+
+BUCKETS = 1 << 16
+GRAMS = (3, 4, 5)
+KINDS = (
+    "profile", "preferences", "entities", "events", "plans", "instructions",
+    "asked", "framed", "other",
+)  # fmt: skip
+KEPT = 6
+"""The first kinds are kept."""
+
+CATEGORIES = {"plans": "events", "instructions": "preferences"}
+"""Kinds that are no category of entries, and what they are filed under."""
+
+# A quotation, a mail or a log: lines of these forms and what stands between them.
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_TAG = re.compile(r"<([a-zA-Z][\w-]{0,30})[^<>]{0,200}>")
+_QUOTED = re.compile(
+    '"[^"\n]{12,}"|\u201c[^\u201d]{12,}\u201d|\u00ab[^\u00bb]{12,}\u00bb'
+    "|\u201e[^\u201c\u201d]{12,}[\u201c\u201d]|\u300c[^\u300d]{6,}\u300d|\u300e[^\u300f]{6,}\u300f"
+    '|"""(?:.|\n)*?"""'
+)
+_HEADER = re.compile(r"^(?:[\w-]{2,20}: \S.*\n){2,}", re.MULTILINE)
+_LINE = re.compile(
+    r"^(?:>|\||\$ |\d{4}-\d\d-\d\d[T ]\d\d:|\[\d|\d\d:\d\d:\d\d|[A-Z]{4,}\b[ :]|[-=_*]{3,}).*$"
+)
+_INTRODUCES = (":", "\uff1a")
+_LABEL = re.compile(r"^[\w'(), -]{1,30}[:\uff1a](?=\s|[^\W\d_])(?!//)")
+_OWN_LABELS = frozenset({"remember", "correction", "change"})
+_INTRODUCES_OWN = 0.5
+# A sentence of this many words or fewer needs the one before it.
+_FEW_WORDS = 3
+_MOST_LEARNT = 12
+_MOST_CHARS = 20_000
+
+
+class Learnt(Record):
+    """
+    A sentence that is worth keeping.
+
+    Attributes:
+        text: As it was said; with the sentence before it where it needs that.
+        category: Of entries.
+        probability: That it is worth keeping, as the model sees it.
+        first: Number of the sentence in its message, from 0.
+        days: What the words of time in it mean.
+    """
+
+    text: str
+    category: str
+    probability: float
+    first: int
+    days: tuple[DaySpan, ...] = ()
+
+
+def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
+    """
+    Return the sentences of a message that are worth keeping, in order.
+
+    Args:
+        role: Of the message; nothing is learnt from those of tools and systems.
+        created_ms: Time of the message, to which "tomorrow" refers.
+
+    >>> [one.text for one in learn("Remember: no nuts. Bye!", role="user", created_ms=0)]
+    ['Remember: no nuts.']
+    """
+    if role not in ("user", "assistant"):
+        return []
+    found: list[Learnt] = []
+    before = ""
+    for place, (sentence, follows) in enumerate(_own_sentences(text[:_MOST_CHARS], role)):
+        shares = kinds_of(sentence, role, before if follows else "")
+        kept = sum(shares[:KEPT])
+        if shares[KINDS.index("framed")] >= _model().framed:
+            break  # a role, a story or somebody else's text: what follows belongs to it
+        marked = marks(sentence)
+        ordered = role == "user" and "remember" in marked and "question" not in marked
+        if ordered or kept >= _model().least[role]:
+            whole = f"{before} {sentence}" if follows and _needs_more(sentence) else sentence
+            kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
+            found.append(
+                Learnt(
+                    whole,
+                    CATEGORIES.get(kind, kind),
+                    1.0 if ordered else kept,
+                    place,
+                    tuple(days_about(whole, created_ms)),
+                )
+            )
+        before = sentence
+    best = sorted(found, key=lambda one: -one.probability)[:_MOST_LEARNT]
+    return sorted(best, key=lambda one: one.first)
+
+
+def category_of(text: str) -> str:
+    """
+    Return the category under which a statement is filed.
+
+    >>> category_of("I'm allergic to peanuts.")
+    'profile'
+    """
+    shares = kinds_of(text, "user", "")
+    kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
+    return CATEGORIES.get(kind, kind)
+
+
+@lru_cache(maxsize=2_048)
+def kinds_of(sentence: str, role: str, before: str) -> tuple[float, ...]:
+    """Return the probability of each of `KINDS`."""
+    model = _model()
+    scores = list(model.bias)
+    for value, buckets in features(sentence, role, before):
+        for bucket in buckets:
+            row = model.rows.get(bucket)
+            if row is not None:
+                for kind, weight in enumerate(row):
+                    scores[kind] += value * weight
+    return tuple(softmax([score * model.scale for score in scores]))
+
+
+def features(sentence: str, role: str, before: str) -> Iterator[tuple[float, list[int]]]:
+    """Yield groups of hashed features, each with the value that all of the group have."""
+    words = ["0" if word.kind == "number" else word.text for word in words_of(sentence[:MAX_CHARS])]
+    marked = sorted(marks(sentence))
+    flags = [f"is {role}", *(f"has {kind}" for kind in marked), *(f"{role} {m}" for m in marked)]
+    flags += [f"before {kind}" for kind in sorted(marks(before))] if before else ["no before"]
+    flags += [f"words {min(len(words), 40) // 4}", f"ends {sentence[-1:]}"]
+    flags += [f"begins {' '.join(words[:count])}" for count in (1, 2, 3)]
+    yield 0.5, [_bucket(flag) for flag in flags]
+    pairs = [f"{one} {other}" for one, other in pairwise(words)]
+    grams = [f"w{word}" for word in words] + pairs
+    if grams:
+        yield len(grams) ** -0.5, [_bucket(gram) for gram in grams]
+    padded = f" {' '.join(re.sub('[0-9]+', '0', fold(sentence[:MAX_CHARS])).split())} "
+    runs = [padded[at : at + size] for size in GRAMS for at in range(len(padded) - size + 1)]
+    if runs:
+        yield len(runs) ** -0.5, [_bucket(run) for run in runs]
+
+
+def _bucket(text: str) -> int:
+    return crc32(text.encode("utf-8", "surrogatepass")) % BUCKETS
+
+
+class _Model:
+    """The weights of `sentences.json`: a row of one byte per kind for each bucket that has any."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        """Unpack *data*."""
+        self.scale = float(data["scale"])
+        self.bias: list[float] = data["bias"]
+        self.framed = float(data["framed"])
+        self.least: dict[str, float] = data["least"]
+        places, weights = b85decode(data["buckets"]), b85decode(data["weights"])
+        self.rows: dict[int, list[int]] = {}
+        bucket, count = -1, len(KINDS)
+        for at in range(len(places) // 2):
+            bucket = int.from_bytes(places[2 * at : 2 * at + 2], "big")
+            row = weights[count * at : count * at + count]
+            self.rows[bucket] = [weight - 128 for weight in row]
+
+
+@cache
+def _model() -> _Model:
+    return _Model(read_json(__file__, "sentences.json"))
+
+
+def _needs_more(sentence: str) -> bool:
+    """Return whether a sentence begins with a pronoun or is a fragment: it leans on another."""
+    words = words_of(sentence)
+    heavy = [word for word in words if word.weight > 0.6]  # noqa: PLR2004
+    first = words[0] if words else None
+    is_short = len(words) <= _FEW_WORDS or len(heavy) < 2  # noqa: PLR2004
+    return is_short or (first is not None and first.kind == "number")
+
+
+def _own_sentences(text: str, role: str) -> Iterator[tuple[str, bool]]:
+    """Yield each sentence that the writer says himself, and whether one stands before it."""
+    for paragraph in re.split(r"\n\s*\n", without_pasted(text)):
+        follows = False
+        for line in paragraph.splitlines():
+            if _LINE.match(line):
+                continue
+            for sentence in sentences(line):
+                if label := _LABEL.match(sentence):
+                    if _OWN_LABELS.isdisjoint(marks(label[0])):
+                        return  # "Text: ...", a transcript: the rest is somebody else's
+                elif sentence.endswith(_INTRODUCES):
+                    shares = kinds_of(sentence, role, "")
+                    if sum(shares[:KEPT]) < _INTRODUCES_OWN and "remember" not in marks(sentence):
+                        return  # "A reader writes:"
+                if any(letter.isalpha() for letter in sentence):
+                    yield sentence, follows
+                    follows = True
+
+
+def without_pasted(text: str) -> str:
+    r"""
+    Return *text* without fenced code, tagged parts, headers of mails and quotations.
+
+    >>> without_pasted('I like <b>tea</b>, and she said: "I live in Graz now."')
+    'I like  , and she said:  '
+    """
+    text = _HEADER.sub("\n", _FENCED.sub("\n", text))
+    kept: list[str] = []
+    unclosed: set[str] = set()
+    end = 0
+    for opening in _TAG.finditer(text):
+        if opening.start() < end or opening[1] in unclosed:
+            continue
+        closing = f"</{opening[1]}>"
+        place = text.find(closing, opening.end())
+        if place < 0:
+            unclosed.add(opening[1])  # not searched again: that takes quadratic time
+            continue
+        kept.append(text[end : opening.start()])
+        end = place + len(closing)
+    return _QUOTED.sub(" ", " ".join([*kept, text[end:]]))

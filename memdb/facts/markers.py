@@ -1,0 +1,126 @@
+"""
+Markers: the words that show what a sentence does, from `markers.toml`.
+
+They are the only list of words in this package. A language without a table works by the other
+features of the models.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache, lru_cache
+
+from memdb.errors import InvalidInput
+from memdb.facts.wording import LETTER, fold, recognise
+from memdb.text.data_files import read_text
+
+KINDS = (
+    "change", "correction", "negation", "question", "condition", "hedge", "report", "temporary",
+    "retraction", "remember",
+)  # fmt: skip
+LANGUAGES = (
+    "en", "de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "ar", "hi", "zh", "ja", "ko",
+)  # fmt: skip
+MOST_ENTRIES = 60
+_UNSPACED = ("zh", "ja")
+
+
+def parse(text: str) -> dict[str, dict[str, re.Pattern[str]]]:
+    """
+    Return the compiled pattern of each kind by language.
+
+    Raises:
+        InvalidInput: a language or kind is unknown, a pattern is broken, or a
+            language has more than `MOST_ENTRIES`; it names the line.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"markers.toml is no TOML: mend it ({error})") from error
+    found: dict[str, dict[str, re.Pattern[str]]] = {}
+    for code, kinds in tables.items():
+        where = _line_of(text, f"[{code}]")
+        if code not in LANGUAGES or not isinstance(kinds, dict):
+            known = ", ".join(LANGUAGES)
+            raise InvalidInput(
+                f"markers.toml, line {where}: {code!r} is no language: give one of {known}"
+            )
+        if sum(map(len, kinds.values())) > MOST_ENTRIES:
+            raise InvalidInput(
+                f"markers.toml, line {where}: [{code}] has more than {MOST_ENTRIES} entries:"
+                " remove some"
+            )
+        found[code] = {
+            kind: _compiled(text, code, kind, patterns) for kind, patterns in kinds.items()
+        }
+    return found
+
+
+def _compiled(text: str, code: str, kind: str, patterns: object) -> re.Pattern[str]:
+    """Return one pattern for all entries of a kind."""
+    start = text[: text.index(f"[{code}]")].count("\n")
+    where = start + _line_of("\n".join(text.splitlines()[start:]), f"{kind} ")
+    if kind not in KINDS:
+        raise InvalidInput(
+            f"markers.toml, line {where}: {kind!r} is no kind: give one of {', '.join(KINDS)}"
+        )
+    if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
+        raise InvalidInput(f"markers.toml, line {where}: {kind} is no list of patterns: give one")
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise InvalidInput(
+                f"markers.toml, line {where}: the pattern {pattern!r} is broken: mend it ({error})"
+            ) from error
+    whole = "|".join(f"(?:{pattern})" for pattern in patterns)
+    if code in _UNSPACED:
+        return re.compile(whole)
+    return re.compile(rf"(?<!{_EDGE})(?:{whole})(?!{_EDGE})")
+
+
+_EDGE = f"(?:{LETTER})"
+
+
+def _line_of(text: str, start: str) -> int:
+    """Return the number of the first line that begins with *start*."""
+    lines = text.splitlines()
+    return next((n for n, line in enumerate(lines, 1) if line.startswith(start)), 1)
+
+
+@cache
+def markers() -> dict[str, dict[str, re.Pattern[str]]]:
+    """Return the markers of all languages."""
+    return parse(read_text(__file__, "markers.toml"))
+
+
+@lru_cache(maxsize=4_096)
+def marks(text: str) -> frozenset[str]:
+    """
+    Return the kinds of which *text* has a marker of its language; an order of any language.
+
+    >>> sorted(marks("Maybe we no longer live there."))
+    ['hedge', 'negation', 'retraction']
+    """
+    folded = fold(text)
+    tables = markers()
+    found = {
+        kind for kind, pattern in tables.get(recognise(text), {}).items() if pattern.search(folded)
+    }
+    if order_end(folded):
+        found.add("remember")
+    if folded.rstrip(" \"')\u300d\u201d").endswith(("?", "\u061f")):
+        found.add("question")
+    return frozenset(found)
+
+
+def order_end(folded: str) -> int:
+    """Return where an order to remember ends that stands at the head of a folded text; else 0."""
+    start = len(folded) - len(folded.lstrip())
+    ends = (
+        match.end()
+        for kinds in markers().values()
+        if "remember" in kinds and (match := kinds["remember"].match(folded, start))
+    )
+    return max(ends, default=0)

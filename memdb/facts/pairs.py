@@ -1,0 +1,473 @@
+"""
+What a newer statement does to an older one: a link with a probability, never a removal.
+
+A multinomial logistic regression over features that hold in every language: shared words, what
+is left over on each side, numbers that name or count, where the two differ, time, cosine; and the
+markers of `markers.toml`. `bench/facts/train.py` makes the weights from `bench/facts/data/`.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from memdb.facts.keeping import KEPT, KINDS, kinds_of
+from memdb.facts.linear import softmax
+from memdb.facts.markers import markers, marks, order_end
+from memdb.facts.wording import fold, recognise, words_of
+from memdb.models.record import Record
+from memdb.text.data_files import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from memdb.facts.wording import Word
+
+RELATIONS = ("repeats", "updates", "corrects", "retracts", "none")
+NONE = "none"
+ENDS = ("updates", "corrects", "retracts")
+
+# Markers of a newer statement that asserts nothing about the older one.
+UNREAL = ("question", "condition", "hedge", "report", "temporary")
+DAY_MS = 86_400_000
+_STEM_SHARE = 0.65
+_STEM_CHARS = 4
+_HEAVY = 0.6
+_MOST_WORDS = 60
+_EARLY = 0.34
+_BIG = 100
+_YEARS = (1900, 2100)
+_NEAR_WORDS = 3
+_MOST_REASONS = 8
+
+
+class Statement(Record):
+    """What somebody said, and when."""
+
+    text: str
+    created_ms: int
+    role: str | None = None
+    session_id: int | None = None
+    category: str | None = None
+    key: str | None = None
+    trusted: bool = True
+
+
+class Relation(Record):
+    """
+    What a newer statement does to an older one.
+
+    Attributes:
+        kind: One of `RELATIONS`.
+        probability: That it is this kind.
+        reasons: Features and what each adds to this kind, the largest first.
+    """
+
+    kind: str
+    probability: float
+    reasons: tuple[tuple[str, float], ...] = ()
+
+
+def relate(
+    newer: Statement,
+    older: Statement,
+    *,
+    cosine: float | None,
+    rarity: Callable[[str], float],
+) -> Relation:
+    """
+    Return what *newer* does to *older*.
+
+    A statement that is not trusted ends nothing that is. Cost: about 0.1 ms.
+
+    Args:
+        cosine: Of their vectors; None if there are none, or the embedder does
+            not know the script.
+        rarity: How rare a folded word is, 0 for one that stands everywhere, to 1.
+    """
+    if says_the_same(newer.text, older.text):
+        return Relation("repeats", 1.0, (("the same words", 1.0),))
+    model = _MODEL
+    given = features(newer, older, cosine=cosine, rarity=rarity)
+    scores = list(model.bias)
+    parts: list[list[tuple[str, float]]] = [[] for _ in RELATIONS]
+    for name, value in model.expanded(given):
+        for place, weight in enumerate(model.weights[name]):
+            scores[place] += value * weight
+            if weight:
+                parts[place].append((name, value * weight))
+    shares = softmax([score * model.scale for score in scores])
+    if not newer.trusted and older.trusted:
+        shares = [
+            0.0 if kind in ENDS else share for kind, share in zip(RELATIONS, shares, strict=True)
+        ]
+    best = max(range(len(RELATIONS)), key=shares.__getitem__)
+    reasons = sorted(parts[best], key=lambda part: (-abs(part[1]), part[0]))[:_MOST_REASONS]
+    return Relation(
+        RELATIONS[best], shares[best], tuple((name, round(part, 3)) for name, part in reasons)
+    )
+
+
+def says_the_same(newer: str, older: str) -> bool:
+    """
+    Return whether both say the same, word by word, but for spelling and an order to remember it.
+
+    Letter case, accents on Latin letters, punctuation and the format of numbers are no
+    difference; a lone letter, a sign of a unit and a question mark are.
+
+    >>> says_the_same("Please remember that I drink oat milk!", "i drink oat milk")
+    True
+    >>> says_the_same("I take vitamin C.", "I take vitamin D.")
+    False
+    """
+    return _bare(newer) == _bare(older)
+
+
+def is_retraction(text: str) -> bool:
+    """
+    Return whether *text* takes something back: an order to forget, or that it is over.
+
+    >>> is_retraction("Forget what I said about the piano."), is_retraction("I play the piano.")
+    (True, False)
+    """
+    found = marks(text)
+    return "retraction" in found and not any(kind in found for kind in ("question", "condition"))
+
+
+# Punctuation that makes a difference, beside all symbols.
+_SIGNS = frozenset("?\u061f%#@&")
+
+
+@lru_cache(maxsize=2_048)
+def _bare(text: str) -> tuple[str, ...]:
+    """Return all words and signs of a text without an order to remember it at its head."""
+    folded = fold(text)
+    if (end := order_end(folded)) and folded[end:].strip(" .:,"):
+        text = folded[end:].lstrip(" :,")
+    found = [word.text for word in words_of(text)]
+    rest = [sign for sign in fold(text) if sign in _SIGNS or unicodedata.category(sign)[0] == "S"]
+    return (*found, "|", *rest)
+
+
+def features(
+    newer: Statement,
+    older: Statement,
+    *,
+    cosine: float | None,
+    rarity: Callable[[str], float],
+) -> dict[str, float]:
+    """Return the features of a pair; what is absent is 0."""
+    new, old = words_of(newer.text)[:_MOST_WORDS], words_of(older.text)[:_MOST_WORDS]
+    both = _matches(new, old)
+    left_new = [place for place in range(len(new)) if place not in both]
+    taken = set(both.values())
+    left_old = [place for place in range(len(old)) if place not in taken]
+    weigh_new, weigh_old = _weights(new, rarity), _weights(old, rarity)
+    found: dict[str, float] = {}
+    shared = sum(weigh_old[place] for place in taken)
+    share_old = shared / (sum(weigh_old) or 1.0)
+    share_new = sum(weigh_new[place] for place in both) / (sum(weigh_new) or 1.0)
+    least, most = sorted((share_new, share_old))
+    found["share of the older"] = share_old
+    found["share of the newer"] = share_new
+    found["least share"] = least
+    found["most share"] = most
+    found["words shared"] = min(shared, 6.0) / 6
+    found["rarest shared"] = max((weigh_old[place] for place in taken), default=0.0)
+    found["left of the newer"] = min(sum(weigh_new[place] for place in left_new), 6.0) / 6
+    found["left of the older"] = min(sum(weigh_old[place] for place in left_old), 6.0) / 6
+    grams_new, grams_old = _grams(newer.text), _grams(older.text)
+    found["letters"] = 2 * len(grams_new & grams_old) / (len(grams_new) + len(grams_old) or 1)
+    found |= _places(new, old, both, left_new, left_old, weigh_new, weigh_old)
+    found |= _numbers(new, old, both, left_new, left_old)
+    found |= _letters_and_names(new, old, left_new, left_old)
+    found |= _acts(newer, older, new, both, left_new, most)
+    days = (newer.created_ms - older.created_ms) / DAY_MS
+    found["days"] = math.log1p(max(days, 0.0)) / 7
+    if cosine is not None:
+        found["cosine known"] = 1.0
+        found["cosine"] = cosine
+        found["cosine without words"] = cosine * (1 - most)
+    return {name: value for name, value in found.items() if value}
+
+
+def _matches(new: Sequence[Word], old: Sequence[Word]) -> dict[int, int]:
+    """Return by place of a word of *new* the place of the word of *old* that it matches."""
+    free: dict[str, list[int]] = {}
+    for place, word in enumerate(old):
+        free.setdefault(word.text, []).append(place)
+    both: dict[int, int] = {}
+    rest = []
+    for place, word in enumerate(new):
+        places = free.get(word.text)
+        if places:
+            # The nearest in the sentence: repeated words keep their order.
+            both[place] = places.pop(0)
+        elif word.kind == "word" and len(word.text) >= _STEM_CHARS:
+            rest.append(place)
+    taken = set(both.values())
+    stems = [at for at, word in enumerate(old) if at not in taken and word.kind == "word"]
+    for place in rest:
+        for at in stems:
+            if at not in taken and _same_stem(new[place].text, old[at].text):
+                both[place] = at
+                taken.add(at)
+                break
+    return both
+
+
+def _same_stem(one: str, other: str) -> bool:
+    """Return whether two words begin alike: forms of one word, or one letter mistyped."""
+    least, most = sorted((len(one), len(other)))
+    if least < _STEM_CHARS:
+        return False
+    same = 0
+    for first, second in zip(one, other, strict=False):
+        if first != second:
+            break
+        same += 1
+    if same >= max(_STEM_CHARS, _STEM_SHARE * most):
+        return True
+    tail = 0
+    while tail < least - same and one[-1 - tail] == other[-1 - tail]:
+        tail += 1
+    return most > _STEM_CHARS and most - same - tail <= 1
+
+
+def _weights(words: Sequence[Word], rarity: Callable[[str], float]) -> list[float]:
+    return [
+        word.weight if word.kind == "number" else min(word.weight, 0.3 + 0.7 * rarity(word.text))
+        for word in words
+    ]
+
+
+@lru_cache(maxsize=2_048)
+def _grams(text: str) -> frozenset[str]:
+    letters = "".join(letter for letter in fold(text[:400]) if letter.isalnum())
+    size = 3 if letters.isascii() or letters < "\u3040" else 2
+    return frozenset(letters[at : at + size] for at in range(len(letters) - size + 1))
+
+
+def _places(
+    new: Sequence[Word],
+    old: Sequence[Word],
+    both: dict[int, int],
+    left_new: Sequence[int],
+    left_old: Sequence[int],
+    weigh_new: Sequence[float],
+    weigh_old: Sequence[float],
+) -> dict[str, float]:
+    """Return where the two differ: subjects stand early, values late."""
+    found: dict[str, float] = {}
+    ahead = next((n for n in range(len(new)) if both.get(n) != n), len(new))
+    longest = max(len(new), len(old)) or 1
+    found["begins alike"] = ahead / longest
+    tail = 0
+    while tail < min(len(new), len(old)) and both.get(len(new) - 1 - tail) == len(old) - 1 - tail:
+        tail += 1
+    found["ends alike"] = tail / longest
+    found["first word alike"] = float(bool(new) and both.get(0) == 0)
+    for side, left, words, weights in (
+        ("newer", left_new, new, weigh_new),
+        ("older", left_old, old, weigh_old),
+    ):
+        weight = sum(weights[place] for place in left)
+        if not weight:
+            found[f"nothing left of the {side}"] = 1.0
+            continue
+        early = sum(weights[place] for place in left if place / len(words) < _EARLY)
+        found[f"differs early in the {side}"] = early / weight
+        runs = sum(1 for at, place in enumerate(left) if not at or left[at - 1] != place - 1)
+        found[f"one gap in the {side}"] = float(runs == 1)
+    one = "one gap in the newer" in found and "one gap in the older" in found
+    if one and found["one gap in the newer"] and found["one gap in the older"]:
+        found["one place differs"] = 1.0
+        found["one word differs"] = float(len(left_new) == len(left_old) == 1)
+        found["one place, early"] = min(
+            found["differs early in the newer"], found["differs early in the older"]
+        )
+    order = [both[place] for place in sorted(both)]
+    swaps = sum(1 for one, other in pairwise(order) if other < one)
+    found["other order"] = swaps / (len(order) or 1)
+    return found
+
+
+def _numbers(
+    new: Sequence[Word],
+    old: Sequence[Word],
+    both: dict[int, int],
+    left_new: Sequence[int],
+    left_old: Sequence[int],
+) -> dict[str, float]:
+    """Return how the numbers agree, and whether those that differ name something or count it."""
+    ours = [place for place in left_new if new[place].kind == "number"]
+    theirs = [place for place in left_old if old[place].kind == "number"]
+    same = [place for place in both if new[place].kind == "number"]
+    found = {
+        "numbers alike": float(bool(same) and not ours and not theirs),
+        "some numbers alike": float(bool(same) and bool(ours or theirs)),
+        "numbers in the newer only": float(bool(ours) and not theirs),
+        "numbers in the older only": float(bool(theirs) and not ours),
+    }
+    if not ours or not theirs:
+        return found
+    found["numbers differ"] = 1.0
+    here, there = ours[0], theirs[0]
+    one, other = _value(new[here].text), _value(old[there].text)
+    is_year = all(_YEARS[0] <= value < _YEARS[1] and value % 1 == 0 for value in (one, other))
+    found["years differ"] = float(is_year)
+    if is_year:
+        return found
+    named_new, named_old = _names(new, here), _names(old, there)
+    found["numbers that name"] = float(named_new and named_old)
+    alike = here > 0 and there > 0 and both.get(here - 1) == there - 1
+    found["number behind the same word"] = float(alike)
+    found["number behind the same noun"] = float(
+        alike and new[here - 1].weight > _HEAVY and new[here - 1].kind != "unit"
+    )
+    unit = here + 1 < len(new) and there + 1 < len(old) and both.get(here + 1) == there + 1
+    found["number before the same word"] = float(unit)
+    found["number early"] = float(here / len(new) < _EARLY and there / len(old) < _EARLY)
+    found["number at the end"] = float(here == len(new) - 1)
+    found["numbers are big"] = float(min(one, other) >= _BIG)
+    found["numbers are near"] = min(one, other) / max(one, other) if max(one, other) else 1.0
+    found["numbers are neighbours"] = float(abs(one - other) <= 1)
+    found["number with a unit"] = float(
+        any(
+            0 <= at < len(words) and words[at].kind == "unit"
+            for words, place in ((new, here), (old, there))
+            for at in (place - 1, place + 1)
+        )
+    )
+    return found
+
+
+def _names(words: Sequence[Word], place: int) -> bool:
+    """Return whether a number stands behind a noun that it tells apart: "Server 12", "4号楼"."""
+    before = words[place - 1] if place else None
+    after = words[place + 1] if place + 1 < len(words) else None
+    if before is None or before.kind == "unit" or (after is not None and after.kind == "unit"):
+        return False
+    return before.weight > _HEAVY and (place <= 2 or before.is_name)  # noqa: PLR2004
+
+
+def _value(text: str) -> float:
+    return float(text)
+
+
+def _letters_and_names(
+    new: Sequence[Word], old: Sequence[Word], left_new: Sequence[int], left_old: Sequence[int]
+) -> dict[str, float]:
+    """Return whether lone letters or names differ."""
+    found: dict[str, float] = {}
+    lone = [
+        [words[place] for place in left if _is_lone(words[place])]
+        for words, left in ((new, left_new), (old, left_old))
+    ]
+    found["lone letters differ"] = float(bool(lone[0]) and bool(lone[1]))
+    names = [
+        [place / len(words) for place in left if words[place].is_name]
+        for words, left in ((new, left_new), (old, left_old))
+    ]
+    if names[0] and names[1]:
+        found["names differ"] = 1.0
+        found["names differ early"] = float(max(min(names[0]), min(names[1])) < _EARLY)
+    found["a name in the newer only"] = float(bool(names[0]) and not names[1])
+    found["a name in the older only"] = float(bool(names[1]) and not names[0])
+    return found
+
+
+def _is_lone(word: Word) -> bool:
+    return word.kind == "word" and len(word.text.rstrip("+#")) == 1
+
+
+def _acts(
+    newer: Statement,
+    older: Statement,
+    new: Sequence[Word],
+    both: dict[int, int],
+    left_new: Sequence[int],
+    share: float,
+) -> dict[str, float]:
+    """Return what the two sentences do: markers, what the other model says, a rejected value."""
+    found: dict[str, float] = {}
+    marked_new, marked_old = marks(newer.text), marks(older.text)
+    for kind in marked_new:
+        found[f"newer: {kind}"] = 1.0
+        found[f"newer: {kind}, shared words"] = share
+    for kind in marked_old:
+        found[f"older: {kind}"] = 1.0
+    unreal = any(kind in marked_new for kind in UNREAL)
+    found["newer asserts nothing"] = float(unreal)
+    found["denial on one side"] = float(("negation" in marked_new) != ("negation" in marked_old))
+    sort_new, sort_old = kinds_of(newer.text, "user", ""), kinds_of(older.text, "user", "")
+    events = KINDS.index("events")
+    found["newer is an event"] = sort_new[events]
+    found["older is an event"] = sort_old[events]
+    found["both are events"] = sort_new[events] * sort_old[events]
+    found["newer is kept"] = sum(sort_new[:KEPT])
+    kept_old = sum(sort_old[:KEPT]) or 1.0
+    kept_new = sum(sort_new[:KEPT]) or 1.0
+    found["same sort"] = sum(
+        one * other for one, other in zip(sort_new[:KEPT], sort_old[:KEPT], strict=True)
+    ) / (kept_old * kept_new)
+    if "negation" in marked_new or "correction" in marked_new:
+        found |= _rejected(newer.text, new, both, left_new)
+    return found
+
+
+def _rejected(
+    text: str, new: Sequence[Word], both: dict[int, int], left_new: Sequence[int]
+) -> dict[str, float]:
+    """Return whether a value of the older statement stands behind a word of rejection."""
+    code = recognise(text)
+    denial = markers().get(code, {}).get("negation")
+    left = set(left_new)
+    if denial is None:
+        return {}
+    for place, word in enumerate(new):
+        if not denial.fullmatch(word.text):
+            continue
+        behind = range(place + 1, min(place + 1 + _NEAR_WORDS, len(new)))
+        for at in behind:
+            if at in both and new[at].weight > _HEAVY:
+                kind = new[at].kind
+                named = new[at].is_name
+                others = [n for n in left if new[n].kind == kind and new[n].is_name == named]
+                is_value = kind == "number" or named
+                return {
+                    "an older word is denied": 1.0,
+                    "an older value is denied": float(is_value),
+                    "another value instead": float(bool(others)),
+                    "another such value instead": float(bool(others) and is_value),
+                }
+    return {}
+
+
+class _Model:
+    """The weights of `pairs.json`: of features, and of products of two."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        """Take the weights of *data*."""
+        self.scale = float(data["scale"])
+        self.bias: list[float] = data["bias"]
+        self.weights: dict[str, list[float]] = data["weights"]
+        self.hash = str(data["hash"])
+        self.products = [(name, *name.split(" & ")) for name in self.weights if " & " in name]
+
+    def expanded(self, given: dict[str, float]) -> list[tuple[str, float]]:
+        """Return the features that have weights, and the products."""
+        found = [(name, value) for name, value in given.items() if name in self.weights]
+        for name, one, other in self.products:
+            if one in given and other in given:
+                found.append((name, given[one] * given[other]))
+        return found
+
+
+_MODEL = _Model(read_json(__file__, "pairs.json"))
+
+MODEL: str = _MODEL.hash
+"""Name of the weights: links that another one made are made anew."""

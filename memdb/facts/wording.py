@@ -1,0 +1,158 @@
+"""
+Words of a statement as the two models see them: folded, with their place and their weight.
+
+A script without spaces gives a word per character (a run of Katakana is one word). The weight
+tells how much a word says: it is small for words that stand in many of the statements that the
+models were trained on (`common.json`, counted by `bench/facts/train.py`), 1 for rare ones.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from functools import cache, lru_cache
+
+from memdb.models.record import Record
+from memdb.text.data_files import read_json
+from memdb.text.terms import FOLDS
+
+MAX_CHARS = 1_000
+"""What is longer is read up to here: a statement is a sentence or two."""
+
+# Letters and marks that join to a word, for the edges of markers.
+LETTER = r"[^\W_]|[\u0900-\u0dff]"
+_NUMBER = r"(?<![\d.,])\d{1,3}(?:[ .,'\u00a0\u2019\u202f]\d{3})+(?![\d])|\d+(?:[.,]\d+)?"
+_WORD = re.compile(
+    rf"(?P<number>{_NUMBER})"
+    r"|(?P<sign>[\u3400-\u9fff\uf900-\ufaff\u3041-\u3096])"
+    r"|(?P<kana>[\u30a1-\u30fa\u30fc]+)"
+    r"|(?P<word>(?:(?!\d)[^\W_\u3041-\u30ff\u3400-\u9fff]|[\u0300-\u036f\u0900-\u0dff\u200c\u200d])+"
+    r"(?:['\u2019](?:(?!\d)[^\W_])+)*[+#]*)"
+    r"|(?P<unit>[%$\u20ac\u00a3\u00a5\u20b9\u20bd\u20ba\u00b0]|(?<=[A-Za-z0-9])[+-](?![A-Za-z0-9])|(?<!\w)-(?=\d))"
+)
+_ELIDED = re.compile(r"[^\W\d_]{1,2}['\u2019](?=[^\W\d_]{3})")
+_GROUPED = re.compile(r"(?<=\d)[ .,'\u00a0\u2019\u202f](?=\d{3}(?!\d))")
+_LAST_LATIN = "\u024f"
+_LEAST_COMMON = 0.004
+SHORT = 3
+
+
+class Word(Record):
+    """
+    One word of a text.
+
+    Attributes:
+        kind: "number", "sign" (a character without spaces around it), "kana",
+            "word" or "unit" (a percent or currency sign).
+        weight: From 0, a word that stands everywhere, to 1.
+        is_name: It begins with a capital letter, and is not the first of its sentence.
+    """
+
+    text: str
+    kind: str
+    weight: float
+    is_name: bool
+
+
+def fold(text: str) -> str:
+    """
+    Return *text* in lower case, without accents on Latin letters and with plain marks.
+
+    >>> fold("Crème Brûlée。")
+    'creme brulee。'
+    """
+    if text.isascii():
+        return text.lower().replace("`", "'")
+    text = unicodedata.normalize("NFKC", text).lower().replace("\u2019", "'").translate(FOLDS)
+    return "".join(
+        unicodedata.normalize("NFD", letter)[0]
+        if letter <= _LAST_LATIN or "\u1e00" <= letter < "\u1f00"
+        else letter
+        for letter in text
+    )
+
+
+@lru_cache(maxsize=4_096)
+def words_of(text: str) -> tuple[Word, ...]:
+    """
+    Return the words of the first `MAX_CHARS` of *text*, in order.
+
+    >>> [word.text for word in words_of("L'appartement coûte 15 400 € à Évry")]
+    ['appartement', 'coute', '15400', '€', 'a', 'evry']
+    """
+    text = unicodedata.normalize("NFKC", text[:MAX_CHARS])
+    text = _ELIDED.sub("", text)
+    common = _commonness(recognise(text))
+    found: list[Word] = []
+    last = 0
+    for match in _WORD.finditer(text):
+        kind, raw = str(match.lastgroup), match.group()
+        between = text[last : match.start()]
+        last = match.end()
+        starts = not found or any(mark in between for mark in ".!?:\n\u3002")
+        folded = _GROUPED.sub("", raw).replace(",", ".") if kind == "number" else fold(raw)
+        folded = folded.removesuffix("'s")
+        weight = 1.0 if kind == "number" else _weight(folded, raw, common)
+        is_name = not starts and raw[0].isupper() and kind == "word"
+        found.append(Word(folded, kind, weight, is_name))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1_024)
+def recognise(text: str) -> str:
+    """
+    Return the code of the language of *text*, "en" if no word tells.
+
+    The one whose common words make up most of it, of those of its script.
+
+    >>> recognise("Ich wohne in Oslo und das ist gut"), recognise("我住在北京"), recognise("tea")
+    ('de', 'zh', 'en')
+    """
+    folded = fold(text[:MAX_CHARS])
+    for code, letters in _SCRIPTS:
+        if letters.search(folded):
+            return code
+    words = re.findall(r"[^\W\d_]+", folded)
+    best, most = "en", 0.0
+    for code, common in common_words().items():
+        told = sum(math.sqrt(common.get(word, 0.0)) for word in words)
+        if told > most:
+            best, most = code, told
+    return best
+
+
+_SCRIPTS = tuple(
+    (code, re.compile(letters))
+    for code, letters in (
+        ("ja", "[\u3041-\u30fa]"),
+        ("zh", "[\u3400-\u9fff]"),
+        ("ko", "[\uac00-\ud7a3]"),
+        ("ru", "[\u0400-\u04ff]"),
+        ("ar", "[\u0600-\u06ff]"),
+        ("hi", "[\u0900-\u097f]"),
+    )
+)
+
+
+@cache
+def common_words() -> dict[str, dict[str, float]]:
+    """Return by language the share of statements that hold a word, for the frequent ones."""
+    return {
+        code: {word: share / 1_000 for word, share in words.items()}
+        for code, words in read_json(__file__, "common.json").items()
+    }
+
+
+def _commonness(code: str) -> dict[str, float]:
+    return common_words().get(code, {})
+
+
+def _weight(folded: str, raw: str, common: dict[str, float]) -> float:
+    """Return how much a word says: by its share of statements, else by its length."""
+    share = common.get(folded, 0.0)
+    if share > _LEAST_COMMON:
+        return max(0.05, 1 - math.sqrt(share / _LEAST_COMMON) / 6)
+    if common or len(folded) > SHORT or not raw.islower():
+        return 1.0
+    return 0.5  # a language without counts

@@ -1,0 +1,68 @@
+"""What is learnt from a message."""
+
+from __future__ import annotations
+
+from memdb.facts.keeping import category_of, learn
+from tests.cases import each
+
+
+def learnt(text: str, role: str = "user") -> list[str]:
+    """Return the sentences that are kept."""
+    return [one.text for one in learn(text, role=role, created_ms=0)]
+
+
+FRAMES = (
+    "A reader of our paper writes:\n\n{}\n\nShorten it, please.",
+    "Text: {}",
+    "Translate into German: {}",
+    "```\n{}\n```",
+    "<letter>{}</letter>",
+    'He said "{}" and left.',
+    "> {}",
+    "From: otto@example.org\nSubject: hello\n\nCan you answer this mail:\n\n{}",
+    "Otto: {}\nMira: hi",
+    "2026-03-04 10:12:44 INFO {}",
+)
+FACTS = (
+    "My name is Otto and I work at Vetra.",
+    "I live in Graz.",
+    "I'm allergic to peanuts.",
+    "Ich wohne in Wien.",
+    "Me llamo Otto y vivo en Graz.",
+)
+
+
+def test_material_teaches_nothing() -> None:
+    """What was pasted, quoted, logged or tagged is not the user's, in every frame."""
+    taught = [
+        (frame, fact)
+        for frame in FRAMES
+        for fact in FACTS
+        if any(fact[:12] in one for one in learnt(frame.format(fact)))
+    ]
+
+    assert taught == []
+
+
+@each(
+    "text",
+    [
+        "Remember that my bike lock code is 4711.",
+        "Merk dir, dass ich Max heiße.",
+        "记住:我对花生过敏。",
+    ],
+)
+def test_an_order_to_remember_is_always_kept(text: str) -> None:
+    """It is kept verbatim from the user, and not from an assistant or a tool."""
+    assert learnt(text) == [text]
+    assert learnt(text, "tool") == []
+
+
+def test_a_question_is_not_kept() -> None:
+    """A question never is a fact, also behind an order."""
+    assert learnt("Do you remember that I live in Graz?") == []
+
+
+def test_a_category() -> None:
+    """An allergy is no event."""
+    assert category_of("I'm allergic to peanuts.") == "profile"

@@ -1,0 +1,136 @@
+"""What a newer statement does to an older one."""
+
+from __future__ import annotations
+
+import string
+
+from memdb.facts.pairs import (
+    MODEL,
+    RELATIONS,
+    Statement,
+    is_retraction,
+    relate,
+    says_the_same,
+)
+from tests.cases import each
+
+DAY_MS = 86_400_000
+
+
+def relation(older: str, newer: str, **options: object) -> tuple[str, float]:
+    """Return the kind and probability of a pair, thirty days apart."""
+    found = relate(
+        Statement(newer, 30 * DAY_MS, **options),  # type: ignore[arg-type]
+        Statement(older, 0),
+        cosine=None,
+        rarity=lambda _: 1.0,
+    )
+    return found.kind, found.probability
+
+
+def test_a_lone_letter_or_sign_is_a_difference() -> None:
+    """Whatever stands alone as a name tells two statements apart, in every frame."""
+    frames = ("I take vitamin {}.", "Shelf {} is full.", "Je suis dans la classe {}.", "我在{}班。")
+    marks = (*string.ascii_uppercase, "C++", "C#", "A+", "A-", "7", "12", "5%", "5")
+    swallowed = [
+        (frame, one, other)
+        for frame in frames
+        for one in marks
+        for other in marks
+        if one != other and says_the_same(frame.format(one), frame.format(other))
+    ]
+
+    assert swallowed == []
+
+
+@each(
+    "older, newer, same",
+    [
+        ("I drink oat milk", "i drink OAT milk!", True),
+        ("I drink oat milk", "Please remember that I drink oat milk.", True),
+        ("The rent is 14500 SEK", "The rent is 14 500 SEK.", True),
+        ("J'habite à Évry.", "j’habite a Evry", True),
+        (
+            "The dose is 2 pills. Take them on Monday.",
+            "The dose is 7 pills. Take them on Monday.",
+            0,
+        ),
+        ("I wear glasses.", "I wear glasses?", False),
+        ("I can swim.", "I can't swim.", False),
+        ("The train goes from A to B.", "The train goes from B to A.", False),
+        ("我喝茶。", "我喝茶", True),
+        ("猫が好きです。", "猫が好きではないです。", False),
+    ],
+)
+def test_says_the_same(older: str, newer: str, same: bool) -> None:
+    """Only spelling, format and an order to remember are no difference."""
+    assert says_the_same(newer, older) is bool(same)
+    assert says_the_same(older, newer) is bool(same)
+
+
+@each(
+    "older, newer",
+    [
+        ("Server 3 runs Debian.", "Server 4 now runs Debian."),
+        ("I wear glasses.", "Don't I wear glasses?"),
+        ("In 2019 we left the league.", "In 2023 we left the league."),
+        ("I take vitamin C every morning.", "I take vitamin D every morning."),
+        ("I live in Graz.", "Suppose I lived in Rome."),
+    ],
+)
+def test_what_ends_nothing(older: str, newer: str) -> None:
+    """Numbered things, events, questions and suppositions leave the older one as it is."""
+    kind, probability = relation(older, newer)
+
+    assert kind == "none" or probability < 0.8
+
+
+def test_a_correction_that_names_the_older_value() -> None:
+    """A value is corrected also where the older statement holds more than it."""
+    older = "The rent is 14 500 SEK a month, the deposit 29 000, from 1 May."
+    newer = "Correction: the rent is 15 400 SEK a month, not 14 500."
+
+    assert relation(older, newer)[0] == "corrects"
+
+
+def test_a_statement_that_is_not_trusted_ends_nothing() -> None:
+    """What came from a tool or a stranger may repeat what the user said, and no more."""
+    older, newer = "The rent is 14 500.", "Correction: the rent is 15 400, not 14 500."
+
+    assert relation(older, newer, trusted=False)[0] in ("none", "repeats")
+
+
+def test_a_relation_tells_its_reasons() -> None:
+    """The reasons are features of the model, the largest first."""
+    found = relate(
+        Statement("We moved to Porto.", DAY_MS),
+        Statement("I live in Lisbon.", 0),
+        cosine=0.4,
+        rarity=lambda _: 0.5,
+    )
+    parts = [abs(part) for _, part in found.reasons]
+
+    assert found.kind in RELATIONS
+    assert 0 < found.probability <= 1
+    assert parts == sorted(parts, reverse=True)
+    assert parts
+    assert MODEL
+
+
+@each(
+    "text, retracts",
+    [
+        ("Forget what I said about the piano.", True),
+        ("I no longer play the piano.", True),
+        ("Ich spiele nicht mehr Klavier.", True),
+        ("J'ai arrêté le piano.", True),
+        ("Ya no toco el piano.", True),
+        ("我不再弹钢琴了。", True),
+        ("ピアノはもうやめました。", True),
+        ("I play the piano.", False),
+        ("Do I no longer play the piano?", False),
+    ],
+)
+def test_is_retraction(text: str, retracts: bool) -> None:
+    """A retraction is recognised by its words, a question never is one."""
+    assert is_retraction(text) is retracts
