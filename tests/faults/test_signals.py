@@ -42,6 +42,11 @@ CALLS = [
     lambda: ann.artifacts.save("user:a", b"bytes"), lambda: next(iter(db.export_lines())),
 ]
 wrong, interrupted, acknowledged = [], 0, 1
+for call in CALLS:  # Python makes a RuntimeError of what interrupts a class being made
+    try:
+        call()
+    except memdb.NotFound:
+        pass
 
 def is_free():
     # What another thread and another program see: no lock is held.

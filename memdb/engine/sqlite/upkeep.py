@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from threading import Event, RLock, Thread
+from threading import Event, RLock, Thread, current_thread
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
@@ -111,6 +111,7 @@ class Upkeep:
         "_seen",
         "_sync_at",
         "_syncs",
+        "_thread",
         "_wake",
         "_wal_due",
         "_wal_from",
@@ -128,6 +129,7 @@ class Upkeep:
         self._db = ref(db)
         self._busy = RLock()
         self._wake = Event()
+        self._thread: Thread | None = None
         self._is_asleep = False  # until the file has been idle for long enough
         self._rest_at = 0.0  # when the WAL is to be moved, 0 if it is
         self._is_stopped = False
@@ -174,7 +176,9 @@ class Upkeep:
             _stop_at_exit()
             self.is_running = True
             try:
-                Thread(target=_run, args=(ref(self), self._wake), daemon=True).start()
+                thread = Thread(target=_run, args=(ref(self), self._wake), daemon=True)
+                thread.start()
+                self._thread = thread
             except RuntimeError:  # no more threads: the next commit tries again
                 self.is_running = False
         elif self._is_asleep and (is_first or self._is_due()):
@@ -349,7 +353,9 @@ class Upkeep:
         """End the thread when its step is done, and wait for that."""
         self._is_stopped = True
         self._wake.set()
-        self.rest()()
+        # One that lives on while the interpreter ends would keep the lock of `_wake` for ever.
+        if self._thread is not None and self._thread is not current_thread():
+            self._thread.join(STOP_S)
 
     def rest(self, timeout_s: float = STOP_S) -> Callable[[], None]:
         """Wait until no step is at work; return what lets the thread go on."""
