@@ -305,7 +305,6 @@ class Services:
             lambda: self.categories.half_lives_ms(),  # noqa: PLW0108 (made when asked)
             lambda ids: self.usage.note(ids),  # noqa: PLW0108 (made when asked)
             document_weights=DOCUMENTS.replace(fading=fading),
-            floor=self.settings.recall_floor,
         )
 
     @cached_property

@@ -208,8 +208,8 @@ class Items:
             exact: Only items in the namespace *prefix*, not below it.
             where: Only items whose value has these fields, as in `list`.
             refresh: As in `find`, for each item returned.
-            min_score: Least score, 0 to 1; None means the floor of the file for a query,
-                none for a vector.
+            min_score: Least score, 0 to 1; None leaves out what does not
+                answer a query, and nothing of a vector.
 
         Raises:
             InvalidInput: an argument is out of its range, or not one of *query* and

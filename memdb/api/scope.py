@@ -249,6 +249,8 @@ class Scope:
         scope_entries: bool = True,
         vector: bytes | Sequence[float] | None = None,
         min_score: float | None = None,
+        only_sure: bool = False,
+        cut: Literal["auto"] | None = None,
         count_use: bool = True,
         prefix: bool = False,
     ) -> Hits:
@@ -298,11 +300,10 @@ class Scope:
             vector: The vector of the query, where the host has it already: as many
                 numbers as the embedder gives, or their bytes as float32. None means
                 that the embedder is asked.
-            min_score: Least score of a hit, 0 to 1; 0 lets everything through, and
-                "nothing is known" is never said. None means the floor of the file:
-                a kind whose best hit scores less than
-                `Settings.recall_floor` gives nothing, else all its hits
-                from a tenth of that on. By vector there is none.
+            min_score: Least score of a hit, 0 to 1; at 0 the nearest rows are returned
+                also where nothing is known. None means that these are left out.
+            only_sure: Return only hits that answer the query for sure.
+            cut: "auto" leaves out hits that score far less than the best one.
             count_use: False changes nothing in the file: no entry counts as used, and
                 embeddings that are due are left to others. For programs that show a memory.
             prefix: The last word is still being typed: it finds what begins so, from two
@@ -312,9 +313,10 @@ class Scope:
         messages only. An empty list lets nothing through.
 
         Returns:
-            Hits whose score falls, see `Hit.score`. [] if the scope knows nothing
-            about the query; if something was found and all of it was below the
-            floor, `missing["hits"]` says so. `arms` and `missing` tell how they
+            Hits whose score falls, see `Hit.score`. `certainty` says whether they
+            answer the query: "sure", "unsure" (the closest are returned), or "none",
+            which gives []. `missing["hits"]` says how many matches were left out and
+            how to see them. `arms` and `missing` tell how they
             were found: where the embedder fails, by words alone.
 
         Raises:
@@ -349,6 +351,8 @@ class Scope:
             scope_entries=scope_entries,
             vector=vector,
             min_score=min_score,
+            only_sure=only_sure,
+            cut=cut,
             count_use=count_use,
             prefix=prefix,
         )

@@ -9,7 +9,7 @@ Delegates; no rules here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from memdb.api._container import Transaction
 from memdb.errors import InvalidInput
@@ -573,6 +573,8 @@ class Session:
         scope_entries: bool = True,
         vector: bytes | Sequence[float] | None = None,
         min_score: float | None = None,
+        only_sure: bool = False,
+        cut: Literal["auto"] | None = None,
         count_use: bool = True,
         prefix: bool = False,
     ) -> Hits:
@@ -581,8 +583,8 @@ class Session:
 
         Its messages, artifacts and summaries, and the entries of the scope that it
         may recall; with *scope_entries* False only the entries that come from it.
-        *min_score* is 0 to 1; None means the floor of the file. *count_use* False changes
-        nothing in the file. *prefix*: the last word is still being typed.
+        *count_use* False changes nothing in the file. *prefix*: the last word is still
+        being typed.
         """
         from memdb.search.request import search_request
 
@@ -605,6 +607,8 @@ class Session:
             scope_entries=scope_entries,
             vector=vector,
             min_score=min_score,
+            only_sure=only_sure,
+            cut=cut,
             count_use=count_use,
             prefix=prefix,
         )

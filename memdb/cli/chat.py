@@ -190,7 +190,9 @@ def list_(
             sessions = scope.sessions(limit=most, order=order, after=after)
         else:
             by_name = {one.name: one for one in scope.sessions()}
-            hits = scope.recall(query, limit or MOST_LISTED, by="words", group="session")
+            hits = scope.recall(
+                query, limit or MOST_LISTED, by="words", group="session", min_score=0
+            )
             sessions = [by_name[hit.source.session] for hit in hits if hit.source.session]
     if since is not None:
         sessions = [one for one in sessions if one.updated_ms >= since][:limit]
@@ -208,7 +210,7 @@ def search(call: Call, session: str, query: str, limit: int) -> None:
     `memdb recall` searches everything of a user, by meaning too.
     """
     with call.session(session) as found:
-        hits = found.recall(query, limit, kinds=("message",), by="words")
+        hits = found.recall(query, limit, kinds=("message",), by="words", min_score=0)
     call.reply_records(hits, HIT_COLUMNS, empty="Nothing found.")
 
 

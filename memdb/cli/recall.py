@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from memdb.cli.base import Call
-    from memdb.models.messages import Hit, Why
+    from memdb.models.messages import Hit, Hits, Why
     from memdb.models.types import Kind, Partition, Role, SearchBy
 
 
@@ -77,7 +77,9 @@ if TYPE_CHECKING:
 )
 @click.option("--partition", type=click.Choice(PARTITIONS), help="Own entries, or all users'.")
 @click.option("--by", type=click.Choice(WAYS), default="meaning", help="Or words, or vectors.")
-@click.option("--min-score", type=float, metavar="0..1", help="0 shows all; else the file's floor.")
+@click.option("--min-score", type=float, metavar="0..1", help="Least score. 0 shows the nearest.")
+@click.option("--sure", "only_sure", is_flag=True, help="Show only what answers for sure.")
+@click.option("--cut", type=click.Choice(["auto"]), help="Leave out what scores far less.")
 @click.option("--group", type=click.Choice(["session"]), help="Show sessions that say most.")
 @click.option("--no-rerank", is_flag=True, help="Without words of similar meaning.")
 @click.option("--full", is_flag=True, help="Show long texts whole, not the passage that fits.")
@@ -101,6 +103,8 @@ def recall(
     partition: Partition | None,
     by: SearchBy,
     min_score: float | None,
+    only_sure: bool,
+    cut: Literal["auto"] | None,
     group: Literal["session"] | None,
     no_rerank: bool,
     full: bool,
@@ -146,12 +150,38 @@ def recall(
             partition=partition or "both",
             by=by,
             min_score=min_score,
+            only_sure=only_sure,
+            cut=cut,
             count_use=count_use,
             prefix=prefix,
         )
     if hits.failure is not None:
         note(f"Found by words alone: {one_line(str(hits.failure))}")
-    return call.reply(list(hits), lambda: print_hits(hits, query, full=full))
+    return call.reply(hits, lambda: _print_answer(hits, query, full=full))
+
+
+def _print_answer(hits: Hits, query: str, *, full: bool) -> None:
+    """Print *hits*, before them that they are not sure, and behind them what was left out."""
+    if hits and hits.certainty != "sure":
+        note("Not sure. Closest:" if hits.certainty == "unsure" else "Nothing is known. Closest:")
+    print_hits(hits, query, full=full)
+    if "hits" in hits.missing:
+        note(f"{_option_names(hits.missing['hits'])}.")
+
+
+def _option_names(text: str) -> str:
+    """Return *text* with options where it names arguments of `Scope.recall`."""
+    for name, option in _OPTIONS.items():
+        text = text.replace(name, option)
+    return text[:1].upper() + text[1:]
+
+
+_OPTIONS = {
+    "only_sure=False": "leaving --sure out",
+    "cut=None": "leaving --cut out",
+    "min_score=0": "--min-score 0",
+    "min_score=": "--min-score ",
+}
 
 
 def _field(text: str) -> tuple[str, Any]:

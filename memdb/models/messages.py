@@ -482,6 +482,7 @@ class Hit(Record):
             best hit of a kind has the relevance of that kind's answer, the others
             their share of it. By vector it is the cosine.
         rank: 1 is best.
+        is_sure: Whether it answers the query by its score; False by vector.
         explanation: Each term of the score by name, None unless asked for.
         hits: Of a session, the messages that say most, best first, three at
             most; else ().
@@ -502,6 +503,7 @@ class Hit(Record):
     trust: str = "untrusted"
     role: str | None = None
     writer: str | None = None
+    is_sure: bool = False
 
 
 class Hits(Record):
@@ -516,10 +518,13 @@ class Hits(Record):
         arms: What took part, of "lexical" (words), "vector" (meaning of the whole),
             "similar" (words of similar meaning).
         missing: Why the others did not, in a sentence each; also how far "vector"
-            could, where only a part of the texts is embedded. "hits": why there
-            is none though something was found: it was below the floor.
+            could, where only a part of the texts is embedded. "hits": how many
+            matches were left out, why, and how to see them.
         failure: The embedder's error; None if nothing failed.
         space: The model whose vectors answered; None if none did.
+        certainty: "sure" if a match answers the query, "unsure" if the best one may
+            not, "none" if nothing is known. It judges what was found, not what was
+            left out of *hits*. A search by vector alone is unsure.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -527,6 +532,7 @@ class Hits(Record):
     missing: Mapping[str, str] = _NO_REASONS
     failure: PortError | None = None
     space: str | None = None
+    certainty: str = "none"
 
     def __len__(self) -> int:
         """How many hits there are."""

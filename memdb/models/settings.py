@@ -101,8 +101,6 @@ class Settings(Record):
         compare_cosine: Cosine from which an arbiter or model is asked about two
             statements, 0 to *duplicate_cosine*; None means as the embedder says,
             0.85 if it does not.
-        recall_floor: Score, 0 to 1, below which the best match of a recall, context
-            or profile is none: nothing is known. At 0 there is no floor.
         secrets_in_entries: The action for entries, in `remember` and updates, for settings, and
             for the names of users and apps, which are refused and never redacted.
         secrets_in_extraction: The action for messages that a model gets to
@@ -183,7 +181,6 @@ class Settings(Record):
     entry_decay_percent: int = 20
     duplicate_cosine: float | None = None
     compare_cosine: float | None = None
-    recall_floor: float = 0.5
     secrets_in_entries: SecretAction = "refuse"
     secrets_in_extraction: SecretAction = "redact"
     secrets_in_messages: SecretAction = "allow"
@@ -416,7 +413,7 @@ def _check(settings: Settings) -> None:
             choice_value(value, f"settings.{field}", choices)
     for field in _FLAGS:
         _check_flag(settings, field, "settings")
-    for field in ("recall_floor", *_COSINES):
+    for field in _COSINES:
         _check_share(settings, field)
     for field, kind in _TUPLES.items():
         _check_tuple(settings, field, kind)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memdb.embeddings.indexer import Serving
-    from memdb.models.messages import Hit
+    from memdb.search.load import Answer
     from memdb.search.parse import Corpus, Question
 
 ARMS = ("lexical", "vector", "similar")
@@ -42,12 +42,9 @@ class Embedding(Record):
     vector: Vector | None
     reason: str | PortError | None = None
 
-    def to_hits(self, hits: list[Hit], *, rerank: bool, nothing: str | None = None) -> Hits:
+    def to_hits(self, answer: Answer, *, rerank: bool) -> Hits:
         """
-        Return *hits* with the arms that took part and why others did not.
-
-        Args:
-            nothing: Why there is no hit though something was found.
+        Return *answer* with the arms that took part and why others did not.
 
         Raises:
             PortError: the embedder failed and nothing was found by words: an
@@ -60,15 +57,15 @@ class Embedding(Record):
             missing["similar"] = "it needs the vector arm"
         elif not rerank:
             missing["similar"] = "it was not wanted"
-        if nothing is not None:
-            missing["hits"] = nothing
+        if answer.left_out is not None:
+            missing["hits"] = answer.left_out
         failure = self.reason if isinstance(self.reason, PortError) else None
-        if failure is not None and not hits:
+        if failure is not None and not answer.hits:
             raise failure
         absent = {*missing} - ({"vector"} if self.vector else set())
         arms = [arm for arm in ARMS if arm not in absent]
         space = None if self.vector is None else self.vector.model
-        return Hits(tuple(hits), tuple(arms), missing, failure, space)
+        return Hits(tuple(answer.hits), tuple(arms), missing, failure, space, answer.certainty)
 
 
 def embed_question(

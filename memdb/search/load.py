@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from memdb.models.ids import SESSION_SHIFT, is_branch
 from memdb.models.messages import Hit, Source, Why
+from memdb.models.record import Record
+from memdb.search.certainty import certainty_of, choose, is_sure_score, keep
 from memdb.search.kinds import Content, kinds_of
-from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, HIT_SHARE, SHOWN_MESSAGES
+from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, SHOWN_MESSAGES, SURE
 from memdb.tables import sessions
 from memdb.text.terms import query_words
 from memdb.text.trust import least_trust, trust_of_summary, trust_of_text
@@ -27,6 +29,16 @@ if TYPE_CHECKING:
     from memdb.search.rank import Ranked, Ranking
 
 
+class Answer(Record):
+    """
+    The hits of an answer, and what `Hits` says of them: see `Choice`.
+    """
+
+    hits: list[Hit]
+    certainty: str = "none"
+    left_out: str | None = None
+
+
 def load_hits(
     tx: Tx,
     question: Question,
@@ -34,39 +46,32 @@ def load_hits(
     limit: int | None = None,
     *,
     judge: bool = True,
-) -> list[Hit]:
+) -> Answer:
     """
     Return the best rows of all *rankings* as hits, best first.
 
-    Rankings and rows below the floor are left out, see `is_known`, and rows that
-    were deleted since the first snapshot.
+    What is no answer is left out, see `memdb.search.certainty`, and rows that were
+    deleted since the first snapshot.
 
     Args:
         limit: Most hits. None means the request's.
         judge: Whether to look at each text for its trust; else the caller does.
     """
-    limit = question.request.limit if limit is None else limit
-    lines = [
-        (-score, order, place, row)
-        for order, ranking in enumerate(rankings)
-        for place, (row, score) in enumerate(_known(question, ranking))
-    ]
-    lines.sort(key=lambda line: line[:3])
-    chosen = lines[:limit]
-    contents = _read(tx, question, rankings, [(order, row.id) for _, order, _, row in chosen])
+    choice = choose(question, rankings, question.request.limit if limit is None else limit)
+    contents = _read(tx, question, rankings, [(order, row.id) for _, order, row in choice.lines])
     hits: list[Hit] = []
-    for score, order, _, row in chosen:
+    for score, order, row in choice.lines:
         content = contents.get((order, row.id))
         if content is None:
             continue
         explanation = rankings[order].explain(row) if question.request.explain else None
-        kind = rankings[order].corpus.kind
-        hit = _to_hit(kind, content, -score, len(hits) + 1, judge=judge)
-        hits.append(hit if explanation is None else hit.replace(explanation=explanation))
-    return hits
+        hit = _to_hit(rankings[order].corpus.kind, content, score, len(hits) + 1, judge=judge)
+        is_sure = is_sure_score(choice.certainty, rankings[order], score)
+        hits.append(hit.replace(is_sure=is_sure, explanation=explanation))
+    return Answer(hits, choice.certainty, choice.left_out)
 
 
-def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> list[Hit]:
+def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> Answer:
     """
     Return the sessions whose titles and messages say most, each with its best messages.
 
@@ -76,7 +81,8 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> li
     by_session: dict[int, list[tuple[Ranked, float]]] = {}
     titles: dict[int, float] = {}
     for ranking in rankings:
-        for row, score in _known(question, ranking, least=0.0):
+        for row in ranking.ranked:
+            score = ranking.score(row)
             if ranking.corpus.kind == "session":
                 titles[row.id] = score
             else:
@@ -93,30 +99,33 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> li
     best_rows = by_session.get(first, ())[:1]
     highest = max([titles.get(first, 0.0), *(score for _, score in best_rows)])
     most = scores.get(first) or 1.0
-    least = question.request.min_score or 0.0
     scores = {key: highest * (score / most) for key, score in scores.items()}
-    scores = {key: score for key, score in scores.items() if score >= least}
     chosen = sorted(scores, key=lambda session: (-scores[session], -session))
-    chosen = chosen[: question.request.limit]
+    certainty = certainty_of(question, rankings)
+    count, left_out = keep(question, rankings, [scores[one] for one in chosen], certainty)
+    chosen = chosen[: min(count, question.request.limit)]
     shown = {session: by_session.get(session, [])[:SHOWN_MESSAGES] for session in chosen}
     cards = sessions.cards(tx, chosen)
-    ids = [(0, row.id) for rows in shown.values() for row, _ in rows]
+    messages = [order for order, ranking in enumerate(rankings) if ranking.corpus.kind == "message"]
+    ids = [(messages[0], row.id) for rows in shown.values() for row, _ in rows]
     contents = _read(tx, question, rankings, ids)
     hits: list[Hit] = []
     for session in chosen:
         card = cards.get(session)
         best: list[Hit] = []
         for row, score in shown[session]:
-            if content := contents.get((0, row.id)):
-                best.append(_to_hit("message", content, score, len(best) + 1))
+            if content := contents.get((messages[0], row.id)):
+                hit = _to_hit("message", content, score, len(best) + 1)
+                best.append(hit.replace(is_sure=certainty != "none" and score >= SURE))
         if card is None or not (best or session in titles):
             continue  # deleted since the first snapshot
         source = Source(session=card.name, title=card.title, created_ms=card.first_ms)
         text = best[0].text if best else card.title or ""
         content = Content(text, source, least_trust(one.trust for one in best))
         hit = _to_hit("session", content, scores[session], len(hits) + 1)
-        hits.append(hit.replace(hits=tuple(best)))
-    return hits
+        is_sure = certainty != "none" and scores[session] >= SURE
+        hits.append(hit.replace(hits=tuple(best), is_sure=is_sure))
+    return Answer(hits, certainty, left_out)
 
 
 def _to_hit(kind: str, content: Content, score: float, rank: int, *, judge: bool = True) -> Hit:
@@ -147,41 +156,6 @@ def _of_roots(
     for rows in merged.values():
         rows.sort(key=lambda row: -row[1])
     return merged
-
-
-def is_known(question: Question, ranking: Ranking) -> bool:
-    """
-    Return whether a ranking says enough about the question to be an answer.
-
-    A request with a `min_score` of its own decides by hit.
-    """
-    if ranking.relevance is None or question.request.min_score is not None:
-        return True
-    return ranking.relevance.value >= question.floor
-
-
-def _known(
-    question: Question, ranking: Ranking, least: float | None = None
-) -> list[tuple[Ranked, float]]:
-    """Return the rows that are not below the floor, with their scores."""
-    if not is_known(question, ranking):
-        return []
-    if least is None:
-        least = question.request.min_score
-    if least is None:
-        least = -1.0 if ranking.relevance is None else HIT_SHARE * question.floor
-    scored = ((row, ranking.score(row)) for row in ranking.ranked)
-    return [(row, score) for row, score in scored if score >= least]
-
-
-def explain_nothing(question: Question, rankings: Sequence[Ranking]) -> str | None:
-    """Say that all there is scores too little. None if nothing was found at all."""
-    scores = [ranking.score(ranking.ranked[0]) for ranking in rankings if ranking.ranked]
-    if not scores:
-        return None
-    given = question.request.min_score
-    least = question.floor if given is None else given
-    return f"nothing is known: the best match scores {max(scores):.2f}, the least is {least:.2f}"
 
 
 def _faded(scores: Sequence[float]) -> float:
@@ -216,8 +190,11 @@ def explain_place(question: Question, ranking: Ranking, message: Message) -> Why
     for place, row in enumerate(ranked, start=1):
         if row.id == message.id:
             score = ranking.score(row)
-            if not is_known(question, ranking):
-                reason = f"It is number {place}, but {explain_nothing(question, [ranking])}."
+            certainty = certainty_of(question, [ranking])
+            scores = [ranking.score(one) for one in ranked]
+            count, left_out = keep(question, [ranking], scores, certainty)
+            if place > count:
+                reason = f"It is number {place}, but {left_out}."
             elif place <= limit:
                 reason = f"It is number {place} of the answer."
             else:

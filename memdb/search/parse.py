@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from memdb.facts.dates import asked_days
-from memdb.facts.languages import fold
+from memdb.facts.languages import fold, recognise
 from memdb.models.record import Record
 from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
 
@@ -67,6 +67,8 @@ class Query(Record):
         is_question: It ends with a question mark or begins with an asking word.
         user: Words of the name of the scope's user that it holds: in a memory of
             theirs, they say little.
+        identifiers: Words of names and identifiers that a question is about, as words
+            of a text have them.
         misspelt: Words of *text* that stand for the word of an author's name. `words`
             holds that word in their place.
     """
@@ -84,6 +86,7 @@ class Query(Record):
     excluded: tuple[str, ...] = ()
     user: frozenset[str] = frozenset()
     misspelt: frozenset[str] = frozenset()
+    identifiers: tuple[str, ...] = ()
 
     def vector_text(self, drop: Collection[str] = ()) -> str:
         """
@@ -171,6 +174,7 @@ def parse_query(
         phrases=_phrases(clean),
         excluded=excluded,
         misspelt=frozenset(corrected),
+        identifiers=_identifiers(clean, words) if asks(text) else (),
     )
 
 
@@ -268,6 +272,38 @@ _MAX_MISSPELT = 32
 _CAPITALISED = re.compile(r"\b[A-Z]\w+|\b[^\W\d_\x00-\x7f]\w+")
 
 
+def _identifiers(text: str, words: Collection[str]) -> tuple[str, ...]:
+    """
+    Return the words of a question that only name something: proper names and identifiers.
+
+    German writes all nouns with a capital, so there only a digit tells.
+    """
+    text = text[:_PHRASE_CHARS]
+    found = {word for word in words if _IDENTIFIER.fullmatch(word)}
+    if not (text.isupper() or recognise(fold(text), letters=text.lower()) == "de"):
+        pieces = _CAPITALISED.finditer(text)
+        named = [
+            word
+            for piece in pieces
+            if piece[0][0].isupper() and not _begins_sentence(text, piece.start())
+            for word in query_words(piece[0])
+        ]
+        found.update(word for word in named if word not in STOP_WORDS)
+    return tuple(word for word in words if word in found and not _DATE_WORD.fullmatch(word))
+
+
+_IDENTIFIER = re.compile(r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{4,}|\d{3,}")
+_DATE_WORD = re.compile(
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri"
+    r"|satur|sun)days?|(?:1[89]|20)\d\d|\d{1,2}(?:st|nd|rd|th)"
+)
+
+
+def _begins_sentence(text: str, place: int) -> bool:
+    before = text[:place].rstrip(" \"'([«„“¿¡")
+    return not before or before[-1] in ".!?:;\n…。"
+
+
 def _nearest(word: str, names: Iterable[str]) -> str | None:
     """Return which of *names* is nearest to *word*. None if it is far, short or not alone."""
     found: dict[int, list[str]] = {}
@@ -354,7 +390,7 @@ class Question(Record):
         terms: Search terms, those that say most first.
         now_ms: The time for which entries are valid and faded, UTC milliseconds.
         half_lives_ms: By category, after what time an entry counts half.
-        floor: Relevance from which on a ranking is an answer, 0 to 1.
+        unknown_names: Names and identifiers of the query that no text holds.
     """
 
     request: SearchRequest
@@ -368,8 +404,8 @@ class Question(Record):
     terms: list[Term]
     now_ms: int
     half_lives_ms: Mapping[str, int | None]
-    floor: float
     runs: tuple[Run, ...] = ()
+    unknown_names: tuple[str, ...] = ()
 
 
 class Corpus(Record):

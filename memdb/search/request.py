@@ -43,6 +43,7 @@ DEFAULT_KINDS = ("message", "entry", "artifact", "session")
 
 WAYS = ("meaning", "words", "vector")
 GROUPS = ("session",)
+CUTS = ("auto",)
 PARTITIONS = ("both", "own", "shared")
 
 FILTERED_KINDS = {
@@ -87,7 +88,9 @@ class SearchRequest(Record):
         partition: Which entries: of the scope, of all users, or both.
         vector: Vector of the query, of the embedder's dimension. None means that
             the embedder makes it.
-        min_score: Least score of a hit, 0 to 1. None means the floor of the file.
+        min_score: Least score of a hit, 0 to 1. None means what `certainty` keeps.
+        only_sure: Whether only hits are returned that answer for sure.
+        cut: "auto" leaves out what scores far less than the best. None keeps it.
         item_filter: Returns the ids of the items of a scope that count. None means all.
         count_use: False writes nothing: neither uses nor embeddings that are due.
         prefix: The last word of the text is only the beginning of one.
@@ -113,6 +116,8 @@ class SearchRequest(Record):
     partition: str = "both"
     vector: bytes | Sequence[float] | None = None
     min_score: float | None = None
+    only_sure: bool = False
+    cut: str | None = None
     item_filter: Callable[[Tx, int], set[int]] | None = None
     count_use: bool = True
     prefix: bool = False
@@ -150,6 +155,8 @@ def search_request(
     partition: str = "both",
     vector: bytes | Sequence[float] | None = None,
     min_score: float | None = None,
+    only_sure: bool = False,
+    cut: str | None = None,
     count_use: bool = True,
     prefix: bool = False,
 ) -> SearchRequest:
@@ -191,6 +198,8 @@ def search_request(
         partition=partition,
         vector=vector,
         min_score=_optional_share(min_score, "min_score"),
+        only_sure=flag_value(only_sure, "only_sure"),
+        cut=None if cut is None else choice_value(cut, "cut", CUTS),
         count_use=flag_value(count_use, "count_use"),
         prefix=flag_value(prefix, "prefix"),
         **filters,

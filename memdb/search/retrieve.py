@@ -61,7 +61,6 @@ def read_question(
     authors: Authors,
     now_ms: int,
     half_lives_ms: Mapping[str, int | None],
-    floor: float,
 ) -> Question | None:
     """Return *request* bound to *scope*. None means that there is nothing to search."""
     scope_no = scope.find(tx)
@@ -94,7 +93,6 @@ def read_question(
         terms=terms + phrase_terms(query.phrases),
         now_ms=now_ms if request.at_ms is None else request.at_ms,
         half_lives_ms=half_lives_ms,
-        floor=floor,
         runs=runs,
     )
 

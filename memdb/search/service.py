@@ -19,12 +19,12 @@ from memdb.models.vectors import to_vector
 from memdb.records.scopes import find_session
 from memdb.search.embed import Embedding, embed_question
 from memdb.search.kinds import kinds_of
-from memdb.search.load import explain_nothing, explain_place, load_hits, load_sessions
+from memdb.search.load import Answer, explain_place, load_hits, load_sessions
 from memdb.search.parse import NO_SPAN
 from memdb.search.rank import rank_nothing
 from memdb.search.request import MAX_LIMIT
 from memdb.search.retrieve import Authors, expect_question, find_texts, read_question
-from memdb.search.weights import FLOOR, MAX_TERMS, SECOND_STAGE, widened
+from memdb.search.weights import MAX_TERMS, SECOND_STAGE, widened
 from memdb.tables import messages
 from memdb.text.terms import TERMS_AT_ONCE, word_terms
 from memdb.text.validate import int_value, name_value
@@ -62,7 +62,6 @@ class SearchService:
         note_uses: Callable[[list[int]], object] = list,
         message_weights: Weights | None = None,
         document_weights: Weights | None = None,
-        floor: float = FLOOR,
     ) -> None:
         """
         Search *db*, by meaning if *indexer* has an embedder.
@@ -73,7 +72,6 @@ class SearchService:
             note_uses: Called with the ids of the entries of each answer.
             message_weights: None means those of the model.
             document_weights: For all other kinds. None means the default.
-            floor: Relevance from which on something is an answer, 0 to 1.
         """
         self._db = db
         self._indexer = indexer
@@ -81,7 +79,6 @@ class SearchService:
         self._note_uses = note_uses
         self._message_weights = message_weights
         self._document_weights = document_weights
-        self._floor = floor
         self._authors = Authors()
 
     def recall(self, scope: ScopeRef, request: SearchRequest) -> Hits:
@@ -125,10 +122,9 @@ class SearchService:
         load = load_sessions if request.group else load_hits
         with self._db.read() as tx:
             question, rankings = self.rank(tx, retrieved, embedding.vector)
-            hits = load(tx, question, rankings)
-        self.note(request, hits)
-        nothing = None if hits else explain_nothing(question, rankings)
-        return embedding.to_hits(hits, rerank=request.rerank, nothing=nothing)
+            answer = load(tx, question, rankings)
+        self.note(request, answer.hits)
+        return embedding.to_hits(answer, rerank=request.rerank)
 
     def recall_kinds(
         self, scope: ScopeRef, request: SearchRequest, limits: Mapping[str, int]
@@ -159,12 +155,12 @@ class SearchService:
                 [each for each in rankings if each.corpus.kind == kind],
                 limit,
                 judge=judge,
-            )
+            ).hits
             for kind, limit in limits.items()
         }
         hits = [hit for some in by_kind.values() for hit in some]
         self.note(retrieved.question.request, hits)
-        embedding.to_hits(hits, rerank=retrieved.question.request.rerank)
+        embedding.to_hits(Answer(hits), rerank=retrieved.question.request.rerank)
         return by_kind
 
     def why(self, scope: ScopeRef, request: SearchRequest, session: str, seq: int) -> Why:
@@ -239,7 +235,6 @@ class SearchService:
             authors=self._authors,
             now_ms=self._db.clock(),
             half_lives_ms=self._half_lives() if "entry" in request.kinds else {},
-            floor=self._floor,
         )
         if question is None:
             return None
@@ -269,7 +264,9 @@ class SearchService:
             question = question.replace(terms=word_terms(question.query.words, MAX_TERMS))
             corpora = _read_corpora(tx, question)
             rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]
-        return question, rankings
+            if question.query.content != question.query.words:
+                return question.replace(unknown_names=question.query.content), rankings
+        return question.replace(unknown_names=_unknown_names(question, corpora)), rankings
 
     def _rank_one(
         self, tx: Tx, question: Question, kind: Kind, corpus: Corpus, vector: Vector | None
@@ -290,6 +287,19 @@ class SearchService:
         used = [hit.source.entry_id for hit in hits if hit.source.entry_id is not None]
         if used and request.count_use and request.at_ms is None:
             self._note_uses(used)
+
+
+def _unknown_names(question: Question, corpora: Iterable[tuple[Kind, Corpus]]) -> tuple[str, ...]:
+    """Return the names and identifiers of the question that no text of any corpus holds."""
+    query = question.query
+    known = query.names() | query.user
+    held = {
+        word
+        for _, corpus in corpora
+        for term in corpus.terms()
+        for word in (*term.words, *term.any_of)
+    }
+    return tuple(word for word in query.identifiers if word not in known and word not in held)
 
 
 def _read_corpora(tx: Tx, question: Question) -> list[tuple[Kind, Corpus]]:

@@ -197,11 +197,17 @@ def scale_of(model: str | None) -> Scale:
     return BY_WORDS if model is None else BY_MEANING
 
 
-FLOOR = 0.5
-"""Relevance from which on something is an answer; `Settings.recall_floor` changes it."""
+SURE = 0.5
+POSSIBLE = 0.2
+"""Relevance from which on a row answers the question for sure, and below which it is no answer."""
 
-HIT_SHARE = 0.1
-"""Hits that score less than this share of the floor are left out, whatever the best one says."""
+HIT_LEAST = 0.05
+"""Hits that score less are left out, whatever the best one says."""
+
+CUT_SHARE = 0.6
+CUT_GAP = 0.15
+"""`cut="auto"` keeps what scores this share of the best hit, and what follows it before the score
+falls by so much of the best hit at once, down to half the share."""
 
 STOP_WORD = 0.2
 NAME_WORD = 0.7

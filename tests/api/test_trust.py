@@ -87,7 +87,9 @@ def resource(db: MemDB) -> list[Any]:
 # What hands out records with fields, each with who wrote it.
 RECORDS: dict[str, Callable[[MemDB], list[Any]]] = {
     "hits": hits_of,
-    "memdb recall --json": lambda db: json.loads(printed(db, "recall", "tea list", "--json")),
+    "memdb recall --json": lambda db: json.loads(printed(db, "recall", "tea list", "--json"))[
+        "hits"
+    ],
     "pieces": lambda db: [
         one.to_dict() for one in db.scope("ann").session("x").context(400, query="tea list").pieces
     ],

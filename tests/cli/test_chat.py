@@ -194,6 +194,7 @@ def test_search_golden(run_json, trip):
         *(
             "explanation",
             "hits",
+            "is_sure",
             "kind",
             "rank",
             "role",

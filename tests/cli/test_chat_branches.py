@@ -59,7 +59,7 @@ def test_other_commands_take_a_branch(run, run_json, branched):
     """Appending, showing and recalling; no listing of conversations has it."""
     stored = run_json("chat", "append", branched, "trip", "Or by train.", "--branch", "other")
     shown = run("chat", "show", branched, "trip", "--branch", "other")
-    hits = run_json("recall", branched, "Rome", "--kind", "message")
+    hits = run_json("recall", branched, "Rome", "--kind", "message")["hits"]
     listed = run_json("chat", "list", branched)
 
     assert stored["seq"] == 4

@@ -93,7 +93,9 @@ def test_everywhere_a_session_is_named(run, sessions, words):
 
 def test_options_name_sessions_too(run, run_json, sessions):
     """--session of recall, artifact, remember and forget."""
-    hits = run_json("recall", sessions, "words", "--session", "trip to oslo", "--kind", "message")
+    hits = run_json("recall", sessions, "words", "--session", "trip to oslo", "--kind", "message")[
+        "hits"
+    ]
     assert {hit["source"]["session"] for hit in hits} == {UUIDS[0]}
     run("artifact", "save", sessions, "a.md", "-", "--session", "last", "--user", "ann", input="x")
     assert run_json("artifact", "versions", sessions, "a.md", "--session", "green")

@@ -43,7 +43,7 @@ def _line(words, path):
 
 def test_recall_golden(run_json, trip):
     """--json gives hits with text, score, rank and source."""
-    hit = run_json("recall", trip, "when do we fly to Oslo?", "--limit", 1)[0]
+    hit = run_json("recall", trip, "when do we fly to Oslo?", "--limit", 1)["hits"][0]
 
     assert hit.pop("score") > 0
     assert hit == {
@@ -75,7 +75,29 @@ def test_recall_golden(run_json, trip):
         "trust": "trusted",
         "role": "user",
         "writer": "Ann",
+        "is_sure": True,
     }
+
+
+def test_an_answer_says_whether_it_is_sure(run, run_json, path):
+    """Above the hits, and behind them what was left out and which option shows it."""
+    for text in ("Ann drinks green tea.", "The green boat is in Oslo.", "Ann plays the cello."):
+        run("remember", path, text, "--user", "ann")
+    cases = {
+        "What does Ann drink?": ("sure", ""),
+        "Where is green bread baked?": ("unsure", "Not sure. Closest:\n"),
+        "Where does Zoe live?": ("none", "nothing is known of zoe"),
+    }
+    for query, (certainty, said) in cases.items():
+        done = run("recall", path, query)
+        told = run_json("recall", path, query)
+        assert told["certainty"] == certainty, query
+        assert bool(told["hits"]) is (certainty != "none") is bool(done.stdout), query
+        assert said.lower() in done.stderr.lower(), query
+    sure = run("recall", path, "Where is green bread baked?", "--sure")
+    assert "leaving --sure out shows them" in sure.stderr
+    assert run("recall", path, "Where does Zoe live?", "--min-score", "0").stdout
+    assert "--min-score 0" in run("recall", path, "Where does Zoe live?").stderr
 
 
 def test_recall_piped(run, trip):
@@ -135,9 +157,9 @@ def test_of_a_longer_text_the_best_passage(run, path, terminal):
 
 def test_recall_by_kind_and_time(run_json, trip):
     """--kind, --since and --until leave out what they should."""
-    entries = run_json("recall", trip, "Oslo", "--kind", "entry")
-    early = run_json("recall", trip, "Oslo", "--until", "2024-01-01", "--kind", "message")
-    late = run_json("recall", trip, "Oslo", "--since", "2025-03-10T10:14+01:00")
+    entries = run_json("recall", trip, "Oslo", "--kind", "entry")["hits"]
+    early = run_json("recall", trip, "Oslo", "--until", "2024-01-01", "--kind", "message")["hits"]
+    late = run_json("recall", trip, "Oslo", "--since", "2025-03-10T10:14+01:00")["hits"]
 
     assert {hit["kind"] for hit in entries} == {"entry"}
     assert 1 not in {hit["source"]["seq"] for hit in early}
@@ -146,7 +168,7 @@ def test_recall_by_kind_and_time(run_json, trip):
 
 def test_recall_in_a_session(run_json, trip):
     """--session gives messages and artifacts of that conversation only, and entries."""
-    hits = run_json("recall", trip, "Oslo fish", "--session", "trip")
+    hits = run_json("recall", trip, "Oslo fish", "--session", "trip")["hits"]
 
     there = {hit["source"]["session"] for hit in hits if hit["kind"] != "entry"}
     assert there == {"trip"}
@@ -165,9 +187,9 @@ def test_recall_with_filters(run, run_json, trip):
         ("--where", "a=b", set()),
         ("--partition", "shared", set()),
     ):
-        hits = run_json("recall", trip, "Oslo", option, value)
+        hits = run_json("recall", trip, "Oslo", option, value)["hits"]
         assert {hit["kind"] for hit in hits} == kinds, option
-    own = {hit["kind"] for hit in run_json("recall", trip, "Oslo", "--partition", "own")}
+    own = {hit["kind"] for hit in run_json("recall", trip, "Oslo", "--partition", "own")["hits"]}
     assert own == {"message", "entry"}
     assert "KEY=VALUE" in run("recall", trip, "Oslo", "--where", "mail").stderr
     refused = run("recall", trip, "Oslo", "--why", "trip#1", "--role", "user")
@@ -182,7 +204,7 @@ def test_recall_artifacts(run, trip):
 def test_recall_explains(run, run_json, trip):
     """--explain gives the terms of each score, as a line of its own or in the JSON."""
     said = run("recall", trip, "Oslo", "--explain", "--limit", 1).stdout.splitlines()
-    told = run_json("recall", trip, "Oslo", "--explain", "--limit", 1)
+    told = run_json("recall", trip, "Oslo", "--explain", "--limit", 1)["hits"]
 
     assert said[1].startswith("    lexical ")
     assert "lexical" in told[0]["explanation"]
@@ -191,7 +213,7 @@ def test_recall_explains(run, run_json, trip):
 def test_recall_by_session(run, run_json, trip):
     """--group session shows conversations, each with its best messages."""
     said = run("recall", trip, "fly to Oslo", "--group", "session").stdout.splitlines()
-    told = run_json("recall", trip, "fly to Oslo", "--group", "session")
+    told = run_json("recall", trip, "fly to Oslo", "--group", "session")["hits"]
 
     assert said[0].split()[:3] == ["1", f"{told[0]['score']:.3f}", "trip"]
     assert "trip#1 Ann" in said[1]
@@ -204,7 +226,7 @@ def test_recall_without_rerank_has_no_similar_words(run, run_json, trip):
     run("chat", "append", trip, "trip", "A doctor is on the plane.")
     run("chat", "append", trip, "clinic", "The physician was friendly.")
     asked = ("recall", trip, "doctor", "--explain", "--kind", "message")
-    plain, without = run_json(*asked), run_json(*asked, "--no-rerank")
+    plain, without = run_json(*asked)["hits"], run_json(*asked, "--no-rerank")["hits"]
 
     assert any("similar" in hit["explanation"] for hit in plain)
     assert not any("similar" in hit["explanation"] for hit in without)
@@ -269,12 +291,12 @@ def test_recall_says_when_the_embedder_failed(run, trip, monkeypatch):
 
 
 def test_recall_without_a_hit(run, run_json, path):
-    """An empty answer is an empty output and [], with exit code 0."""
+    """An empty answer is an empty output and no hits, with exit code 0."""
     run("chat", "append", path, "s", "好", "--user", "ann")
     done = run("recall", path, "zeppelin", "--kind", "entry")
 
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "Nothing found.\n")
-    assert run_json("recall", path, "zeppelin", "--kind", "entry") == []
+    assert run_json("recall", path, "zeppelin", "--kind", "entry")["hits"] == []
 
 
 @pytest.mark.parametrize(

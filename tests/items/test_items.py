@@ -68,7 +68,7 @@ def test_a_put_replaces_the_whole_item(items: Items, clock: Any) -> None:
     assert second.updated_ms == first.updated_ms + 5
     assert (second.metadata, second.ttl_ms, second.expires_ms) == (None, None, None)
     assert keys([one.item for one in items.recall("green tree")]) == ["k"]
-    assert items.recall("red lamp") == []
+    assert items.recall("red lamp", min_score=0.5) == []
 
 
 def test_bytes_take_the_place_of_json_and_back(items: Items) -> None:

@@ -164,7 +164,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
 
     def _found(self, scope: Scope, query: str, kind: Kind) -> Hits:
         by: SearchBy = "meaning" if self._by_meaning else "words"
-        return scope.recall(query, MAX_RESULTS, kinds=[kind], by=by)
+        return scope.recall(query, MAX_RESULTS, kinds=[kind], by=by, min_score=0)
 
     def _entry(self, scope: Scope, hit: Hit) -> Entry:
         """Return the entry that was found: of the user, or shared by all users of the app."""

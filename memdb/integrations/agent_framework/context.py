@@ -57,7 +57,7 @@ class MemdbContextProvider(Adapter, ContextProvider):
             source_id: Names the messages that it adds.
             limit: Most lines, 1 to 1,000.
             roles: Whose messages are recalled. () recalls entries alone.
-            min_score: As of `Scope.recall`. None means the floor of the file.
+            min_score: As of `Scope.recall`. None leaves out what is no answer.
             options: For `memdb.open`, with a path.
         """
         Adapter.__init__(self, source, **options)

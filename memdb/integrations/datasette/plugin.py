@@ -42,6 +42,7 @@ class Answer(NamedTuple):
     hits: list[dict[str, Any]]
     error: str = ""
     status: int = 200
+    certainty: str = "none"
 
 
 @hookimpl
@@ -73,7 +74,7 @@ async def search_json(datasette: Datasette, request: Request) -> Response:
     answer = await _answer(datasette, request)
     if answer.error:
         return Response.json({"ok": False, "error": answer.error}, status=answer.status)
-    return Response.json({"ok": True, "hits": answer.hits})
+    return Response.json({"ok": True, "certainty": answer.certainty, "hits": answer.hits})
 
 
 async def search_page(datasette: Datasette, request: Request) -> Response:
@@ -88,6 +89,8 @@ async def search_page(datasette: Datasette, request: Request) -> Response:
     shown = "".join(_shown(datasette, name, hit) for hit in answer.hits)
     if not shown and asked["q"] and not answer.error:
         shown = "<p>Nothing is known about it.</p>"
+    if shown and answer.certainty == "unsure":
+        shown = f"<p>Not sure. Closest:</p>{shown}"
     error = f"<p><strong>{escape(answer.error)}</strong></p>" if answer.error else ""
     page = (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
@@ -173,7 +176,8 @@ async def recall(arguments: list[str]) -> Answer:
                 child.kill()
                 await child.wait()
     if child.returncode == 0:
-        return Answer(json.loads(output))
+        found = json.loads(output)
+        return Answer(found["hits"], certainty=found["certainty"])
     return Answer([], _message(output, errors.decode("utf-8", "replace")), 400)
 
 

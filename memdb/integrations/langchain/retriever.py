@@ -41,8 +41,8 @@ class MemdbRetriever(BaseRetriever):
     """What is searched: any of the kinds above."""
     session: str | None = None
     """The session that asks: only its messages and summaries, and what it may recall."""
-    min_score: float | None = None
-    """Least score, 0 to 1. None means the floor of the file."""
+    min_score: float | None = 0
+    """Least score, 0 to 1. None leaves out what is no answer, as `Scope.recall` does."""
     recall_options: dict[str, Any] = Field(default_factory=dict)
     """Other arguments of `Scope.recall`, such as `since`, `roles` or `where`."""
     open_options: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)

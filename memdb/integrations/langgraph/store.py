@@ -267,7 +267,7 @@ class MemdbStore(Adapter, BaseStore):
                 about = {"vector": vectors[op.query]} if any(vectors[op.query]) else None
             if about is not None:
                 given = {"prefix": op.namespace_prefix, "where": where, **about}
-                scored = self._items.recall(limit=min(most, MAX_FOUND), **given)
+                scored = self._items.recall(limit=min(most, MAX_FOUND), min_score=0, **given)
         found: list[tuple[StoredItem, float | None]] = [(one.item, one.score) for one in scored]
         if len(found) < most:
             seen = {one.id for one, _ in found}

@@ -150,18 +150,32 @@ def _remember(scope: Scope, given: Arguments) -> Answer:
 
 def _recall(scope: Scope, given: Arguments) -> Answer:
     hits = []
-    for hit in scope.recall(given.pop("query"), given.pop("limit", 10), **given):
+    given = {"cut": "auto", **given}
+    found = scope.recall(given.pop("query"), given.pop("limit", 10), **given)
+    for hit in found:
         source = {name: value for name, value in hit.source.to_dict().items() if value is not None}
         hits.append(
             {
                 "kind": hit.kind,
                 "text": quoted(hit.text),
                 "score": hit.score,
+                "is_sure": hit.is_sure,
                 "source": source,
                 **_written(hit.trust, hit.role, hit.writer),
             }
         )
-    return {"hits": sorted(hits, key=lambda one: bool(one["trust"] == FLAGGED))}
+    return {
+        "certainty": found.certainty,
+        "note": quoted(f"{CERTAINTIES[found.certainty]} {found.missing.get('hits', '')}".strip()),
+        "hits": sorted(hits, key=lambda one: bool(one["trust"] == FLAGGED)),
+    }
+
+
+CERTAINTIES = {
+    "sure": "The memory answers this.",
+    "unsure": "These are the closest memories; they may not answer: check before you rely on one.",
+    "none": "The memory knows nothing about this: say so, do not guess.",
+}
 
 
 def _written(trust: str, role: str | None, writer: str | None) -> Answer:
@@ -341,19 +355,26 @@ TOOLS = (
                 "minimum": 0,
                 "maximum": 1,
             },
+            only_sure={"type": "boolean", "description": "Only what answers for sure"},
         ),
         shape(
+            "certainty",
+            "note",
             "hits",
+            certainty=text("sure, unsure (the closest are given) or none (nothing is known)"),
+            note=text("What that means, and what was left out"),
             hits=many(
                 shape(
                     "kind",
                     "text",
                     "score",
+                    "is_sure",
                     "source",
                     *WRITTEN,
                     kind=text("message, entry or artifact"),
                     text=text(""),
                     score={"type": "number"},
+                    is_sure={"type": "boolean"},
                     source=OBJECT,
                     **WRITTEN,
                 )

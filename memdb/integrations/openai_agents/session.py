@@ -398,7 +398,9 @@ class MemDBSession(Compacting):
         """Return what was said in the current branch with words of *query*, best first."""
         branch = self._branch
         return await self._run(
-            lambda db: self._chat(db, branch).recall(query, limit, kinds=("message",), by="words"),
+            lambda db: self._chat(db, branch).recall(
+                query, limit, kinds=("message",), by="words", min_score=0
+            ),
             "read",
         )
 

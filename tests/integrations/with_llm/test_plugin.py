@@ -149,7 +149,7 @@ def test_sqlite_utils_runs_memdb_in_another_process(path: Path) -> None:
     with SqliteWatch(process.pid, path) as watch:
         answer = json.loads(process.communicate(timeout=60)[0])
 
-    assert answer[0]["text"] == "We fly to Oslo on 3 May."
+    assert answer["hits"][0]["text"] == "We fly to Oslo on 3 May."
     assert watch.both == []
     assert process.pid not in watch.libraries
 

@@ -215,6 +215,7 @@ declare namespace Api {
     trust: string;
     role: string | null;
     writer: string | null;
+    is_sure: boolean;
   }
   interface Hits {
     hits: Array<Hit>;
@@ -222,6 +223,7 @@ declare namespace Api {
     missing: Record<string, string>;
     failure: string | null;
     space: string | null;
+    certainty: string;
   }
   interface Hunk {
     old_start: number;
@@ -410,7 +412,6 @@ declare namespace Api {
     entry_decay_percent: number;
     duplicate_cosine: number | null | null;
     compare_cosine: number | null | null;
-    recall_floor: number | null;
     secrets_in_entries: "refuse" | "redact" | "allow";
     secrets_in_extraction: "refuse" | "redact" | "allow";
     secrets_in_messages: "refuse" | "redact" | "allow";

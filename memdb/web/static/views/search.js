@@ -10,6 +10,7 @@ const GLYPH = { message: "U", entry: "◆", artifact: "▤", summary: "Σ", sess
 const SINCE = [["", "any time"], ["7d", "last week"], ["30d", "last month"], ["365d", "last year"]];
 const DETAIL = /^(relevance|best$|scale$)/;
 const PAUSE_MS = 60;
+const SURE = 0.5; // the score from which a hit answers for sure
 
 /** @type {Record<string, string>} */
 const NAMES = { lexical: "words", vector: "meaning", freshness: "fading" };
@@ -53,7 +54,6 @@ const recent = []; // what was asked in this tab
 export async function mount(root, ctx) {
   const box = ctx.box;
   let params = ctx.params;
-  let floor = 0.5;
   let limit = 20;
   let isAsked = false; // a server is asked for a vector on Enter alone
   const heading = h("h1", { tabindex: -1 }, "Search");
@@ -93,7 +93,7 @@ export async function mount(root, ctx) {
     const entry = hit.kind === "entry" ? hit.source.entry_id : null;
     return h("div", { class: "card", role: "listitem", tabindex: 0, "data-row": true, "data-entry": entry },
       h("div", { class: "spread" }, sourceLine(hit, ctx),
-        h("div", { class: "num" }, h("span", { class: "meta" }, `${score.toFixed(2)} `), scoreBar(score, floor, `score ${score.toFixed(2)}, floor ${floor}: ${why}`))),
+        h("div", { class: "num" }, h("span", { class: "meta" }, `${score.toFixed(2)} `), scoreBar(score, SURE, `score ${score.toFixed(2)}, ${hit.is_sure ? "sure" : "not sure"}: ${why}`))),
       hit.text.length > 1500 ? longWords(hit.text, "words read") : h("div", { class: "read" }, marked(hit.text, parts)),
       details,
       h("div", { class: "tools tight" }, to && h("a", { "data-go": true, "data-open": true, href: ctx.href(to[0], to[1]) }, "Open"),
@@ -160,8 +160,10 @@ export async function mount(root, ctx) {
       root.dataset.ms = String(Math.round(performance.now() - started));
       drawFilters();
       const failed = found.failure ? ` · by words only: ${shown(found.failure)}` : ctx.about.asks_network && !isAsked ? " · by words; Enter asks the embedder too" : "";
-      status.textContent = `${plural(hits.length, "hit")} · ${root.dataset.ms} ms${failed}`;
-      fill(results, hits.length ? hits.map(drawHit) : h("div", { class: "empty" }, "Nothing is that near. Other words, or fewer of them, may find it."),
+      const unsure = hits.length && found.certainty === "unsure" ? " · not sure: these are the closest" : "";
+      const left = found.missing.hits ? ` · ${shown(found.missing.hits)}` : "";
+      status.textContent = `${plural(hits.length, "hit")}${unsure} · ${root.dataset.ms} ms${left}${failed}`;
+      fill(results, hits.length ? hits.map(drawHit) : h("div", { class: "empty" }, "Nothing is known about this. Other words, or fewer of them, may find it."),
         hits.length >= limit && button("More", () => { limit += 20; search(); }));
       drawMissing();
       clearTimeout(spoken);
@@ -228,7 +230,6 @@ export async function mount(root, ctx) {
     params = { ...params, q: box.value };
     address();
   }
-  get("settings").then((found) => { floor = found.recall_floor ?? floor; }).catch(() => {});
   drawFilters();
   await search();
   const current = () => around("[data-row]");

@@ -1,4 +1,4 @@
-"""Scores are on one scale, and what scores below the floor is no answer."""
+"""Scores are on one scale: an answer is sure, unsure or none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from cases import each
 import memdb
 from memdb import aio
 from memdb.integrations.mcp.tools import TOOLS
-from memdb.models.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,8 +86,72 @@ WAYS = {
 }
 
 
+def test_an_answer_is_sure_unsure_or_none(ann: memdb.Scope) -> None:
+    """By its best match; `only_sure` keeps what is, and `missing` says what was left out."""
+    sure, unsure = ann.recall(KNOWN), ann.recall("what colour are the curtains of the office?")
+    nothing = ann.recall("Where does Zoe live?")
+
+    assert (sure.certainty, unsure.certainty, nothing.certainty) == ("sure", "unsure", "none")
+    assert sure[0].is_sure
+    assert not any(hit.is_sure for hit in unsure)
+    assert unsure
+    assert not nothing
+    for hits in (sure, unsure, nothing):
+        kept = ann.recall(KNOWN if hits is sure else "what colour are the curtains of the office?")
+        assert kept[:1].certainty == kept.certainty
+    only = ann.recall("what colour are the curtains of the office?", only_sure=True)
+    assert (len(only), only.certainty) == (0, "unsure")
+    assert "only_sure=False" in only.missing["hits"]
+    assert all(hit.is_sure for hit in ann.recall(KNOWN, only_sure=True))
+    assert "zoe" in nothing.missing["hits"]
+    assert ann.recall("Where does Zoe live?", min_score=0).certainty == "none"
+    assert ann.recall(KNOWN, by="vector").certainty == "unsure"
+    assert memdb.Hits().certainty == "none"
+
+
+def test_a_cut_keeps_what_stands_out(ann: memdb.Scope) -> None:
+    """What follows far behind the best hit is left out, and counted."""
+    whole, cut = ann.recall(KNOWN, 50), ann.recall(KNOWN, 50, cut="auto")
+
+    assert cut.hits == whole.hits[: len(cut)]
+    assert 0 < len(cut) < len(whole)
+    assert f"{len(whole) - len(cut)} match" in cut.missing["hits"]
+    with pytest.raises(memdb.InvalidInput, match="cut"):
+        ann.recall(KNOWN, cut="all")  # type: ignore[arg-type]
+
+
+def test_a_name_that_no_text_holds_has_no_answer(path: str, open_db: Any) -> None:
+    """Proper names and identifiers of a question; a date, the user and an author are none."""
+    scope = open_db(path, embedder="static").scope("ann")
+    scope.remember("Birger repairs boats in Bergen.")
+    scope.remember("Build 1501 of RX2290SE failed in March 2024.")
+    scope.session("s").append("user", "My boat is repaired.", author="Mia")
+    unknown = {
+        "What does Zoe repair?": ("zoe",),
+        "Who repairs boats in Oslo?": ("oslo",),
+        "What happened to build 1500?": ("1500",),
+        "Did RX2291SE fail?": ("rx2291se",),
+    }
+    for query, words in unknown.items():
+        hits = scope.recall(query)
+        assert (len(hits), hits.certainty) == (0, "none"), query
+        assert all(word in hits.missing["hits"] for word in words), query
+    known = [
+        "What does Birger repair?",
+        "Did build 1501 fail in May?",
+        "Which boat did Mia repair?",
+    ]
+    known += [
+        "Does Ann know who repairs boats?",
+        "boats in Oslo",
+        "Somebody in Oslo repairs boats.",
+    ]
+    for query in known:
+        assert scope.recall(query).certainty != "none", query
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_keeps_to_the_floor(ann: memdb.Scope, way: str) -> None:
+def test_every_way_returns_nothing_where_nothing_is_known(ann: memdb.Scope, way: str) -> None:
     """What is known is found, what is not is not; `min_score` is the same in each."""
     ask = WAYS[way]
 
@@ -98,7 +161,7 @@ def test_every_way_keeps_to_the_floor(ann: memdb.Scope, way: str) -> None:
     assert ask(ann, KNOWN, min_score=1) == []
 
 
-def test_prompts_keep_to_the_floor(ann: memdb.Scope) -> None:
+def test_prompts_hold_nothing_where_nothing_is_known(ann: memdb.Scope) -> None:
     """A context and a profile hold nothing that the question is not about."""
     chat = ann.session("new")
     chat.append("user", "hello")
@@ -113,8 +176,8 @@ def test_the_answer_says_that_nothing_is_known(ann: memdb.Scope) -> None:
     """With the best score there was, and the one it had to have."""
     hits = ann.recall(UNKNOWN[0])
     assert "nothing is known" in hits.missing["hits"]
-    assert "0.50" in hits.missing["hits"]
-    assert "0.90" in ann.recall(UNKNOWN[0], min_score=0.9).missing["hits"]
+    assert "min_score=0" in hits.missing["hits"]
+    assert "0.9 leaves" in ann.recall(UNKNOWN[0], min_score=0.9).missing["hits"]
     assert "hits" not in ann.recall(KNOWN).missing
     why = ann.why(UNKNOWN[0], "s", 2)
     assert why.rank is None or "nothing is known" in why.reason
@@ -222,16 +285,6 @@ def test_the_users_own_name_does_not_beat_the_topic(path: str, open_db: Any, oth
     assert ann.recall("what is Ann allergic to?")
     assert "window" in ann.recall("which seats does Ann prefer?")[0].text
     assert ann.recall("Ann")
-
-
-def test_the_floor_is_a_setting(path: str, open_db: Any) -> None:
-    """At 0 the best of what there is is an answer, at 100 nothing is."""
-    for percent, found in ((0, True), (50, False), (100, False)):
-        with memdb.open(f"{path}{percent}", settings={"recall_floor": percent / 100}) as db:
-            ann = fill(db.scope("ann"))
-            assert bool(ann.recall(UNKNOWN[1])) is found
-            assert bool(ann.recall(KNOWN)) is (percent < 100)
-    assert Settings().recall_floor == 0.5
 
 
 def test_the_command_line_takes_a_score(tmp_path: Path, address_of: Callable[[str], str]) -> None:

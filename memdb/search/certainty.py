@@ -1,0 +1,136 @@
+"""
+Certainty: whether what was ranked answers the question, and which rows are kept.
+
+Pure functions over rankings. A score from `SURE` on is an answer; below `POSSIBLE` it says nothing
+of the question, whatever else the file holds. What lies between is returned and marked as unsure.
+A question about a name or identifier that no text holds has no answer at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memdb.models.record import Record
+from memdb.search.weights import CUT_GAP, CUT_SHARE, HIT_LEAST, POSSIBLE, SURE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memdb.search.parse import Question
+    from memdb.search.rank import Ranked, Ranking
+    from memdb.search.request import SearchRequest
+
+    # Score, place of the ranking, and the row.
+    Line = tuple[float, int, Ranked]
+
+SEEN = "recall with min_score=0 to see them"
+
+
+class Choice(Record):
+    """
+    The rows of an answer.
+
+    Attributes:
+        lines: Best first, not more than the request's limit.
+        certainty: As `Hits.certainty` has it.
+        left_out: What was left out and how to see it, in a sentence. None if nothing was.
+    """
+
+    lines: list[Line]
+    certainty: str
+    left_out: str | None = None
+
+
+def choose(question: Question, rankings: Sequence[Ranking], limit: int) -> Choice:
+    """Return the rows that are an answer, of all *rankings* on one scale."""
+    lines = [
+        (-ranking.score(row), order, place, row)
+        for order, ranking in enumerate(rankings)
+        for place, row in enumerate(ranking.ranked)
+    ]
+    lines.sort(key=lambda line: line[:3])
+    ranked = [(-score, order, row) for score, order, _, row in lines]
+    if not ranked:
+        return Choice([], "none")
+    certainty = certainty_of(question, rankings)
+    scores = [score for score, *_ in ranked]
+    count, reason = keep(question, rankings, scores, certainty)
+    return Choice(ranked[: min(count, limit)], certainty, reason)
+
+
+def certainty_of(question: Question, rankings: Sequence[Ranking]) -> str:
+    """Return "sure", "unsure" or "none" for the best row of all *rankings*."""
+    found = [ranking for ranking in rankings if ranking.ranked]
+    if not found:
+        return "none"
+    if any(ranking.relevance is None for ranking in found):
+        return "unsure"  # a cosine says how near, not whether it is an answer
+    best = max(ranking.score(ranking.ranked[0]) for ranking in found)
+    if question.unknown_names or best < POSSIBLE:
+        return "none"
+    return "sure" if best >= SURE else "unsure"
+
+
+def is_sure_score(certainty: str, ranking: Ranking, score: float) -> bool:
+    """Return whether a row of *ranking* with this score answers the question for sure."""
+    return certainty != "none" and ranking.relevance is not None and score >= SURE
+
+
+def keep(
+    question: Question, rankings: Sequence[Ranking], scores: Sequence[float], certainty: str
+) -> tuple[int, str | None]:
+    """
+    Return how many of *scores*, falling, are kept, and why the others are not.
+
+    Args:
+        certainty: Of the answer.
+    """
+    if not scores:
+        return 0, None
+    request = question.request
+    least = least_score(request, rankings, certainty)
+    count = sum(score >= least for score in scores)
+    if count < len(scores) and (not count or request.only_sure or request.min_score is not None):
+        return _cut(request, scores, count), _reason(question, scores, count, least)
+    kept = _cut(request, scores, count)
+    if kept < count:
+        return kept, f"{_matches(count - kept)} left out behind the best: cut=None shows them"
+    return kept, None
+
+
+def least_score(request: SearchRequest, rankings: Sequence[Ranking], certainty: str) -> float:
+    """Return the score that a row needs; more than 1 if none is an answer."""
+    least = request.min_score
+    if least is None:
+        if any(ranking.relevance is None for ranking in rankings if ranking.ranked):
+            return -1.0
+        least = 2.0 if certainty == "none" else HIT_LEAST
+    return max(least, SURE) if request.only_sure else least
+
+
+def _cut(request: SearchRequest, scores: Sequence[float], count: int) -> int:
+    """Return how many of the first *count* scores stand out against the others."""
+    best = scores[0]
+    if request.cut is not None and best > 0:
+        for place in range(1, count):
+            share, gap = scores[place] / best, (scores[place - 1] - scores[place]) / best
+            if share < CUT_SHARE / 2 or (share < CUT_SHARE and gap >= CUT_GAP):
+                return place
+    return count
+
+
+def _reason(question: Question, scores: Sequence[float], count: int, least: float) -> str:
+    """Say why only *count* of the scored matches are shown."""
+    request, left = question.request, _matches(len(scores) - count)
+    if request.min_score is not None and least == request.min_score:
+        return f"min_score={least:g} leaves {left} out: the best of all scores {scores[0]:.2f}"
+    if request.only_sure:
+        return f"{left} left out that may not answer: only_sure=False shows them"
+    if question.unknown_names:
+        names = ", ".join(question.unknown_names)
+        return f"nothing is known of {names}, whom or which no text names; {SEEN}"
+    return f"nothing is known: the best of {left} scores {scores[0]:.2f} of 1; {SEEN}"
+
+
+def _matches(count: int) -> str:
+    return "1 match" if count == 1 else f"{count} matches"
