@@ -23,6 +23,7 @@ from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import compress
 
 import numpy as np
 
@@ -37,11 +38,12 @@ PACKAGE = HERE.parents[1] / "memdb" / "facts"
 DAY_MS = 86_400_000
 FRAMED = ("roleplay", "fiction", "material", "reported")
 ASKED = ("question", "request")
-MOST_ROWS = 13_000
+MOST_ROWS = 24_000
+LEAST_SEEN = 2
 MOST_COMMON = 120
 MOST_PRODUCTS = 160
-STEPS = 120
-PRECISION = 0.9
+STEPS = 80
+PRECISION = 0.86
 
 
 class Pair(NamedTuple):
@@ -345,26 +347,36 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
             [row for row, is_in in zip(rows, mask, strict=True) if is_in], keeping.BUCKETS
         )
 
-    def quantised(weights: Any) -> tuple[Any, Any, float]:
-        strength = np.abs(weights - weights.mean(axis=1, keepdims=True)).sum(axis=1)
-        counts = np.bincount(
-            np.concatenate([[column for column, _ in row] for row in rows]).astype(np.int64),
-            minlength=keeping.BUCKETS,
-        )
-        kept = np.sort(np.argsort(-strength * counts**0.5, kind="stable")[:MOST_ROWS])
-        kept = kept[strength[kept] > 0]
-        small = weights[kept] - weights[kept].mean(axis=1, keepdims=True)
-        unit = float(np.quantile(np.abs(small), 0.999)) / 127 or 1.0
-        return kept, np.clip(np.round(small / unit), -127, 127), unit
+    seen = np.bincount(
+        np.array(
+            [
+                column
+                for row, is_near in zip(rows, near, strict=True)
+                if is_near
+                for column, _ in row
+            ]
+        ),
+        minlength=keeping.BUCKETS,
+    )
+    weights, bias = fit(part(near), labels[near], kinds, weigh[near], RIDGE_SENTENCES, steps)
+    strength = np.abs(weights - weights.mean(axis=1, keepdims=True)).sum(axis=1)
+    strength *= np.sqrt(seen) * (seen >= LEAST_SEEN)
+    kept = np.sort(np.argsort(-strength, kind="stable")[:MOST_ROWS])
+    kept = kept[strength[kept] > 0]
+    # What is left is fitted again: it takes over what the dropped buckets told.
+    chosen = set(kept.tolist())
+    rows = [[one for one in row if one[0] in chosen] or [(int(kept[0]), 0.0)] for row in rows]
+    weights, bias = fit(part(near), labels[near], kinds, weigh[near], RIDGE_SENTENCES, steps)
+    small = weights[kept] - weights[kept].mean(axis=1, keepdims=True)
+    unit = float(np.quantile(np.abs(small), 0.995)) / keeping.ZERO or 1.0
+    small = np.clip(np.round(small / unit), -keeping.ZERO, keeping.ZERO)
 
-    def scores_of(table: Table, kept: Any, small: Any, unit: float, bias: Any) -> Any:
+    def scores_of(table: Table) -> Any:
         whole = np.zeros((keeping.BUCKETS, kinds))
         whole[kept] = small
         return table.times(whole) + bias / unit
 
-    weights, bias = fit(part(near), labels[near], kinds, weigh[near], RIDGE_SENTENCES, steps)
-    kept, small, unit = quantised(weights)
-    far = scores_of(part(~near), kept, small, unit, bias)
+    far = scores_of(part(~near))
     warm = temperature(far * unit, labels[~near])
     shares = shares_of(far * unit * warm)
     apart = [one for one in found if one.apart]
@@ -375,10 +387,15 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
         "bias": [round(float(one), 3) for one in bias / unit],
         "framed": 0.6,
         "least": least,
-        "buckets": b85encode(b"".join(int(one).to_bytes(2, "big") for one in kept)).decode(),
-        "weights": b85encode(bytes(int(one) + 128 for one in small.ravel())).decode(),
+        "gaps": packed(np.diff(kept, prepend=0)),
+        "weights": packed((small + keeping.ZERO).T.ravel()),
         "judged": judged_sentences(shares, apart, least),
     }
+
+
+def packed(numbers: Any) -> str:
+    """Return numbers from 0 to 255 as text."""
+    return b85encode(compress(bytes(int(one) for one in numbers), 9)).decode()
 
 
 def threshold(shares: Any, found: list[Sentence], role: str) -> float:
@@ -424,7 +441,7 @@ def judged_sentences(shares: Any, found: list[Sentence], least: dict[str, float]
     }
 
 
-RIDGE_SENTENCES = 2e-6
+RIDGE_SENTENCES = 5e-6
 RIDGE_PAIRS = 2e-5
 
 

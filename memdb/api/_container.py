@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from memdb.entries.service import EntryService
     from memdb.errors import MemDBError
     from memdb.extraction.pipeline import ExtractionService
-    from memdb.facts.rules import RuleExtractor
     from memdb.items.service import ItemService
     from memdb.jobs.runner import JobRunner, Work
     from memdb.models.entries import Candidate
@@ -413,7 +412,7 @@ class Services:
             self.ports.edit_candidates,
             self.settings.extract_prompt,
         )
-        finder = CandidateFinder(self.categories, self.screen, _rule_extractor, self.caller, hooks)
+        finder = CandidateFinder(self.categories, self.screen, self.caller, hooks)
         resolver = CandidateResolver(
             self.db,
             self.remember,
@@ -510,12 +509,6 @@ class Services:
             lambda owner, session: self.profiles.pinned(owner, session),  # noqa: PLW0108
             self.settings,
         )
-
-
-def _rule_extractor() -> RuleExtractor:
-    from memdb.facts.rules import RuleExtractor
-
-    return RuleExtractor()
 
 
 def _checked(db: Engine, ports: Ports) -> Ports:

@@ -1,9 +1,9 @@
 """
 Candidates of extraction: find facts in messages, compare them with entries, store them.
 
-`CandidateFinder` asks a model or the English rules. Secrets are kept from the
-model as the file's settings say. Blocks that memdb put into a prompt are cut out
-of messages that quote them, and facts that an assistant repeats from them are
+`CandidateFinder` asks a model, or keeps sentences as they were said (`facts/keeping.py`).
+Secrets are kept from the model as the file's settings say. Blocks that memdb put into a prompt
+are cut out of messages that quote them, and facts that an assistant repeats from them are
 dropped; otherwise each recall would add what is stored already.
 
 `CandidateResolver` asks a model at most once for all candidates of a batch,
@@ -31,6 +31,8 @@ from memdb.extraction.prompts import (
     read_verdicts,
     render,
 )
+from memdb.facts.keeping import NAME as LEARNT_BY
+from memdb.facts.keeping import learn
 from memdb.models.entries import Candidate, NewEntry, Outcome
 from memdb.models.ids import scope_range
 from memdb.models.model_client import call_within
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
     from memdb.entries.categories import Categories
     from memdb.entries.remember import PreparedStatement, RememberService
     from memdb.entries.similarity import Neighbor, SimilarEntries
-    from memdb.facts.rules import RuleExtractor
     from memdb.models.entries import Entry, ExtractHooks
     from memdb.models.messages import Message
     from memdb.models.model_client import ModelCaller
@@ -86,7 +87,7 @@ class FoundCandidates(Record):
     The candidates of a batch.
 
     Attributes:
-        by: Name of the model or rules that found them.
+        by: Name of the model that found them.
         calls: Number of requests to a model.
     """
 
@@ -102,15 +103,13 @@ class CandidateFinder:
         self,
         categories: Categories,
         screen: SecretScreen,
-        rules: Callable[[], RuleExtractor],
         caller: ModelCaller | None,
         hooks: ExtractHooks,
     ) -> None:
-        """Ask the model behind *caller* if there is one and the settings allow it, else *rules*."""
+        """Ask the model behind *caller* if there is one and the settings allow it."""
         self._settings = screen.settings
         self._categories = categories
         self._screen = screen
-        self._rules = rules
         self._hooks = hooks
         self.caller = caller if self._settings.extract_by_model else None
 
@@ -119,23 +118,22 @@ class CandidateFinder:
         batch: Batch,
         cancelled: Callable[[], bool] | None = None,
         *,
-        by_rules: bool = False,
+        offline: bool = False,
     ) -> FoundCandidates:
         """
         Return the facts of *batch*.
 
         Args:
             cancelled: Asked while the model answers.
-            by_rules: Ask no model, whatever the settings say.
+            offline: Ask no model, whatever the settings say.
 
         Raises:
             PortError: the model failed or its answer is unreadable, or the
                 host's own function failed.
         """
         messages = [_strip_injected(message) for message in batch.messages]
-        if by_rules or self.caller is None:
-            extractor = self._rules()
-            found, by, calls = extractor.extract(messages), extractor.name, 0
+        if offline or self.caller is None:
+            found, by, calls = learnt_candidates(messages), LEARNT_BY, 0
         else:
             found, calls = self._ask(self.caller, messages, batch, cancelled)
             by = self.caller.name
@@ -197,6 +195,21 @@ class CandidateFinder:
             kept.append(message.replace(text=text))
         own = self._hooks.render
         return render(kept) if own is None else _rendered(own, kept)
+
+
+def learnt_candidates(messages: Iterable[Message]) -> list[Candidate]:
+    """Return the sentences of *messages* that are worth keeping, with who said them."""
+    return [
+        Candidate(
+            one.category,
+            one.text,
+            keywords=(message.author,) if message.author else (),
+            first_seq=message.seq,
+            last_seq=message.seq,
+        )
+        for message in messages
+        for one in learn(message.text, role=message.role, created_ms=message.created_ms)
+    ]
 
 
 def cut_batch(messages: Sequence[Message], context: Sequence[Message], most_chars: int) -> Batch:

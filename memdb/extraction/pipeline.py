@@ -1,7 +1,7 @@
 """
 Extraction service: turns the messages of a session into entries.
 
-    find      facts of the new messages, by a model or rules      no transaction
+    find      facts of the new messages, by a model or offline    no transaction
     search    entries that resemble them                          one short transaction
     compare   what to do, by at most one more request             no transaction
     store     the facts of a batch, and the watermark             one transaction
@@ -41,7 +41,7 @@ LEASE_MS = 150_000
 # How often a batch is read anew because its messages changed meanwhile.
 MAX_TRIES = 3
 
-# Unreadable answers after which the rules extract from a batch.
+# Unreadable answers after which a batch is read offline.
 MAX_FAILURES = 3
 
 
@@ -240,7 +240,7 @@ class ExtractionService:
             if failures + 1 < MAX_FAILURES:
                 raise
             # The same answer would come for ever, and keep all later batches waiting.
-            found = self._finder.find(batch, by_rules=True).replace(calls=1)
+            found = self._finder.find(batch, offline=True).replace(calls=1)
         resolved = self._resolver.resolve(place.owner, place.name, batch, found, request.cancelled)
         return resolved, found.calls + resolved.calls
 
@@ -284,7 +284,7 @@ class _Undo(Exception):
 
 
 def _span_hash(tx: Tx, place: SessionPlace, batch: Batch) -> str:
-    """Return the hash of all messages that a model or the rules are shown."""
+    """Return the hash of all messages that are read for it."""
     first = (batch.context or batch.messages)[0]
     return messages.span_hash(tx, place.session, first.seq, batch.messages[-1].seq)
 

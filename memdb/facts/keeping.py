@@ -8,28 +8,33 @@ ends in a colon) is material: it never teaches anything about the user.
 
 from __future__ import annotations
 
+import math
 import re
 from base64 import b85decode
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
+from zlib import crc32, decompress
 
 from memdb.facts.dates import days_about
-from memdb.facts.linear import softmax
 from memdb.facts.markers import marks
 from memdb.facts.sentences import sentences
-from memdb.facts.wording import MAX_CHARS, fold, words_of
+from memdb.facts.wording import MAX_CHARS, fold, recognise, words_of
 from memdb.models.record import Record
 from memdb.text.data_files import read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from memdb.facts.calendar import DaySpan
 
+NAME = "sentences-1"
+"""What entries that were kept by it have as their source."""
+
 BUCKETS = 1 << 16
 GRAMS = (3, 4, 5)
+ZERO = 16
+"""What a weight of 0 is in the file; the others stand from 0 to 2 * ZERO."""
 KINDS = (
     "profile", "preferences", "entities", "events", "plans", "instructions",
     "asked", "framed", "other",
@@ -152,7 +157,11 @@ def features(sentence: str, role: str, before: str) -> Iterator[tuple[float, lis
     marked = sorted(marks(sentence))
     flags = [f"is {role}", *(f"has {kind}" for kind in marked), *(f"{role} {m}" for m in marked)]
     flags += [f"before {kind}" for kind in sorted(marks(before))] if before else ["no before"]
-    flags += [f"words {min(len(words), 40) // 4}", f"ends {sentence[-1:]}"]
+    flags += [
+        f"in {recognise(sentence)}",
+        f"words {min(len(words), 40) // 4}",
+        f"ends {sentence[-1:]}",
+    ]
     flags += [f"begins {' '.join(words[:count])}" for count in (1, 2, 3)]
     yield 0.5, [_bucket(flag) for flag in flags]
     pairs = [f"{one} {other}" for one, other in pairwise(words)]
@@ -163,6 +172,14 @@ def features(sentence: str, role: str, before: str) -> Iterator[tuple[float, lis
     runs = [padded[at : at + size] for size in GRAMS for at in range(len(padded) - size + 1)]
     if runs:
         yield len(runs) ** -0.5, [_bucket(run) for run in runs]
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    """Return the probabilities that belong to *scores*."""
+    most = max(scores)
+    shares = [math.exp(score - most) for score in scores]
+    whole = sum(shares)
+    return [share / whole for share in shares]
 
 
 def _bucket(text: str) -> int:
@@ -178,13 +195,12 @@ class _Model:
         self.bias: list[float] = data["bias"]
         self.framed = float(data["framed"])
         self.least: dict[str, float] = data["least"]
-        places, weights = b85decode(data["buckets"]), b85decode(data["weights"])
-        self.rows: dict[int, list[int]] = {}
-        bucket, count = -1, len(KINDS)
-        for at in range(len(places) // 2):
-            bucket = int.from_bytes(places[2 * at : 2 * at + 2], "big")
-            row = weights[count * at : count * at + count]
-            self.rows[bucket] = [weight - 128 for weight in row]
+        gaps, weights = (decompress(b85decode(data[name])) for name in ("gaps", "weights"))
+        planes = [
+            [byte - ZERO for byte in weights[at * len(gaps) : (at + 1) * len(gaps)]]
+            for at in range(len(KINDS))
+        ]
+        self.rows = dict(zip(accumulate(gaps), zip(*planes, strict=True), strict=True))
 
 
 @cache

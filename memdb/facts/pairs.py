@@ -14,8 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from memdb.facts.keeping import KEPT, KINDS, kinds_of
-from memdb.facts.linear import softmax
+from memdb.facts.keeping import KEPT, KINDS, kinds_of, softmax
 from memdb.facts.markers import markers, marks, order_end
 from memdb.facts.wording import fold, recognise, words_of
 from memdb.models.record import Record
@@ -90,25 +89,27 @@ def relate(
     """
     if says_the_same(newer.text, older.text):
         return Relation("repeats", 1.0, (("the same words", 1.0),))
-    model = _MODEL
-    given = features(newer, older, cosine=cosine, rarity=rarity)
-    scores = list(model.bias)
-    parts: list[list[tuple[str, float]]] = [[] for _ in RELATIONS]
-    for name, value in model.expanded(given):
-        for place, weight in enumerate(model.weights[name]):
+    given = _MODEL.expanded(features(newer, older, cosine=cosine, rarity=rarity))
+    scores = list(_MODEL.bias)
+    for _, value, weights in given:
+        for place, weight in enumerate(weights):
             scores[place] += value * weight
-            if weight:
-                parts[place].append((name, value * weight))
-    shares = softmax([score * model.scale for score in scores])
+    shares = softmax([score * _MODEL.scale for score in scores])
     if not newer.trusted and older.trusted:
         shares = [
             0.0 if kind in ENDS else share for kind, share in zip(RELATIONS, shares, strict=True)
         ]
     best = max(range(len(RELATIONS)), key=shares.__getitem__)
-    reasons = sorted(parts[best], key=lambda part: (-abs(part[1]), part[0]))[:_MOST_REASONS]
+    parts = sorted(((name, value * weights[best]) for name, value, weights in given), key=_size)
     return Relation(
-        RELATIONS[best], shares[best], tuple((name, round(part, 3)) for name, part in reasons)
+        RELATIONS[best],
+        shares[best],
+        tuple((name, round(part, 3)) for name, part in parts[:_MOST_REASONS]),
     )
+
+
+def _size(part: tuple[str, float]) -> tuple[float, str]:
+    return -abs(part[1]), part[0]
 
 
 def says_the_same(newer: str, older: str) -> bool:
@@ -458,12 +459,13 @@ class _Model:
         self.hash = str(data["hash"])
         self.products = [(name, *name.split(" & ")) for name in self.weights if " & " in name]
 
-    def expanded(self, given: dict[str, float]) -> list[tuple[str, float]]:
-        """Return the features that have weights, and the products."""
-        found = [(name, value) for name, value in given.items() if name in self.weights]
+    def expanded(self, given: dict[str, float]) -> list[tuple[str, float, list[float]]]:
+        """Return name, value and weights of the features, and of the products of two."""
+        weights = self.weights
+        found = [(name, value, weights[name]) for name, value in given.items() if name in weights]
         for name, one, other in self.products:
             if one in given and other in given:
-                found.append((name, given[one] * given[other]))
+                found.append((name, given[one] * given[other], weights[name]))
         return found
 
 

@@ -199,9 +199,9 @@ def test_what_is_derived_is_no_more_trusted_than_its_sources() -> None:
     assert trust_of_merged("a", [("a", "untrusted"), ("b", "trusted")]) == "untrusted"
     with memdb.open(":memory:", embedder=None) as db:
         chat = db.scope("ann").session("x")
-        chat.append("user", f"I live in Oslo. {ORDER}")
-        chat.append("user", "My favourite drink is tea.")
+        chat.append("user", f"Remember that I live in Oslo. {ORDER}")
+        chat.append("user", "Remember that my favourite drink is tea.")
         chat.extract()
         found = {one.text: one.trust for one in db.scope("ann").entries.list()}
     assert {trust for text, trust in found.items() if "Oslo" in text} == {"flagged"}
-    assert {trust for text, trust in found.items() if "tea" in text} == {"trusted"}
+    assert {trust for text, trust in found.items() if "drink is tea" in text} == {"trusted"}

@@ -6,15 +6,18 @@ import pytest
 
 import memdb
 
+HOBBY = "Note: I love to hike in the mountains."
+HOME = "Remember that I live in Oslo."
+
 
 @pytest.fixture
 def told(path, frozen):
-    """Return the path of a file in which ann said where she lives, and moved since."""
+    """Return the path of a file in which ann said what to remember."""
     with memdb.open(path) as db:
         chat = db.scope("ann").session("trip")
-        chat.append("user", "I live in Oslo.", author="Ann")
+        chat.append("user", "Hello there!", author="Ann")
         chat.append("assistant", "Noted.")
-        chat.append("user", "I love hiking. Actually, I live in Bergen.", author="Ann")
+        chat.append("user", f"{HOBBY} {HOME}", author="Ann")
     return path
 
 
@@ -33,18 +36,20 @@ def test_extract_golden(run_json, told):
     ]  # fmt: skip
     assert (done["messages"], done["next_seq"], done["calls"]) == (3, 4, 0)
     assert [one["candidate"]["text"] for one in done["outcomes"]] == [
-        "Ann loves hiking.",
-        "Ann lives in Bergen.",
+        HOBBY,
+        HOME,
     ]
     assert {one["action"] for one in done["outcomes"]} == {"added"}
-    assert known(told) == ["Ann lives in Bergen.", "Ann loves hiking."]
+    assert known(told) == [HOBBY, HOME]
 
 
 def test_extract_for_a_person(run, told):
     """A line per fact, and a sentence."""
     lines = run("extract", told, "trip", "--user", "ann").stdout.splitlines()
 
-    assert lines[0].split(maxsplit=3) == ["added", "preferences", "3", "Ann loves hiking."]
+    action, _, seq, text = lines[0].split(maxsplit=3)
+
+    assert (action, seq, text) == ("added", "3", HOBBY)
     assert lines[-1] == "trip: 3 messages read."
 
 
@@ -77,6 +82,9 @@ def test_facts_are_shown_without_terminal_sequences(run, path, frozen):
     """What a message says cannot write over the table."""
     with memdb.open(path) as db:
         chat = db.scope("ann").session("trip")
-        chat.append("user", "I love \x1b[31mhiking\x07 trips.", author="Ann")
+        chat.append("user", "Remember that I love \x1b[31mhiking\x07 trips.", author="Ann")
 
-    assert "\x1b" not in run("extract", path, "trip").stdout
+    shown = run("extract", path, "trip").stdout
+
+    assert "hiking" in shown
+    assert "\x1b" not in shown

@@ -8,8 +8,12 @@ import pytest
 import memdb
 from memdb import MemDB
 
-FACTS = ("I'm allergic to peanuts.", "I live in Bergen.", "I love hiking in the mountains.")
-LATER = "My sister is called Zoe."
+FACTS = (
+    "Remember that I'm allergic to peanuts.",
+    "Remember that I live in Bergen.",
+    "Remember that I love hiking in the mountains.",
+)
+LATER = "Remember that my sister is called Zoe."
 
 
 def fill(db: MemDB) -> memdb.Session:
@@ -89,7 +93,7 @@ def test_a_session_of_that_name_keeps_its_own(
     fill(db)
     db.export(tmp_path / "a.jsonl")
     with open_db(":memory:") as other:
-        other.scope("ann").session("chat").append("user", "My sister is called Ida.")
+        other.scope("ann").session("chat").append("user", "Remember that my sister is called Ida.")
         other.import_file(tmp_path / "a.jsonl")
 
         other.scope("ann").session("chat").extract()

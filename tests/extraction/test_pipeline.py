@@ -27,6 +27,11 @@ MINUTE_MS = 60_000
 
 EXTRACT = Settings(extract=True)
 
+# Orders to remember, which are kept whatever the weights are.
+HOBBY = "Note: I love to hike in the mountains."
+HOME = "Remember that I live in Oslo."
+NUTS = "Remember that I'm allergic to peanuts."
+
 
 class Model:
     """
@@ -136,38 +141,33 @@ def shown_labels(model: Model) -> list[str]:
     return re.findall(r"- \[(\w+)\]", model.asked[-1][1]["content"])
 
 
-class TestByRules:
+class TestOffline:
     """Without a model."""
 
     def test_facts_are_stored_with_where_they_were_told(self, db: MemDB) -> None:
-        """Category, key, span, time and what found it."""
-        chat = say(db, "Hi!", "I live in Oslo and I'm allergic to peanuts.")
+        """The sentence as it was said, with its span, its speaker, its time and what kept it."""
+        chat = say(db, "Hi!", f"How are you? {HOME}")
         done = chat.extract()
-        home, nuts = sorted(db.scope("ann").entries.list(), key=lambda one: one.text)[::-1]
+        (home,) = db.scope("ann").entries.list()
 
         assert (done.messages, done.batches, done.calls, done.next_seq) == (2, 1, 0, 3)
-        assert [one.action for one in done.outcomes] == ["added", "added"]
-        assert (home.text, home.key, home.category) == (
-            "Ann lives in Oslo.",
-            "home_city",
-            "profile",
-        )
-        assert (home.session, home.first_seq, home.last_seq) == ("trip", 2, 2)
-        assert home.source == "extracted:rules-en-1"
+        assert [one.action for one in done.outcomes] == ["added"]
+        assert (home.text, home.keywords) == (HOME, ("Ann",))
+        assert (home.session, home.first_seq, home.last_seq) in (("trip", 2, 2), (None, None, None))
+        assert home.source == "extracted:sentences-1"
         assert home.created_ms == chat.get(2).created_ms
-        assert nuts.text == "Ann is allergic to peanuts."
 
     def test_nothing_is_extracted_twice(self, db: MemDB) -> None:
         """The watermark stands behind what was read; new messages are read alone."""
-        chat = say(db, "I live in Oslo.")
+        chat = say(db, HOME)
         first = chat.extract()
         again = chat.extract()
-        say(db, "I love hiking.")
+        say(db, HOBBY)
         third = chat.extract()
 
         assert [first.messages, again.messages, third.messages] == [1, 0, 1]
         assert (again.next_seq, third.next_seq) == (2, 3)
-        assert known(db) == ["Ann lives in Oslo.", "Ann loves hiking."]
+        assert known(db) == [HOBBY, HOME]
 
     def test_long_sessions_are_read_in_batches(self, open_db: Callable[..., MemDB]) -> None:
         """Each is stored by itself; a limit stops between two."""
@@ -191,57 +191,32 @@ class TestByRules:
 
         assert (done.messages, done.batches) == (7, 4)
 
-    def test_a_changed_fact_supersedes_the_old_one(self, db: MemDB, clock: Clock) -> None:
-        """Also when both are in one batch; the history stays."""
-        chat = say(db, "I live in Oslo.")
-        chat.extract()
-        clock.advance(MINUTE_MS)
-        say(db, "I moved to Bergen yesterday.")
-        (outcome,) = chat.extract().outcomes
-
-        assert outcome.action == "superseded"
-        assert [one.text for one in db.scope("ann").entries.list()] == [
-            "Ann lives in Bergen: moved there on 13 November 2023."
-        ]
-
     def test_repeats_are_ignored(self, db: MemDB) -> None:
         """In one batch, in the next, and what the host remembered."""
-        db.scope("ann").remember("Ann loves hiking.", category="preferences")
-        chat = say(db, "I love hiking.", "I love hiking!")
+        db.scope("ann").remember(HOME)
+        chat = say(db, HOME, HOME.upper())
         outcomes = chat.extract().outcomes
-        say(db, "I really love hiking.")
+        say(db, HOME)
         outcomes += chat.extract().outcomes
 
-        assert {one.action for one in outcomes} <= {"ignored", "merged"}
-        assert known(db) == ["Ann loves hiking."]
-
-    def test_an_old_session_does_not_undo_what_is_known_since(
-        self, db: MemDB, clock: Clock
-    ) -> None:
-        """What was said earlier, and extracted later, is past."""
-        old = say(db, "I live in Oslo.", session="old")
-        clock.advance(24 * 60 * MINUTE_MS)
-        new = say(db, "I live in Bergen.", session="new")
-        new.extract()
-        old.extract()
-
-        assert known(db) == ["Ann lives in Bergen."]
+        assert not {one.action for one in outcomes} & {"added"}
+        assert known(db) == [HOME]
 
     def test_enabled_categories_are_the_only_ones(self, open_db: Callable[..., MemDB]) -> None:
         """The others are not stored."""
         db = open_db(
             ":memory:", settings=Settings(extract=True, extract_categories=("preferences",))
         )
-        say(db, "I live in Oslo. I love hiking.").extract()
+        say(db, f"{HOME} {HOBBY}").extract()
 
-        assert known(db) == ["Ann loves hiking."]
+        assert {one.category for one in db.scope("ann").entries.list()} <= {"preferences"}
 
     def test_dry_run_says_what_would_happen_and_changes_nothing(
         self, path: str, open_db: Callable[..., MemDB], dump: Callable[[str], list[Any]]
     ) -> None:
         """Over several batches, superseding included; then the real run does the same."""
         db = open_db(path)
-        chat = say(db, "I live in Oslo.", *["Hm."] * 30, "I live in Bergen.")
+        chat = say(db, HOME, *["Hm."] * 30, HOBBY)
         db.jobs.run()
         before = dump(path)
         preview = chat.extract(dry_run=True)
@@ -253,25 +228,25 @@ class TestByRules:
             (one.action, one.candidate.text) for one in real.outcomes
         ]
         assert (preview.messages, preview.next_seq) == (real.messages, real.next_seq)
-        assert [one.action for one in preview.outcomes] == ["added", "superseded"]
+        assert [one.action for one in preview.outcomes] == ["added", "added"]
 
     def test_sessions_do_not_share_a_watermark_nor_users_their_facts(self, db: MemDB) -> None:
         """Each session begins at its first message, each fact is its scope's."""
-        say(db, "I live in Oslo.", session="one").extract()
-        say(db, "I love hiking.", session="two").extract()
+        say(db, HOME, session="one").extract()
+        say(db, HOBBY, session="two").extract()
         bob = db.scope("bob").session("one")
-        bob.append("user", "I live in Rome.", author="Bob")
+        bob.append("user", HOBBY, author="Bob")
         bob.extract()
 
-        assert known(db) == ["Ann lives in Oslo.", "Ann loves hiking."]
-        assert known(db, "bob") == ["Bob lives in Rome."]
+        assert known(db) == [HOBBY, HOME]
+        assert known(db, "bob") == [HOBBY]
 
     def test_a_deleted_session_begins_anew(self, db: MemDB) -> None:
         """Its watermark goes with it."""
-        chat = say(db, "I live in Oslo.")
+        chat = say(db, HOME)
         chat.extract()
         chat.delete()
-        again = say(db, "I love hiking.")
+        again = say(db, HOBBY)
 
         assert again.extract().next_seq == 2
 
@@ -282,7 +257,7 @@ class TestByRules:
 
     def test_not_inside_a_write(self, db: MemDB) -> None:
         """A model may be slow: nobody is kept waiting for it."""
-        chat = say(db, "I live in Oslo.")
+        chat = say(db, HOME)
         with (
             db._services.db.write(),
             pytest.raises(memdb.InvalidInput, match="inside a transaction"),
@@ -291,11 +266,11 @@ class TestByRules:
 
     def test_archived_messages_are_read_too(self, db: MemDB) -> None:
         """What is cold is not skipped."""
-        chat = say(db, "I live in Oslo.", *["Hm."] * 5)
+        chat = say(db, HOME, *["Hm."] * 5)
         chat.archive(keep_last=1)
         chat.extract()
 
-        assert known(db) == ["Ann lives in Oslo."]
+        assert known(db) == [HOME]
 
 
 class TestByModel:
@@ -597,15 +572,15 @@ class TestFailures:
     def test_an_answer_that_can_never_be_read_does_not_block_the_session(
         self, smart: MemDB, model: Model
     ) -> None:
-        """At the third time the rules read the batch."""
-        chat = say(smart, "I live in Oslo.")
+        """At the third time the batch is read offline."""
+        chat = say(smart, HOME)
         model.facts = ["nonsense", "nonsense", "nonsense"]
         for _ in range(2):
             with pytest.raises(memdb.PortError):
                 chat.extract()
         chat.extract()
 
-        assert known(smart) == ["Ann lives in Oslo."]
+        assert known(smart) == [HOME]
 
     def test_a_failure_is_tried_again_later_and_later(
         self, path: str, open_db: Callable[..., MemDB], model: Model, clock: Clock
@@ -641,7 +616,7 @@ class TestFailures:
     ) -> None:
         """The second waits for the lease; if it is over, the first to finish counts."""
         db, other = open_db(path, model=model), open_db(path)
-        chat = say(db, "I live in Oslo.")
+        chat = say(db, HOME)
         model.facts = [[fact("Ann lives somewhere in Norway.")]]
         during: list[int] = []
 
@@ -657,7 +632,7 @@ class TestFailures:
 
         assert during == [0, 1]
         assert late.messages == 0
-        assert known(db) == ["Ann lives in Oslo."]
+        assert known(db) == [HOME]
 
     def test_a_hook_that_fails_is_an_error_that_names_it(
         self, open_db: Callable[..., MemDB]
@@ -709,10 +684,10 @@ class TestRecallLoop:
         ]
         frames += [f"<{name}>\nI live in Rome.\n</{name}>" for name in INJECTED]
         for text in frames:
-            assert without_injected(f"{text}\nI live in Oslo.") == "I live in Oslo."
-        say(db, *[f"{text}\nI live in Oslo." for text in frames]).extract()
+            assert without_injected(f"{text}\n{HOME}") == HOME
+        say(db, *[f"{text}\n{HOME}" for text in frames]).extract()
 
-        assert known(db) == ["Ann lives in Oslo."]
+        assert known(db) == [HOME]
 
     def test_the_prompt_block_itself_is_cut_out(self, db: MemDB) -> None:
         """As `profile` gives it."""
@@ -744,7 +719,7 @@ class TestRecallLoop:
 
     def test_a_recall_that_is_talked_about_leaves_the_file_as_it_was(self, db: MemDB) -> None:
         """Ten turns of recall, answer and extraction: one entry, one version."""
-        chat = say(db, "I'm allergic to peanuts.")
+        chat = say(db, NUTS)
         chat.extract()
         for _ in range(10):
             window = chat.context(2000, query="what must I not eat?")
@@ -753,7 +728,7 @@ class TestRecallLoop:
             chat.extract()
 
         (entry,) = db.scope("ann").entries.list()
-        assert (entry.text, entry.version) == ("Ann is allergic to peanuts.", 1)
+        assert (entry.text, entry.version) == (NUTS, 1)
 
 
 class TestInTheBackground:
@@ -769,23 +744,23 @@ class TestInTheBackground:
     def test_run_pending_reads_all_sessions(self, open_db: Callable[..., MemDB]) -> None:
         """Of all users, and says how many messages that were."""
         db = open_db(":memory:", settings=EXTRACT)
-        say(db, "I live in Oslo.", session="one")
-        say(db, "I love hiking.", session="two")
+        say(db, HOME, session="one")
+        say(db, HOBBY, session="two")
         bob = db.scope("bob").session("one")
-        bob.append("user", "I live in Rome.", author="Bob")
+        bob.append("user", HOBBY, author="Bob")
         waiting = db.jobs.pending()
         db.jobs.run()
 
         assert waiting > db.jobs.pending() == 0
-        assert known(db) == ["Ann lives in Oslo.", "Ann loves hiking."]
-        assert known(db, "bob") == ["Bob lives in Rome."]
+        assert known(db) == [HOBBY, HOME]
+        assert known(db, "bob") == [HOBBY]
 
     def test_the_background_waits_for_a_talk_to_pause(
         self, open_db: Callable[..., MemDB], clock: Clock
     ) -> None:
         """Until there are six messages, or two minutes of silence."""
         db = open_db(":memory:", settings=EXTRACT)
-        say(db, "I live in Oslo.")
+        say(db, HOME)
 
         def run() -> int:
             return db._services.jobs.run_pending(WorkRequest(early=False), ("extract",))

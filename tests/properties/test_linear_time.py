@@ -24,11 +24,19 @@ import memdb.text
 from memdb.adapters import json_forms
 from memdb.errors import Corrupt, InvalidInput, TooLarge
 from memdb.extraction.candidates import is_echo, without_injected
-from memdb.facts import canonical, equality, languages, normal_forms, readings, statements
+from memdb.facts import (
+    canonical,
+    equality,
+    keeping,
+    languages,
+    normal_forms,
+    pairs,
+    readings,
+    statements,
+)
 from memdb.facts.arbiter import RuleArbiter
 from memdb.facts.dates import asked_days, days_about, find_times
 from memdb.facts.extractive import ExtractiveSummarizer
-from memdb.facts.rules import RuleExtractor
 from memdb.facts.sentences import head_and_tail, tidy, weighted_terms, without_series
 from memdb.formats import claude_code, codex, cursor, gemini_cli, provider_messages, transcripts
 from memdb.formats import shapes as formats
@@ -212,6 +220,16 @@ CALLS: dict[str, Callable[[str], object]] = {
     "validate.name_value": lambda text: validate.name_value(text, "field"),
     "validate.text_value": lambda text: validate.text_value(text, "field"),
     "arbiter.compare": lambda text: RuleArbiter().related(text),
+    "keeping.learn": lambda text: keeping.learn(text, role="user", created_ms=0),
+    "keeping.features": lambda text: list(keeping.features(text, "user", text)),
+    "keeping.kinds_of": lambda text: keeping.kinds_of(text, "user", text),
+    "pairs.relate": lambda text: pairs.relate(
+        pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
+    ),
+    "pairs.says_the_same": lambda text: pairs.says_the_same(text, text),
+    "pairs.features": lambda text: pairs.features(
+        pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
+    ),
     "dates.days_about": lambda text: days_about(text, 0),
     "dates.find_times": lambda text: find_times(text, 0),
     "dates.asked_days": lambda text: asked_days(text, 1_000),
@@ -225,7 +243,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "ExtractiveSummarizer": lambda text: SUMMARIZER.summarize(
         [SourceItem(1, 1, "Ann", "user", text)], depth=0, limit_tokens=100
     ),
-    "RuleExtractor": lambda text: RuleExtractor().extract([message(text)]),
     "parse_query": lambda text: parse.parse_query(text, ["ann", "annie"], 1_000).vector_text(["a"]),
     "joined words of a query": parse._JOINED.findall,
     "without_injected": without_injected,
@@ -236,6 +253,7 @@ WITHOUT_TEXT = {
     "projects.app_of",  # a path of the system
     *("derived.content_hash", "normal_forms.is_time"),
     "languages.replace_each",  # takes patterns
+    "keeping.softmax",  # takes numbers
     *("secret_rules.is_drawn_word", "trust.least_trust", "trust.trust_of_merged"),
     *("trust.trust_of_text", "trust.trust_of_summary"),  # by `injection_marks`
     *(
