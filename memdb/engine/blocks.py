@@ -60,22 +60,20 @@ class BlockExit:
         if block is None:
             return _leave
         leave: Callable[..., None] = partial(block._leave)
-        self.note(block, ref(leave, block._pool.end_abandoned))
+        block._exit = ref(leave, block._pool.end_abandoned)
         return leave
-
-    @staticmethod
-    def note(block: Any, leave: ref[Callable[..., None]]) -> None:
-        """Note what leaves *block*."""
-        block._exit = leave
 
 
 class ExitByThread(BlockExit):
     """The `__exit__` of what several threads may try to enter: each has its own."""
 
-    @staticmethod
-    def note(block: Any, leave: ref[Callable[..., None]]) -> None:
-        """Note what leaves *block* in this thread."""
-        block._exits[get_ident()] = leave
+    def __get__(self, block: Any, kind: type | None = None) -> Callable[..., None]:
+        """Return what leaves *block* in this thread."""
+        if block is None:
+            return _leave
+        leave: Callable[..., None] = partial(block._leave)
+        block._exits[get_ident()] = ref(leave, block._pool.end_abandoned)
+        return leave
 
 
 def _leave(block: Any, *error: Any) -> None:

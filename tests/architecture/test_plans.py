@@ -130,7 +130,7 @@ def test_rows_are_bound_in_the_order_of_sqlite(tx: Tx) -> None:
     for name, sql in STATEMENTS:
         if re.match(r"/\*.*\*/\s*(INSERT|UPDATE|DELETE|WITH made)", sql):
             names = parameters_of(sql)
-            cursor = tx._connection.cursor()
+            cursor = tx.raw.cursor()
             cursor.execute(f"EXPLAIN {sql}", dict.fromkeys(names))
             if cursor.bindings_names != tuple(names):
                 wrong[name] = cursor.bindings_names

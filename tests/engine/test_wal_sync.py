@@ -95,13 +95,13 @@ def test_each_write_of_one_caller_waits_for_the_disk(power_db: MemDB, disk: Disk
 def test_writers_that_wait_share_a_sync(power_db: MemDB, disk: Disk) -> None:
     """While the disk is slow all others commit, and one more sync is enough for all of them."""
     sync: Any = power_db._db.sync
-    before = sync._committed
+    before = sync.committed
     disk.gate.clear()
     disk.begun.clear()
     first = append_in_threads(power_db, 1)
     assert disk.begun.wait(60)
     others = append_in_threads(power_db, 8)
-    while sync._committed < before + 9:
+    while sync.committed < before + 9:
         time.sleep(0.005)
     with memdb.open(power_db.path, mode="read", **POWER) as beside:
         assert sum(beside.scope("ann").session(f"s{n}").last_seq for n in range(8)) == 9

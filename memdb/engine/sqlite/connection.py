@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 MEMORY = ":memory:"
 
+# The WAL of a connection that has not begun a transaction yet.
+NO_WAL_YET = (0, 0)
+
 # Longest sleep between two tries for a lock. Random short sleeps kept the longest
 # wait of 8 writers at 92 ms; SQLite's own back-off let one starve
 # for 1.5 s. Source: ADR-0002.
@@ -375,14 +378,17 @@ class Tx:
 
     Attributes:
         now_ms: The time of everything written in it, UTC milliseconds.
+        raw: The connection of apsw, for scripts and backups.
         kept: Cache of this connection, by the SHA-256 of what a value was made from.
+        is_alone: Whether it is known that nobody else wrote since its last commit.
         is_broken: Whether an error of storage happened: the connection is not used again.
         number: Of the connection, different from any other of this process.
+        parts: Parts that were added to the index of messages, and are not noted yet.
+        dropped: Messages that were dropped from it, as well.
         wal: Device and inode of the WAL that the connection has open.
     """
 
     __slots__ = (
-        "_connection",
         "_execute",
         "_facts",
         "_facts_at",
@@ -392,16 +398,20 @@ class Tx:
         "_vectors",
         "_verified",
         "_words",
+        "dropped",
+        "is_alone",
         "is_broken",
         "kept",
         "now_ms",
         "number",
+        "parts",
+        "raw",
         "wal",
     )
 
     def __init__(self, connection: apsw.Connection) -> None:
         """Run statements on *connection*."""
-        self._connection = connection
+        self.raw = connection
         self._execute = connection.execute
         connection.convert_binding = _encode_list
         self._has_vectors = False
@@ -414,9 +424,10 @@ class Tx:
         self._facts_at = 0  # changes of this connection when they held
         self.now_ms = 0
         self.kept: dict[bytes, Any] = {}
-        self.is_broken = False
+        self.is_broken = self.is_alone = False
+        self.parts = self.dropped = 0
         self.number = next(_numbers)
-        self.wal: tuple[int, int] | None = (0, 0)  # none yet
+        self.wal: tuple[int, int] | None = NO_WAL_YET
 
     def all(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return every row of a query."""
@@ -450,7 +461,7 @@ class Tx:
             self._execute(sql, values).fetchall()
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
-        return self._connection.changes()
+        return self.raw.changes()
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement once per item of *rows*."""
@@ -466,7 +477,7 @@ class Tx:
         if self._lost is not None:
             raise self._lost
         try:
-            self._connection.executemany(sql, rows)
+            self.raw.executemany(sql, rows)
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 
@@ -479,9 +490,10 @@ class Tx:
             self._words = SqliteWords(self, self._committed_state, lambda: self._open)
         return self._words
 
-    def take_parts(self) -> tuple[int, int] | None:
-        """Return `SqliteWords.take_parts`, None if no index was used by this connection."""
-        return None if self._words is None else self._words.take_parts()
+    @property
+    def has_words(self) -> bool:
+        """Whether the full-text indexes were used."""
+        return self._words is not None
 
     @property
     def vectors(self) -> SqliteVectors:
@@ -503,7 +515,7 @@ class Tx:
 
     def facts(self) -> dict[Fact, int]:
         """See `memdb.engine.base.Tx`."""
-        if self._connection.total_changes() != self._facts_at or len(self._facts) > MAX_FACTS:
+        if self.raw.total_changes() != self._facts_at or len(self._facts) > MAX_FACTS:
             self._facts.clear()
         return self._facts
 
@@ -512,7 +524,7 @@ class Tx:
 
     def keep_facts(self) -> None:
         """See `memdb.engine.base.Tx`."""
-        self._facts_at = self._connection.total_changes()
+        self._facts_at = self.raw.total_changes()
 
     def begin(self) -> None:
         """Take the write lock, waiting for other writers."""
@@ -546,11 +558,6 @@ class Tx:
         except apsw.Error:
             self.is_broken = True
 
-    def end(self) -> None:
-        """Note that the outermost transaction has ended."""
-        self._open = False
-        self._lost = None
-
     def _failed(self, error: apsw.Error | UnicodeDecodeError | OverflowError) -> MemDBError:
         """
         Return the memdb error to raise for *error*.
@@ -573,20 +580,21 @@ class Tx:
         self._lost = error
 
     def roll_back(self) -> None:
-        """End a transaction that is open; the connection is broken if that fails."""
+        """End a transaction: undo it if it is open; the connection is broken if that fails."""
         try:
-            if self.in_transaction:
+            if self.raw.in_transaction:
                 self._facts.clear()
-                self._connection.execute("ROLLBACK")
+                self.raw.execute("ROLLBACK")
         except apsw.Error:
             self.is_broken = True
-        self.end()
+        self._open = False
+        self._lost = None
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open; never one of a closed connection."""
         try:
-            return self._connection.in_transaction
+            return self.raw.in_transaction
         except apsw.ConnectionClosedError:
             self.is_broken = True
             return False
@@ -598,16 +606,11 @@ class Tx:
 
     def state(self) -> tuple[int, int]:
         """Return what every change of the file changes, own ones too. Cost: 4 µs."""
-        return self.data_version(), self._connection.total_changes()
+        return self.data_version(), self.raw.total_changes()
 
     def _committed_state(self) -> tuple[int, int] | None:
         """Return `state`, None inside a write: it does not tell what that undoes."""
         return None if self._open else self.state()
-
-    @property
-    def raw(self) -> apsw.Connection:
-        """The apsw connection, for scripts and backups."""
-        return self._connection
 
     def find_damaged_rows(self, *, deep: bool) -> Iterator[str]:
         """See `memdb.engine.base.Tx`."""
@@ -622,7 +625,7 @@ class Tx:
         if not self._has_vectors:
             from memdb.engine.sqlite.vectors import load_vector_functions
 
-            load_vector_functions(self._connection)
+            load_vector_functions(self.raw)
             self._has_vectors = True
 
     def close(self) -> None:
@@ -632,7 +635,7 @@ class Tx:
         A checkpoint that fails here loses nothing: what was committed is in the WAL.
         """
         try:
-            self._connection.close()
+            self.raw.close()
         except apsw.Error:
             return
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import partial
-from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
@@ -18,9 +17,10 @@ from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import connection as connections
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import MEMORY, Tx, translated_errors
-from memdb.engine.sqlite.pool import NO_WAL_YET, ConnectionPool, ReadBlock
+from memdb.engine.sqlite.pool import ConnectionPool, ReadBlock
 from memdb.engine.sqlite.wal import has_bytes, is_cleared, refuse_other_names
-from memdb.errors import Busy, Interrupted, InvalidInput, MemDBError, ReadOnly
+from memdb.engine.sqlite.writer import Writer, WriteTransaction
+from memdb.errors import Busy, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
 from memdb.models.observation import LOG
 from memdb.text.validate import refuse_output, refuse_special
@@ -34,14 +34,10 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.maintenance import SqliteMaintenance
     from memdb.engine.sqlite.upkeep import Upkeep
     from memdb.engine.sqlite.wal_sync import SharedSync
-    from memdb.engine.sqlite.writer import Writer
     from memdb.models.protocols import Clock, Ids
 
     T = TypeVar("T")
 
-
-# How long a writer that comes again lets the upkeep thread go first.
-YIELD_S = 0.0001
 
 # How long upkeep waits for another process: it has time, and a close waits for it.
 UPKEEP_MS = 50
@@ -53,157 +49,6 @@ CLOSE_PAGES = 64
 # does not open there. Source: sqlite.org/fileformat.html#file_format_version_numbers
 JOURNAL_MODE = slice(18, 20)
 NO_WAL = b"\1\1"
-
-
-class WriteBlock(Block):
-    """`with db.write()`: all of its writes are committed, or none."""
-
-    __slots__ = ("_db", "_level", "_outer", "_timeout_ms")
-    _pool: ConnectionPool
-
-    def __init__(
-        self, db: SqliteEngine, *, whole: bool = False, timeout_ms: int | None = None
-    ) -> None:
-        """Write to *db*; *whole*: without savepoints; *timeout_ms*: None means that of the file."""
-        super().__init__(db.pool)
-        self._timeout_ms = timeout_ms
-        self._db = db
-        self.whole = whole
-        self._level = 0
-        self._outer: Block = self
-
-    def __enter__(self) -> Tx:
-        """Begin a transaction, or a savepoint in that of this thread."""
-        pool = self._pool
-        pool.guard()
-        self._db.refuse_read_only()
-        around = pool.write_lock.owned()
-        if around is not None:
-            return self._enter_inside(around)
-        if self._db.upkeep is None:
-            self._db.begin_upkeep()
-        elif self._db.upkeep.is_waiting:
-            sleep(YIELD_S)
-        pool.write_lock.acquire(self)
-        try:
-            if pool.is_closed:  # while this waited
-                pool.guard()
-            self.tx = writer = pool.take_writer()
-            return self._begin(writer)
-        except BaseException:
-            self._end()
-            raise
-
-    def _begin(self, writer: Writer) -> Tx:
-        """Begin the transaction of the outermost write."""
-        self._outer.depth = 1
-        if self._timeout_ms is None:
-            writer.begin()
-        else:
-            writer.turns.timeout_ms = self._timeout_ms
-            try:
-                writer.begin()
-            finally:
-                writer.turns.timeout_ms = self._pool.options["timeout_ms"]
-        if writer.wal == NO_WAL_YET:
-            self._pool.note_wal(writer)
-        writer.now_ms = self._db.clock()
-        if not self._pool.is_memory and (
-            self._pool.is_new or not self._pool.wal_guard.begin(writer)
-        ):
-            writer.facts().clear()
-        return writer
-
-    def _enter_inside(self, around: Block) -> Tx:
-        """Set a savepoint; in memory, begin the transaction inside a read."""
-        writer: Writer | None = around.tx
-        assert writer is not None  # of an owner
-        self._outer, self._level = around, around.depth
-        if not self._level:
-            around.whole = self.whole
-            try:
-                return self._begin(writer)
-            except BaseException:
-                self._end()
-                raise
-        around.depth += 1
-        if not around.whole:
-            try:
-                writer.run("SAVEPOINT nested")
-            except MemDBError:
-                self._end()
-                raise
-        return writer
-
-    def _leave(self, kind: type[BaseException] | None = None, *_: object) -> None:
-        outer, level, is_failed = self._outer, self._level, kind is not None
-        number = 0
-        writer = outer.tx
-        assert writer is not None  # until the outermost is left
-        if outer.depth != level + 1:
-            # An exception in the very exit of a write inside this one: which of its
-            # statements are to be kept is not known.
-            writer.lose(Interrupted("a write inside this one was interrupted: try all of it again"))
-        if level and outer.whole:
-            self._end()  # the outermost ends it, one way or the other
-            return
-        try:
-            if is_failed:
-                outer.undone += 1
-                _undo(writer, nested=level > 0)
-            elif level:
-                writer.run("RELEASE nested")
-            else:
-                number = self._commit(writer)
-        except BaseException:
-            outer.undone += 1
-            _undo(writer, nested=level > 0)
-            self._db.commits += 1  # it may have been committed
-            raise
-        finally:
-            self._end()
-        if number and self._db.sync is not None:
-            self._db.sync.wait(number, writer.wal)
-
-    def _commit(self, writer: Tx) -> int:
-        """Commit the outermost write; return the number of the commit, 0 if it needs no sync."""
-        db = self._db
-        self._pool.refuse_unreadable_write(writer)
-        writer.commit()
-        db.commits += 1
-        if self._pool.is_memory:
-            return 0
-        pages = 0 if db.upkeep is None else db.upkeep.wal_pages
-        has_begun = self._pool.wal_guard.note_commit(writer, pages)
-        if db.upkeep is not None:
-            db.upkeep.note_commit(*(writer.take_parts() or (0, 0)), is_first=has_begun)
-        return 0 if db.sync is None else db.sync.note_commit()
-
-    def _end(self) -> None:
-        """Leave the level of this block; the outermost gives connection and lock back."""
-        outer = self._outer
-        outer.depth = self._level
-        if not self._level and outer.tx is not None:
-            outer.tx.roll_back()
-        if outer is self:
-            writer, self.tx = self.tx, None
-            if writer is not None:
-                self._pool.give_back_writer(writer)
-            self._pool.write_lock.release(self)
-        self._exit = None
-
-
-def _undo(writer: Tx, *, nested: bool) -> None:
-    """Roll back unless SQLite has done so; the first error is the one that is raised."""
-    if not nested:
-        writer.roll_back()
-    elif writer.in_transaction:
-        try:
-            writer.facts().clear()
-            writer.run("ROLLBACK TO nested")
-            writer.run("RELEASE nested")
-        except MemDBError:
-            return
 
 
 def _is_all_moved(kept: ref[SqliteEngine]) -> bool:
@@ -397,7 +242,7 @@ class SqliteEngine(Opened):
         """Return a context in which all reads see one snapshot of the file."""
         return ReadBlock(self.pool)
 
-    def write(self) -> WriteBlock:
+    def write(self) -> WriteTransaction:
         """
         Return a context whose writes are committed together or not at all.
 
@@ -408,16 +253,16 @@ class SqliteEngine(Opened):
         Raises:
             Busy: another process kept the lock longer than the timeout.
         """
-        return WriteBlock(self)
+        return WriteTransaction(self)
 
-    def write_whole(self) -> WriteBlock:
+    def write_whole(self) -> WriteTransaction:
         """
         Return a context like `write` without savepoints: an error inside rolls back all of it.
 
         The error of a nested `write` has to leave this context too. Without
         savepoints FTS5 writes the words of many messages once, at the end.
         """
-        return WriteBlock(self, whole=True)
+        return WriteTransaction(self, whole=True)
 
     @property
     def is_closed(self) -> bool:
@@ -531,9 +376,9 @@ class SqliteEngine(Opened):
         finally:
             lock.release(block)
 
-    def write_briefly(self) -> WriteBlock:
+    def write_briefly(self) -> WriteTransaction:
         """Return a context like `write` that does not wait long for another process."""
-        return WriteBlock(self, timeout_ms=UPKEEP_MS)
+        return WriteTransaction(self, timeout_ms=UPKEEP_MS)
 
     def rest_upkeep(self) -> Callable[[], None]:
         """Wait until the upkeep thread is between two steps; return what lets it go on."""
@@ -595,7 +440,7 @@ class SqliteEngine(Opened):
 
     def _move_tail(self, writer: Tx) -> None:
         """Complete the index of messages, for other programs that search in a closed file."""
-        if writer.take_parts() is None:
+        if not writer.has_words:
             return
         try:
             writer.begin()

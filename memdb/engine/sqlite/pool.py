@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from threading import get_ident
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
 import apsw
 
 from memdb.engine.blocks import Block, Readers, WriteLock
-from memdb.engine.sqlite.connection import MEMORY, Tx, connect, translated_errors
+from memdb.engine.sqlite.connection import MEMORY, NO_WAL_YET, Tx, connect, translated_errors
 from memdb.engine.sqlite.wal import (
     TRIES,
     TRY_S,
@@ -32,20 +32,16 @@ from memdb.engine.sqlite.wal import (
     settle,
     untouched_state,
 )
+from memdb.engine.sqlite.writer import Writer
 from memdb.errors import Busy, Closed, FileError, MemDBError, WrongProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memdb.engine.sqlite.writer import Writer
-
     Identity = tuple[int, int] | None
 
 # Readers compare their WAL with that of the file this often: once costs 2 µs.
 CHECK_S = 0.1
-
-# A connection that has not begun a transaction yet knows no WAL.
-NO_WAL_YET = (0, 0)
 
 
 class ConnectionPool:
@@ -67,6 +63,7 @@ class ConnectionPool:
 
     Attributes:
         is_read_only: Whether the file was opened with mode="read".
+        identity: Device and inode of the file, None in memory and until it is recognised.
         write_lock: Owned by the block that writes; in memory, also by one that reads.
         reading: The outermost reading block of each thread.
     """
@@ -88,7 +85,7 @@ class ConnectionPool:
         self._pid = os.getpid()
         self._wal = f"{path}-wal"
         self.wal_guard = WalGuard(path)
-        self._identity: Identity = None
+        self.identity: Identity = None
         self._memory: Writer | None = None
         # Called with the pages of the WAL; it takes the place of SQLite's own checkpoints.
         self.on_commit: Callable[[apsw.Connection, str, int], int] | None = None
@@ -113,7 +110,7 @@ class ConnectionPool:
     def remember_file(self) -> None:
         """Refuse from here on any other file at the path."""
         self.is_new = False
-        self._identity = None if self.is_memory else identity_of(self.path)
+        self.identity = None if self.is_memory else identity_of(self.path)
         self.wal_guard.note_file()
 
     def open(self, *, writable: bool) -> apsw.Connection:
@@ -174,8 +171,6 @@ class ConnectionPool:
         try:
             return self._writers.pop()
         except IndexError:
-            from memdb.engine.sqlite.writer import Writer  # readers do without
-
             writer = Writer(self.open(writable=True), self.options["timeout_ms"])
             if self.on_commit is not None:
                 writer.raw.set_wal_hook(self.on_commit)
@@ -185,8 +180,6 @@ class ConnectionPool:
         """Return the connection of a file in memory; a copy of it after an error of storage."""
         old = self._memory
         if old is None or old.is_broken:
-            from memdb.engine.sqlite.writer import Writer
-
             new = Writer(self.open(writable=True), self.options["timeout_ms"])
             if old is not None:
                 old.roll_back()  # it may have had no memory for that
@@ -296,8 +289,8 @@ class ConnectionPool:
         """
         wal = identity_of(self._wal)
         return (
-            self._identity in (None, identity_of(self.path))  # None: not yet recognised
-            and self._identity not in _stale
+            self.identity in (None, identity_of(self.path))  # None: not yet recognised
+            and self.identity not in _stale
             and all(tx.wal in (NO_WAL_YET, wal) for tx in (*self._readers, *self._writers))
             and not any(self._is_lost(tx) for tx in (*self._writers, *self._readers)[:1])
         )
@@ -313,7 +306,7 @@ class ConnectionPool:
                 sleep(TRY_S)  # another connection may just be moving the WAL
         except MemDBError:  # another program's file, or a damaged one
             return False
-        _stale[self._identity] = reason
+        _stale[self.identity] = reason
         return True
 
     def _find_replaced(self, tx: Tx) -> str:
@@ -344,7 +337,7 @@ class ConnectionPool:
         SQLite would go on writing to a file that cannot be opened again, and
         open its next connection on the other file.
         """
-        if self._identity is not None and identity_of(self.path) != self._identity:
+        if self.identity is not None and identity_of(self.path) != self.identity:
             raise FileError(
                 f"{self.path} was removed or replaced while it was open: "
                 "put it back, or close it and open it again",
@@ -353,12 +346,12 @@ class ConnectionPool:
 
     def note_wal(self, tx: Tx) -> None:
         """Remember the WAL that *tx* has open, in its first transaction."""
-        if tx.wal == NO_WAL_YET and self._identity is not None:
+        if tx.wal == NO_WAL_YET and self.identity is not None:
             tx.wal = identity_of(self._wal) or NO_WAL_YET
 
-    def refuse_unreadable_write(self, tx: Tx) -> None:
+    def refuse_lost(self, tx: Tx, loss: str) -> NoReturn:
         """
-        Refuse a write that other processes could not read; call it before COMMIT.
+        Refuse a write that other processes could not read.
 
         Another program removes the WAL if the locks of this process were dropped, which
         happens when another SQLite library of this process closes the file.
@@ -366,14 +359,10 @@ class ConnectionPool:
         Raises:
             FileError: the path leads to another file, or the WAL is another one, or cut.
         """
-        if self._identity is None:
-            return
-        loss = self.wal_guard.find_loss(tx, self._identity)
-        if loss:
-            self.refuse_another()
-            tx.is_broken = True
-            _stale[self._identity] = loss
-            raise lost_wal(self.path)
+        self.refuse_another()
+        tx.is_broken = True
+        _stale[self.identity] = loss
+        raise lost_wal(self.path)
 
     def is_outdated(self, reader: Tx) -> bool:
         """Return whether *reader* reads a WAL or a file of before; checks ten times a second."""
@@ -381,11 +370,11 @@ class ConnectionPool:
         if now - self._checked < CHECK_S or reader.wal == NO_WAL_YET:
             return False
         self._checked = now
-        if identity_of(self.path) != self._identity:
+        if identity_of(self.path) != self.identity:
             return False  # what is left of a removed file can still be read
         if identity_of(self._wal) == reader.wal:
             return self._is_lost(reader)
-        _stale[self._identity] = "removed"
+        _stale[self.identity] = "removed"
         return True
 
     def _settle_stale(self) -> None:
@@ -394,7 +383,7 @@ class ConnectionPool:
         if identity not in _stale:
             return
         for pool in _live_pools():
-            if pool._identity == identity:
+            if pool.identity == identity:
                 for block in list(pool.reading.values()):
                     if block.tx is not None:
                         block.tx.is_broken = True
@@ -545,7 +534,7 @@ def _after_fork_in_child() -> None:
     connections = apsw.connections()
     files = {_file_of(connection) for connection in connections} - {NO_WAL_YET}
     if None in files:
-        files |= {pool._identity for pool in _live_pools()}
+        files |= {pool.identity for pool in _live_pools()}
     _inherited.update(files - {None})
     if files:
         # Closing one could remove the WAL that the parent uses: never let them be collected.

@@ -19,7 +19,8 @@ from memdb.errors import from_sqlite
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from memdb.engine.base import Tx, Values
+    from memdb.engine.base import Values
+    from memdb.engine.sqlite.connection import Tx
 
 # Messages in the tail before they are moved. With 128 a search after an append reads
 # twice as much, and an append costs the same.
@@ -101,15 +102,9 @@ FROM json_each(:terms) AS terms
 
 
 class Tail:
-    """
-    The tail as one connection sees it, with the index in memory that it keeps for searches.
+    """The tail as one connection sees it, with the index in memory that it keeps for searches."""
 
-    Attributes:
-        parts: How often the connection added a part to the index of messages.
-        dropped: How many messages it dropped from that index.
-    """
-
-    __slots__ = ("_digests", "_index", "_now", "_state", "_tx", "dropped", "parts")
+    __slots__ = ("_digests", "_index", "_now", "_state", "_tx")
 
     def __init__(self, tx: Tx, now: Callable[[], object]) -> None:
         """
@@ -121,7 +116,6 @@ class Tail:
         self._tx = tx
         self._now = now
         self._index: apsw.Connection | None = None
-        self.dropped = self.parts = 0
         self._digests: dict[int, int] = {}  # of the messages in the index in memory, by id
         self._state: object = None  # of the file when that index was made
 
@@ -160,7 +154,7 @@ class Tail:
     def move(self) -> None:
         """Put the words of all messages of the tail into the index."""
         if self._tx.run(MOVE_TAIL):
-            self.parts += 1
+            self._tx.parts += 1
         self.clear()
 
     def drop(self, low: int, high: int) -> None:

@@ -190,7 +190,12 @@ class Upkeep:
         return self.parts >= PARTS
 
     def _is_due(self) -> bool:
-        return self.has_parts or self.has_dropped or self.wal_pages >= self._wal_due
+        return (
+            self.parts >= PARTS
+            or self._is_packing
+            or self.dropped >= self._dropped_due
+            or self.wal_pages >= self._wal_due
+        )
 
     @property
     def has_dropped(self) -> bool:

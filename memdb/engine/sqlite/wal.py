@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from memdb.engine.base import Tx as AnyTx
+    from memdb.engine.sqlite.writer import Writer
 
 SELECT_MARK = """/* wal.mark */
 SELECT value FROM meta WHERE key = 'in_use'
@@ -140,8 +141,8 @@ class WalGuard:
         """Begin without a mark of the file at *path*."""
         self._path, self._wal = path, f"{path}-wal"
         self.loss: str | None = None
-        self._version: tuple[int, int] | None = None  # of the connection, after its last commit
-        self._looked: tuple[int, int] | None = None  # the same, when an idle file was last seen
+        self._writer = 0  # the number of the connection that committed last
+        self._looked: tuple[int, int] | None = None  # what an idle file was like when last seen
         self._mark = Mark.read("")  # as of then, or as the transaction found it
         self._is_marked = False  # by this connection, in this burst
         self._begun = False  # whether the transaction was begun here
@@ -164,22 +165,20 @@ class WalGuard:
             Whether nobody else wrote since the last write of this connection.
         """
         self._begun, self._is_new, self._new = True, False, None
-        self._written = pages_written(writer)
-        version = writer.number, writer.raw.data_version()
-        is_known = version == self._version
-        if is_known and self._is_marked and self.loss is None:
+        self._written = writer.raw.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0]
+        if writer.is_alone and self._is_marked and self.loss is None:
             return True
-        if not is_known:
-            self._mark, self._size = read_mark(writer), 0
-        is_first = self._version is None or self._version[0] != writer.number
+        if not writer.is_alone:
+            self._mark, self._size, self._is_marked = read_mark(writer), 0, False
+        is_first = self._writer != writer.number
         self._is_new = is_first or not self._mark.is_set or self.loss is not None
         if self.loss is not None:
             writer.run(SET_LOSS, {"value": self.loss})
             self._new = Mark(is_set=False, salts=os.urandom(8).hex(), previous=self._mark.salts)
             writer.run(SET_MARK, {"value": str(self._new)})
-        return is_known
+        return writer.is_alone
 
-    def find_loss(self, tx: Tx, identity: tuple[int, int]) -> str:
+    def find_loss(self, tx: Writer, identity: tuple[int, int]) -> str:
         """
         Return what happened to the file or its WAL so that nobody could read a commit, or "".
 
@@ -193,8 +192,10 @@ class WalGuard:
             return "removed"
         if tx.wal not in ((wal.st_dev, wal.st_ino), (0, 0)):
             return "removed"
-        if wal.st_size < self._size and self._version == (tx.number, tx.raw.data_version()):
+        if wal.st_size < self._size and tx.is_alone:
             return "cut"
+        if (file.st_size, file.st_mtime_ns) == self._file:
+            return ""
         return "replaced" if self.is_replaced((self._mark, self._new or self._mark)) else ""
 
     def is_replaced(self, marks: tuple[Mark, ...]) -> bool:
@@ -214,7 +215,7 @@ class WalGuard:
         self._file = state
         return False
 
-    def note_commit(self, writer: Tx, wal_pages: int) -> bool:
+    def note_commit(self, writer: Writer, wal_pages: int) -> bool:
         """
         Set the mark after the first commit of a burst, not in it: the WAL has its salts since then.
 
@@ -230,11 +231,10 @@ class WalGuard:
         self._begun = False
         if self._new is not None:
             self._mark, self._new, self.loss = self._new, None, None
-        written = pages_written(writer) - self._written
+        written = writer.raw.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0] - self._written
         if not written:
             return False  # nothing was committed
-        # Not later: a statement would see the commits of others as its own.
-        self._version = writer.number, writer.raw.data_version()
+        self._writer = writer.number
         # A commit that begins a WAL anew writes all of its pages.
         self._is_marked = True
         if self._is_new or wal_pages <= written:
@@ -245,7 +245,7 @@ class WalGuard:
         self._size = wal_pages * self._page_bytes
         return self._is_new
 
-    def _name_wal(self, writer: Tx) -> None:
+    def _name_wal(self, writer: Writer) -> None:
         """Write into the mark which WAL it means."""
         mark = self._mark
         salts, self._page_bytes, size = read_header(self._path)
@@ -256,13 +256,12 @@ class WalGuard:
         mark = Mark(is_set=True, salts=salts, previous=previous, size=size)
         writer.begin()
         try:
-            if self._version != (writer.number, writer.raw.data_version()):
+            if not writer.is_alone:
                 raise Busy("another process wrote meanwhile")  # the next write looks
             writer.facts()
             writer.run(SET_MARK, {"value": str(mark)})
             writer.keep_facts()
             writer.commit()
-            self._version = writer.number, writer.raw.data_version()
         finally:
             writer.roll_back()
         self._mark = mark
@@ -273,15 +272,15 @@ class WalGuard:
         self.note_file()
         return bool(in_wal == moved)
 
-    def rest_if_idle(self, writer: Tx) -> bool:
+    def rest_if_idle(self, writer: Writer) -> bool:
         """Do as `rest` unless others wrote since the last call; return whether all is done."""
-        version = writer.number, writer.raw.data_version()
-        if version not in (self._version, self._looked):
-            self._looked = version
+        version = writer.raw.data_version()
+        if version != writer.version and (writer.number, version) != self._looked:
+            self._looked = writer.number, version
             return not read_mark(writer).is_set
         return self.rest(writer) is not None
 
-    def rest(self, writer: Tx) -> int | None:
+    def rest(self, writer: Writer) -> int | None:
         """
         Clear the mark, move the WAL into the file and cut it; return the pages moved.
 
@@ -292,10 +291,7 @@ class WalGuard:
             if not self.move(writer):
                 return None
             busy, moved = cut_wal(writer)
-            self._mark, self._version = (
-                read_mark(writer),
-                (writer.number, writer.raw.data_version()),
-            )
+            self._mark, writer.version = read_mark(writer), writer.raw.data_version()
         except MemDBError:
             busy, moved = True, 0
         self._is_marked, self._size = False, 0
@@ -332,9 +328,9 @@ def _clear_and_cut(tx: Tx) -> tuple[bool, int]:
         if mark.is_set:
             mark.is_set = False
             tx.run(SET_MARK, {"value": str(mark)})
+        tx.commit()
     finally:
-        tx.run("COMMIT")
-        tx.end()
+        tx.roll_back()
     (busy, _, moved) = tx.all(CHECKPOINT_ALL)[0]
     return bool(busy), max(0, int(moved))
 
@@ -500,11 +496,6 @@ def read_header(path: str) -> tuple[str, int, int]:
     if len(header) < WAL_HEADER_BYTES:
         raise OSError
     return header[SALTS].hex(), int.from_bytes(header[8:12], "big"), size
-
-
-def pages_written(tx: Tx) -> int:
-    """Return how many pages a connection has written so far."""
-    return int(tx.raw.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0])
 
 
 def settle(path: str, timeout_ms: int, *, is_read_only: bool) -> str | None:

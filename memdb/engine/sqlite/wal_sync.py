@@ -51,12 +51,12 @@ class SharedSync:
     the WAL was moved into the file.
 
     Attributes:
+        committed: Commits so far; the owner of the lock of writers counts them.
         count: Syncs so far.
     """
 
     __slots__ = (
         "_change",
-        "_committed",
         "_handle",
         "_is_failed",
         "_is_moved",
@@ -65,6 +65,7 @@ class SharedSync:
         "_path",
         "_synced",
         "_wal",
+        "committed",
         "count",
     )
 
@@ -81,17 +82,12 @@ class SharedSync:
         self._path, self._wal = path, f"{path}-wal"
         self._move, self._is_moved = move, is_moved
         self._handle: tuple[int, tuple[int, int]] | None = None  # and device and inode
-        self._committed = 0
+        self.committed = 0
         self._synced = 0
         self._is_failed = False
         self._is_stopped = False
         self._change = RLock()  # `with` on it cannot be interrupted before its body
         self.count = 0
-
-    def note_commit(self) -> int:
-        """Return the number of a commit; for the owner of the lock of writers."""
-        self._committed += 1
-        return self._committed
 
     def wait(self, number: int, wal: tuple[int, int] | None) -> None:
         """
@@ -103,7 +99,7 @@ class SharedSync:
         with self._change:
             if self._synced >= number:
                 return
-            committed = self._committed
+            committed = self.committed
             if not self._is_failed:
                 self._sync(wal)
             if self._is_failed:

@@ -34,7 +34,8 @@ from memdb.text.derived import bigrams_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from memdb.engine.base import Postings, Tx, Values
+    from memdb.engine.base import Postings, Values
+    from memdb.engine.sqlite.connection import Tx
     from memdb.text.terms import Term
 
 # The indexes; that of archived messages has no table of rows.
@@ -216,7 +217,7 @@ class SqliteWords:
         high = low if high is None else high
         dropped = self._tx.run(DELETE_ROWS[kind], {"low": low, "high": high})
         if kind == "message":
-            self._tail.dropped += dropped
+            self._tx.dropped += dropped
             self._tail.drop(low, high)
 
     def add_messages(self, rows: Sequence[Values]) -> None:
@@ -232,22 +233,11 @@ class SqliteWords:
             self.add("message", low, high)
         else:
             self._tx.many(INSERT_MESSAGE, rows)
-        self._tail.parts += 1
+        self._tx.parts += 1
 
     def merge_messages(self, pages: int) -> None:
         """Merge about *pages* of the index of messages."""
         self._tx.run(MERGE["messages"], {"pages": pages})
-
-    def take_parts(self) -> tuple[int, int]:
-        """
-        Return what was done to the index of messages since the last call.
-
-        Returns:
-            How many parts were added, and how many messages dropped.
-        """
-        done = self._tail.parts, self._tail.dropped
-        self._tail.parts = self._tail.dropped = 0
-        return done
 
     def count_messages(self) -> int:
         """Return how many messages the index holds, as FTS5 counts them. Cost: 10 µs."""
