@@ -288,7 +288,8 @@ def test_another_process_that_writes_for_long_is_let_be(
     shell = raw(path)
     upkeep_of = kept(db)
     shell.execute("BEGIN IMMEDIATE")
-    upkeep_of.note_commit(8)
+    upkeep_of.parts = 8
+    upkeep_of.note_commit(None)
     time.sleep(0.2)
     before = upkeep_of.is_running
     shell.execute("ROLLBACK")

@@ -381,10 +381,10 @@ class Tx:
         raw: The connection of apsw, for scripts and backups.
         kept: Cache of this connection, by the SHA-256 of what a value was made from.
         is_alone: Whether it is known that nobody else wrote since its last commit.
+        version: What each commit changes, as of its last commit.
+        used_words: The full-text indexes, None before their first use.
         is_broken: Whether an error of storage happened: the connection is not used again.
         number: Of the connection, different from any other of this process.
-        parts: Parts that were added to the index of messages, and are not noted yet.
-        dropped: Messages that were dropped from it, as well.
         wal: Device and inode of the WAL that the connection has open.
     """
 
@@ -397,15 +397,14 @@ class Tx:
         "_open",
         "_vectors",
         "_verified",
-        "_words",
-        "dropped",
         "is_alone",
         "is_broken",
         "kept",
         "now_ms",
         "number",
-        "parts",
         "raw",
+        "used_words",
+        "version",
         "wal",
     )
 
@@ -415,7 +414,7 @@ class Tx:
         self._execute = connection.execute
         connection.convert_binding = _encode_list
         self._has_vectors = False
-        self._words: SqliteWords | None = None
+        self.used_words: SqliteWords | None = None
         self._vectors: SqliteVectors | None = None
         self._open = False
         self._lost: MemDBError | None = None
@@ -425,8 +424,7 @@ class Tx:
         self.now_ms = 0
         self.kept: dict[bytes, Any] = {}
         self.is_broken = self.is_alone = False
-        self.parts = self.dropped = 0
-        self.number = next(_numbers)
+        self.number, self.version = next(_numbers), -1
         self.wal: tuple[int, int] | None = NO_WAL_YET
 
     def all(self, sql: str, values: Values | None = None) -> list[Row]:
@@ -484,16 +482,11 @@ class Tx:
     @property
     def words(self) -> SqliteWords:
         """The full-text indexes; their module is imported at the first use."""
-        if self._words is None:
+        if self.used_words is None:
             from memdb.engine.sqlite.words import SqliteWords
 
-            self._words = SqliteWords(self, self._committed_state, lambda: self._open)
-        return self._words
-
-    @property
-    def has_words(self) -> bool:
-        """Whether the full-text indexes were used."""
-        return self._words is not None
+            self.used_words = SqliteWords(self, self._committed_state, lambda: self._open)
+        return self.used_words
 
     @property
     def vectors(self) -> SqliteVectors:

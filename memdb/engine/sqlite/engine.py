@@ -18,8 +18,8 @@ from memdb.engine.sqlite import connection as connections
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import MEMORY, Tx, translated_errors
 from memdb.engine.sqlite.pool import ConnectionPool, ReadBlock
+from memdb.engine.sqlite.transaction import WriteTransaction
 from memdb.engine.sqlite.wal import has_bytes, is_cleared, refuse_other_names
-from memdb.engine.sqlite.writer import Writer, WriteTransaction
 from memdb.errors import Busy, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
 from memdb.models.observation import LOG
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.maintenance import SqliteMaintenance
     from memdb.engine.sqlite.upkeep import Upkeep
     from memdb.engine.sqlite.wal_sync import SharedSync
+    from memdb.engine.sqlite.writer import Writer
     from memdb.models.protocols import Clock, Ids
 
     T = TypeVar("T")
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
 # How long upkeep waits for another process: it has time, and a close waits for it.
 UPKEEP_MS = 50
 
-# Merged when a file is closed and its thread had no time: some milliseconds.
-CLOSE_PAGES = 64
+# Merged when a file is closed and its thread had no time: some milliseconds, if there are so many
+# parts of the index.
+CLOSE_PAGES, MERGED_PARTS = 64, 8
 
 # Bytes 18 and 19 of a database: one in memory that came from a file may say WAL, which SQLite
 # does not open there. Source: sqlite.org/fileformat.html#file_format_version_numbers
@@ -253,7 +255,7 @@ class SqliteEngine(Opened):
         Raises:
             Busy: another process kept the lock longer than the timeout.
         """
-        return WriteTransaction(self)
+        return WriteTransaction(self, self.pool)
 
     def write_whole(self) -> WriteTransaction:
         """
@@ -262,7 +264,7 @@ class SqliteEngine(Opened):
         The error of a nested `write` has to leave this context too. Without
         savepoints FTS5 writes the words of many messages once, at the end.
         """
-        return WriteTransaction(self, whole=True)
+        return WriteTransaction(self, self.pool, whole=True)
 
     @property
     def is_closed(self) -> bool:
@@ -378,7 +380,7 @@ class SqliteEngine(Opened):
 
     def write_briefly(self) -> WriteTransaction:
         """Return a context like `write` that does not wait long for another process."""
-        return WriteTransaction(self, timeout_ms=UPKEEP_MS)
+        return WriteTransaction(self, self.pool, timeout_ms=UPKEEP_MS)
 
     def rest_upkeep(self) -> Callable[[], None]:
         """Wait until the upkeep thread is between two steps; return what lets it go on."""
@@ -440,12 +442,12 @@ class SqliteEngine(Opened):
 
     def _move_tail(self, writer: Tx) -> None:
         """Complete the index of messages, for other programs that search in a closed file."""
-        if not writer.has_words:
+        if writer.used_words is None:
             return
         try:
             writer.begin()
             writer.words.move_tail()
-            if self.upkeep is not None and self.upkeep.has_parts:
+            if self.upkeep is not None and self.upkeep.parts >= MERGED_PARTS:
                 writer.words.merge_messages(CLOSE_PAGES)
             writer.commit()
         except MemDBError:

@@ -19,8 +19,7 @@ from memdb.errors import from_sqlite
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from memdb.engine.base import Values
-    from memdb.engine.sqlite.connection import Tx
+    from memdb.engine.base import Tx, Values
 
 # Messages in the tail before they are moved. With 128 a search after an append reads
 # twice as much, and an append costs the same.
@@ -102,9 +101,15 @@ FROM json_each(:terms) AS terms
 
 
 class Tail:
-    """The tail as one connection sees it, with the index in memory that it keeps for searches."""
+    """
+    The tail as one connection sees it, with the index in memory that it keeps for searches.
 
-    __slots__ = ("_digests", "_index", "_now", "_state", "_tx")
+    Attributes:
+        parts: Parts that the connection added to the index of messages, and nobody noted yet.
+        dropped: Messages that it dropped from that index, as well.
+    """
+
+    __slots__ = ("_digests", "_index", "_now", "_state", "_tx", "dropped", "parts")
 
     def __init__(self, tx: Tx, now: Callable[[], object]) -> None:
         """
@@ -116,6 +121,7 @@ class Tail:
         self._tx = tx
         self._now = now
         self._index: apsw.Connection | None = None
+        self.parts = self.dropped = 0
         self._digests: dict[int, int] = {}  # of the messages in the index in memory, by id
         self._state: object = None  # of the file when that index was made
 
@@ -154,7 +160,7 @@ class Tail:
     def move(self) -> None:
         """Put the words of all messages of the tail into the index."""
         if self._tx.run(MOVE_TAIL):
-            self._tx.parts += 1
+            self.parts += 1
         self.clear()
 
     def drop(self, low: int, high: int) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.sqlite.base import SqliteFile
     from memdb.engine.sqlite.connection import Tx
+    from memdb.engine.sqlite.words import SqliteWords
 
     T = TypeVar("T")
 
@@ -153,19 +154,20 @@ class Upkeep:
                 return 0
         return 0
 
-    def note_commit(self, parts: int, dropped: int = 0, *, is_first: bool = False) -> None:
+    def note_commit(self, words: SqliteWords | None, *, is_first: bool = False) -> None:
         """
         Note a commit, and start the thread if it is due.
 
         Args:
-            parts: It added so many to the index.
-            dropped: Messages that it dropped from the index.
+            words: The indexes, if it may have used them.
             is_first: Of a burst: the file itself is to say that it needs its WAL.
         """
         if is_first:
             self._mark_at = monotonic() + PAUSE_S  # its own sync goes first
-        self.parts += parts
-        self.dropped += dropped
+        if words is not None:
+            self.parts += words.tail.parts
+            self.dropped += words.tail.dropped
+            words.tail.parts = words.tail.dropped = 0
         if self.wal_pages < self._wal_from:
             self._wal_due = self._wal_from  # it began anew
         now = monotonic()
@@ -184,18 +186,8 @@ class Upkeep:
         elif self._is_asleep and (is_first or self._is_due()):
             self._wake.set()
 
-    @property
-    def has_parts(self) -> bool:
-        """Whether enough parts of the index are there to be merged."""
-        return self.parts >= PARTS
-
     def _is_due(self) -> bool:
-        return (
-            self.parts >= PARTS
-            or self._is_packing
-            or self.dropped >= self._dropped_due
-            or self.wal_pages >= self._wal_due
-        )
+        return self.parts >= PARTS or self.has_dropped or self.wal_pages >= self._wal_due
 
     @property
     def has_dropped(self) -> bool:

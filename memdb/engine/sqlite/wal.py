@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from memdb.engine.base import Tx as AnyTx
-    from memdb.engine.sqlite.writer import Writer
 
 SELECT_MARK = """/* wal.mark */
 SELECT value FROM meta WHERE key = 'in_use'
@@ -178,7 +177,7 @@ class WalGuard:
             writer.run(SET_MARK, {"value": str(self._new)})
         return writer.is_alone
 
-    def find_loss(self, tx: Writer, identity: tuple[int, int]) -> str:
+    def find_loss(self, tx: Tx, identity: tuple[int, int]) -> str:
         """
         Return what happened to the file or its WAL so that nobody could read a commit, or "".
 
@@ -215,7 +214,7 @@ class WalGuard:
         self._file = state
         return False
 
-    def note_commit(self, writer: Writer, wal_pages: int) -> bool:
+    def note_commit(self, writer: Tx, wal_pages: int) -> bool:
         """
         Set the mark after the first commit of a burst, not in it: the WAL has its salts since then.
 
@@ -245,7 +244,7 @@ class WalGuard:
         self._size = wal_pages * self._page_bytes
         return self._is_new
 
-    def _name_wal(self, writer: Writer) -> None:
+    def _name_wal(self, writer: Tx) -> None:
         """Write into the mark which WAL it means."""
         mark = self._mark
         salts, self._page_bytes, size = read_header(self._path)
@@ -266,13 +265,7 @@ class WalGuard:
             writer.roll_back()
         self._mark = mark
 
-    def move(self, tx: Tx) -> bool:
-        """Move the WAL into the file; return whether all of it is there now."""
-        (_, in_wal, moved) = tx.all(CHECKPOINT_NOW)[0]
-        self.note_file()
-        return bool(in_wal == moved)
-
-    def rest_if_idle(self, writer: Writer) -> bool:
+    def rest_if_idle(self, writer: Tx) -> bool:
         """Do as `rest` unless others wrote since the last call; return whether all is done."""
         version = writer.raw.data_version()
         if version != writer.version and (writer.number, version) != self._looked:
@@ -280,7 +273,7 @@ class WalGuard:
             return not read_mark(writer).is_set
         return self.rest(writer) is not None
 
-    def rest(self, writer: Writer) -> int | None:
+    def rest(self, writer: Tx) -> int | None:
         """
         Clear the mark, move the WAL into the file and cut it; return the pages moved.
 
@@ -288,7 +281,9 @@ class WalGuard:
         which is as safe as the file.
         """
         try:
-            if not self.move(writer):
+            (_, in_wal, moved) = writer.all(CHECKPOINT_NOW)[0]
+            self.note_file()
+            if in_wal != moved:
                 return None
             busy, moved = cut_wal(writer)
             self._mark, writer.version = read_mark(writer), writer.raw.data_version()

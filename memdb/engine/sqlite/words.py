@@ -34,8 +34,7 @@ from memdb.text.derived import bigrams_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from memdb.engine.base import Postings, Values
-    from memdb.engine.sqlite.connection import Tx
+    from memdb.engine.base import Postings, Tx, Values
     from memdb.text.terms import Term
 
 # The indexes; that of archived messages has no table of rows.
@@ -185,7 +184,7 @@ VARINT_BITS = 0x7F
 class SqliteWords:
     """The full-text indexes in one transaction; see `memdb.engine.base.Words`."""
 
-    __slots__ = ("_lists", "_tail", "_tx")
+    __slots__ = ("_lists", "_tx", "tail")
 
     def __init__(
         self,
@@ -201,7 +200,7 @@ class SqliteWords:
             is_writing: Whether *tx* is inside a write.
         """
         self._tx = tx
-        self._tail = Tail(tx, now)
+        self.tail = Tail(tx, now)
         self._lists = LongLists(tx, self._read, is_writing)
 
     def add(self, kind: str, low: int, high: int | None = None) -> None:
@@ -217,8 +216,8 @@ class SqliteWords:
         high = low if high is None else high
         dropped = self._tx.run(DELETE_ROWS[kind], {"low": low, "high": high})
         if kind == "message":
-            self._tx.dropped += dropped
-            self._tail.drop(low, high)
+            self.tail.dropped += dropped
+            self.tail.drop(low, high)
 
     def add_messages(self, rows: Sequence[Values]) -> None:
         """
@@ -226,14 +225,14 @@ class SqliteWords:
 
         Cost: 8 µs per row in bulk, 15 µs for a single one.
         """
-        if self._tail.add(rows):
+        if self.tail.add(rows):
             return
         low, high = rows[0]["id"], rows[-1]["id"]
         if high - low == len(rows) - 1:  # SQLite reads them again in less time than it binds them
             self.add("message", low, high)
         else:
             self._tx.many(INSERT_MESSAGE, rows)
-        self._tx.parts += 1
+        self.tail.parts += 1
 
     def merge_messages(self, pages: int) -> None:
         """Merge about *pages* of the index of messages."""
@@ -246,7 +245,7 @@ class SqliteWords:
 
     def move_tail(self) -> None:
         """Put the words of all messages into the index that are only in its tail."""
-        self._tail.move()
+        self.tail.move()
 
     def add_archived(self, texts: Iterable[tuple[int, str]]) -> None:
         """Add archived messages, given as (id, text): their rows hold no text."""
@@ -292,7 +291,7 @@ class SqliteWords:
     def _add_tail(self, found: Postings, low: int, high: int, newest: int | None) -> None:
         """Add to *found* what the tail holds of its terms."""
         by_query = {query_of(term): term for term in found}
-        for query, ids in self._tail.postings(by_query, low, high).items():
+        for query, ids in self.tail.postings(by_query, low, high).items():
             _merge(found, by_query[query], ids, newest)
 
     def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
@@ -365,7 +364,7 @@ class SqliteWords:
             return self.rebuild_archived()
         self._tx.run(REBUILD[name])
         if name == "messages":
-            self._tail.clear()
+            self.tail.clear()
         return None
 
     def find_archived_differences(self) -> list[str]:

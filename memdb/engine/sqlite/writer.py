@@ -1,8 +1,9 @@
 """
-A write: the transaction with its savepoints, and the connection that it uses.
+The connection that writes: it counts, by kind of thing, the transactions that changed one.
 
-Who watches the file finds in the table `changes` how many transactions changed each kind of
-thing. `memdb.engine.kinds` says what is counted; who counts is `Writer.run`.
+Any process that watches the file finds in these counts what was changed, however it
+was: they stand in the table `changes`. `memdb.engine.kinds` says what is counted; who counts is
+`Writer.run`.
 
 Turns of the processes that write: who had one lets those that wait go first.
 SQLite gives the lock to whoever asks in the right moment. Where several processes write without a
@@ -19,11 +20,10 @@ from __future__ import annotations
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from memdb.engine.blocks import Block
 from memdb.engine.kinds import kind_loaded, kind_of
 from memdb.engine.sqlite import schema
-from memdb.engine.sqlite.connection import NO_WAL_YET, BusyHandler, Tx
-from memdb.errors import Busy, Interrupted, MemDBError, SchemaTooNew
+from memdb.engine.sqlite.connection import BusyHandler, Tx
+from memdb.errors import Busy, MemDBError, SchemaTooNew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row, Values
     from memdb.engine.base import Tx as AnyTx
-    from memdb.engine.sqlite.engine import SqliteEngine
-    from memdb.engine.sqlite.pool import ConnectionPool
 
 # COMMIT does not wait for the disk: the block does, when others may write (`wal_sync`).
 SYNC_APART = """/* writer.sync_apart */
@@ -66,9 +64,6 @@ IDLE_S = 0.001
 
 # Who waits for less than this lets nobody go first.
 LEAST_MS = 100
-
-# How long a writer that comes again lets the upkeep thread go first.
-YIELD_S = 0.0001
 
 _uncounted: set[str] = set()  # statements, which are constants
 
@@ -145,16 +140,14 @@ class Writer(Tx):
 
     Attributes:
         turns: Its handler of a taken lock.
-        version: What each commit changes, as of its last commit.
     """
 
-    __slots__ = ("_changed", "turns", "version")
+    __slots__ = ("_changed", "turns")
 
     def __init__(self, connection: apsw.Connection, timeout_ms: int) -> None:
         """Write with *connection*, which waits up to *timeout_ms* for others."""
         super().__init__(connection)
         self._changed: set[str] = set()
-        self.version = -1
         self.turns = Turns(timeout_ms)
         connection.set_busy_handler(self.turns)
         self.run(SYNC_APART)
@@ -214,176 +207,6 @@ class Writer(Tx):
         Tx.commit(self)
         # Not later: a statement would see the commits of others as its own.
         self.version = self.raw.data_version()
-
-
-class WriteTransaction(Block):
-    """
-    `with db.write()`: all of its writes are committed, or none.
-
-    The outermost of a thread goes through these steps; one inside it is a savepoint.
-
-    1. It takes the lock of the writers of this object, a connection, and the lock of SQLite
-       (BEGIN IMMEDIATE), and the guard of the WAL looks at the mark.
-    2. Before COMMIT the kinds of changed things are counted, and the guard refuses what nobody
-       could read. After it the guard sets the mark, and upkeep is told of it.
-    3. It gives connection and locks back, and waits for the disk, which others share.
-    """
-
-    __slots__ = ("_db", "_level", "_outer", "_timeout_ms")
-    _pool: ConnectionPool
-
-    def __init__(
-        self, db: SqliteEngine, *, whole: bool = False, timeout_ms: int | None = None
-    ) -> None:
-        """Write to *db*; *whole*: without savepoints; *timeout_ms*: None means that of the file."""
-        super().__init__(db.pool)
-        self._timeout_ms = timeout_ms
-        self._db = db
-        self.whole = whole
-        self._level = 0
-        self._outer: Block = self
-
-    def __enter__(self) -> Writer:
-        """Begin a transaction, or a savepoint in that of this thread."""
-        pool, upkeep = self._pool, self._db.upkeep
-        pool.guard()
-        if self._db.is_read_only:
-            self._db.refuse_read_only()
-        around = pool.write_lock.owned()
-        if around is not None:
-            return self._enter_inside(around)
-        if upkeep is None:
-            self._db.begin_upkeep()
-        elif upkeep.is_waiting:
-            sleep(YIELD_S)
-        pool.write_lock.acquire(self)
-        try:
-            if pool.is_closed:  # while this waited
-                pool.guard()
-            self.tx = writer = pool.take_writer()
-            return self._begin(writer)
-        except BaseException:
-            self._end()
-            raise
-
-    def _enter_inside(self, around: Block) -> Writer:
-        """Set a savepoint; in memory, begin the transaction inside a read."""
-        writer: Writer | None = around.tx
-        assert writer is not None  # of an owner
-        self._outer, self._level = around, around.depth
-        if not self._level:
-            around.whole = self.whole
-            try:
-                return self._begin(writer)
-            except BaseException:
-                self._end()
-                raise
-        around.depth += 1
-        if not around.whole:
-            try:
-                writer.run("SAVEPOINT nested")
-            except MemDBError:
-                self._end()
-                raise
-        return writer
-
-    def _begin(self, writer: Writer) -> Writer:
-        """Begin the transaction of the outermost write."""
-        pool = self._pool
-        self._outer.depth = 1
-        if self._timeout_ms is None:
-            writer.begin()
-        else:
-            writer.turns.timeout_ms = self._timeout_ms
-            try:
-                writer.begin()
-            finally:
-                writer.turns.timeout_ms = pool.options["timeout_ms"]
-        writer.now_ms = self._db.clock()
-        if not pool.is_memory:
-            if writer.wal == NO_WAL_YET:
-                pool.note_wal(writer)
-            if pool.is_new or not pool.wal_guard.begin(writer):
-                writer.facts().clear()
-        return writer
-
-    def _leave(self, kind: type[BaseException] | None = None, *_: object) -> None:
-        outer, level, is_failed = self._outer, self._level, kind is not None
-        number = 0
-        writer = outer.tx
-        assert writer is not None  # until the outermost is left
-        if outer.depth != level + 1:
-            # An exception in the very exit of a write inside this one: which of its
-            # statements are to be kept is not known.
-            writer.lose(Interrupted("a write inside this one was interrupted: try all of it again"))
-        if level and outer.whole:
-            self._end()  # the outermost ends it, one way or the other
-            return
-        try:
-            if is_failed:
-                outer.undone += 1
-                _undo(writer, nested=level > 0)
-            elif level:
-                writer.run("RELEASE nested")
-            else:
-                number = self._commit(writer)
-        except BaseException:
-            outer.undone += 1
-            _undo(writer, nested=level > 0)
-            self._db.commits += 1  # it may have been committed
-            raise
-        finally:
-            self._end()
-        if number and self._db.sync is not None:
-            self._db.sync.wait(number, writer.wal)
-
-    def _commit(self, writer: Writer) -> int:
-        """Commit the outermost write; return the number of the commit, 0 if it needs no sync."""
-        db, pool, upkeep = self._db, self._pool, self._db.upkeep
-        if pool.identity is not None:
-            loss = pool.wal_guard.find_loss(writer, pool.identity)
-            if loss:
-                pool.refuse_lost(writer, loss)
-        writer.commit()
-        db.commits += 1
-        if pool.is_memory:
-            return 0
-        pages = 0 if upkeep is None else upkeep.wal_pages
-        has_begun = pool.wal_guard.note_commit(writer, pages)
-        if upkeep is not None:
-            upkeep.note_commit(writer.parts, writer.dropped, is_first=has_begun)
-            writer.parts = writer.dropped = 0
-        if db.sync is None:
-            return 0
-        db.sync.committed += 1
-        return db.sync.committed
-
-    def _end(self) -> None:
-        """Leave the level of this block; the outermost gives connection and lock back."""
-        outer = self._outer
-        outer.depth = self._level
-        if not self._level and outer.tx is not None:
-            outer.tx.roll_back()
-            outer.tx.turns.end()
-        if outer is self:
-            writer, self.tx = self.tx, None
-            if writer is not None:
-                self._pool.give_back_writer(writer)
-            self._pool.write_lock.release(self)
-        self._exit = None
-
-
-def _undo(writer: Tx, *, nested: bool) -> None:
-    """Roll back unless SQLite has done so; the first error is the one that is raised."""
-    if not nested:
-        writer.roll_back()
-    elif writer.in_transaction:
-        try:
-            writer.facts().clear()
-            writer.run("ROLLBACK TO nested")
-            writer.run("RELEASE nested")
-        except MemDBError:
-            return
 
 
 def refuse_newer(tx: AnyTx, path: str) -> None:
