@@ -40,8 +40,11 @@ FRAMED = ("roleplay", "fiction", "material", "reported")
 ASKED = ("question", "request")
 MOST_ROWS = 24_000
 LEAST_SEEN = 2
+LEAST_TOLD = 2
+NONE = 0.6
+WEIGHTS = {"mixed": 0.25, "notebook": 0.3, "turned": 0.5, "matrix": 0.7}
 MOST_COMMON = 120
-MOST_PRODUCTS = 160
+MOST_PRODUCTS = 240
 STEPS = 80
 PRECISION = 0.86
 
@@ -367,9 +370,7 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
     chosen = set(kept.tolist())
     rows = [[one for one in row if one[0] in chosen] or [(int(kept[0]), 0.0)] for row in rows]
     weights, bias = fit(part(near), labels[near], kinds, weigh[near], RIDGE_SENTENCES, steps)
-    small = weights[kept] - weights[kept].mean(axis=1, keepdims=True)
-    unit = float(np.quantile(np.abs(small), 0.995)) / keeping.ZERO or 1.0
-    small = np.clip(np.round(small / unit), -keeping.ZERO, keeping.ZERO)
+    small, unit = quantised(weights[kept], 0.995)
 
     def scores_of(table: Table) -> Any:
         whole = np.zeros((keeping.BUCKETS, kinds))
@@ -387,15 +388,25 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
         "bias": [round(float(one), 3) for one in bias / unit],
         "framed": 0.6,
         "least": least,
-        "gaps": packed(np.diff(kept, prepend=0)),
-        "weights": packed((small + keeping.ZERO).T.ravel()),
+        **packed(kept, small),
         "judged": judged_sentences(shares, apart, least),
     }
 
 
-def packed(numbers: Any) -> str:
-    """Return numbers from 0 to 255 as text."""
-    return b85encode(compress(bytes(int(one) for one in numbers), 9)).decode()
+def packed(kept: Any, small: Any) -> dict[str, str]:
+    """Return the numbers of buckets, and the rows of their weights, as text."""
+    parts = {"gaps": np.diff(kept, prepend=0), "weights": (small + keeping.ZERO).T.ravel()}
+    return {
+        name: b85encode(compress(bytes(int(one) for one in part), 9)).decode()
+        for name, part in parts.items()
+    }
+
+
+def quantised(weights: Any, share: float) -> tuple[Any, float]:
+    """Return weights as whole numbers up to `keeping.ZERO`, and what one of them stands for."""
+    small = weights - weights.mean(axis=1, keepdims=True)
+    unit = float(np.quantile(np.abs(small), share)) / keeping.ZERO or 1.0
+    return np.clip(np.round(small / unit), -keeping.ZERO, keeping.ZERO), unit
 
 
 def threshold(shares: Any, found: list[Sentence], role: str) -> float:
@@ -442,7 +453,7 @@ def judged_sentences(shares: Any, found: list[Sentence], least: dict[str, float]
 
 
 RIDGE_SENTENCES = 5e-6
-RIDGE_PAIRS = 2e-5
+RIDGE_PAIRS = 6e-5
 
 
 def pair_features(found: list[Pair]) -> list[dict[str, float]]:
@@ -479,27 +490,46 @@ def train_pairs(found: list[Pair], steps: int) -> dict[str, Any]:
     near = np.array([not one.apart for one in found])
     weigh = balance([one.language for one in found])
     weigh = weigh * np.array(
-        [0.5 if one.source in ("mixed", "notebook", "turned") else 1.0 for one in found]
+        [WEIGHTS.get(one.source, 1.0) * (NONE if one.kind == "none" else 1.0) for one in found]
     )
     names = sorted({name for row in given for name in row})
     kinds = len(pairs.RELATIONS)
+    said = [
+        [
+            (pairs.bucket(gram), value)
+            for gram, value in pairs.grams_of(one.newer, one.older).items()
+        ]
+        for one in found
+    ]
+    seen: Counter[int] = Counter()
+    for one, row, is_near in zip(found, said, near, strict=True):
+        if is_near and one.source == "written":
+            seen.update({at for at, _ in row})
+    kept = np.array(sorted(at for at, count in seen.items() if count >= LEAST_TOLD))
+    column_of = {int(at): number for number, at in enumerate(kept)}
 
-    def table(columns: list[str], mask: Any) -> Table:
+    def table(columns: list[str], mask: Any, *, plain: bool = False) -> Table:
         place = {name: number for number, name in enumerate(columns)}
         split = [(name, *name.split(" & ")) for name in columns if " & " in name]
         rows = []
-        for row, is_in in zip(given, mask, strict=True):
+        for row, told, is_in in zip(given, said, mask, strict=True):
             if is_in:
                 line = [(place[name], value) for name, value in row.items() if name in place]
                 for name, one, other in split:
                     if one in row and other in row:
                         line.append((place[name], row[one] * row[other]))
+                if not plain:
+                    line += [
+                        (len(columns) + column_of[at], value)
+                        for at, value in told
+                        if at in column_of
+                    ]
                 rows.append(line or [(0, 0.0)])
-        return Table.of(rows, len(columns))
+        return Table.of(rows, len(columns) + (0 if plain else len(kept)))
 
-    plain = table(names, near)
-    weights, bias = fit(plain, labels[near], kinds, weigh[near], RIDGE_PAIRS, steps)
-    errors = np.eye(kinds)[labels[near]] - shares_of(plain.times(weights) + bias)
+    first = table(names, near, plain=True)
+    weights, bias = fit(first, labels[near], kinds, weigh[near], RIDGE_PAIRS, steps)
+    errors = np.eye(kinds)[labels[near]] - shares_of(first.times(weights) + bias)
     dense = np.zeros((int(near.sum()), len(names)))
     for number, row in enumerate(row for row, is_in in zip(given, near, strict=True) if is_in):
         for name, value in row.items():
@@ -513,7 +543,9 @@ def train_pairs(found: list[Pair], steps: int) -> dict[str, Any]:
     best = [name for _, name in sorted(gains, key=lambda one: (-one[0], one[1]))[:MOST_PRODUCTS]]
     columns = names + sorted(best)
     weights, bias = fit(table(columns, near), labels[near], kinds, weigh[near], RIDGE_PAIRS, steps)
-    weights, bias = np.round(weights, 3), np.round(bias, 3)
+    small, unit = quantised(weights[len(columns) :], 0.998)
+    weights = np.concatenate([np.round(weights[: len(columns)], 3), small * unit])
+    bias = np.round(bias, 3)
     scores = table(columns, ~near).times(weights) + bias
     warm = temperature(scores, labels[~near])
     apart = [one for one in found if one.apart]
@@ -521,11 +553,13 @@ def train_pairs(found: list[Pair], steps: int) -> dict[str, Any]:
         "kinds": list(pairs.RELATIONS),
         "scale": warm,
         "bias": [float(one) for one in bias],
-        "weights": {
+        "features": {
             name: [float(one) for one in row]
-            for name, row in zip(columns, weights, strict=True)
+            for name, row in zip(columns, weights[: len(columns)], strict=True)
             if np.abs(row).max() > 0
         },
+        "unit": unit,
+        **packed(kept, small),
         "judged": judged_pairs(shares_of(scores * warm), apart),
     }
 

@@ -195,12 +195,17 @@ class _Model:
         self.bias: list[float] = data["bias"]
         self.framed = float(data["framed"])
         self.least: dict[str, float] = data["least"]
-        gaps, weights = (decompress(b85decode(data[name])) for name in ("gaps", "weights"))
-        planes = [
-            [byte - ZERO for byte in weights[at * len(gaps) : (at + 1) * len(gaps)]]
-            for at in range(len(KINDS))
-        ]
-        self.rows = dict(zip(accumulate(gaps), zip(*planes, strict=True), strict=True))
+        self.rows = unpacked(data, len(KINDS))
+
+
+def unpacked(data: dict[str, Any], kinds: int) -> dict[int, tuple[int, ...]]:
+    """Return by bucket the row of its weights, from "gaps" and "weights" of a file."""
+    gaps, weights = (decompress(b85decode(data[name])) for name in ("gaps", "weights"))
+    planes = [
+        [byte - ZERO for byte in weights[at * len(gaps) : (at + 1) * len(gaps)]]
+        for at in range(kinds)
+    ]
+    return dict(zip(accumulate(gaps), zip(*planes, strict=True), strict=True))
 
 
 @cache

@@ -13,8 +13,9 @@ import unicodedata
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
-from memdb.facts.keeping import KEPT, KINDS, kinds_of, softmax
+from memdb.facts.keeping import KEPT, KINDS, kinds_of, softmax, unpacked
 from memdb.facts.markers import markers, marks, order_end
 from memdb.facts.wording import fold, recognise, words_of
 from memdb.models.record import Record
@@ -41,6 +42,9 @@ _BIG = 100
 _YEARS = (1900, 2100)
 _NEAR_WORDS = 3
 _MOST_REASONS = 8
+BUCKETS = 1 << 14
+_PART = 4
+_WORD_VALUE, _PAIR_VALUE, _PART_VALUE = 0.5, 0.4, 0.2
 
 
 class Statement(Record):
@@ -90,6 +94,7 @@ def relate(
     if says_the_same(newer.text, older.text):
         return Relation("repeats", 1.0, (("the same words", 1.0),))
     given = _MODEL.expanded(features(newer, older, cosine=cosine, rarity=rarity))
+    given += _MODEL.said(grams_of(newer.text, older.text))
     scores = list(_MODEL.bias)
     for _, value, weights in given:
         for place, weight in enumerate(weights):
@@ -183,6 +188,7 @@ def features(
     grams_new, grams_old = _grams(newer.text), _grams(older.text)
     found["letters"] = 2 * len(grams_new & grams_old) / (len(grams_new) + len(grams_old) or 1)
     found |= _places(new, old, both, left_new, left_old, weigh_new, weigh_old)
+    found |= _frames(new, old, both, weigh_new, weigh_old)
     found |= _numbers(new, old, both, left_new, left_old)
     found |= _letters_and_names(new, old, left_new, left_old)
     found |= _acts(newer, older, new, both, left_new, most)
@@ -193,6 +199,37 @@ def features(
         found["cosine"] = cosine
         found["cosine without words"] = cosine * (1 - most)
     return {name: value for name, value in found.items() if value}
+
+
+def grams_of(newer: str, older: str) -> dict[str, float]:
+    """
+    Return what a newer statement says that the older one does not, in hashed pieces.
+
+    Words, pairs of neighbours and parts of words, with their values: "moved" and "called off" are
+    told from data, in any language, where no marker knows them.
+    """
+    new, old = words_of(newer)[:_MOST_WORDS], words_of(older)[:_MOST_WORDS]
+    both = _matches(new, old)
+    found: dict[str, float] = {}
+    for place, word in enumerate(new):
+        if word.kind in ("number", "unit"):
+            continue
+        after = new[place + 1] if place + 1 < len(new) else None
+        if after is not None and not (place in both and place + 1 in both):
+            found[f"{word.text} {after.text if after.kind != 'number' else '0'}"] = _PAIR_VALUE
+        if place in both or word.is_name:
+            continue
+        found[word.text] = _WORD_VALUE
+        if word.kind == "word":
+            padded = f"<{word.text}>"
+            for at in range(len(padded) - _PART + 1):
+                found[padded[at : at + _PART]] = _PART_VALUE
+    return found
+
+
+def bucket(gram: str) -> int:
+    """Return the number of a piece in the weights."""
+    return crc32(gram.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
 def _matches(new: Sequence[Word], old: Sequence[Word]) -> dict[int, int]:
@@ -294,6 +331,38 @@ def _places(
     swaps = sum(1 for one, other in pairwise(order) if other < one)
     found["other order"] = swaps / (len(order) or 1)
     return found
+
+
+def _frames(
+    new: Sequence[Word],
+    old: Sequence[Word],
+    both: dict[int, int],
+    weigh_new: Sequence[float],
+    weigh_old: Sequence[float],
+) -> dict[str, float]:
+    """Return what is shared of the words that are no values: numbers, names and lone letters."""
+    shares, values = [], []
+    for words, weights, matched in (
+        (new, weigh_new, set(both)),
+        (old, weigh_old, set(both.values())),
+    ):
+        frame = [n for n, word in enumerate(words) if not _is_value(word)]
+        whole = sum(weights[n] for n in frame)
+        shares.append(sum(weights[n] for n in frame if n in matched) / whole if whole else 0.0)
+        values.append(any(_is_value(word) and n not in matched for n, word in enumerate(words)))
+    found = {
+        "frame of the newer": shares[0],
+        "frame of the older": shares[1],
+        "frame": min(shares),
+    }
+    if all(values):
+        found["other value in the frame"] = min(shares)
+        found["other value in most of the frame"] = max(shares)
+    return found
+
+
+def _is_value(word: Word) -> bool:
+    return word.kind == "number" or word.is_name or _is_lone(word)
 
 
 def _numbers(
@@ -455,18 +524,31 @@ class _Model:
         """Take the weights of *data*."""
         self.scale = float(data["scale"])
         self.bias: list[float] = data["bias"]
-        self.weights: dict[str, list[float]] = data["weights"]
+        self.weights: dict[str, list[float]] = data["features"]
         self.hash = str(data["hash"])
+        self.unit = float(data["unit"])
+        self.rows = unpacked(data, len(RELATIONS))
         self.products = [(name, *name.split(" & ")) for name in self.weights if " & " in name]
 
-    def expanded(self, given: dict[str, float]) -> list[tuple[str, float, list[float]]]:
+    def expanded(self, given: dict[str, float]) -> list[tuple[str, float, Sequence[float]]]:
         """Return name, value and weights of the features, and of the products of two."""
         weights = self.weights
-        found = [(name, value, weights[name]) for name, value in given.items() if name in weights]
+        found: list[tuple[str, float, Sequence[float]]] = [
+            (name, value, weights[name]) for name, value in given.items() if name in weights
+        ]
         for name, one, other in self.products:
             if one in given and other in given:
                 found.append((name, given[one] * given[other], weights[name]))
         return found
+
+    def said(self, grams: dict[str, float]) -> list[tuple[str, float, Sequence[float]]]:
+        """Return name, value and weights of the pieces that have weights."""
+        rows = self.rows
+        return [
+            (f"newer: {gram!r}", value * self.unit, rows[at])
+            for gram, value in grams.items()
+            if (at := bucket(gram)) in rows
+        ]
 
 
 _MODEL = _Model(read_json(__file__, "pairs.json"))
