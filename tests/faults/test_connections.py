@@ -98,6 +98,38 @@ thread.join()
 print(chat.append("user", "two").seq, db.file.check(deep=True))
 """
 
+LOCKED_FORK = """
+import os, signal, sys, threading, time, memdb
+db = memdb.open(sys.argv[1], embedder=None, counter="estimate")
+chat = db.scope("ann").session("trip")
+chat.append("user", "one")
+upkeep, pool = db._db.upkeep, db._db.pool
+held, leave = threading.Event(), threading.Event()
+
+def hold():
+    with upkeep._busy, upkeep._wake._cond, pool.write_lock._change, pool._lending._change:
+        held.set()
+        leave.wait(60)
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait(30)
+pid = os.fork()
+if pid == 0:
+    sys.exit(0)  # what runs at the exit stops threads
+for _ in range(300):
+    if os.waitpid(pid, os.WNOHANG) != (0, 0):
+        print("ended")
+        break
+    time.sleep(0.1)
+else:
+    print("hangs")
+    os.kill(pid, signal.SIGKILL)
+leave.set()
+thread.join()
+print(chat.append("user", "two").seq)
+"""
+
 STORM = """
 import random, signal, sys, threading, memdb
 
@@ -207,6 +239,14 @@ def test_a_child_refuses_a_file_that_was_in_use_at_the_fork(
     out = run_child(BUSY_FORK, path, method)
 
     assert out.splitlines() == ["refused True", "1", "2 []"]
+    count("forks")
+
+
+def test_a_child_ends_though_a_thread_of_its_parent_held_every_lock_at_the_fork(
+    path: str, run_child: Callable[..., str]
+) -> None:
+    """A thread that the child does not have never gives back what it held."""
+    assert run_child(LOCKED_FORK, path).split() == ["ended", "2"]
     count("forks")
 
 

@@ -12,6 +12,7 @@ move by themselves in a write, if no thread did for long.
 
 from __future__ import annotations
 
+import atexit
 import os
 from contextlib import suppress
 from threading import Event, RLock, Thread, current_thread
@@ -175,7 +176,6 @@ class Upkeep:
         if self._syncs and not self._sync_at:
             self._sync_at = now + SYNC_S
         if not self.is_running:
-            _stop_at_exit()
             self.is_running = True
             try:
                 thread = Thread(target=_run, args=(ref(self), self._wake), daemon=True)
@@ -384,19 +384,11 @@ def _run(kept: ref[Upkeep], wake: Event) -> None:
 
 _all: list[ref[Upkeep]] = []
 _resting: list[Callable[[], None]] = []
-_registered: list[bool] = []
 
 
-def _stop_at_exit() -> None:
-    """Let the threads end before the interpreter does, which would stop them in the middle."""
-    if not _registered:
-        import atexit
-
-        _registered.append(True)
-        atexit.register(_stop_all)
-
-
+@atexit.register
 def _stop_all() -> None:
+    """Let the threads end before the interpreter does, which would stop them in the middle."""
     for one in _all:
         upkeep = one()
         if upkeep is not None:
@@ -417,4 +409,6 @@ def _go_on() -> None:
 
 # What comes before a fork runs last in, first out: before the pools close what is idle.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_rest_all, after_in_parent=_go_on)
+    os.register_at_fork(before=_rest_all, after_in_parent=_go_on, after_in_child=_go_on)
+    # A child does not have these threads, and one may have held a lock at the fork.
+    os.register_at_fork(after_in_child=_all.clear)
