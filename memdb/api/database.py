@@ -343,7 +343,7 @@ def check_import(
         FileError: *path* cannot be read.
         InvalidInput: its format is unknown, or does not go with the arguments.
     """
-    from memdb.transfer.importer import require_format
+    from memdb.formats.importing import require_format
 
     return require_format(
         path, has_owner=user is not None, session=session, format=format, columns=columns
@@ -588,7 +588,7 @@ class MemDB:
             FileError: *path* cannot be read.
             InvalidInput: it holds something that cannot be stored.
         """
-        from memdb.transfer.importer import import_file
+        from memdb.formats.importing import import_file
 
         owner = None if user is None else self._owner(user, app or "default")
         return import_file(
@@ -638,7 +638,7 @@ class MemDB:
 
         owners = self._owners(user, app)
         if sqlite:
-            from memdb.transfer.sqlite_files import write_plain
+            from memdb.formats.sqlite_files import write_plain
 
             target = path_value(path)
             if self._db.maintenance.is_own_file(target):
@@ -646,7 +646,7 @@ class MemDB:
             lines = self.export_lines(user=user, app=app, embeddings=False)
             return write_plain(lines, target, replace=replace)
         if format != "jsonl":
-            from memdb.transfer.export import write_document
+            from memdb.formats.documents import write_document
 
             return write_document(
                 self._db, owners, path, format, replace=replace, progress=progress

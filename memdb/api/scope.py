@@ -528,9 +528,8 @@ class Scope:
                 numbers never come to mean another's. With *query* only what says the
                 query, in any field: also titles, metadata, values of state, summaries,
                 artifacts and their old versions, and a session if its name does.
-            artifacts: Also what *query* finds among the artifacts: one whose name or whose
-                every version holds the words, and single versions that hold them. Or the
-                artifacts that messages of *session* saved under shared names.
+            artifacts: Also the artifacts that hold the words of *query*, or
+                that messages of *session* saved under shared names.
             prove: Then take it off the disk (indexes made anew, file packed,
                 WAL cut) and search the file, its WAL and the copies beside it
                 for its bytes: `receipt.proof`.

@@ -902,7 +902,7 @@ class Session:
             before: Messages written before this time.
             query: Messages that hold all of its words, stemmed.
             artifacts: Also the artifacts that these messages saved, and those
-                of this session, or versions of them, that hold the words of *query*.
+                of this session that hold the words of *query*.
             prove: Take the bytes off the disk too, and prove it.
             dry_run: Remove nothing, and return what would be removed.
             force: Of a branch also those that leave from it.

@@ -1,10 +1,9 @@
 """
-Export: everything of some scopes as JSON lines, or as a document for people.
+Export: everything of some scopes as JSON lines.
 
 One object per line, its fields in a fixed order, absent fields left out. No
 line depends on row ids of this file or on the time of the export, so the export
-of an import gives the same bytes. Markdown, HTML and CSV are made from the lines, one
-at a time. A file is whole or not at all, and never replaces a database.
+of an import gives the same bytes. A file is whole or not at all, and never replaces a database.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, BinaryIO
 
@@ -20,19 +18,16 @@ from memdb.engine.paging import refuse_undone
 from memdb.errors import AlreadyExists, FileError
 from memdb.records.scopes import SHARED
 from memdb.tables import scopes, settings
-from memdb.text.validate import choice_value, path_value, refuse_output
+from memdb.text.validate import path_value, refuse_output
 from memdb.transfer import artifacts, entries, items, messages, others, summaries
 from memdb.transfer.lines import EXPORT_VERSION, SCOPE, SPOOL_BYTES
-from memdb.transfer.source import is_database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from memdb.engine.base import Engine, Tx
     from memdb.records.scopes import ScopeRef
-
-    Writer = Callable[[Iterable[dict[str, Any]]], Iterator[str]]
 
 
 PROGRESS_LINES = 1000
@@ -173,56 +168,32 @@ def _whole_apps(tx: Tx, owners: Sequence[ScopeRef]) -> set[str]:
     return {owner.app for owner in owners} - partly
 
 
-# The modules of `memdb.formats.writers` with a function `write`.
-WRITERS = ("markdown", "html", "csv")
-
-# Lines that say nothing to a reader.
-UNSHOWN = frozenset({"memdb", "settings", "artifact_part", "artifact_name", "tombstone", "end"})
+BLOCK_BYTES = 1 << 16
+SQLITE_MAGIC = b"SQLite format 3\0"  # https://sqlite.org/fileformat.html
 
 
-def write_document(
-    db: Engine,
-    owners: Sequence[ScopeRef],
-    path: str | os.PathLike[str],
-    format: str,  # noqa: A002 (the word that users of files use)
-    *,
-    replace: bool = False,
-    progress: Callable[[int], object] | None = None,
-) -> int:
+def is_memdb(path: str) -> bool:
+    """Return whether the SQLite file at *path* says that it is memdb's."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read(72)[68:] == b"memd"
+
+
+def is_database(path: str) -> bool:
     """
-    Write everything of *owners* to *path* for people to read; return how many records.
-
-    Args:
-        format: One of `WRITERS`.
-        replace: Overwrite a file that is there.
-        progress: Called with the number of records so far, every 1,000.
+    Return whether there is a SQLite database at *path*.
 
     Raises:
-        InvalidInput: there is no such format.
-        AlreadyExists: something is at *path*, and *replace* is False.
-        FileError: *path* cannot be written, or is a database.
+        FileError: the file at *path* cannot be read.
     """
-    name = choice_value(format, "format", WRITERS)
-    write: Writer = import_module(f"memdb.formats.writers.{name}").write
-    count = 0
-
-    def counted(lines: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        nonlocal count
-        for line in lines:
-            if line["kind"] not in UNSHOWN:
-                count += line["kind"] != "scope"
-                yield line
-                if progress is not None and count % PROGRESS_LINES == 0:
-                    progress(count)
-
-    with whole_file(db, path_value(path), replace=replace) as file, db.read() as tx:
-        lines = list_lines(tx, owners, embeddings=False, with_settings=False)
-        for text in write(counted(lines)):
-            file.write(text.encode())
-    return count
-
-
-BLOCK_BYTES = 1 << 16
+    if not os.path.isfile(path):  # noqa: PTH113 (pathlib is slow to load)
+        return False
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+    except OSError as error:
+        raise FileError(
+            f"{path} cannot be read ({error.strerror}): choose another place", path
+        ) from error
 
 
 def refuse_database(db: Engine, target: str) -> None:

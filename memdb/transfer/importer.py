@@ -1,5 +1,5 @@
 """
-Import: reads a file of any known format and stores its lines in chunks.
+Import: stores the lines of an export, and what other formats make of theirs, in chunks.
 
 A chunk is about two thousand lines in one transaction, so a stopped import keeps
 whole chunks, and running it again adds the rest. Within a chunk sessions come
@@ -8,32 +8,36 @@ before messages, and messages before what refers to them.
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
-from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from memdb.errors import FileError, InvalidInput, SecretFound
-from memdb.formats.imports.base import LEFT_OUT, NOTE, Request, left_out, without_place
+from memdb.errors import InvalidInput, SecretFound
 from memdb.models.record import Record
 from memdb.models.reports import ImportReport, LeftOut
 from memdb.models.settings import read_settings
 from memdb.tables import scopes, settings
-from memdb.text.validate import flag_value, name_value, path_value
-from memdb.transfer import artifacts, detect, entries, items, messages, others, summaries
-from memdb.transfer.detect import FEW_FILES, formats_for
-from memdb.transfer.lines import REFUSALS, SCOPE, Group, Item, PartFile, Target, located
-from memdb.transfer.source import Tree
+from memdb.text.validate import name_value
+from memdb.transfer import artifacts, entries, items, messages, others, summaries
+from memdb.transfer.lines import (
+    LEFT_OUT,
+    NOTE,
+    REFUSALS,
+    SCOPE,
+    Group,
+    Item,
+    PartFile,
+    Target,
+    located,
+    without_place,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from memdb.engine.base import Tx
-    from memdb.formats.imports.base import Format, Read
-    from memdb.models.reports import TableColumns
     from memdb.records.scopes import ScopeRef
     from memdb.transfer.lines import TransferServices
 
@@ -83,123 +87,6 @@ _COUNTERS = {
 }
 
 
-def import_file(
-    services: TransferServices,
-    path: str | os.PathLike[str],
-    *,
-    owner: ScopeRef | None,
-    session: str | None = None,
-    format: str | None = None,  # noqa: A002 (the word that users of files use)
-    progress: Callable[[int, int], object] | None = None,
-    columns: TableColumns | None = None,
-    in_projects: bool = False,
-    only: Container[str] | None = None,
-    dry_run: bool = False,
-) -> ImportReport:
-    """
-    Add what is at *path*: a file, a folder, an archive or another program's database.
-
-    What is stored already stays as it is. Importing something again adds nothing:
-    messages are found by their external id or uid, entries and artifact versions by
-    their uid or content. So an import that was stopped is finished by running it again.
-
-    Args:
-        owner: The scope to fill, whatever scope the file names; None means the
-            scopes of a memdb export.
-        session: For messages that do not name theirs.
-        format: One of `detect.NAMES`; None means by content.
-        progress: Called with the bytes done and their total, after each chunk.
-        in_projects: Transcripts go to the apps of their projects, not to that of *owner*.
-        only: The files to read, by their names in *path*; None means all of the format.
-        dry_run: Read and check everything, and store nothing.
-
-    Raises:
-        FileError: *path* cannot be read.
-        InvalidInput: nothing of it can be stored, a line of a memdb export cannot, or the
-            file breaks off; the error names the place. What is before it is stored, and
-            stays. Any other record that cannot be stored is in the report.
-        SecretFound: nothing of it can be stored, and the first record holds a secret that
-            the settings refuse. One of several is left out, of a memdb export too.
-
-    Cost: 50 µs per message with index and exact token count, 30 µs from a memdb
-    export; memory for a chunk of 2,000 lines, for a LoCoMo file the whole.
-
-    Transaction: one per chunk.
-    """
-    if not flag_value(dry_run, "dry_run"):
-        services.db.refuse_read_only()
-    if services.db.maintenance.is_own_file(path_value(path)):
-        raise InvalidInput(f"{os.fspath(path)} is the open file itself: give another one")
-    with Tree(path_value(path)) as tree:
-        chosen, names = detect.choose_format(
-            tree, has_owner=owner is not None, session=session, format=format, columns=columns
-        )
-        if only is not None:
-            names = [name for name in names if name in only]
-        user = None if owner is None else owner.user
-        request = Request(tree, names, session, columns, services.db, set(), user)
-        sink = _Sink(services, owner, chosen, request, in_projects=in_projects, dry_run=dry_run)
-        total = tree.size_of(names)
-        with _noting_what_is_stored(sink):
-            for item in _explained(chosen.read(request), sink):
-                sink.add(item)
-                if sink.full:
-                    sink.flush()
-                    if progress is not None:
-                        progress(min(tree.done, total), total)
-            sink.finish()
-        for item in list_unread(tree, names) if only is None else ():
-            sink.add(item)
-        sink.refuse_folders(tree.unreadable)
-        if progress is not None:
-            progress(total, total)
-    return sink.report()
-
-
-@contextmanager
-def _noting_what_is_stored(sink: _Sink) -> Iterator[None]:
-    """Give the end by a signal a note that says what is stored by then."""
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit) as end:
-        end.add_note(sink.stored)
-        raise
-
-
-def _explained(found: Read, sink: _Sink) -> Read:
-    """Yield what a format finds; an error says what of it is stored by then."""
-    try:
-        yield from found
-    except InvalidInput as error:
-        sink.flush()
-        raise InvalidInput(f"{error}. {sink.kept}: {sink.advice}") from error
-    except FileError as error:
-        sink.flush()
-        raise FileError(f"{error}. {sink.kept}", error.path) from error
-
-
-def require_format(
-    path: str | os.PathLike[str],
-    *,
-    has_owner: bool,
-    session: str | None = None,
-    format: str | None = None,  # noqa: A002 (the word that users of files use)
-    columns: TableColumns | None = None,
-) -> Format:
-    """
-    Return the format in which to read *path*, before anything is opened to store it.
-
-    Raises:
-        FileError: *path* cannot be read.
-        InvalidInput: the format is unknown, or does not go with the other arguments.
-    """
-    with Tree(path_value(path)) as tree:
-        chosen, _ = detect.choose_format(
-            tree, has_owner=has_owner, session=session, format=format, columns=columns
-        )
-        return chosen
-
-
 # The session and the external id of the message that a hand-written line names, None for none.
 _NAMED = {"entry": entries.named_message, "artifact": artifacts.named_message}
 
@@ -223,25 +110,45 @@ def _check_end(item: Item) -> None:
         raise InvalidInput("the export was cut while it was made: export again")
 
 
-class _Sink:
-    """Stores groups in chunks; call `finish` after the last one."""
+class Importer:
+    """
+    Stores items and groups in chunks; call `finish` after the last one.
+
+    Attributes:
+        added: What was stored so far, by the names of `ImportReport`.
+        refused: The places of the groups that were left out so far.
+    """
 
     def __init__(
         self,
         services: TransferServices,
         owner: ScopeRef | None,
-        chosen: Format,
-        request: Request,
+        source: str,
+        format: str,  # noqa: A002 (the word that users of files use)
         *,
+        is_strict: bool,
+        is_captured: bool,
         in_projects: bool,
         dry_run: bool,
     ) -> None:
-        """Store for *owner*, None means for the scopes that the items name; or only count."""
+        """
+        Store what comes from the file *source*, which is of *format*.
+
+        Args:
+            owner: None means the scopes that the items name.
+            is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
+            is_captured: Hooks store the same: keys are redacted, and a message whose id is here
+                stays as it is.
+            in_projects: The app of an item is that of its project, not that of *owner*.
+            dry_run: Only check and count.
+        """
         self.added: Counter[str] = Counter()
-        self.advice = f"mend {request.tree.name} and import again"
-        self._refused = request.refused
+        self.advice = f"mend {source} and import again"
+        self.refused: set[str] = set()
         self._first: InvalidInput | None = None  # why the first record is left out
-        self._format = chosen
+        self._format = format
+        self._is_strict = is_strict
+        self._is_captured = is_captured
         self._services = services
         self._dry_run = dry_run
         self._report = Refusals()
@@ -334,10 +241,10 @@ class _Sink:
         """
         if self._target is not None:
             self._target.parts = PartFile()
-        if self._format.is_strict and not isinstance(error, SecretFound):
+        if self._is_strict and not isinstance(error, SecretFound):
             self.flush()
             raise InvalidInput(f"{error}. {self.kept}: {self.advice}") from error
-        self._refused.add(place)
+        self.refused.add(place)
         self._first = self._first or located(place, error)
         self._report.refuse(place, without_place(place, str(error)))
 
@@ -362,7 +269,7 @@ class _Sink:
     def stored(self) -> str:
         """What is stored so far: "7 messages in 1 new session, 2 entries"."""
         counts: dict[str, Any] = {**self.added}
-        return ImportReport(self._format.name, **counts).added
+        return ImportReport(self._format, **counts).added
 
     def report(self) -> ImportReport:
         """
@@ -379,7 +286,7 @@ class _Sink:
                 raise SecretFound(first.field, first.kinds, note)
             raise InvalidInput(f"{first}{note}")
         return ImportReport(
-            self._format.name,
+            self._format,
             **self.added,
             left_out=self._report.listed(),
             dry_run=self._dry_run,
@@ -436,7 +343,7 @@ class _Sink:
             self.added["settings_added"] += len(item.fields)
 
     def _fill(self, owner: ScopeRef, file_app: str) -> Target:
-        captured = self._format.is_captured
+        captured = self._is_captured
         target = Target(self._services, owner, file_app, self.added, is_captured=captured)
         self._filled.append(target)
         return target
@@ -544,7 +451,7 @@ class _Sink:
                 self._store(target, waiting[:half])
                 self._store(target, waiting[half:])
                 return
-            if self._format.is_strict and not isinstance(error, SecretFound):
+            if self._is_strict and not isinstance(error, SecretFound):
                 raise InvalidInput(f"{error}. {self.kept}: {self.advice}") from error
             self._refuse(waiting[0].place, located(waiting[0].place, error))
         else:
@@ -576,12 +483,8 @@ def _size_of(kind: str, line: Any) -> int:
     return len(line.draft.value or line.draft.data or b"") if kind == "item" else 0
 
 
-# Names of files that a report lists.
-SHOWN = 5
-
 # Reasons that a report lists one by one; a table may have a fault in each row.
 MAX_REASONS = 100
-ARCHIVES = "they are archives: import each by itself"
 FURTHER = "further records"
 FURTHER_WHY = "they have faults like those before"
 
@@ -618,26 +521,3 @@ class Refusals:
             LeftOut(what, why, count, is_place=what in self._places)
             for (what, why), count in self._counts.items()
         )
-
-
-def list_unread(tree: Tree, names: list[str]) -> Iterator[Item]:
-    """Yield an item for the files of a tree that its format does not read."""
-    rest = [name for name in tree.names if name not in {*names}]
-    reasons = dict.fromkeys(rest, "they hold no conversations")
-    if 0 < len(rest) <= FEW_FILES:
-        for label, claimed in formats_for(tree):
-            reasons |= {
-                one: f"they are of another kind ({label}): import each by itself"
-                for one in claimed
-                if reasons.get(one, "").startswith("they hold")
-            }
-    reasons |= {one: ARCHIVES for one in rest if one.lower().endswith(".zip")}
-    reasons |= {
-        one: f"they cannot be read ({why})" for one, why in tree.problems.items() if one in reasons
-    }
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for name, why in {**reasons, **tree.refused}.items():
-        by_reason[why].append(name)
-    for why, files in by_reason.items():
-        shown = ", ".join(files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
-        yield left_out(tree.name, "files", f"{why}: {shown}", len(files))

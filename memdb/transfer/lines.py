@@ -56,6 +56,12 @@ if TYPE_CHECKING:
 # What a record is to blame for. Any other error is that of the file, the disk or a service.
 REFUSALS = (InvalidInput, NotFound, Conflict)
 
+# The kind of an item that says what an import leaves out.
+LEFT_OUT = "left_out"
+
+# The kind of an item whose text the report notes.
+NOTE = "note"
+
 # A number below this is a time in seconds (the year 5138), else in milliseconds.
 MAX_SECONDS = 100_000_000_000
 
@@ -99,6 +105,11 @@ class Group(Record):
     place: str
     items: tuple[Item, ...]
     reason: str | None = None
+
+
+def left_out(place: str, what: str, why: str, count: int = 1) -> Item:
+    """Return the item that says that *count* of *what* are not imported, and why."""
+    return Item(place, LEFT_OUT, {"what": what, "why": why, "count": count})
 
 
 def unchecked(value: Any, _field: str) -> Any:
@@ -223,6 +234,15 @@ def located(place: str, error: MemDBError) -> InvalidInput:
     if isinstance(error, SecretFound):
         return error if is_located else SecretFound(f"{place}: {error.field}", error.kinds)
     return InvalidInput(reason if is_located else f"{place}: {reason}")
+
+
+def without_place(place: str, reason: str) -> str:
+    """Return what an error says behind the place that it begins with."""
+    for known in (place, place.rpartition(", ")[2]):
+        if known and reason.startswith((f"{known}:", f"{known},")):
+            return reason.removeprefix(known).lstrip(":, ")
+    file, _, rest = reason.partition(": ")  # with the folder or archive that the place lacks
+    return rest if file.endswith(f"/{place}") else reason
 
 
 def flag_value(value: object, field: str) -> int:

@@ -124,7 +124,7 @@ def test_only_the_engine_speaks_sqlite() -> None:
 
 
 FOREIGN_FILES = (
-    "transfer/sqlite_files.py",
+    "formats/sqlite_files.py",
     "cli/sqlite_utils_plugin.py",
     "evaluation/baselines.py",  # plain FTS5 is what memdb is measured against
 )

@@ -163,7 +163,7 @@ def test_ctrl_c_before_anything_is_stored_makes_no_file(run, path, long, monkeyp
     """And says that nothing is."""
     monkeypatch.setattr("memdb.api.database.check_import", lambda *_, **__: None)
     monkeypatch.setattr(
-        "memdb.transfer.detect.choose_format", lambda *_, **__: signal.raise_signal(2)
+        "memdb.formats.importing.choose_format", lambda *_, **__: signal.raise_signal(2)
     )
     stopped = run("import", path, long, "--user", "ann")
 

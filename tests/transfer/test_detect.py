@@ -12,8 +12,8 @@ import pytest
 from import_samples import SAMPLES
 
 import memdb
-from memdb.transfer.detect import NAMES, detect, load_format, may_claim
-from memdb.transfer.source import Tree
+from memdb.formats.detect import NAMES, detect, load_format, may_claim
+from memdb.formats.source import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable

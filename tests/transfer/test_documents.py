@@ -14,9 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memdb
-from memdb.formats.writers.csv import guarded, is_formula, unguarded
-from memdb.formats.writers.markdown import plain, quoted, unmarked, unquoted
-from memdb.formats.writers.shared import one_line
+from memdb.formats.documents import (
+    guarded,
+    is_formula,
+    one_line,
+    plain,
+    quoted,
+    unguarded,
+    unmarked,
+    unquoted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ import pytest
 from row_digests import renew_digests
 
 from memdb.errors import InvalidInput, TooLarge
-from memdb.transfer import source
+from memdb.formats import source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -232,7 +232,7 @@ def test_a_file_of_a_stranger_takes_neither_time_nor_disk(
     tmp_path: Path, db: MemDB, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """What its views and columns compute is bounded by time, and by the size of the file."""
-    monkeypatch.setattr("memdb.transfer.sqlite_files.FREE_S", 0.5)
+    monkeypatch.setattr("memdb.formats.sqlite_files.FREE_S", 0.5)
     path = tmp_path / "other.db"
     other = sqlite3.connect(path)
     other.executescript(HOSTILE[name])
@@ -344,7 +344,7 @@ def test_tables_on_a_full_disk(db: MemDB, tmp_path: Path, monkeypatch: Any) -> N
     def full(*_: object) -> int:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("memdb.transfer.sqlite_files._insert", full)
+    monkeypatch.setattr("memdb.formats.sqlite_files._insert", full)
     with pytest.raises(
         memdb.FileError, match=r"plain\.db cannot be written \(database or disk is full\)"
     ):

@@ -13,9 +13,9 @@ import json
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
+from memdb.formats.source import MAX_ELEMENT_BYTES, json_problem, too_long
 from memdb.models.record import Record
-from memdb.transfer.lines import REFUSALS, Group, Item
-from memdb.transfer.source import MAX_ELEMENT_BYTES, json_problem, too_long
+from memdb.transfer.lines import REFUSALS, Group, Item, without_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,16 +23,10 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Engine
     from memdb.errors import MemDBError
+    from memdb.formats.source import Tree
     from memdb.models.reports import TableColumns
-    from memdb.transfer.source import Tree
 
     Read = Iterator[Item | Group]
-
-# The kind of an item that says what an import leaves out.
-LEFT_OUT = "left_out"
-
-# The kind of an item whose text the report notes.
-NOTE = "note"
 
 # What formats say of the same things.
 EMPTY = ("conversations", "they have no messages")
@@ -94,11 +88,6 @@ class Format(Record):
     is_watched: bool = False
 
 
-def left_out(place: str, what: str, why: str, count: int = 1) -> Item:
-    """Return the item that says that *count* of *what* are not imported, and why."""
-    return Item(place, LEFT_OUT, {"what": what, "why": why, "count": count})
-
-
 def refused(place: str, error: Exception) -> Group:
     """Return the group of a record that cannot be read, with the reason."""
     if isinstance(error, REFUSALS):
@@ -106,15 +95,6 @@ def refused(place: str, error: Exception) -> Group:
     if isinstance(error, FileError):
         return Group(place, (), str(error))
     return Group(place, (), "it has not the shape of this format: export it again")
-
-
-def without_place(place: str, reason: str) -> str:
-    """Return what an error says behind the place that it begins with."""
-    for known in (place, place.rpartition(", ")[2]):
-        if known and reason.startswith((f"{known}:", f"{known},")):
-            return reason.removeprefix(known).lstrip(":, ")
-    file, _, rest = reason.partition(": ")  # with the folder or archive that the place lacks
-    return rest if file.endswith(f"/{place}") else reason
 
 
 def elements(

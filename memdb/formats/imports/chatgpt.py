@@ -13,26 +13,18 @@ import re
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import (
-    CIRCULAR,
-    EMPTY,
-    FILES_BESIDE,
-    Format,
-    elements,
-    groups,
-    left_out,
-)
+from memdb.formats.imports.base import CIRCULAR, EMPTY, FILES_BESIDE, Format, elements, groups
 from memdb.formats.imports.threads import in_order, last_nodes, message_before
 from memdb.formats.provider_messages import role_of
 from memdb.models.messages import ROLES
-from memdb.transfer.lines import Item, seconds
+from memdb.transfer.lines import Item, left_out, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.source import Tree
+    from memdb.formats.source import Tree
 
 FILES = ("conversations.json", "conversations-*.json", "conversation.json")
 

@@ -12,7 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import Format, groups, left_out, read_bytes, refused
+from memdb.formats.documents import COLUMNS as OWN_COLUMNS
+from memdb.formats.documents import KEYWORD_MARK, unguarded
+from memdb.formats.imports.base import Format, groups, read_bytes, refused
 from memdb.formats.imports.documents import (
     WHY,
     Said,
@@ -22,19 +24,16 @@ from memdb.formats.imports.documents import (
     refuse_several,
 )
 from memdb.formats.provider_messages import role_of
-from memdb.formats.writers.csv import COLUMNS as OWN_COLUMNS
-from memdb.formats.writers.csv import unguarded
-from memdb.formats.writers.shared import KEYWORD_MARK
+from memdb.formats.source import BOM, MAX_ELEMENT_BYTES
 from memdb.models.messages import ROLES
-from memdb.transfer.lines import Item, any_time, utc_time
-from memdb.transfer.source import BOM, MAX_ELEMENT_BYTES
+from memdb.transfer.lines import Item, any_time, left_out, utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.source import Tree
+    from memdb.formats.source import Tree
 
 PATTERNS = ("*.csv", "*.tsv")
 SEPARATORS = (",", ";", "\t")

@@ -12,29 +12,32 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import MISSHAPEN, Format, groups, left_out, read_text, refused
-from memdb.formats.writers.markdown import APP, TITLE, unmarked, unquoted
-from memdb.formats.writers.shared import (
+from memdb.formats.documents import (
+    APP,
     KEY,
     KEYWORD_MARK,
     KEYWORDS,
     OLD,
     SECTIONS,
     SEPARATOR,
+    TITLE,
     TRUSTED,
     UNTIL,
+    unmarked,
+    unquoted,
 )
+from memdb.formats.imports.base import MISSHAPEN, Format, groups, read_text, refused
 from memdb.models.record import Record
 from memdb.transfer.entries import derived_uid
-from memdb.transfer.lines import REFUSALS, Item, utc_time
+from memdb.transfer.lines import REFUSALS, Item, left_out, utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
+    from memdb.formats.source import Tree
     from memdb.transfer.lines import Group
-    from memdb.transfer.source import Tree
 
 PATTERNS = ("*.md", "*.markdown")
 WHY = "only JSON lines (memdb export FILE x.jsonl) bring them back"

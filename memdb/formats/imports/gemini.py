@@ -14,15 +14,15 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import Format, elements, groups, left_out
-from memdb.transfer.lines import Item, iso_time
+from memdb.formats.imports.base import Format, elements, groups
+from memdb.transfer.lines import Item, iso_time, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.source import Tree
+    from memdb.formats.source import Tree
 
 HEADERS = ("gemini", "bard")  # "Gemini Apps", "Gemini-Apps", "Applications Gemini"
 PROMPTED = "Prompted "  # the title of a prompt begins so, in English

@@ -11,19 +11,11 @@ import re
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import (
-    CIRCULAR,
-    EMPTY,
-    Format,
-    elements,
-    groups,
-    left_out,
-    nested,
-)
+from memdb.formats.imports.base import CIRCULAR, EMPTY, Format, elements, groups, nested
 from memdb.formats.imports.threads import in_order, message_before, newest_last, parents_of
 from memdb.formats.provider_messages import role_of
 from memdb.models.messages import ROLES
-from memdb.transfer.lines import Item, any_time
+from memdb.transfer.lines import Item, any_time, left_out
 
 PEEKS = 4  # conversations that are asked for the format: the first may be broken
 
@@ -32,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.source import Tree
+    from memdb.formats.source import Tree
 
 ATTACHED = ("attached files", "Grok has them beside the conversations")
 PARENT = "parent_response_id"  # what a response stands behind; of a first one it is missing

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import Format, groups
 from memdb.formats.provider_messages import read_messages, role_of
+from memdb.formats.source import parse_line
 from memdb.text.validate import int_value
 from memdb.transfer.lines import EXPORT_VERSION, Item, any_time, located
-from memdb.transfer.source import parse_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.source import Tree
+    from memdb.formats.source import Tree
 
 # Other words for fields of a message, the usual one first.
 SYNONYMS = {

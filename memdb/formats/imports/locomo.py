@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.facts.calendar import MONTHS
 from memdb.formats.imports.base import Format, groups
+from memdb.formats.source import read_object
 from memdb.transfer.lines import Item
-from memdb.transfer.source import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.source import Tree
+    from memdb.formats.source import Tree
 
 TURN_MS = 60_000
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.source import Tree
+    from memdb.formats.source import Tree
 
 MARKDOWN = ("*.md", "*.markdown")
 TEXT = ("*.txt", "*.text")

@@ -13,17 +13,17 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import EMPTY, Format, elements, groups, left_out
+from memdb.formats.imports.base import EMPTY, Format, elements, groups
 from memdb.formats.imports.jsonl import provider_messages
-from memdb.transfer.lines import Item
-from memdb.transfer.source import value_or_error
+from memdb.formats.source import value_or_error
+from memdb.transfer.lines import Item, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
-    from memdb.transfer.source import Tree
+    from memdb.formats.source import Tree
 
 PATTERNS = ("*.json", "*.jsonl")
 

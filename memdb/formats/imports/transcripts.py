@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import Format, groups, left_out, read_bytes
+from memdb.formats.imports.base import Format, groups, read_bytes
 from memdb.formats.transcripts import (
     MAX_LINE_BYTES,
     NO_TRANSCRIPTS,
@@ -26,15 +26,15 @@ from memdb.formats.transcripts import (
     with_ids,
 )
 from memdb.text.secrets import redact_secrets
-from memdb.transfer.lines import Item
+from memdb.transfer.lines import Item, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
+    from memdb.formats.source import Tree
     from memdb.formats.transcripts import Head
-    from memdb.transfer.source import Tree
 
 # Bytes of a file in which a line has to tell its program, if its first object does not.
 DETECTED_BYTES = 1 << 16

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from memdb.formats.imports.base import Format
+    from memdb.formats.source import Tree
     from memdb.models.reports import TableColumns
-    from memdb.transfer.source import Tree
 
 
 class Known(Record):
@@ -49,13 +49,13 @@ FORMATS = {
     ),
     "grok": Known("grok", ("responses",)),
     "gemini": Known("gemini", ("header",)),
-    "mem0": Known("mem0", ("memory",)),
-    "mcp-memory": Known("mcp_memory", ("entityType", "relationType")),
+    "mem0": Known("memories", ("memory",)),
+    "mcp-memory": Known("memories", ("entityType", "relationType")),
     "locomo": Known("locomo", ("speaker_a",)),
-    "llm": Known("llm", is_database=True),
-    "lossless-claw": Known("lossless_claw", is_database=True),
-    "langgraph": Known("langgraph", is_database=True),
-    "sqlite": Known("sqlite", is_database=True),
+    "llm": Known("databases", is_database=True),
+    "lossless-claw": Known("databases", is_database=True),
+    "langgraph": Known("databases", is_database=True),
+    "sqlite": Known("databases", is_database=True),
     "claude-code": Known("transcripts", ("sessionId", "leafUuid", "parentUuid", "messageId")),
     "codex": Known("transcripts", ("payload",)),
     "gemini-cli": Known("transcripts", ("projectHash",)),
@@ -158,7 +158,7 @@ def _refusal(tree: Tree) -> InvalidInput | FileError:
                 )
         return _unknown(f"{tree.name}, {'element' if head == b'[' else 'line'} 1")
     if tree.is_database:
-        from memdb.transfer.sqlite_files import list_tables
+        from memdb.formats.sqlite_files import list_tables
 
         tables = ", ".join(sorted(list_tables(tree.path))[:TABLES]) or "no table"
         return InvalidInput(

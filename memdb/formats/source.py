@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from memdb.errors import FileError, InvalidInput
 from memdb.text.validate import refuse_special
+from memdb.transfer.export import is_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -323,7 +324,6 @@ def read_object(source: Source) -> dict[str, Any]:
 
 ZIP_MAGIC = b"PK\x03\x04"
 EMPTY_ZIP_MAGIC = b"PK\x05\x06"
-SQLITE_MAGIC = b"SQLite format 3\0"  # https://sqlite.org/fileformat.html
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 # Of these a folder or an archive has files that nobody wrote.
@@ -636,27 +636,3 @@ def _refuse_many(name: str, count: int) -> None:
 def _is_hidden(name: str) -> bool:
     """Say whether a file is the system's: it begins with a dot, or is one of `SYSTEM_NAMES`."""
     return any(part.startswith(".") or part in SYSTEM_NAMES for part in name.split("/"))
-
-
-def is_memdb(path: str) -> bool:
-    """Return whether the SQLite file at *path* says that it is memdb's."""
-    with open(path, "rb") as file:  # noqa: PTH123
-        return file.read(72)[68:] == b"memd"
-
-
-def is_database(path: str) -> bool:
-    """
-    Return whether there is a SQLite database at *path*.
-
-    Raises:
-        FileError: the file at *path* cannot be read.
-    """
-    if not os.path.isfile(path):  # noqa: PTH113 (pathlib is slow to load)
-        return False
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
-    except OSError as error:
-        raise FileError(
-            f"{path} cannot be read ({error.strerror}): choose another place", path
-        ) from error

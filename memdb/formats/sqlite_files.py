@@ -14,9 +14,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import AlreadyExists, FileError, InvalidInput
+from memdb.formats.source import FREE_BYTES, MAX_RATIO
 from memdb.models.ids import MAX_INT
 from memdb.text.validate import refuse_output
-from memdb.transfer.source import FREE_BYTES, MAX_RATIO, is_database, is_memdb
+from memdb.transfer.export import is_database, is_memdb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -1,1 +1,0 @@
-"""Writers of exports for people, a module per format."""
