@@ -16,7 +16,7 @@ from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.observation import refuse_copy
 from memdb.text.parts import text_of
 from memdb.text.sanitize import quoted
-from memdb.text.trust import FLAGGED, trust_of_summary, trust_of_text
+from memdb.text.trust import FLAGGED, trust_of_message, trust_of_summary
 from memdb.text.validate import flag_value, int_value, iso_day, text_value
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def _summary_line(summary: Summary) -> str:
 
 def _message_line(message: Message) -> str:
     who = message.author or message.role
-    flag = FLAG if trust_of_text(message.text) == FLAGGED else ""
+    flag = FLAG if trust_of_message(message.role, message.text) == FLAGGED else ""
     return f"#{message.seq} {who} {iso_day(message.created_ms)}{flag}: {quoted(_said(message))}"
 
 

@@ -17,7 +17,7 @@ from memdb.models.ids import branch_of
 from memdb.models.messages import Message, Piece
 from memdb.models.record import Record
 from memdb.text.sanitize import prompt_line, quoted
-from memdb.text.trust import FLAGGED, trust_of_role, trust_of_text
+from memdb.text.trust import FLAGGED, trust_of_message, trust_of_text
 from memdb.text.validate import iso_day
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def message_piece(
         message=number,
         session=str(session),
         branch=branch_of(session) or None,
-        trust=trust_of_role(message.role),
+        trust=trust_of_message(message.role, message.text),
         role=message.role,
         writer=message.author,
     )

@@ -214,8 +214,7 @@ class Piece(Record):
         branch: The branch of that session. None means the session itself.
         pinned: Of an entry that is in every context "entry" if it is pinned itself,
             "category" if its category is. None for others.
-        trust: As in `Entry`. A message that stands word for word has that of its role;
-            "trusted" for the words of memdb.
+        trust: As in `Entry`, of a message as in `Hit`; "trusted" for the words of memdb.
         role: The role of a message. None for others.
         writer: Who wrote it: of a message its author, of an entry its source, of a summary
             what made it. None means the host, or that only the role is known.

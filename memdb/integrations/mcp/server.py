@@ -14,8 +14,19 @@ from urllib.parse import quote, unquote
 from memdb import __version__
 from memdb.errors import MemDBError
 from memdb.integrations.mcp.subscriptions import Subscriptions
-from memdb.integrations.mcp.tools import TOOLS, content_of, halved, message_of, said
+from memdb.integrations.mcp.tools import (
+    TOOLS,
+    WRITTEN,
+    described,
+    escaped,
+    halved,
+    loaded_answer,
+    message_of,
+    said,
+    written,
+)
 from memdb.providers.shared import missing_extra
+from memdb.text.trust import UNTRUSTED, least_trust, trust_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -122,7 +133,7 @@ class _Door:
         start = _start(getattr(params, "cursor", None))
         found = await self._db.run(self._resources, kind="read")
         after = str(start + PAGE) if start + PAGE < len(found) else None
-        page = [types.Resource.model_validate(one) for one in found[start : start + PAGE]]
+        page = [types.Resource.model_validate(escaped(one)) for one in found[start : start + PAGE]]
         return types.ListResourcesResult(resources=page, next_cursor=after)
 
     def _resources(self, db: MemDB) -> list[dict[str, Any]]:
@@ -133,13 +144,21 @@ class _Door:
                 "name": one.name,
                 "description": f"Conversation of {one.message_count} messages",
                 "mimeType": "application/jsonl",
+                "_meta": written(trust_of_text(one.name, UNTRUSTED), None, None),
             }
             for one in scope.sessions()
         ]
-        found += [
-            {"uri": _uri(one), "name": one.name, "mimeType": one.mime, "size": one.size_bytes}
-            for one in scope.artifacts.list()
-        ]
+        for artifact in scope.artifacts.list():
+            shown = described(artifact)
+            found.append(
+                {
+                    "uri": _uri(artifact),
+                    "name": artifact.name,
+                    "mimeType": artifact.mime,
+                    "size": artifact.size_bytes,
+                    "_meta": {name: shown[name] for name in WRITTEN},
+                }
+            )
         return found
 
     async def list_templates(
@@ -174,25 +193,33 @@ class _Door:
             raise MCPError(types.INVALID_PARAMS, said(error, {})) from error
         if found is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri!r}: list them first")
-        mime, content = found
+        content = escaped(found)
+        meta = {name: content[name] for name in WRITTEN}
+        shown = {"uri": uri, "mime_type": content["mime"], "meta": meta}
         made: types.TextResourceContents | types.BlobResourceContents
         if "text" in content:
-            made = types.TextResourceContents(uri=uri, mime_type=mime, text=content["text"])
+            made = types.TextResourceContents(**shown, text=content["text"])
         else:
-            made = types.BlobResourceContents(uri=uri, mime_type=mime, blob=content["base64"])
+            made = types.BlobResourceContents(**shown, blob=content["base64"])
         return types.ReadResourceResult(contents=[made])
 
-    def _read(self, db: MemDB, uri: str) -> tuple[str, dict[str, str]] | None:
+    def _read(self, db: MemDB, uri: str) -> Answer | None:
+        """Return the text or bytes of a resource, its media type, and who wrote it."""
         scope = db.scope(*self._place)
         match _place(uri):
             case session, None:
                 if session not in {one.name for one in scope.sessions(session)}:
                     return None
-                lines = [json.dumps(message_of(one)) for one in scope.session(session).messages()]
-                return "application/jsonl", {"text": "\n".join(lines)}
+                said = [message_of(one) for one in scope.session(session).messages()]
+                trust = least_trust(one["trust"] for one in said)
+                text = "\n".join(map(json.dumps, said))
+                return {
+                    "mime": "application/jsonl",
+                    "text": text,
+                    **written(trust, None, None),
+                }
             case session, name:
-                loaded = scope.artifacts.load(name, session=session)
-                return loaded.info.mime, content_of(loaded.data)
+                return loaded_answer(scope.artifacts.load(name, session=session))
         return None
 
     def _stamps(self, db: MemDB, uris: Collection[str]) -> dict[str, object]:
@@ -297,6 +324,7 @@ def _is_count(fields: dict[str, Any], field: str) -> bool:
 def _answered(answer: dict[str, Any]) -> types.CallToolResult:
     import mcp_types as types
 
+    answer = escaped(answer)
     text = json.dumps(answer, ensure_ascii=False)
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content=answer, is_error=False
@@ -306,4 +334,4 @@ def _answered(answer: dict[str, Any]) -> types.CallToolResult:
 def _failed(message: str) -> types.CallToolResult:
     import mcp_types as types
 
-    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(text=escaped(message))], is_error=True)

@@ -2,8 +2,9 @@
 The tools that a model gets over MCP, each a call of one scope.
 
 A tool is its schemas, its hints and a function from checked arguments to a
-JSON object. Nothing here knows the protocol. Errors name the arguments of the
-tools in place of those of the Python calls.
+JSON object. Nothing here knows the protocol. Every text of an object is escaped
+(`escaped`) before it leaves; an object with a text says who wrote it. Errors name
+the arguments of the tools in place of those of the Python calls.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from memdb.text.trust import (
     FLAGGED,
     UNTRUSTED,
     least_trust,
-    trust_of_role,
+    trust_of_message,
     trust_of_summary,
     trust_of_text,
 )
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from memdb.api.scope import Scope
     from memdb.errors import MemDBError
-    from memdb.models.messages import ArtifactVersion, Message
+    from memdb.models.messages import Artifact, ArtifactVersion, Message
 
     Arguments = dict[str, Any]
     Answer = dict[str, Any]
@@ -74,6 +75,21 @@ def halved(value: object) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+class Framed(str):
+    """A text that memdb wrote around escaped ones, such as a block of a context."""
+
+    __slots__ = ()
+
+
+def escaped(value: Any) -> Any:
+    """Return an answer whose texts cannot pass for a block or a speaker; `Framed` stays."""
+    if isinstance(value, str):
+        return value if isinstance(value, Framed) else quoted(value)
+    if isinstance(value, dict):
+        return {name: escaped(one) for name, one in value.items()}
+    return list(map(escaped, value)) if isinstance(value, (list, tuple)) else value
 
 
 # Messages or summaries of one answer of `expand`.
@@ -139,12 +155,12 @@ SESSION = text("Name of the conversation")
 def _remember(scope: Scope, given: Arguments) -> Answer:
     done = scope.remember(given.pop("text"), **given)
     entry = done.entry
-    found = {"action": done.action, "id": entry.id, "text": quoted(entry.text)}
     return {
-        **found,
-        "trust": entry.trust,
-        "writer": entry.source or "",
+        "action": done.action,
+        "id": entry.id,
+        "text": entry.text,
         "reason": getattr(done, "reason", None) or "",
+        **written(entry.trust, None, entry.source),
     }
 
 
@@ -157,16 +173,16 @@ def _recall(scope: Scope, given: Arguments) -> Answer:
         hits.append(
             {
                 "kind": hit.kind,
-                "text": quoted(hit.text),
+                "text": hit.text,
                 "score": hit.score,
                 "is_sure": hit.is_sure,
                 "source": source,
-                **_written(hit.trust, hit.role, hit.writer),
+                **written(hit.trust, hit.role, hit.writer),
             }
         )
     return {
         "certainty": found.certainty,
-        "note": quoted(f"{CERTAINTIES[found.certainty]} {found.missing.get('hits', '')}".strip()),
+        "note": f"{CERTAINTIES[found.certainty]} {found.missing.get('hits', '')}".strip(),
         "hits": sorted(hits, key=lambda one: bool(one["trust"] == FLAGGED)),
     }
 
@@ -178,15 +194,15 @@ CERTAINTIES = {
 }
 
 
-def _written(trust: str, role: str | None, writer: str | None) -> Answer:
+def written(trust: str, role: str | None, writer: str | None) -> Answer:
     """Return who wrote a text, and how far it is to be trusted."""
-    return {"trust": trust, "role": role or "", "writer": quoted(writer or "")}
+    return {"trust": trust, "role": role or "", "writer": writer or ""}
 
 
 def message_of(one: Message) -> Answer:
     """Return a message for a model."""
-    written = _written(trust_of_text(one.text, trust_of_role(one.role)), one.role, one.author)
-    return {"seq": one.seq, "text": quoted(one.text), **written}
+    trust = trust_of_message(one.role, one.text)
+    return {"seq": one.seq, "text": one.text, **written(trust, one.role, one.author)}
 
 
 def _context(scope: Scope, given: Arguments) -> Answer:
@@ -199,14 +215,14 @@ def _context(scope: Scope, given: Arguments) -> Answer:
             continue
         # A block of memdb: its frame stays whole, its lines are quoted already.
         lines = [piece for piece in window.pieces if piece.message == place]
-        written = _written(least_trust(piece.trust for piece in lines), one.role, "memdb")
-        said.append({"seq": 0, "text": one.text, **written})
+        trust = least_trust(piece.trust for piece in lines)
+        said.append({"seq": 0, "text": Framed(one.text), **written(trust, one.role, "memdb")})
     pieces = [
         {
             "kind": piece.kind,
             "message": piece.message,
             "ref": piece.ref or "",
-            **_written(piece.trust, piece.role, piece.writer),
+            **written(piece.trust, piece.role, piece.writer),
         }
         for piece in window.pieces
         if piece.kind not in ("frame", "message", "system")
@@ -222,8 +238,8 @@ def _expand(scope: Scope, given: Arguments) -> Answer:
             "id": one.id,
             "first_seq": one.first_seq,
             "last_seq": one.last_seq,
-            "text": quoted(one.text or ""),
-            **_written(trust_of_summary(one.text or ""), None, one.summarizer),
+            "text": one.text or "",
+            **written(trust_of_summary(one.text or ""), None, one.summarizer),
         }
         for one in found.summaries
     ]
@@ -234,7 +250,7 @@ def _expand(scope: Scope, given: Arguments) -> Answer:
 def _forget(scope: Scope, given: Arguments) -> Answer:
     if len(given.keys() - {"dry_run"}) != 1:
         raise InvalidInput("give one of entry, session and query")
-    receipt = scope.forget(**given)
+    receipt = scope.forget(**given, artifacts="query" in given)
     return {"removed": receipt.removed, "dry_run": receipt.dry_run}
 
 
@@ -250,14 +266,18 @@ def _save(scope: Scope, given: Arguments) -> Answer:
     saved = scope.artifacts.save(
         given["name"], data, mime=given.get("mime"), session=given.get("session")
     )
-    return _described(saved)
+    return described(saved)
 
 
 def _load(scope: Scope, given: Arguments) -> Answer:
     found = scope.artifacts.load(given["name"], given.get("version"), session=given.get("session"))
+    return loaded_answer(found)
+
+
+def loaded_answer(found: Artifact) -> Answer:
+    """Return an artifact with its content for a model."""
     content = content_of(found.data)
-    trust = trust_of_text(content.get("text", ""), UNTRUSTED)
-    return {**_described(found.info), **content, "trust": trust}
+    return {**described(found.info, content.get("text", "")), **content}
 
 
 def content_of(data: bytes) -> dict[str, str]:
@@ -270,16 +290,18 @@ def content_of(data: bytes) -> dict[str, str]:
 
 def _list(scope: Scope, given: Arguments) -> Answer:
     found = scope.artifacts.list(session=given.get("session"))
-    return {"artifacts": [_described(one) for one in found]}
+    return {"artifacts": [described(one) for one in found]}
 
 
-def _described(one: ArtifactVersion) -> Answer:
+def described(one: ArtifactVersion, content: str = "") -> Answer:
+    """Return a version of an artifact for a model; its trust is that of name and *content*."""
     return {
         "name": one.name,
         "version": one.version,
         "session": one.session or "",
         "mime": one.mime,
         "size_bytes": one.size_bytes,
+        **written(trust_of_text(f"{one.name}\n{content}", UNTRUSTED), None, None),
     }
 
 
@@ -296,7 +318,7 @@ def _append(scope: Scope, given: Arguments) -> Answer:
 WRITTEN = {
     "trust": text("trusted, untrusted (not from the user) or flagged (reads like an order)"),
     "role": text("Who speaks, of a message"),
-    "writer": text("Who wrote it; empty: the user's program"),
+    "writer": text("Who wrote it; empty: not said"),
 }
 MESSAGES = many(
     shape("seq", "text", *WRITTEN, seq=number("0: not stored"), text=text(""), **WRITTEN)
@@ -307,6 +329,7 @@ ARTIFACT = {
     "session": text("empty: shared by all conversations"),
     "mime": text(""),
     "size_bytes": number(""),
+    **WRITTEN,
 }
 NAME = text("Name of the artifact; one that begins with user: belongs to all conversations")
 
@@ -328,10 +351,8 @@ TOOLS = (
             "id",
             "text",
             "reason",
-            "trust",
-            "writer",
-            trust=WRITTEN["trust"],
-            writer=WRITTEN["writer"],
+            *WRITTEN,
+            **WRITTEN,
             action=text("added, merged, superseded, ignored or refused"),
             id=number("Id of the entry"),
             text=text("What it says now"),
@@ -435,8 +456,8 @@ TOOLS = (
         "Remove something for good: one of entry, session and query.",
         shape(
             entry=number("Id of a fact"),
-            session=text("A conversation as a whole"),
-            query=text("Every message and fact that holds all of these words"),
+            session=text("A conversation as a whole, with its artifacts"),
+            query=text("All that says these words: messages, facts, items and artifacts"),
             dry_run={"type": "boolean", "description": "Only say what would go"},
         ),
         shape("removed", "dry_run", removed=OBJECT, dry_run={"type": "boolean"}),
@@ -456,7 +477,7 @@ TOOLS = (
             session=SESSION,
             mime=text("Media type; guessed from the name without it"),
         ),
-        shape("name", "version", **ARTIFACT),
+        shape(*ARTIFACT, **ARTIFACT),
         _save,
         ordered=True,
     ),
@@ -471,13 +492,10 @@ TOOLS = (
             session=SESSION,
         ),
         shape(
-            "name",
-            "version",
-            "trust",
+            *ARTIFACT,
             **ARTIFACT,
-            text=text("UTF-8"),
+            text=text("UTF-8; tags of blocks and speakers have a space behind <"),
             base64=text("Other bytes"),
-            trust=WRITTEN["trust"],
         ),
         _load,
         read_only=True,
@@ -488,7 +506,7 @@ TOOLS = (
         "List artifacts",
         "The newest version of each artifact of a conversation, or of all.",
         shape(session=SESSION),
-        shape("artifacts", artifacts=many(shape("name", "version", **ARTIFACT))),
+        shape("artifacts", artifacts=many(shape(*ARTIFACT, **ARTIFACT))),
         _list,
         read_only=True,
         idempotent=True,
