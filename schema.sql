@@ -281,7 +281,9 @@ CREATE TABLE entry_history (
   updated_ms INTEGER NOT NULL,
   stored_ms INTEGER NOT NULL,
   reason TEXT NOT NULL CHECK (
-    reason IN ('update', 'merge', 'supersede', 'expire', 'evict', 'restore', 'pin', 'trust')
+    reason IN (
+      'update', 'merge', 'repeat', 'supersede', 'expire', 'evict', 'restore', 'pin', 'trust'
+    )
   ),
   replaced_ms INTEGER NOT NULL CHECK (replaced_ms >= stored_ms),
   holds_from_ms INTEGER NOT NULL GENERATED ALWAYS AS (
@@ -301,22 +303,25 @@ CREATE TABLE entry_history (
 
 CREATE INDEX entry_history_session ON entry_history (session_id) WHERE session_id IS NOT NULL;
 
--- What was decided about a statement that resembled an entry, and why. Saying it
--- again replaces the row, so there are no more than statements.
-CREATE TABLE entry_decisions (
-  entry_id INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,   -- what became of it
-  said_hash BLOB NOT NULL CHECK (length(said_hash) = 16),
-  action TEXT NOT NULL CHECK (action IN ('added', 'merged', 'superseded', 'ignored')),
-  other_id INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,   -- what it resembled
-  similarity REAL,                     -- cosine; NULL: found by key, hash or words
-  decided_by TEXT NOT NULL CHECK (decided_by <> ''),   -- 'key', 'hash', 'similarity' or an arbiter
-  reason TEXT NOT NULL,
-  decided_ms INTEGER NOT NULL,
+-- What a newer entry does to an older one, as a model judges it. Both stay as they are; reading
+-- puts the newer one first. Such a guess is derived: `rebuild` makes it anew. A guess that
+-- somebody rejected is truth, and is never made again. What is certain needs no row here:
+-- `superseded_by` says it.
+CREATE TABLE entry_links (
+  newer_id INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,
+  older_id INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,
+  kind TEXT NOT NULL CHECK (kind IN ('repeats', 'updates', 'corrects', 'retracts')),
+  probability REAL NOT NULL CHECK (probability BETWEEN 0 AND 1),
+  reason TEXT NOT NULL,                -- the features that decided, with their weights
+  model TEXT NOT NULL CHECK (model <> ''),   -- hash of the weights and code that judged
+  made_ms INTEGER NOT NULL,
+  rejected_ms INTEGER,                 -- NULL: nobody rejected it
   digest INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (entry_id, said_hash)
+  PRIMARY KEY (newer_id, older_id),
+  CHECK (newer_id <> older_id AND newer_id >> 44 = older_id >> 44)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX entry_decisions_other ON entry_decisions (other_id);
+CREATE INDEX entry_links_older ON entry_links (older_id);
 
 
 -- Where items are: a path of labels. Each label in `path` ends with the character 31,

@@ -13,7 +13,7 @@ Below are the names that a program uses first. The others can be imported from
     conversations       Message NewMessage ContextWindow Piece ProfileBlock SessionInfo BranchInfo
                         SessionHead SessionSnapshot StateValue
     recall              Hit Hits Source Why
-    entries             Entry EntryPage NewEntry Remembered EntryVersion Decision Extracted
+    entries             Entry EntryPage NewEntry Remembered EntryVersion Link Extracted
                         Candidate Outcome (memdb.models.entries)
     summaries           Summary SummaryTree SummaryText Expansion Compacted Archived
                         ArchivedSpan SourceItem (memdb.models.summaries)
@@ -93,11 +93,11 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.errors import VersionConflict as VersionConflict
     from memdb.errors import WrongProcess as WrongProcess
     from memdb.models.entries import Candidate as Candidate
-    from memdb.models.entries import Decision as Decision
     from memdb.models.entries import Entry as Entry
     from memdb.models.entries import EntryPage as EntryPage
     from memdb.models.entries import EntryVersion as EntryVersion
     from memdb.models.entries import Extracted as Extracted
+    from memdb.models.entries import Link as Link
     from memdb.models.entries import NewEntry as NewEntry
     from memdb.models.entries import Outcome as Outcome
     from memdb.models.entries import Remembered as Remembered
@@ -248,7 +248,7 @@ _HOMES = {
         "Unsupported VersionConflict WrongProcess"
     ),
     "memdb.models.entries": (
-        "Candidate Decision Entry EntryPage EntryVersion Extracted NewEntry Outcome Remembered"
+        "Candidate Entry EntryPage EntryVersion Extracted Link NewEntry Outcome Remembered"
     ),
     "memdb.models.items": "DeleteItem FindItem FoundItem Item PutItem",
     "memdb.models.messages": (

@@ -135,10 +135,11 @@ EXTRA = (
         "CREATE TABLE extra (x INTEGER NOT NULL) STRICT;\nCREATE TABLE changes (",
     ),
 )
-REASON = (("  reason TEXT NOT NULL,\n  decided_ms", "  why TEXT NOT NULL,\n  decided_ms"),)
-SIMILARITY = "  similarity REAL,                     -- cosine; NULL: found by key, hash or words\n"
-WITHOUT_SIMILARITY = ((SIMILARITY, ""),)
-RENAME = "ALTER TABLE entry_decisions RENAME COLUMN reason TO why;"
+JSON_VALUE = "  value TEXT NOT NULL,                 -- JSON\n"
+CHANGED = ((f"{JSON_VALUE}  updated_ms INTEGER", f"{JSON_VALUE}  changed_ms INTEGER"),)
+RENAME = "ALTER TABLE settings RENAME COLUMN updated_ms TO changed_ms;"
+COMPRESSED = "   -- of the data before compression\n"
+WITHOUT_MADE = ((f"{COMPRESSED}  created_ms INTEGER NOT NULL,\n", COMPRESSED),)
 INDEX = "CREATE UNIQUE INDEX messages_external ON messages (id >> 24, external_id)\n  WHERE external_id IS NOT NULL;\n"
 
 # The 17 of which 8 opened clean when tables were made anew by each step itself, and more kinds.
@@ -172,8 +173,8 @@ VARIANTS = {
     "CHECK of entries, by hand": Variant(IMPORTANCE).by_hand("entries"),
     "CHECK of jobs": Variant(JOB_KINDS),
     "CHECK of jobs, by hand": Variant(JOB_KINDS).by_hand("jobs"),
-    "renamed column": Variant(REASON, Step(before=RENAME)),
-    "dropped column": Variant(WITHOUT_SIMILARITY, Step(drops=("entry_decisions.similarity",))),
+    "renamed column": Variant(CHANGED, Step(before=RENAME)),
+    "dropped column": Variant(WITHOUT_MADE, Step(drops=("archive_segments.created_ms",))),
     "computed anew": Variant(
         (), Step(after=raise_importance), changed=("entries.importance", "entries.content_hash")
     ),
@@ -190,7 +191,7 @@ VARIANTS = {
 
 # Two formats that follow each other, for the faults.
 SECOND = Variant(
-    (*LANG, *KIND, *IMPORTANCE, *EXTRA, *REASON, (INDEX, "")),
+    (*LANG, *KIND, *IMPORTANCE, *EXTRA, *CHANGED, (INDEX, "")),
     Step(
         before=RENAME,
         after=lambda tx: (
@@ -209,9 +210,9 @@ THIRD = Variant(
         *TOKENS,
         ("  title, bigrams,\n  content", "  title, metadata, bigrams,\n  content"),
         ("CREATE TABLE extra (x INTEGER NOT NULL) STRICT;\n", ""),
-        *WITHOUT_SIMILARITY,
+        *WITHOUT_MADE,
     ),
-    Step(drops=("extra", "entry_decisions.similarity")),
+    Step(drops=("extra", "archive_segments.created_ms")),
 )
 COMING = (SECOND, THIRD)
 

@@ -43,7 +43,8 @@ class Entries(Twin[collections.Entries]):
     page = later(collections.Entries.page, "read")
     history = later(collections.Entries.history, "read")
     replaced = later(collections.Entries.replaced, "read")
-    decisions = later(collections.Entries.decisions, "read")
+    links = later(collections.Entries.links, "read")
+    unlink = later(collections.Entries.unlink)
     delete = later(collections.Entries.delete)
 
     update = later(collections.Entries.update, "ask")

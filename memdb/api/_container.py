@@ -261,17 +261,13 @@ class Services:
     def remember(self) -> RememberService:
         """Service that stores facts beside what is known."""
         from memdb.entries.remember import RememberService
-        from memdb.entries.similarity import Comparison
-        from memdb.facts.arbiter import RuleArbiter
 
-        cosines = (self.settings.duplicate_cosine, self.settings.compare_cosine)
         return RememberService(
             self.db,
             self.indexer,
-            Comparison(self.categories, *cosines),
+            self.categories,
             self.screen,
             self.entry_writer,
-            RuleArbiter(),
             self._arbiter(),
         )
 

@@ -96,10 +96,6 @@ def _named(db: Engine, choice: Embedder | str | None, field: str) -> Embedder | 
         return choice
     if not isinstance(choice, str):
         require(choice, field)
-        if hasattr(choice, "thresholds"):
-            from memdb.entries.similarity import thresholds_of
-
-            thresholds_of(choice)
         return choice
 
     from memdb.tables import spaces

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from memdb.api._container import Services
-    from memdb.models.entries import Decision, Entry, EntryPage, EntryVersion, NewEntry, Remembered
+    from memdb.models.entries import Entry, EntryPage, EntryVersion, Link, NewEntry, Remembered
     from memdb.models.messages import Artifact, ArtifactVersion
     from memdb.models.overviews import TextDiff
     from memdb.models.reports import StateValue
@@ -140,8 +140,8 @@ class Entries:
         """
         Switch an entry off, so that nothing recalls it, or on again, also if it expired.
 
-        Stating its fact again switches it on too. NotFound without it, InvalidInput if
-        another entry took its place: see `revive`. *expected_version* as for `pin`.
+        NotFound without it, InvalidInput if another entry took its place: see `revive`.
+        *expected_version* as for `pin`.
         """
         return self._entries.set_active(
             self._owner, entry_id, active=active, expected_version=expected_version
@@ -206,7 +206,7 @@ class Entries:
         """
         Say that the entry *new_id* took the place of *old_id*; return the old one.
 
-        `revive` takes it back.
+        So a link that was guessed becomes certain. `revive` takes it back.
 
         Args:
             expected_version: Only if this is the version of the old one. None means
@@ -228,9 +228,37 @@ class Entries:
         """Return the entries whose place it took, in turn, newest first; [] without any."""
         return self._entries.replaced(self._owner, entry_id)
 
-    def decisions(self, entry_id: int) -> list[Decision]:
-        """Return what was decided about statements that became this entry, and why."""
-        return self._entries.decisions(self._owner, entry_id)
+    def links(self, entry_id: int) -> list[Link]:
+        """
+        Return what an entry does to older ones, and newer ones to it, by the older entry.
+
+        Guessed, confirmed and rejected links: see `Link.decided`. [] without any.
+
+        Raises:
+            NotFound: this scope has no such entry.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     ann = db.scope("ann")
+        ...     old = ann.remember("The rent is 14,500.").entry
+        ...     new = ann.remember("Correction: the rent is 15,400, not 14,500.").entry
+        ...     [(one.kind, one.older_id == old.id) for one in ann.entries.links(new.id)]
+        [('corrects', True)]
+        """
+        return self._entries.links(self._owner, entry_id)
+
+    def unlink(self, newer_id: int, older_id: int) -> bool:
+        """
+        Reject what a link guesses about two entries; it is never guessed again.
+
+        Returns:
+            False if there is no such guess.
+
+        Raises:
+            NotFound: this scope lacks one of them.
+            InvalidInput: the newer one superseded the older one: see `revive`.
+        """
+        return self._entries.unlink(self._owner, newer_id, older_id)
 
     def delete(self, entry_id: int, *, expected_version: int | None = None) -> bool:
         """
@@ -251,6 +279,7 @@ class Entries:
         category: str | None = None,
         pinned: bool | None = None,
         inactive: bool = False,
+        current: bool = False,
         as_of: When | None = None,
         after: Entry | dict[str, Any] | None = None,
         limit: int | None = None,
@@ -263,6 +292,8 @@ class Entries:
             category: Only these; None: of every category.
             pinned: Only those that are (True) or are not (False); None: both.
             inactive: Also those that do not hold: superseded, expired, set aside.
+            current: Without those that a newer entry outdates, by a link of at least 0.8.
+                The others have `Entry.outdated_by`.
             as_of: As the file would have answered then, by what it had been told
                 and what held at that time. What was deleted since is left out,
                 and counts of use are 0: those of the past are not kept.
@@ -282,6 +313,7 @@ class Entries:
             category=category,
             pinned=pinned,
             inactive=inactive,
+            current=current,
             as_of=as_of,
             after=after,
             limit=limit,

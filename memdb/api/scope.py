@@ -155,11 +155,13 @@ class Scope:
         """
         Remember a fact, and say what that did to what is known.
 
-        What is known in the same or other words is not stored again: it takes
-        over what is new in the statement ("merged"), or nothing ("ignored"). What
-        it contradicts, and what has its *key*, gives way ("superseded") and
-        becomes history. All else is "added". A statement that is not given a
-        field (None) leaves that of the known entry as it is.
+        What is known in the same words is not stored again ("repeated"): the entry takes
+        over what is new in the statement, and its history keeps where it was said. What
+        has its *key* gives way and becomes history ("updated"). All else is "added":
+        nothing gives way to a guess. What the statement does to entries that it
+        resembles is linked (`done.links`), and reading puts the newer one first. An order
+        to forget one entry is stored as an inactive one that takes it back ("retracted").
+        A field that is None leaves that of the known entry as it is.
 
         Args:
             text: One fact, in a sentence that can stand alone, of up to 500,000
@@ -200,10 +202,12 @@ class Scope:
         ...     ann = db.scope("ann")
         ...     ann.remember("Ann lives in Oslo.").action
         ...     ann.remember("ann lives in oslo").action
-        ...     ann.remember("Ann has moved to Bergen.").action
+        ...     ann.remember("Bergen", key="home").action
+        ...     ann.remember("Turku", key="home").action
         'added'
-        'ignored'
-        'superseded'
+        'repeated'
+        'added'
+        'updated'
         """
         from memdb.models.entries import NewEntry
 

@@ -27,7 +27,7 @@ from memdb.text.differences import compare_lines
 
 if TYPE_CHECKING:
     from memdb.cli.base import Call
-    from memdb.models.entries import Entry, EntryVersion, Extracted, Outcome, Remembered
+    from memdb.models.entries import Entry, EntryVersion, Extracted, Link, Outcome, Remembered
     from memdb.models.types import EntryOrder
 
 IMPORTANCE = click.IntRange(1, 10)
@@ -40,6 +40,8 @@ def _headline(found: Entry, at_ms: int | None = None) -> str:
     status = found.status(system_clock() if at_ms is None else at_ms)
     marks = [] if status == "active" else [f"({status})"]
     marks += [f"[{found.key}]"] if found.key else []
+    if found.outdated_by is not None and status == "active":
+        marks.append(f"(older: see entry {number_of(found.outdated_by)})")
     return " ".join([*marks, found.text])
 
 
@@ -93,12 +95,21 @@ def _print_done(done: Remembered) -> None:
         else "nothing"
     )
     click.echo(f"{done.action} {what}")
-    if done.action in ("superseded", "merged", "ignored") and done.other is not None:
+    if done.action != "added":
         click.echo(f"  because: {one_line(done.reason)}")
-    if done.action == "superseded" and done.other is not None:
+    if done.action in ("updated", "retracted") and done.other is not None:
         click.echo(f"  before: {shorten(one_line(done.other.text), ASKED_WIDTH)}")
-    if done.action == "refused":
-        click.echo(f"  because: {one_line(done.reason)}")
+    for link in done.links:
+        click.echo(f"  {_link_line(link, done.entry.id)}")
+
+
+def _link_line(link: Link, entry_id: int) -> str:
+    """Return what a link says, from the side of one of its entries."""
+    newer, older = number_of(link.newer_id), number_of(link.older_id)
+    sure = f" ({link.probability:.0%})" if link.decided == "guessed" else f" ({link.decided})"
+    if link.newer_id == entry_id:
+        return f"{link.kind} entry {older}{sure}"
+    return f"older: see entry {newer}, which {link.kind} it{sure}"
 
 
 @verb(
@@ -113,8 +124,8 @@ def extract(call: Call, session: str, limit: int | None, dry_run: bool) -> None:
     """
     Learn long-term entries from the messages of SESSION that are not yet read.
 
-    A fact that is stored already is merged, one that is out of date is
-    superseded. No message is read twice. Secrets are neither learnt nor shown to
+    A fact that is stored already is not stored again; one that resembles others is
+    linked to them. No message is read twice. Secrets are neither learnt nor shown to
     the model.
     """
     with call.session(session) as chat, Line() as line:
@@ -169,6 +180,7 @@ def entry() -> None:
 )
 @click.option("--category", metavar="NAME", help="Only this category.")
 @click.option("--all", "inactive", is_flag=True, help="Also those that do not hold any more.")
+@click.option("--current", is_flag=True, help="Without those that a newer one outdates.")
 @click.option("--pinned", is_flag=True, help="Only those that belong into every prompt.")
 @click.option("--as-of", type=MOMENT, help="As the file would have answered then.")
 @click.option(
@@ -179,6 +191,7 @@ def list_(
     call: Call,
     category: str | None,
     inactive: bool,
+    current: bool,
     pinned: bool,
     as_of: int | None,
     newest: int | None,
@@ -196,10 +209,12 @@ def list_(
         "pinned": pinned or None,
         "inactive": inactive,
     }
+    if newest is not None and current:
+        raise click.UsageError("--newest and --current exclude each other.")
     total = 0
     with call.scope() as scope:
         if newest is None:
-            filters |= {"limit": limit, "order": order, "after": after}
+            filters |= {"current": current, "limit": limit, "order": order, "after": after}
             entries = list(scope.entries.list(**filters, as_of=as_of))
         else:
             found = scope.entries.page(newest, **filters)
@@ -213,12 +228,12 @@ def list_(
 @verb("memdb entry history agent.db home_city", of=entry)
 @ref_argument
 def history(call: Call, entry_ref: str) -> None:
-    """Show the earlier versions of an entry, what it replaced, and why."""
+    """Show the earlier versions of an entry, what it replaced, and its links."""
     with call.scope() as scope:
         found = entry_of(scope, entry_ref)
         versions = scope.entries.history(found.id)
         replaced = scope.entries.replaced(found.id)
-        decisions = scope.entries.decisions(found.id)
+        links = scope.entries.links(found.id)
 
     def show_all() -> None:
         _print_versions(found, versions)
@@ -226,11 +241,12 @@ def history(call: Call, entry_ref: str) -> None:
             until = when(one.valid_to_ms)
             say(f"\nentry {number_of(one.id)}, until {until} (replaced)", bold=True)
             say(clean(one.text))
-        for made in reversed(decisions):
-            why = f"{made.action} by {made.decided_by}: {made.reason}"
-            say(one_line(why), "    ", f"  {when(made.decided_ms)}  ")
+        for link in links:
+            because = f": {link.reason}" if link.reason else ""
+            line = f"{_link_line(link, found.id)}{because}"
+            say(one_line(line), "    ", f"  {when(link.made_ms)}  ")
 
-    data = {"entry": found, "versions": versions, "replaced": replaced, "decisions": decisions}
+    data = {"entry": found, "versions": versions, "replaced": replaced, "links": links}
     call.reply(data, show_all)
 
 
@@ -276,6 +292,19 @@ def supersede(call: Call, old_ref: str, new_ref: str) -> None:
         new = entry_of(scope, new_ref)
         old = scope.entries.supersede(entry_of(scope, old_ref).id, new.id)
     call.reply(old, f"entry {number_of(old.id)} was superseded by entry {number_of(new.id)}")
+
+
+@verb("memdb entry unlink agent.db 11 3", of=entry)
+@click.argument("newer_ref", metavar="NEWER")
+@click.argument("older_ref", metavar="OLDER")
+def unlink(call: Call, newer_ref: str, older_ref: str) -> None:
+    """Reject what is guessed about two entries: NEWER does nothing to OLDER."""
+    with call.scope() as scope:
+        newer, older = (entry_of(scope, ref) for ref in (newer_ref, older_ref))
+        rejected = scope.entries.unlink(newer.id, older.id)
+    text = f"entry {number_of(newer.id)} does nothing to entry {number_of(older.id)}"
+    missing = "no link between them was guessed"
+    call.reply({"rejected": rejected}, text if rejected else missing)
 
 
 @verb("memdb entry revert agent.db home_city 1", of=entry)
@@ -414,6 +443,7 @@ def _print_entry(found: Entry) -> None:
         "added": when(found.created_ms),
         "changed": when(found.updated_ms),
         "replaced by": number_of(found.superseded_by or 0),
+        "older": f"see entry {number_of(found.outdated_by)}" if found.outdated_by else None,
         "state": found.status(system_clock()),
     }
     click.secho(f"entry {number_of(found.id)}, version {found.version}", bold=True)

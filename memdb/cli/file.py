@@ -227,14 +227,15 @@ def _print_findings(findings: list[Finding], file: str) -> None:
 
 
 @verb("memdb rebuild agent.db", scope=False)
-def rebuild(call: Call) -> None:
+@click.option("--links", is_flag=True, help="Also guess every link between entries anew.")
+def rebuild(call: Call, *, links: bool) -> None:
     """
     Make the indexes and counters of FILE anew.
 
     All of them are derived from the rows, which stay as they are.
     """
     with call.open() as db:
-        db.file.rebuild()
+        db.file.rebuild(links=links)
     call.reply({"path": call.shown_file, "rebuilt": True}, f"Rebuilt {call.shown_file}.")
 
 

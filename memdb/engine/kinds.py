@@ -16,6 +16,7 @@ KINDS = {
     "sessions": "session",
     "entries": "entry",
     "entry_history": "entry",
+    "links": "entry",
     "summaries": "summary",
     "artifacts": "artifact",
     "items": "item",

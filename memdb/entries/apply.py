@@ -1,9 +1,8 @@
 """
-Apply stage of `remember`: write what was decided about a statement.
+Apply stage of `remember`: write a statement, and its links to what it resembles.
 
-An entry that states the same takes over what is new in the statement. What a
-statement contradicts is superseded and stays in the file as history. Every
-function joins the caller's transaction.
+An entry that states the same takes over what is new in the statement. Only who knows retires
+an entry: a key, or the verdict of an arbiter. Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -13,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine.branches import row_of
 from memdb.entries.validation import screen_merged
 from memdb.errors import InvalidInput, NotFound, existing
+from memdb.facts import pairs
 from memdb.models.entries import Entry, Remembered
 from memdb.models.ids import session_of
-from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE
-from memdb.records import entries as records
+from memdb.models.protocols import ADD, NOOP, UPDATE
+from memdb.records import entry_writer as records
+from memdb.records import link_maker, links
 from memdb.records.scopes import find_session
-from memdb.tables import entries, entry_history, messages
+from memdb.tables import entries, messages
 from memdb.text.derived import said_hash
-from memdb.text.trust import trust_of_merged
+from memdb.text.trust import TRUST, trust_of_merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,13 +33,16 @@ if TYPE_CHECKING:
     from memdb.entries.similarity import SimilarEntries
     from memdb.entries.validation import Statement
     from memdb.models.protocols import Ids
+    from memdb.records.link_maker import Nearby
     from memdb.records.scopes import ScopeRef
     from memdb.text.screening import SecretScreen
 
     SpaceVector = tuple[int, bytes]
 
-# Characters of a reason that are stored: an arbiter may write a page.
-MAX_REASON_CHARS = 200
+
+# Where a statement was made, and how: kept of one that is repeated.
+PLACE = ("session_id", "first_seq", "last_seq")
+SAID = ("text", *PLACE, "source")
 
 # Columns that an entry takes over from a statement of the same fact, if they were given.
 TAKEN_OVER = {"source", "metadata", "valid_from_ms"}
@@ -83,81 +87,112 @@ class EntryWriter:
         """Count a use of each entry."""
         self._usage.note(ids)
 
-    def apply(self, tx: Tx, similar: SimilarEntries, resolution: Resolution) -> Remembered:
+    def apply(
+        self, tx: Tx, similar: SimilarEntries, answer: Resolution | None = None
+    ) -> Remembered:
         """
-        Write what was decided, with the vector, the decision and the eviction that follow.
+        Write a statement, with its vector, links and the eviction that follows.
 
         A new entry is refused if every entry of a full scope is pinned.
+
+        Args:
+            answer: What somebody who knows decided about the entries that it resembles.
         """
-        scope_no, statement = similar.scope_no, similar.statement
-        self._usage.write(tx, scope_no)
-        if resolution.refused is not None:
-            return _refuse(statement, resolution.refused, similar.same)
-        is_new = resolution.verdict.action == ADD and similar.same is None
-        active = self._quota.count_active(tx, scope_no) if is_new else None
-        if active is not None and not self._quota.has_room(tx, scope_no, active):
-            return _refuse(statement, "every entry of a full memory is pinned: unpin some")
-        done = self._change_entries(tx, similar, resolution)
-        if done.action == "ignored":
-            self._usage.note([done.entry.id])
-        done = self._record_decision(tx, statement, resolution, done)
-        if done.action in ("added", "superseded") or (done.other and not done.other.active):
-            known = None if active is None or resolution.ends else active + 1
-            self._quota.make_room(tx, scope_no, done.entry, known)
-        return done
-
-    def _change_entries(
-        self, tx: Tx, similar: SimilarEntries, resolution: Resolution
-    ) -> Remembered:
-        """Insert, merge or supersede entries as the verdict says."""
-        verdict, targets = resolution.verdict, resolution.targets
-        statement, vector, same = similar.statement, similar.vector, similar.same
-        if verdict.action == DELETE:
-            revived = None if same in targets else same
-            done = self.supersede(
-                tx, similar.scope_no, targets, statement, verdict.reason, vector, revived
-            )
-        elif verdict.action == UPDATE:
-            text = screen_merged(verdict.text, self._screen) or statement.text
-            done = self.merge(tx, targets[0], statement, verdict.reason, vector, text)
-            for other in targets[1:]:
-                self._fold(tx, other, done.entry)
-        elif verdict.action == NOOP:
-            done = self.merge(tx, targets[0], statement, verdict.reason, vector)
-        elif same is not None and _is_other_of_key(same, statement):
-            records.update(tx, same.id, "expire", active=0)  # as the worker would have done
-            done = self.insert(tx, similar.scope_no, statement, verdict.reason, vector)
-        elif same is not None:
-            done = self.merge(tx, same, statement, "it holds again", vector, statement.text)
+        self._usage.write(tx, similar.scope_no)
+        same = similar.same
+        if same is not None and same.holds(tx.now_ms):
+            done = self._apply_to_same(tx, similar, same)
         else:
-            done = self.insert(tx, similar.scope_no, statement, verdict.reason, vector)
-        for other in resolution.ends:
-            self._fold(tx, other, done.entry)
+            if same is not None:
+                records.update(tx, same.id, "expire", active=0)  # as the worker would have done
+            done = self._apply_answer(tx, similar, answer)
+        if done.action == "repeated":
+            self._usage.note([done.entry.id])
+        if done.action == "refused":
+            return done
+        found = links.links_among(tx, similar.scope_no, [done.entry.id])
+        return done.replace(links=tuple(one for one in found if one.decided == "guessed"))
+
+    def _apply_to_same(self, tx: Tx, similar: SimilarEntries, same: Entry) -> Remembered:
+        """Write a statement whose key or words an active entry has."""
+        statement, vector = similar.statement, similar.vector
+        is_keyed = same.key is not None and same.key == statement.key
+        if not is_keyed or said_hash(same.text) == said_hash(statement.text):
+            return self.repeat(tx, same, statement)
+        if statement.trust_rank > TRUST.index(same.trust):
+            reason = "what is less trusted cannot replace what is known"
+            return _refuse(statement, reason, same)
+        reason = "another statement of this key"
+        done = self.supersede(tx, similar.scope_no, [same], statement, reason, vector)
+        self._quota.make_room(tx, similar.scope_no, done.entry)
         return done
 
-    def _record_decision(
-        self, tx: Tx, statement: Statement, resolution: Resolution, done: Remembered
+    def _apply_answer(
+        self, tx: Tx, similar: SimilarEntries, answer: Resolution | None
     ) -> Remembered:
-        """Store why, unless nothing was similar; return the result with the most similar entry."""
-        verdict, by = resolution.verdict, resolution.decided_by
-        places = (*verdict.targets, *verdict.ends)
-        if not places and resolution.asked:
-            places = (0,)  # the arbiter compared them, and kept them
-        nearest = resolution.neighbors[places[0]] if places else None
-        similarity = None if nearest is None else nearest.cosine
-        other = done.other if nearest is None else nearest.entry
-        if other is not None and (by not in ("hash", "key") or done.action != "ignored"):
-            row = {
-                "entry_id": done.entry.id,
-                "said_hash": said_hash(statement.text),
-                "action": done.action,
-                "other_id": other.id,
-                "similarity": similarity,
-                "decided_by": by,
-                "reason": done.reason[:MAX_REASON_CHARS],
-            }
-            entry_history.add_decision(tx, row)
-        return done.replace(other=other, similarity=similarity)
+        """Write a statement that no entry states, as an arbiter decided if one did."""
+        statement, vector = similar.statement, similar.vector
+        decided = None if answer is None else answer.limited(statement)
+        action = ADD if decided is None else decided.verdict.action
+        if decided is None or action == ADD:
+            reason = "" if decided is None else decided.verdict.reason
+            return self._add(tx, similar, reason or "no entry says the same")
+        first, *others = decided.targets
+        reason = decided.verdict.reason
+        if action == NOOP:
+            return self.merge(tx, first, statement, reason, "repeated", vector)
+        if action == UPDATE:
+            text = screen_merged(decided.verdict.text, self._screen) or statement.text
+            done = self.merge(tx, first, statement, reason, "updated", vector, text)
+            for other in others:
+                self._fold(tx, other, done.entry)
+            return done
+        done = self.supersede(tx, similar.scope_no, decided.targets, statement, reason, vector)
+        self._quota.make_room(tx, similar.scope_no, done.entry)
+        return done
+
+    def _add(self, tx: Tx, similar: SimilarEntries, reason: str) -> Remembered:
+        """Insert a statement, if the scope has room for it."""
+        scope_no, statement = similar.scope_no, similar.statement
+        active = self._quota.count_active(tx, scope_no)
+        if not self._quota.has_room(tx, scope_no, active):
+            return _refuse(statement, "every entry of a full memory is pinned: unpin some")
+        target = self._find_retracted(tx, similar)
+        if target is not None:
+            statement = statement.replace(active=0)
+            done = self.insert(tx, scope_no, statement, "it takes back what was said")
+            said = statement.said(tx.now_ms)
+            link_maker.make(tx, done.entry.id, said, similar.vector, similar.nearby)
+            return done.replace(action="retracted", other=target)
+        done = self.insert(tx, scope_no, statement, reason, similar.vector, similar.nearby)
+        self._quota.make_room(tx, scope_no, done.entry, active + 1)
+        return done
+
+    @staticmethod
+    def _find_retracted(tx: Tx, similar: SimilarEntries) -> Entry | None:
+        """Return the one entry that a statement takes back for certain; None in doubt."""
+        statement = similar.statement
+        if statement.key is not None or not pairs.is_retraction(statement.text):
+            return None
+        taken_back = [
+            one.entry
+            for one in similar.neighbors(tx.now_ms)
+            if one.relation.kind == "retracts" and one.relation.probability >= links.SURE
+        ]
+        return taken_back[0] if len(taken_back) == 1 else None
+
+    def repeat(self, tx: Tx, old: Entry, statement: Statement) -> Remembered:
+        """Note that *old* was said again: other words, and another place, go into its history."""
+        before, row = entries.row(tx, old.id), statement.columns()
+        done = self.merge(tx, old, statement, "the same words", "repeated")
+        said = {name: row[name] for name in SAID}
+        is_elsewhere = said["session_id"] is not None and any(
+            said[name] != before[name] for name in PLACE
+        )
+        if said["text"] == before["text"] and not is_elsewhere:
+            return done
+        records.repeat(tx, old.id, said)
+        return done.replace(entry=get_entry(tx, old.id))
 
     def insert(
         self,
@@ -166,6 +201,7 @@ class EntryWriter:
         statement: Statement,
         reason: str,
         vector: SpaceVector | None = None,
+        nearby: Nearby | None = None,
     ) -> Remembered:
         """Insert a statement as a new entry, which expires as its category says."""
         row = statement.columns()
@@ -173,7 +209,7 @@ class EntryWriter:
         expires = "expires_ms" in statement.given or statement.expires_ms is not None
         if ttl_ms is not None and not expires:
             row["expires_ms"] = (statement.created_ms or tx.now_ms) + ttl_ms
-        entry_id = records.insert(tx, scope_no, row, self._ids, vector)
+        entry_id = records.insert(tx, scope_no, row, self._ids, vector, nearby)
         return Remembered("added", get_entry(tx, entry_id), reason=reason)
 
     def insert_past(
@@ -195,6 +231,7 @@ class EntryWriter:
         old: Entry,
         statement: Statement,
         reason: str,
+        action: str,
         vector: SpaceVector | None = None,
         text: str | None = None,
     ) -> Remembered:
@@ -202,18 +239,18 @@ class EntryWriter:
         Let *old* take over what a statement adds to it.
 
         Args:
+            action: "repeated" or "updated".
             vector: Of the statement; stored if *old* gets its text.
             text: New text of the entry; None keeps what it has.
         """
         before = entries.row(tx, old.id)
         columns = _merged_columns(before, statement, text, tx.now_ms, self._categories)
         if not columns:
-            return Remembered("ignored", old, old, reason)
+            return Remembered(action, old, old, reason)
         if columns.get("text", before["text"]) != statement.text:
             vector = None
-        change = "merge" if old.active else "restore"
-        records.update(tx, old.id, change, vector, **columns)
-        return Remembered("merged", get_entry(tx, old.id), old, reason)
+        records.update(tx, old.id, "merge", vector, **columns)
+        return Remembered(action, get_entry(tx, old.id), old, reason)
 
     def supersede(
         self,
@@ -223,16 +260,11 @@ class EntryWriter:
         statement: Statement,
         reason: str,
         vector: SpaceVector | None = None,
-        revived: Entry | None = None,
     ) -> Remembered:
         """
         Replace *olds* by a new entry, which gets their key.
 
         A statement about a time before theirs is inserted as past instead.
-
-        Args:
-            revived: Inactive entry that states the same; it becomes active
-                again in place of a new one.
         """
         from_ms = statement.valid_from_ms
         began = [old.valid_from_ms for old in olds if old.valid_from_ms is not None]
@@ -245,18 +277,15 @@ class EntryWriter:
             statement = statement.replace(key=keys[0])
         for old in olds:
             records.end(tx, old, tx.now_ms if from_ms is None else from_ms)
-        if revived is None:
-            new = self.insert(tx, scope_no, statement, reason, vector).entry
-        else:
-            new = self.merge(tx, revived, statement, reason, vector, statement.text).entry
+        new = self.insert(tx, scope_no, statement, reason, vector).entry
         for old in olds:
             entries.link(tx, old.id, new.id)
-        return Remembered("superseded", new, olds[0], reason)
+        return Remembered("updated", new, olds[0], reason)
 
     def supersede_key(self, tx: Tx, scope_no: int, old: Entry, statement: Statement) -> Remembered:
         """Store a statement of the key that *old* has, without comparing other entries."""
         if said_hash(old.text) == said_hash(statement.text):
-            return self.merge(tx, old, statement, "the same key and words")
+            return self.repeat(tx, old, statement)
         return self.supersede(tx, scope_no, [old], statement, "another statement of this key")
 
     @staticmethod
@@ -265,12 +294,6 @@ class EntryWriter:
         if old.id != new.id:
             records.end(tx, old, tx.now_ms)
             entries.link(tx, old.id, new.id)
-
-
-def _is_other_of_key(same: Entry, statement: Statement) -> bool:
-    """Return whether an entry that does not hold has the key of a statement with other words."""
-    is_of_key = statement.key is not None and statement.key == same.key
-    return is_of_key and said_hash(same.text) != said_hash(statement.text)
 
 
 def locate(tx: Tx, owner: ScopeRef, statement: Statement) -> tuple[int, Statement]:
@@ -314,8 +337,7 @@ def _merged_columns(
 
     What was not given stays. The more durable category wins, so that no
     lasting fact becomes a passing note; also the greater importance and the
-    later expiry, except that a statement with a key decides alone. An entry
-    that had expired or was evicted becomes active again.
+    later expiry, except that a statement with a key decides alone.
     """
     keyed = statement.key is not None
     given = statement.given
@@ -341,8 +363,6 @@ def _merged_columns(
         new["text"] = text
     if statement.session_id is not None and (text is not None or old["session_id"] is None):
         new |= {name: row[name] for name in ("session_id", "first_seq", "last_seq")}
-    if not old["active"]:
-        new |= {"active": 1, "valid_to_ms": None}
     changed = {column: value for column, value in new.items() if old[column] != value}
     return {**changed, "updated_ms": now_ms} if changed else {}
 

@@ -1,10 +1,8 @@
 """
-Decide stage of `remember`: what a statement does to the entries that it resembles.
+Ask somebody who knows what a statement does to the entries that it resembles.
 
-The English rules are pure and decide inside the write transaction. Another
-arbiter may be slow: it is asked outside, and its answer counts only if the
-entries that it saw did not change. Every verdict, of rules, an arbiter or
-extraction's model, is a `memdb.models.protocols.Verdict`.
+A host's arbiter or a model may retire an entry; memdb itself only links. It is asked outside
+of a transaction, and its answer counts only if the entries that it saw did not change.
 """
 
 from __future__ import annotations
@@ -13,21 +11,18 @@ import json
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from memdb.entries.similarity import Neighbor
 from memdb.entries.validation import fact_value
 from memdb.errors import InvalidInput, PortError
-from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Claim, Verdict
+from memdb.models.protocols import ACTIONS, ADD, NOOP, UPDATE, Claim, Verdict
 from memdb.models.record import Record
-from memdb.text.derived import said_hash
 from memdb.text.trust import TRUST
 from memdb.text.validate import iso_day
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memdb.entries.similarity import SimilarEntries
+    from memdb.entries.similarity import Neighbor
     from memdb.entries.validation import Statement
-    from memdb.facts.arbiter import RuleArbiter
     from memdb.models.entries import Entry
     from memdb.models.protocols import Arbiter, Model
 
@@ -60,31 +55,32 @@ SCHEMA = {
 
 
 class Resolution(Record):
-    """
-    A verdict with the entries that it names.
-
-    Attributes:
-        neighbors: What the places in *verdict* are places of.
-        decided_by: "key", "hash", or the name of an arbiter.
-        asked: Whether a slow arbiter was shown the neighbors.
-        refused: Why nothing may be stored; None means that the verdict is applied.
-    """
+    """A verdict with the entries whose places it names."""
 
     verdict: Verdict
     neighbors: tuple[Neighbor, ...]
-    decided_by: str
-    asked: bool = False
-    refused: str | None = None
 
     @property
     def targets(self) -> list[Entry]:
         """The entries that the verdict is about."""
         return [self.neighbors[place].entry for place in self.verdict.targets]
 
-    @property
-    def ends(self) -> list[Entry]:
-        """Further entries that the statement makes untrue."""
-        return [self.neighbors[place].entry for place in self.verdict.ends]
+    def limited(self, statement: Statement) -> Resolution:
+        """Return the verdict without what a statement may not do to entries of more trust."""
+        verdict, rank = self.verdict, statement.trust_rank
+        allowed = tuple(
+            place
+            for place in verdict.targets
+            if TRUST.index(self.neighbors[place].entry.trust) >= rank
+        )
+        if verdict.action == NOOP or allowed == verdict.targets:
+            return self
+        if verdict.action == UPDATE and allowed[:1] != verdict.targets[:1]:
+            return self.replace(verdict=verdict.replace(action=NOOP, text=None))
+        if not allowed:
+            reason = f"less trusted, so it stands beside: {verdict.reason}"
+            return self.replace(verdict=Verdict(ADD, reason=reason))
+        return self.replace(verdict=verdict.replace(targets=allowed))
 
 
 def ask_arbiter(
@@ -97,7 +93,7 @@ def ask_arbiter(
         verdict = checked_verdict(verdict, len(claims), arbiter.name)
     except PortError:
         return None
-    return Resolution(verdict, tuple(neighbors), arbiter.name, asked=True)
+    return Resolution(verdict, tuple(neighbors))
 
 
 def checked_verdict(verdict: object, count: int, name: str) -> Verdict:
@@ -120,73 +116,10 @@ def checked_verdict(verdict: object, count: int, name: str) -> Verdict:
             fact_value(verdict.text)
         except InvalidInput as error:
             raise PortError(name, str(error)) from error
-    places = (*verdict.targets, *verdict.ends)
-    if not all(type(place) is int and 0 <= place < count for place in places):
+    if not all(type(place) is int and 0 <= place < count for place in verdict.targets):
         raise PortError(name, "it names a statement that it was not shown")
     if verdict.action != ADD and not verdict.targets:
         raise PortError(name, f"it says {verdict.action!r} of no statement")
-    return verdict
-
-
-def decide(
-    similar: SimilarEntries, rules: RuleArbiter, now_ms: int, answer: Resolution | None = None
-) -> Resolution:
-    """
-    Return what a statement does to the entries that it resembles.
-
-    Args:
-        rules: Decide if *answer* is None.
-        answer: Checked verdict of another arbiter.
-    """
-    statement, same = similar.statement, similar.same
-    if same is not None and same.holds(now_ms):
-        return _decide_same(statement, same)
-    if answer is None:
-        claims = [neighbor.claim for neighbor in similar.neighbors]
-        verdict = rules.decide(_claim_of(statement, now_ms), claims)
-        answer = Resolution(verdict, similar.neighbors, rules.name)
-    return answer.replace(verdict=_limit_by_trust(answer, statement))
-
-
-def find_faded(similar: SimilarEntries, rules: RuleArbiter, now_ms: int) -> Entry | None:
-    """Return the entry that expired or was evicted and states the same; None if none does."""
-    claim = _claim_of(similar.statement, now_ms)
-    for faded in similar.faded:
-        if rules.decide(claim, [faded.claim]).action in (NOOP, UPDATE):
-            return faded.entry
-    return None
-
-
-def _decide_same(statement: Statement, same: Entry) -> Resolution:
-    """Decide about an active entry with the same key or the same words."""
-    keyed = same.key is not None and same.key == statement.key
-    neighbors, by = (Neighbor(same),), "key" if keyed else "hash"
-    if not keyed or said_hash(same.text) == said_hash(statement.text):
-        return Resolution(Verdict(NOOP, (0,), reason="the same words"), neighbors, by)
-    if statement.trust_rank > TRUST.index(same.trust):
-        refused = "what is less trusted cannot replace what is known"
-        return Resolution(Verdict(NOOP, (0,)), neighbors, by, refused=refused)
-    verdict = Verdict(DELETE, (0,), reason="another statement of this key")
-    return Resolution(verdict, neighbors, by)
-
-
-def _limit_by_trust(answer: Resolution, statement: Statement) -> Verdict:
-    """Return the verdict without what a statement may not do to entries of more trust."""
-    verdict = answer.verdict
-
-    def may_change(place: int) -> bool:
-        return TRUST.index(answer.neighbors[place].entry.trust) >= statement.trust_rank
-
-    ends = tuple(filter(may_change, verdict.ends))
-    verdict = verdict.replace(ends=ends)
-    if verdict.action == UPDATE and not may_change(verdict.targets[0]):
-        return verdict.replace(action=NOOP, text=None)
-    if verdict.action == DELETE:
-        targets = tuple(filter(may_change, verdict.targets))
-        if not targets:
-            reason = f"less trusted, so it stands beside: {verdict.reason}"
-            return Verdict(ADD, reason=reason, ends=ends)
-        return verdict.replace(targets=targets)
     return verdict
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput, MemDBError
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_of
-from memdb.records import entries
+from memdb.records import entries, entry_writer
 from memdb.tables import entries as active_entries
 from memdb.tables import scopes
 
@@ -170,7 +170,7 @@ class Quota:
             active_entries.list_evictable(tx, scope_no, newest.id, tx.now_ms, category), key=rank
         )
         for row in rows[:excess]:
-            entries.update(tx, row[0], "expire" if row[5] else "evict", active=0)
+            entry_writer.update(tx, row[0], "expire" if row[5] else "evict", active=0)
         return True
 
 
@@ -186,7 +186,7 @@ def expire(db: Engine) -> int:
         with db.write() as tx:
             ids = active_entries.list_ended(tx, after, tx.now_ms, BATCH)
             for entry_id in ids:
-                entries.update(tx, entry_id, "expire", active=0)
+                entry_writer.update(tx, entry_id, "expire", active=0)
         done += len(ids)
         if len(ids) < BATCH:
             return done

@@ -3,10 +3,9 @@ Remember service: store a fact beside what its scope knows already.
 
     validate       memdb.entries.validation    check and screen the fields    no transaction
     find similar   memdb.entries.similarity    same key, same words, neighbors
-    decide         memdb.entries.arbitration   add, update, delete or noop
-    apply          memdb.entries.apply         write entries, history, vector, decision
+    apply          memdb.entries.apply         write entries, history, vector, links
 
-The last three run in one write transaction. An arbiter, which may be slow, is
+The last two run in one write transaction. An arbiter, which may be slow, is
 asked between two transactions, and again if an entry that it saw has changed.
 """
 
@@ -15,27 +14,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.entries.apply import EntryWriter, locate
-from memdb.entries.arbitration import ask_arbiter, decide, find_faded
+from memdb.entries.arbitration import ask_arbiter
 from memdb.entries.similarity import embed_statement, find_similar
 from memdb.entries.validation import screen_entry, validate
 from memdb.errors import InvalidInput
-from memdb.models.protocols import ADD
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.base import Engine, Tx
     from memdb.entries.arbitration import Resolution
-    from memdb.entries.similarity import Comparison, SimilarEntries, StatementVector
+    from memdb.entries.categories import Categories
+    from memdb.entries.similarity import SimilarEntries, StatementVector
     from memdb.entries.validation import Statement
-    from memdb.facts.arbiter import RuleArbiter
     from memdb.models.entries import NewEntry, Remembered
     from memdb.models.protocols import Arbiter
     from memdb.records.scopes import ScopeRef
     from memdb.text.screening import SecretScreen
 
 # Times that the arbiter is asked about one fact because an entry changed
-# meanwhile; after them the rules decide.
+# meanwhile; after them the fact is added and linked.
 MAX_ROUNDS = 3
 
 # Entries that a slow arbiter is shown: a prompt of a page.
@@ -63,27 +61,23 @@ class RememberService:
         self,
         db: Engine,
         indexer: Indexer,
-        comparison: Comparison,
+        categories: Categories,
         screen: SecretScreen,
         writer: EntryWriter,
-        rules: RuleArbiter,
         arbiter: Arbiter | None = None,
     ) -> None:
         """
         Remember in *db*.
 
         Args:
-            comparison: What statements are compared with.
-            rules: Decide if *arbiter* is None, fails, or may not be asked.
-            arbiter: Never called inside a transaction.
+            arbiter: Decides about entries that a statement resembles. Never called inside
+                a transaction. None, or if it fails: the statement is added and linked.
         """
         self._db = db
         self._indexer = indexer
-        self._comparison = comparison
-        self._categories = comparison.categories
+        self._categories = categories
         self._screen = screen
         self._writer = writer
-        self._rules = rules
         self._arbiter = arbiter
 
     @property
@@ -115,16 +109,18 @@ class RememberService:
         return PreparedStatement(owner, statement, embedded)
 
     def store(self, prepared: PreparedStatement) -> Remembered:
-        """Store a prepared fact; inside a transaction of the caller's the rules decide."""
+        """Store a prepared fact; inside a transaction of the caller's no arbiter is asked."""
         arbiter = None if self._db.writing else self._arbiter
         answers: dict[tuple[tuple[int, int], ...], Resolution | None] = {}
         while True:
             with self._db.write() as tx:
                 similar = self.find_similar(tx, prepared)
-                shown = tuple(one for one in similar.neighbors if one.related)[:MAX_SHOWN]
+                if arbiter is None:
+                    return self.settle(tx, similar)
+                near = similar.neighbors(tx.now_ms)
+                shown = tuple(one for one in near if one.related)[:MAX_SHOWN]
                 versions = tuple((one.entry.id, one.entry.version) for one in shown)
-                is_final = versions in answers or len(answers) == MAX_ROUNDS
-                if arbiter is None or not shown or is_final:
+                if not shown or versions in answers or len(answers) == MAX_ROUNDS:
                     return self.settle(tx, similar, answers.get(versions))
             now_ms = self._db.clock()
             answers[versions] = ask_arbiter(arbiter, prepared.statement, shown, now_ms)
@@ -138,24 +134,13 @@ class RememberService:
         """
         own_space = self._indexer.ensure_space(tx)
         scope_no, statement = locate(tx, prepared.owner, prepared.statement)
-        return find_similar(
-            tx,
-            scope_no,
-            statement,
-            prepared.vector,
-            own_space,
-            self._rules.related,
-            self._comparison,
-        )
+        return find_similar(tx, scope_no, statement, prepared.vector, own_space, self._categories)
 
     def settle(
         self, tx: Tx, similar: SimilarEntries, answer: Resolution | None = None
     ) -> Remembered:
-        """Decide and apply: by *answer*, or by the rules if that is None."""
-        resolution = decide(similar, self._rules, tx.now_ms, answer)
-        if resolution.verdict.action == ADD and similar.same is None and similar.faded:
-            similar = similar.replace(same=find_faded(similar, self._rules, tx.now_ms))
-        return self._writer.apply(tx, similar, resolution)
+        """Store a fact beside what it resembles, or do what *answer* decides about that."""
+        return self._writer.apply(tx, similar, answer)
 
     def add_past(self, tx: Tx, similar: SimilarEntries) -> Remembered:
         """

@@ -6,6 +6,7 @@ Compares entries by key only; `memdb.entries.remember` compares them by content.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import runs_of
@@ -22,6 +23,7 @@ from memdb.errors import InvalidInput, NotFound, VersionConflict
 from memdb.models.entries import EntryPage
 from memdb.models.ids import MAX_INT, scope_of, scope_range
 from memdb.records import entries as records
+from memdb.records import entry_writer, links
 from memdb.records.entries import page as past_page
 from memdb.records.scopes import find_session
 from memdb.tables import entries, entry_history
@@ -43,10 +45,10 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.entries import (
-        Decision,
         Entry,
         EntryChanges,
         EntryVersion,
+        Link,
         NewEntry,
         Remembered,
     )
@@ -145,7 +147,7 @@ class EntryService:
                 columns["trust"] = FLAGGED
             before = entries.row(tx, entry_id)
             if any(before[column] != new for column, new in columns.items()):
-                records.update(tx, entry_id, "update", **columns, updated_ms=tx.now_ms)
+                entry_writer.update(tx, entry_id, "update", **columns, updated_ms=tx.now_ms)
             return get_entry(tx, entry_id)
 
     def mark(
@@ -163,9 +165,11 @@ class EntryService:
             self._ensure_space(tx)
             _require_version(self._get(tx, owner, entry_id), expected)
             if pinned is not None:
-                records.update(tx, entry_id, "pin", pinned=int(pinned))
+                entry_writer.update(tx, entry_id, "pin", pinned=int(pinned))
             if trust is not None:
-                records.update(tx, entry_id, "trust", trust=choice_value(trust, "trust", TRUST))
+                entry_writer.update(
+                    tx, entry_id, "trust", trust=choice_value(trust, "trust", TRUST)
+                )
             return get_entry(tx, entry_id)
 
     def set_active(
@@ -184,7 +188,7 @@ class EntryService:
             old = self._get(tx, owner, entry_id)
             _require_version(old, expected)
             if not active:
-                records.update(tx, entry_id, "update", active=0)
+                entry_writer.update(tx, entry_id, "update", active=0)
                 return get_entry(tx, entry_id)
             self._refuse_successor(tx, old)
             return _activate(tx, old)
@@ -220,7 +224,7 @@ class EntryService:
                 columns |= entry_history.source(tx, entry_id, version)
             before = entries.row(tx, entry_id)
             if any(before[column] != new for column, new in columns.items()):
-                records.update(tx, entry_id, "restore", **columns, updated_ms=tx.now_ms)
+                entry_writer.update(tx, entry_id, "restore", **columns, updated_ms=tx.now_ms)
             return get_entry(tx, entry_id)
 
     def revive(self, owner: ScopeRef, entry_id: int, expected_version: int | None = None) -> Entry:
@@ -239,7 +243,7 @@ class EntryService:
                 holder = entries.open_key(tx, scope_no, old.key, private_to)
             entries.link(tx, old.id, None)
             if holder is not None and holder != old.id:
-                records.end(tx, get_entry(tx, holder), tx.now_ms)
+                entry_writer.end(tx, get_entry(tx, holder), tx.now_ms)
                 entries.link(tx, holder, old.id)
             return _activate(tx, old)
 
@@ -292,14 +296,44 @@ class EntryService:
                 raise InvalidInput(
                     f"entry {new.id} was superseded by {old.id}: a circle says nothing"
                 )
-            records.end(tx, old, tx.now_ms)
+            entry_writer.end(tx, old, tx.now_ms)
             entries.link(tx, old.id, new.id)
             return get_entry(tx, old.id)
 
     def get(self, owner: ScopeRef, entry_id: int) -> Entry:
         """Return an entry; NotFound if the scope has no entry with this id."""
         with self._db.read() as tx:
-            return self._get(tx, owner, entry_id)
+            return self._marked(tx, [self._get(tx, owner, entry_id)])[0]
+
+    def _marked(self, tx: Tx, found: list[Entry], at_ms: int | None = None) -> list[Entry]:
+        """Return entries of one scope, each with the entry that outdates it at a time."""
+        if not found:
+            return found
+        at_ms = self._db.clock() if at_ms is None else at_ms
+        ids = [entry.id for entry in found]
+        newest = links.find_newest(tx, scope_of(ids[0]), ids, at_ms, links.LEAST)
+        return [
+            entry.replace(outdated_by=newest[entry.id].newer_id) if entry.id in newest else entry
+            for entry in found
+        ]
+
+    def links(self, owner: ScopeRef, entry_id: int) -> list[Link]:
+        """Return the links from and to an entry, as `Entries.links` describes it."""
+        with self._db.read() as tx:
+            entry = self._get(tx, owner, entry_id)
+            return links.links_among(tx, scope_of(entry.id), [entry.id])
+
+    def unlink(self, owner: ScopeRef, newer_id: int, older_id: int) -> bool:
+        """Reject a guessed link, as `Entries.unlink` describes it."""
+        with self._db.write() as tx:
+            newer = self._get(tx, owner, newer_id)
+            older = self._get(tx, owner, older_id)
+            if older.superseded_by == newer.id:
+                raise InvalidInput(
+                    f"entry {older.id} was superseded by {newer.id}, which is no guess: "
+                    "let it hold again with revive"
+                )
+            return links.reject(tx, newer.id, older.id)
 
     def find_key(self, owner: ScopeRef, key: str, session: str | None = None) -> Entry | None:
         """Return the entry that states the fact *key* now, as `Entries.find` describes it."""
@@ -313,7 +347,8 @@ class EntryService:
             asking = None if session is None else find_session(tx, owner, session)
             path = [] if asking is None else [run.session for run in runs_of(tx, asking)]
             entry_id = entries.find_key(tx, scope_no, key, self._db.clock(), path)
-            return None if entry_id is None else entries.find(tx, entry_id)
+            found = None if entry_id is None else entries.find(tx, entry_id)
+            return None if found is None else self._marked(tx, [found])[0]
 
     def history(self, owner: ScopeRef, entry_id: int) -> list[EntryVersion]:
         """Return the earlier versions of an entry, oldest first; [] if it never changed."""
@@ -328,12 +363,6 @@ class EntryService:
             ids = entries.list_replaced(tx, entry_id)
             found = entries.get_many(tx, ids)
             return [found[old_id] for old_id in ids]
-
-    def decisions(self, owner: ScopeRef, entry_id: int) -> list[Decision]:
-        """Return the decisions about statements that became this entry, oldest first."""
-        with self._db.read() as tx:
-            self._get(tx, owner, entry_id)
-            return entry_history.list_decisions(tx, entry_id)
 
     def delete(self, owner: ScopeRef, entry_id: int, expected_version: int | None = None) -> bool:
         """Remove an entry with its history and vectors; False if it is absent."""
@@ -352,6 +381,7 @@ class EntryService:
         category: str | None = None,
         pinned: bool | None = None,
         inactive: bool = False,
+        current: bool = False,
         as_of: Any = None,
         after: Entry | dict[str, Any] | None = None,
         limit: int | None = None,
@@ -363,14 +393,29 @@ class EntryService:
         at_ms = when_ms(as_of, "as_of", self._db.clock())
         left = MAX_INT if limit is None else int_value(limit, "limit", 1, MAX_INT)
         choice_value(order, "order", ORDERS)
+        flag_value(current, "current")
         wanted = EntryFilter(self._db.clock(), category, pinned, inactive)
+        every = MAX_INT if current else left
         if order == "id":
             place = row_after(after, {"id": int})
-            return self._by_id(owner, wanted, at_ms, 0 if place is None else place[0], left)
-        if at_ms is not None:
+            found = self._by_id(owner, wanted, at_ms, 0 if place is None else place[0], every)
+        elif at_ms is not None:
             raise InvalidInput(f"order is {order!r} with as_of: the past is listed by id")
-        begin = row_after(after, {f"{order}_ms": int, "id": int})
-        return self._by_time(owner, wanted, order, begin or (MAX_INT, MAX_INT), left)
+        else:
+            begin = row_after(after, {f"{order}_ms": int, "id": int})
+            found = self._by_time(owner, wanted, order, begin or (MAX_INT, MAX_INT), every)
+        return islice(self._current(found, at_ms), left) if current else found
+
+    def _current(self, found: Iterator[Entry], at_ms: int | None) -> Iterator[Entry]:
+        """Yield the entries that nothing newer outdates for certain."""
+        for entry in found:
+            if entry.outdated_by is not None:
+                with self._db.read() as tx:
+                    when_asked = self._db.clock() if at_ms is None else at_ms
+                    scope_no = scope_of(entry.id)
+                    if links.find_newest(tx, scope_no, [entry.id], when_asked, links.SURE):
+                        continue
+            yield entry
 
     def _by_id(
         self, owner: ScopeRef, wanted: EntryFilter, at_ms: int | None, after: int, left: int
@@ -383,8 +428,10 @@ class EntryService:
             filters: dict[str, Any] = {**wanted._asdict(), "limit": count}
             now_ms = filters.pop("now_ms")
             if at_ms is None:
-                return entries.list_page(tx, low, high, now_ms=now_ms, **filters)
-            return past_page(tx, low, high, at_ms=at_ms, **filters)
+                found = entries.list_page(tx, low, high, now_ms=now_ms, **filters)
+            else:
+                found = past_page(tx, low, high, at_ms=at_ms, **filters)
+            return self._marked(tx, found, at_ms)
 
         return pages_of(self._db, read, lambda row: row.id, after, limit=left, size=PAGE)
 
@@ -403,7 +450,8 @@ class EntryService:
             if span is None:
                 return []
             place = before[0], before[1]
-            return entries.list_by_time(tx, span, order, place, limit=count, wanted=wanted)
+            found = entries.list_by_time(tx, span, order, place, limit=count, wanted=wanted)
+            return self._marked(tx, found)
 
         def key_of(row: Entry) -> tuple[Any, ...]:
             return getattr(row, f"{order}_ms"), row.id
@@ -433,6 +481,7 @@ class EntryService:
             wanted = EntryFilter(self._db.clock(), category, pinned, inactive)
             end = span[1] + 1 if before_id is None else min(before_id, span[1] + 1)
             found = entries.list_newest(tx, span[0], end, limit=limit + 1, wanted=wanted)
+            found = self._marked(tx, found)
             total = entries.count_listed(tx, *span, wanted)
         more = found[limit - 1].id if len(found) > limit else None
         return EntryPage(tuple(found[:limit]), total, more)
@@ -466,7 +515,7 @@ def _activate(tx: Tx, old: Entry) -> Entry:
         ended_ms = getattr(old, column)
         if ended_ms is not None and ended_ms <= tx.now_ms:
             columns[column] = None
-    records.update(tx, old.id, "restore", **columns)
+    entry_writer.update(tx, old.id, "restore", **columns)
     return get_entry(tx, old.id)
 
 

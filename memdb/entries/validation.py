@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.entries.categories import ALIASES, DEFAULT
 from memdb.errors import InvalidInput, TooLarge
+from memdb.facts import pairs
 from memdb.models.fields import MAX_FACT_CHARS, SCREENED
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
@@ -94,6 +95,16 @@ class Statement(Record):
     def trust_rank(self) -> int:
         """Place of its trust in `TRUST`: 0 is trusted most."""
         return TRUST.index(self.trust)
+
+    def said(self, now_ms: int) -> pairs.Statement:
+        """Return it as the model of links reads it."""
+        return pairs.Statement(
+            self.text,
+            now_ms if self.created_ms is None else self.created_ms,
+            category=self.category,
+            key=self.key,
+            trusted=self.trust == TRUST[0],
+        )
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a new entry, by name."""

@@ -316,9 +316,6 @@ def _rendered(hook: Callable[[Sequence[Message]], str], messages: list[Message])
         raise PortError("render_messages", str(error)) from error
 
 
-# Entries that a model compares with a candidate, as in flowcraft.
-MAX_OFFERED = 5
-
 # For a host's own function.
 HOOK_TIMEOUT_S = 30.0
 
@@ -455,7 +452,7 @@ class CandidateResolver:
         with self._db.write() as tx:
             for number, candidate in enumerate(candidates, 1):
                 found = self._find_neighbors(tx, candidate)
-                shown = [one.entry for one in found if one.related or one.near][:MAX_OFFERED]
+                shown = [one.entry for one in found]
                 labels = (f"{number}{chr(ord('a') + place)}" for place in range(len(shown)))
                 offered.append(dict(zip(labels, shown, strict=True)))
         return offered
@@ -465,7 +462,7 @@ class CandidateResolver:
         if candidate.prepared is None:
             return ()
         try:
-            return self._remember.find_similar(tx, candidate.prepared).neighbors
+            return self._remember.find_similar(tx, candidate.prepared).neighbors(tx.now_ms)
         except NotFound:
             return ()
 
@@ -504,8 +501,7 @@ class CandidateResolver:
             if _is_past(similar):
                 past = self._remember.add_past(tx, similar)
                 return Outcome(candidate, "added", past.reason, past.entry)
-            neighbors = [one for one in similar.neighbors if not _is_other_event(candidate, one)]
-            similar = similar.replace(neighbors=tuple(neighbors))
+            neighbors = similar.neighbors(tx.now_ms) if resolved.verdict is not None else []
             done = self._remember.settle(tx, similar, self._answer(resolved, neighbors))
         except UNUSABLE as error:
             return Outcome(candidate, "dropped", str(error))
@@ -527,11 +523,12 @@ class CandidateResolver:
             return None
         current = {(one.entry.id, one.entry.version): one for one in neighbors}
         shown = {entry_id for entry_id, _ in resolved.offered}
-        has_new = any(one.near and one.entry.id not in shown for one in neighbors)
-        if has_new or any(version not in current for version in resolved.offered):
+        has_new = any(one.related and one.entry.id not in shown for one in neighbors)
+        targets = [resolved.offered[place] for place in resolved.verdict.targets]
+        if has_new or any(version not in current for version in targets):
             return None  # changed, or an earlier candidate of the batch is similar
-        offered = tuple(current[version] for version in resolved.offered)
-        return Resolution(resolved.verdict, offered, self._caller.name, asked=True)
+        verdict = resolved.verdict.replace(targets=tuple(range(len(targets))))
+        return Resolution(verdict, tuple(current[version] for version in targets))
 
 
 def _is_past(similar: SimilarEntries) -> bool:
@@ -541,13 +538,3 @@ def _is_past(similar: SimilarEntries) -> bool:
         return False
     differs = said_hash(same.text) != said_hash(statement.text)
     return differs and statement.created_ms is not None and statement.created_ms < same.updated_ms
-
-
-def _is_other_event(candidate: Candidate, neighbor: Neighbor) -> bool:
-    """Return whether both are events of different times: the second tournament is not the first."""
-    entry = neighbor.entry
-    return (
-        candidate.category == entry.category == "events"
-        and None not in (candidate.valid_from_ms, entry.valid_from_ms)
-        and candidate.valid_from_ms != entry.valid_from_ms
-    )

@@ -87,6 +87,8 @@ class Entry(Record):
         source: What stored it, for example "extracted"; None means the host.
         updated_ms: When it was last stated or changed.
         stored_ms: When the file got this version.
+        outdated_by: Id of the newest entry that updates, corrects or retracts it, by a link
+            of at least 0.5; None without one, or where no links were read.
     """
 
     id: int
@@ -116,6 +118,7 @@ class Entry(Record):
     stored_ms: int
     uid: str
     branch: str | None = None
+    outdated_by: int | None = None
 
     def holds(self, at_ms: int) -> bool:
         """Whether it is active, unexpired and valid at a time."""
@@ -148,8 +151,8 @@ class EntryVersion(Record):
     An earlier version of an entry: what it was from *stored_ms* until *replaced_ms*.
 
     Attributes:
-        reason: Why it changed: "update", "merge", "supersede", "expire", "evict",
-            "restore", "pin" or "trust".
+        reason: Why it changed: "update", "merge", "repeat" (the same was said again),
+            "supersede", "expire", "evict", "restore", "pin" or "trust".
     """
 
     version: int
@@ -177,43 +180,56 @@ class EntryVersion(Record):
     branch: str | None = None
 
 
+# What a newer entry does to an older one.
+LINK_KINDS = ("repeats", "updates", "corrects", "retracts")
+
+
+class Link(Record):
+    """
+    What the entry *newer_id* does to the entry *older_id*; both stay as they are.
+
+    Attributes:
+        kind: "repeats": says the same. "updates": says it of a later time. "corrects": names
+            the older value as wrong. "retracts": takes it back without a new value.
+        probability: That the link is right, 0 to 1; 1 if it is confirmed.
+        reason: The features that decided, with their weights; "" if it is confirmed.
+        model: Short hash of the model that guessed; "" if it is confirmed.
+        made_ms: When it was made.
+        decided: "guessed", "confirmed" (the older entry was superseded by the newer one) or
+            "rejected" (by `Entries.unlink`).
+    """
+
+    newer_id: int
+    older_id: int
+    kind: str
+    probability: float
+    reason: str
+    model: str
+    made_ms: int
+    decided: str
+
+
 class Remembered(Record):
     """
     Result of `remember`.
 
     Attributes:
-        action: "added", "merged" (into *entry*), "superseded" (*entry* replaced
-            *other*), "ignored" (*entry* states it already) or "refused".
+        action: "added", "repeated" (*entry* says the same, and took over what is new),
+            "updated" (*entry* replaced *other*, or took over the text), "retracted" (*entry*,
+            which is inactive, takes *other* back) or "refused".
         entry: The entry that states the fact now. A refused fact has an entry
             with id 0 and no text, which is not stored.
-        other: The most similar entry as it was before; None means none was similar.
+        other: The entry that was repeated, replaced or retracted, as it was before; None
+            without one.
         reason: Why, in one line that quotes neither text.
-        similarity: Cosine of the two; None if no vectors were compared.
+        links: What *entry* does to older entries, and newer ones to it, as a model guesses.
     """
 
     action: str
     entry: Entry
     other: Entry | None = None
     reason: str = ""
-    similarity: float | None = None
-
-
-class Decision(Record):
-    """
-    What `remember` did with a fact that resembled the entry *other_id*, and why.
-
-    Attributes:
-        action: As in `Remembered`.
-        similarity: Cosine of the two; None if no vectors were compared.
-        decided_by: "key", "hash", "similarity", or the name of an arbiter.
-    """
-
-    action: str
-    other_id: int
-    similarity: float | None
-    decided_by: str
-    reason: str
-    decided_ms: int
+    links: tuple[Link, ...] = ()
 
 
 def decay(age_ms: int, half_life_ms: int | None) -> float:

@@ -182,6 +182,8 @@ ENTRY = (
     Field("stored_ms", EXPORTED),
     Field("uid", GIVEN, NAME, SHARED, HASHED, EXPORTED, VIEWED),
     Field("history", EXPORTED, HIDDEN, column=None),
+    Field("rejected", EXPORTED, HIDDEN, column=None),
+    Field("outdated_by", column=None),
     Field("id"),
     Field("scope_no", HIDDEN),
     Field("content_hash", HIDDEN),
@@ -192,14 +194,26 @@ ENTRY = (
 
 # What an entry was before: the same fields, some of memdb's own left out.
 _NOT_IN_HISTORY = frozenset(
-    "superseded_by use_count last_used_ms created_ms uid history id scope_no content_hash "
-    "said_hash bigrams spans".split()
+    "superseded_by use_count last_used_ms created_ms uid history rejected outdated_by id "
+    "scope_no content_hash said_hash bigrams spans".split()
 )
 VERSION = (
     *(one.without(HASHED, SEARCHED, VIEWED) for one in ENTRY if one.name not in _NOT_IN_HISTORY),
     Field("reason", EXPORTED),
     Field("replaced_ms", EXPORTED),
     Field("entry_id", HIDDEN),
+)
+
+# A link that somebody rejected; in an export it stands in the line of the newer entry.
+LINK = (
+    Field("older", EXPORTED, column="older_id"),
+    Field("link", EXPORTED, column="kind"),
+    Field("probability", EXPORTED),
+    Field("reason", EXPORTED),
+    Field("model", EXPORTED),
+    Field("made_ms", EXPORTED),
+    Field("rejected_ms", EXPORTED),
+    Field("newer_id"),
 )
 
 ITEM = (
@@ -284,6 +298,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
     "summary": SUMMARY,
     "entry": ENTRY,
     "history": VERSION,
+    "link": LINK,
     "item": ITEM,
     "artifact": ARTIFACT,
     "state": STATE,

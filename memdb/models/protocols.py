@@ -31,9 +31,6 @@ class Claim(Record):
     Attributes:
         said_ms: When it was stated.
         similarity: Cosine of a stored fact with the new one; None without vectors.
-        near: Whether the cosine is so high in its space that only a
-            contradiction tells the two apart.
-        before: Texts that a stored fact replaced.
     """
 
     text: str
@@ -41,8 +38,6 @@ class Claim(Record):
     key: str | None
     said_ms: int
     similarity: float | None = None
-    near: bool = False
-    before: tuple[str, ...] = ()
 
 
 class Verdict(Record):
@@ -57,7 +52,6 @@ class Verdict(Record):
         targets: Places in the list that was given, from 0.
         text: Of an "update"; None means the text of the new fact.
         reason: One line, for people.
-        ends: Further places, whose claims the new fact makes untrue.
         conflict: Why they disagree, one of `memdb.models.entries.CONFLICTS`;
             None means that no reason is known.
     """
@@ -66,7 +60,6 @@ class Verdict(Record):
     targets: tuple[int, ...] = ()
     text: str | None = None
     reason: str = ""
-    ends: tuple[int, ...] = ()
     conflict: str | None = None
 
 
@@ -106,15 +99,7 @@ class TokenCounter(Protocol):
 
 @runtime_checkable
 class Embedder(Protocol):
-    """
-    Turns texts into vectors of one space.
-
-    An embedder may have an attribute `thresholds`, two cosines of its space, the
-    greater first. From the first one on two statements are duplicates, in every
-    language, unless digits, names or negation differ; from the second one on a
-    slow `Arbiter` is asked. Without it they are 0.95 and 0.85. A first one above
-    1 means that no cosine merges.
-    """
+    """Turns texts into vectors of one space."""
 
     @property
     def name(self) -> str:
@@ -195,7 +180,7 @@ class Arbiter(Protocol):
         Return what *new* does to *stored*, one or more claims, most similar first.
 
         Raises:
-            PortError: it failed; the offline rules decide instead.
+            PortError: it failed; the new fact is added and linked.
         """
         ...
 

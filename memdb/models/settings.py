@@ -58,10 +58,10 @@ class Category(Record):
             those that they match.
         shared: Whether its entries are for all users of the app.
         quota_percent: Share of a scope's entries that may be of this category.
-        merge: What a new statement of the category may change: "meaning", entries
-            that say the same or that it contradicts; "words", only one of the
-            same words, as in a log that only grows; "never", none. A key decides
-            in each of them.
+        merge: Which entry a new statement of the category repeats, so that it makes
+            none of its own: "meaning", one of the same words clause by clause; "words",
+            one of the same text, as in a log that only grows; "never", none. A key
+            decides in each of them.
     """
 
     name: str
@@ -95,12 +95,6 @@ class Settings(Record):
         entry_decay_percent: Share of an entry's score in a recall that decays
             with the half-life of its category, 0 to 100: at 100 an entry of
             that age counts half, at 20 nine tenths, at 0 as on the first day.
-        duplicate_cosine: Cosine of their vectors from which two statements say the
-            same, unless digits, names or negation differ, 0 to 1; None means as
-            the embedder says, 0.95 if it does not.
-        compare_cosine: Cosine from which an arbiter or model is asked about two
-            statements, 0 to *duplicate_cosine*; None means as the embedder says,
-            0.85 if it does not.
         secrets_in_entries: The action for entries, in `remember` and updates, for settings, and
             for the names of users and apps, which are refused and never redacted.
         secrets_in_extraction: The action for messages that a model gets to
@@ -179,8 +173,6 @@ class Settings(Record):
     categories: tuple[Category, ...] = ()
     entry_quota: int = 1_000
     entry_decay_percent: int = 20
-    duplicate_cosine: float | None = None
-    compare_cosine: float | None = None
     secrets_in_entries: SecretAction = "refuse"
     secrets_in_extraction: SecretAction = "redact"
     secrets_in_messages: SecretAction = "allow"
@@ -272,7 +264,6 @@ _CHOICES = {
     "session_retention": RETENTIONS,
     "window_strategy": WINDOWS,
 }
-_COSINES = ("duplicate_cosine", "compare_cosine")
 _FLAGS = (
     "secrets_by_entropy",
     "extract",
@@ -318,7 +309,7 @@ def read_settings(given: object) -> Settings | dict[str, Any]:
             fields[name] = tuple(fields[name])
     if isinstance(fields.get("categories"), tuple):
         fields["categories"] = tuple(map(_category_of, fields["categories"]))
-    for name in (_RANGES.keys() | {*_COSINES}) & fields.keys():
+    for name in _RANGES.keys() & fields.keys():
         if fields[name] == NEVER and getattr(DEFAULTS, name) is None:
             fields[name] = None
     _check(DEFAULTS.replace(**fields))
@@ -334,8 +325,6 @@ def changed(settings: Settings, changes: Settings | Mapping[str, Any]) -> Settin
     """
     new = changes if isinstance(changes, Settings) else settings.replace(**changes)
     most = MAX_INT if new.session_archive_at is None else new.session_archive_at
-    if None not in (new.duplicate_cosine, new.compare_cosine):
-        _check_order(new)
     for field, value, other, limit in (
         ("summary_group", new.summary_group, "summary_condense_at", new.summary_condense_at),
         ("session_archive_keep", new.session_archive_keep, "session_archive_at", most),
@@ -351,14 +340,6 @@ def changed(settings: Settings, changes: Settings | Mapping[str, Any]) -> Settin
                 f"settings.{other} is {limit}: give more than {field}, which is {value}"
             )
     return new
-
-
-def _check_order(new: Settings) -> None:
-    if (new.compare_cosine or 0.0) > (new.duplicate_cosine or 0.0):
-        raise InvalidInput(
-            f"settings.compare_cosine is {new.compare_cosine}: give duplicate_cosine, which is "
-            f"{new.duplicate_cosine}, at most"
-        )
 
 
 def differences(old: Settings, new: Settings) -> dict[str, str]:
@@ -413,8 +394,6 @@ def _check(settings: Settings) -> None:
             choice_value(value, f"settings.{field}", choices)
     for field in _FLAGS:
         _check_flag(settings, field, "settings")
-    for field in _COSINES:
-        _check_share(settings, field)
     for field, kind in _TUPLES.items():
         _check_tuple(settings, field, kind)
     for field, most in _TEXTS.items():

@@ -27,7 +27,7 @@ PARTITION_COLUMNS = {
     "archive_segments": "session_id",
     "entries": "id",
     "entry_history": "entry_id",
-    "entry_decisions": "entry_id",
+    "entry_links": "newer_id",
     "vectors": "ref",
     "words": "scope_no",
     "words_tail": "scope_no",

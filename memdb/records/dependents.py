@@ -110,7 +110,7 @@ DEPENDENTS: dict[str, tuple[Dependent, ...]] = {
     ),
     "entry": (
         Dependent("entry_history", KEY),
-        Dependent("entry_decisions", KEY),
+        Dependent("entry_links", KEY),
         Dependent("vectors", "vector_without_row", rebuildable=True),
         Dependent("entries_fts", "entries_fts", rebuildable=True),
         Dependent("jobs", "job_without_subject", rebuildable=True),

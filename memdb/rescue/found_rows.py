@@ -323,11 +323,11 @@ DELETE FROM blob_chunks WHERE blob_no NOT IN (SELECT blob_no FROM blobs)
     "entry_history": """/* found_rows.drop_history */
 DELETE FROM entry_history WHERE entry_id NOT IN (SELECT id FROM entries)
 """,
-    "entry_decisions": """/* found_rows.drop_decisions */
-DELETE FROM entry_decisions
+    "entry_links": """/* found_rows.drop_links */
+DELETE FROM entry_links
 WHERE
-  entry_id NOT IN (SELECT id FROM entries)
-  OR other_id NOT IN (SELECT id FROM entries)
+  newer_id NOT IN (SELECT id FROM entries)
+  OR older_id NOT IN (SELECT id FROM entries)
 """,
     "vector_groups": """/* found_rows.drop_groups */
 DELETE FROM vector_groups WHERE space_no NOT IN (SELECT space_no FROM embedding_spaces)
@@ -426,17 +426,10 @@ SELECT_LOST_ENTRIES = f"""/* found_rows.lost_entries */
 WITH lost (id) AS (
   SELECT superseded_by FROM entries WHERE superseded_by IS NOT NULL
   UNION SELECT entry_id FROM entry_history
-  UNION SELECT entry_id FROM entry_decisions
-  UNION SELECT other_id FROM entry_decisions
 )
 SELECT
   lost.id,
-  (
-    SELECT entry_id FROM entry_decisions
-    WHERE other_id = lost.id AND action = 'superseded' AND entry_id <> lost.id
-    ORDER BY decided_ms DESC, entry_id DESC
-    LIMIT 1
-  ) AS superseded_by,
+  NULL AS superseded_by,
   {OLD_ENTRY}
 FROM lost
 LEFT JOIN entry_history AS old

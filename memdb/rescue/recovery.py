@@ -16,8 +16,7 @@ from memdb.engine.sqlite.wal import FOREIGN, MISSING, find_wal_problem, let_clos
 from memdb.errors import AlreadyExists, Busy, Corrupt, FileError, NotAMemDB, StorageError
 from memdb.models.ids import system_clock, uuid7
 from memdb.models.reports import RecoveredTable, Recovery, Restored
-from memdb.records import entries as entry_records
-from memdb.records import integrity, summaries
+from memdb.records import entry_writer, integrity, summaries
 from memdb.rescue import adoption, found_rows
 from memdb.tables import blobs, entries, messages
 from memdb.text.validate import flag_value, path_value, refuse_output, refuse_special
@@ -172,7 +171,7 @@ def _complete_entries(tx: Tx) -> int:
     for found in found_rows.lost_entries(tx):
         text = found["text"] or LOST_TEXT
         try:
-            entry_records.insert_lost(tx, {**found, "text": text})
+            entry_writer.insert_lost(tx, {**found, "text": text})
             count += 1
         except StorageError as error:  # what no memdb wrote
             if not found_rows.is_refused(error):

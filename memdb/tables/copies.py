@@ -141,7 +141,7 @@ TABLES = (
     ),
     _table("entries", ("id", "superseded_by", "session_id"), link="superseded_by", words="entry"),
     _table("entry_history", ("entry_id", "session_id"), start=(0, 0)),
-    _table("entry_decisions", ("entry_id", "other_id"), start=(0, b"")),
+    _table("entry_links", ("newer_id", "older_id"), start=(0, 0)),
     _table("item_namespaces"),
     _table("items", ("id", "namespace_id", "vector_ref"), words="item", limit=500),
     _table("artifact_names", words="artifact", limit=200),

@@ -39,7 +39,11 @@ ROW_FIELDS = names_without(
 SET_FIELDS = tuple(name for name in ROW_FIELDS if name not in ("uid", "created_ms"))
 
 # The fields of an Entry in their order, each as its column.
-_MADE = {"session": "sessions.name", "branch": "nullif(sessions.branch, '')"}
+_MADE = {
+    "session": "sessions.name",
+    "branch": "nullif(sessions.branch, '')",
+    "outdated_by": "NULL",
+}
 _LISTED = [_MADE.get(name, f"entries.{name}") for name in Entry._fields]
 
 IN_IDS = "id IN (SELECT value FROM json_each(:ids))"
@@ -146,6 +150,8 @@ UPDATE_ENTRY = compose.update(
     stored_ms="CASE WHEN stored_ms < :now_ms THEN :now_ms ELSE stored_ms END",
     returning="version",
 )
+
+UPDATE_REPEATED = compose.update("entries.repeat", "entries", "id = :id", version="version + 1")
 
 UPDATE_SUPERSEDED = compose.update("entries.link", "entries", "id = :id", "superseded_by")
 
@@ -393,6 +399,11 @@ def update(tx: Tx, entry_id: int, row: dict[str, Any]) -> int:
     changed = tx.one(UPDATE_ENTRY, {**row, "id": entry_id, "now_ms": tx.now_ms})
     changed = existing(changed, "entries")
     return int(changed[0])
+
+
+def repeat(tx: Tx, entry_id: int) -> None:
+    """Count a version that changes nothing of the entry: it was said again."""
+    tx.run(UPDATE_REPEATED, {"id": entry_id})
 
 
 def link(tx: Tx, entry_id: int, superseded_by: int | None) -> None:

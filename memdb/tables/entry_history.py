@@ -1,8 +1,7 @@
 """
-Earlier versions of entries, and decisions about them.
+Earlier versions of entries. Owns the table `entry_history`.
 
-Owns the tables `entry_history` and `entry_decisions`. A version is kept when
-another replaces it; both go with their entry.
+A version is kept when another replaces it, and goes with its entry.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine import compose
 from memdb.engine.columns import names_of
 from memdb.errors import existing
-from memdb.models.entries import Decision, EntryVersion
+from memdb.models.entries import EntryVersion
 from memdb.models.ids import MAX_INT, span_holds_any
 from memdb.text.validate import parse_json
 
@@ -44,6 +43,22 @@ INSERT_CURRENT = compose.insert_select(
     "entry_history",
     "",
     f"SELECT {', '.join(_KEPT.get(name, name) for name in names_of('entry_history'))}\n"
+    "FROM entries\nWHERE id = :id",
+)
+
+# A variant was never what the entry says: it holds for no time.
+_REPEATED = {
+    "entry_id": "id",
+    "reason": "'repeat'",
+    **{name: f":{name}" for name in ("text", "session_id", "first_seq", "last_seq", "source")},
+    **dict.fromkeys(("updated_ms", "stored_ms", "replaced_ms"), ":now_ms"),
+}
+
+INSERT_REPEATED = compose.insert_select(
+    "entry_history.keep_repeated",
+    "entry_history",
+    "",
+    f"SELECT {', '.join(_REPEATED.get(name, name) for name in names_of('entry_history'))}\n"
     "FROM entries\nWHERE id = :id",
 )
 
@@ -106,6 +121,11 @@ def keep(tx: Tx, entry_id: int, reason: str) -> None:
     tx.run(INSERT_CURRENT, {"id": entry_id, "reason": reason, "now_ms": tx.now_ms})
 
 
+def keep_repeated(tx: Tx, entry_id: int, said: dict[str, Any]) -> None:
+    """Keep the words, place and source by which an entry was said again, as a version of it."""
+    tx.run(INSERT_REPEATED, {**said, "id": entry_id, "now_ms": tx.now_ms})
+
+
 def add(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
     """Add old versions as an export holds them."""
     tx.many(INSERT_ROW, rows)
@@ -160,33 +180,6 @@ def _to_version(row: Row) -> EntryVersion:
         values[place] = bool(row[place])
     values[METADATA] = parse_json(row[METADATA], dict)
     return EntryVersion(*values)
-
-
-INSERT_DECISION = compose.insert(
-    "entry_history.add_decision",
-    "entry_decisions",
-    decided_ms=":now_ms",
-    otherwise=compose.conflict(
-        "entry_id, said_hash", "action, other_id, similarity, decided_by, reason, decided_ms"
-    ),
-)
-
-SELECT_ALL = """/* entry_history.list_decisions */
-SELECT action, other_id, similarity, decided_by, reason, decided_ms
-FROM entry_decisions
-WHERE entry_id = :entry_id
-ORDER BY decided_ms, said_hash
-"""
-
-
-def add_decision(tx: Tx, row: dict[str, Any]) -> None:
-    """Note a decision; *row* holds every column but the time."""
-    tx.run(INSERT_DECISION, {**row, "now_ms": tx.now_ms})
-
-
-def list_decisions(tx: Tx, entry_id: int) -> list[Decision]:
-    """Return the decisions about statements that became an entry, oldest first."""
-    return [Decision(*row) for row in tx.all(SELECT_ALL, {"entry_id": entry_id})]
 
 
 def texts_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[Row]:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 from memdb.entries.validation import content_columns, screen_entry, validate
 from memdb.errors import InvalidInput, existing
-from memdb.models.entries import EntryChanges, EntryVersion, NewEntry
+from memdb.models.entries import LINK_KINDS, EntryChanges, EntryVersion, NewEntry
 from memdb.models.ids import MAX_INT, MAX_SEQ, scope_range
-from memdb.records import entries as records
-from memdb.records import spaces
+from memdb.records import entry_writer, links, spaces
 from memdb.tables import entries, entry_history
 from memdb.text.trust import TRUST
-from memdb.text.validate import name_value, optional_name, time_value
+from memdb.text.validate import name_value, optional_name, text_value, time_value
 from memdb.transfer.lines import (
     PAGE,
     REFUSALS,
@@ -45,6 +44,13 @@ if TYPE_CHECKING:
     from memdb.text.screening import SecretScreen
     from memdb.transfer.lines import Target
 
+
+def _share_value(value: object, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise InvalidInput(f"{field} is {value!r}: give a number from 0 to 1")
+    return float(value)
+
+
 CONTENT = ("text", "category", "keywords", "importance")  # checked by `content_columns`
 CHECKS = {
     **dict.fromkeys(CONTENT, unchecked),
@@ -54,7 +60,9 @@ CHECKS = {
     "version": between(1, MAX_INT),
     "superseded_by": name_value,
     "use_count": between(0, MAX_INT),
-    "reason": one_of("update", "merge", "supersede", "expire", "evict", "restore", "pin", "trust"),
+    "reason": one_of(
+        *("update", "merge", "repeat", "supersede", "expire", "evict", "restore", "pin", "trust")
+    ),
 }
 NEEDS = "text category keywords importance version active updated_ms"
 ENTRY = Codec(
@@ -63,6 +71,11 @@ ENTRY = Codec(
     checks=CHECKS,
 )
 VERSION = Codec("history", needs=f"{NEEDS} reason replaced_ms", checks=CHECKS)
+LINK = Codec(
+    "link",
+    needs="older link probability reason model made_ms rejected_ms",
+    checks={"link": one_of(*LINK_KINDS), "probability": _share_value, "reason": text_value},
+)
 # A hand-written line has the fields of `remember`, with times in milliseconds
 # and the external id of a message.
 NEW_FIELDS = {*NewEntry._fields} - {"uid", "shared", "valid_from", "expires"}
@@ -75,11 +88,25 @@ def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
     while page := entries.list_page(tx, after, high, limit=PAGE, now_ms=0, inactive=True):
         successors = [entry.superseded_by for entry in page if entry.superseded_by is not None]
         uids = {ref: entry.uid for ref, entry in entries.get_many(tx, successors).items()}
+        rejected = _rejected(tx, [entry.id for entry in page])
         for entry in page:
             history = [old._asdict() for old in entry_history.list_all(tx, entry.id)]
             successor = None if entry.superseded_by is None else uids.get(entry.superseded_by)
-            yield ENTRY.to_line(entry, {"superseded_by": successor, "history": history or None})
+            refused = rejected.get(entry.id)
+            given = {"superseded_by": successor, "history": history or None, "rejected": refused}
+            yield ENTRY.to_line(entry, given)
         after = page[-1].id
+
+
+def _rejected(tx: Tx, ids: list[int]) -> dict[int, list[dict[str, Any]]]:
+    """Return the links that were rejected, as they are exported, by the id of the newer entry."""
+    rows = links.rejected_of(tx, ids)
+    olders = entries.get_many(tx, {row["older_id"] for row in rows})
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        line = {**row, "older": olders[row["older_id"]].uid, "link": row["kind"]}
+        found.setdefault(row["newer_id"], []).append({name: line[name] for name in LINK.fields})
+    return found
 
 
 def read_entry(target: Target, item: Item) -> Item:
@@ -135,7 +162,10 @@ def _read_exported(screen: SecretScreen, fields: dict[str, Any]) -> dict[str, An
     versions = [_columns(VERSION.from_line(screen.pass_line("history", old))) for old in history]
     if len({old["version"] for old in versions}) < len(versions):
         raise InvalidInput("history has a version twice: export the entry again")
-    return {**row, "history": versions}
+    refused = [] if row["rejected"] is None else row["rejected"]
+    if not isinstance(refused, list) or not all(isinstance(one, dict) for one in refused):
+        raise InvalidInput("rejected is not a list of objects: export the entry again")
+    return {**row, "history": versions, "rejected": [LINK.from_line(one) for one in refused]}
 
 
 def _columns(row: dict[str, Any]) -> dict[str, Any]:
@@ -179,19 +209,25 @@ def write_entries(target: Target, tx: Tx, lines: list[Item]) -> None:
             if added:
                 known[uid] = _restore(target, tx, row)
             if row["superseded_by"] is not None:
-                target.open_links.append((known[uid], row["superseded_by"]))
+                target.open_links.append((known[uid], row["superseded_by"], None))
+            target.open_links += [(known[uid], one["older"], one) for one in row["rejected"]]
         target.added["entries_added" if added else "entries_known"] += 1
     if target.open_links:
         _link(target, tx)
 
 
 def _link(target: Target, tx: Tx) -> None:
-    """Link entries to their successors, as far as these are stored by now."""
-    uids = sorted({uid for _, uid in target.open_links})
+    """Link entries to their successors, and reject links, as far as the ends are stored by now."""
+    uids = sorted({uid for _, uid, _ in target.open_links})
     here = entries.find_uids(tx, *target.span(tx), uids)
-    for entry_id, uid in target.open_links:
+    for entry_id, uid, refused in target.open_links:
         entry = entries.find(tx, entry_id)
-        if uid in here and entry is not None and entry.superseded_by is None:
+        if uid not in here or entry is None or here[uid] == entry_id:
+            continue
+        if refused is not None:
+            row = {**refused, "newer_id": entry_id, "older_id": here[uid]}
+            links.restore_rejected(tx, {**row, "kind": refused["link"]})
+        elif entry.superseded_by is None:
             entries.link(tx, entry_id, here[uid])
     target.open_links = [link for link in target.open_links if link[1] not in here]
 
@@ -200,6 +236,7 @@ def _restore(target: Target, tx: Tx, line: dict[str, Any]) -> int:
     """Add an exported entry with its history, and return its id."""
     row = _placed(target, tx, line)
     history = row.pop("history")
+    row.pop("rejected")
     row["superseded_by"] = None
     scope_no = target.owner.ensure(tx)
     rival = None
@@ -208,7 +245,7 @@ def _restore(target: Target, tx: Tx, line: dict[str, Any]) -> int:
     if rival is not None:
         _yield_key(target, tx, rival, row)
     versions = [_placed(target, tx, old) for old in history]
-    return records.restore(tx, scope_no, row, versions, target.services.db.ids)
+    return entry_writer.restore(tx, scope_no, row, versions, target.services.db.ids)
 
 
 def _placed(target: Target, tx: Tx, line: dict[str, Any]) -> dict[str, Any]:
@@ -289,7 +326,7 @@ def _remember_keyed(target: Target, tx: Tx, key: str, new: NewEntry) -> bool:
         target.repeated[key, private_to] = chain.index(content, start) + 1
         return False
     done = target.services.entries.add(target.owner, new)
-    added = done.action != "ignored"
+    added = done.action != "repeated" or done.entry != done.other
     target.repeated[key, private_to] = len(chain) + added
     return added
 

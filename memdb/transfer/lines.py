@@ -436,7 +436,8 @@ class Target:
         embedded: The (space, session) pairs that got vectors.
         texts: By uid, the `digest_of` the text that an entry has in the file.
         items: By uid, the refs of the vectors of an item that the import added.
-        open_links: Entries whose successor has not come yet: (id, its uid).
+        open_links: Entries whose successor, or whose other end of a rejected link, has not
+            come yet: (id, its uid, the link).
         repeated: By key, and the only session that recalls it, how many versions of its entry
             the file repeated so far.
         matched: By artifact name, the version that the last hand-written line is.
@@ -469,7 +470,7 @@ class Target:
         self.embedded: set[tuple[int, int]] = set()
         self.texts: dict[str, bytes] = {}
         self.items: dict[str, range] = {}
-        self.open_links: list[tuple[int, str]] = []
+        self.open_links: list[tuple[int, str, dict[str, Any] | None]] = []
         self.repeated: dict[tuple[str, int | None], int] = {}
         self.matched: dict[Place, int] = {}
         self.parts = PartFile()

@@ -50,7 +50,7 @@ ANSWER_TYPES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("PortError", "MemDBError"), {"type": "string"}),  # noqa: RUF024 (read only)
 }
 # Fields that hold ids of rows: text where they are beyond 2^53.
-IDS = ("id", "row_id", "entry_id", "superseded_by", "other_id", "target")
+IDS = ("id", "row_id", "entry_id", "superseded_by", "outdated_by", "newer_id", "older_id", "target")
 BYTES: dict[str, Any] = {"application/octet-stream": {}, "image/*": {}}
 LISTS = ("list", "tuple", "Iterator", "Sequence")
 PROBLEM = {

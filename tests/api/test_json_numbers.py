@@ -71,7 +71,7 @@ READS: dict[str, Callable[[MemDB], Any]] = {
     "page": lambda db: ann(db).entries.page(1, inactive=True),
     "history": lambda db: ann(db).entries.history(entry(db).id),
     "replaced": lambda db: ann(db).entries.replaced(ann(db).entries.find("home").id),
-    "decisions": lambda db: ann(db).entries.decisions(ann(db).entries.find("home").id),
+    "links": lambda db: ann(db).entries.links(ann(db).entries.find("home").id),
     "remembered": lambda db: ann(db).remember("Ann lives in Bergen."),
     "extracted": lambda db: ann(db).session("trip").extract(dry_run=True),
     "profile": lambda db: ann(db).profile(400),

@@ -57,7 +57,7 @@ def test_a_user_changes_no_shared_entry(db: MemDB) -> None:
     entry = db.shared().remember("The lamp is red.", key="lamp").entry
     ann = db.scope("ann").entries
 
-    for call in (ann.get, ann.pin, ann.unpin, ann.history, ann.replaced, ann.decisions):
+    for call in (ann.get, ann.pin, ann.unpin, ann.history, ann.replaced, ann.links):
         with pytest.raises(memdb.NotFound):
             call(entry.id)
     with pytest.raises(memdb.NotFound):

@@ -20,11 +20,11 @@ PROGRAMS = {
     ],
     "db.scope('ann').session('trip').append('user', 'We had tea.')": [
         *(package for package in PACKAGES if package != "numpy"),
-        *("memdb.entries.remember", "memdb.facts.canonical"),
+        *("memdb.entries.remember", "memdb.facts.pairs"),
     ],
     "db.scope('ann').recall('Where did we have tea last May?')": [
         *(package for package in PACKAGES if package != "numpy"),
-        *("memdb.models.reports", "memdb.facts.canonical"),
+        *("memdb.models.reports", "memdb.facts.pairs"),
     ],
     "db.scope('ann').session('trip').context(4000)": ["sqlite3", "asyncio", "click"],
 }

@@ -41,6 +41,7 @@ THINGS = {
     "entries",
     "entry_history",
     "jobs",
+    "links",
     "messages",
     "sessions",
     "state",
@@ -48,12 +49,11 @@ THINGS = {
 }
 
 # Finishing a job removes its row, and the first lease of upkeep makes its row: that is not
-# queueing. A decision says why an entry is as it is; nothing hangs on it. A copy queues at its end
+# queueing. A copy queues at its end
 # the vectors that its new space lacks.
 OTHERS = {
     ("jobs", "done"),
     ("jobs", "lease_upkeep"),
-    ("entry_history", "add_decision"),
     ("jobs", "add_missing_items"),
 }
 
@@ -128,7 +128,9 @@ def test_only_records_write_what_hangs_on_a_thing(name: str) -> None:
 def test_the_test_sees_the_writers() -> None:
     """Those that everything depends on are among them, and readers are not."""
     assert {"add_space", "complete", "delete"} <= writers("spaces")
-    assert {"tx.words.add", "tx.words.drop", "tx.vectors.drop"} <= calls("records/entries.py")
+    assert {"tx.words.add", "tx.words.drop", "tx.vectors.drop"} <= (
+        calls("records/entries.py") | calls("records/entry_writer.py")
+    )
     for name, protocol in (("words", base.Words), ("vectors", base.Vectors)):
         assert {method for method in ENGINE[name] if hasattr(protocol, method)} == ENGINE[name]
     assert {

@@ -38,6 +38,8 @@ MAY_SCAN = {
     "copies.scopes": "a copy reads the rows of all scopes",
     "copies.settings": "a row per field that was set",
     "copies.spaces": "a file has a handful of spaces",
+    "links.broken": "only check and rebuild run it",
+    "links.stale": "only check and rebuild run it",
     "writer.counts": "a row per kind of thing",
     "sessions.lengths": "a watched file: how long each session is, only after a commit",
     "scopes.list": "lists every scope of the file",

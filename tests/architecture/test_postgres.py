@@ -48,6 +48,8 @@ READ_MORE = {
     "entries.hashed": "a deep check reads everything",
     "entries.spans": "a deep check reads everything",
     "entries.inactive": "upkeep of the whole file",
+    "links.broken": "check and rebuild read everything",
+    "links.stale": "check and rebuild read everything",
     "sessions.lengths": "a watched database: how long each session is",
     "branches.path": JOINED,
     "entries.leads_to": JOINED,

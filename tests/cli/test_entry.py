@@ -43,10 +43,11 @@ def test_remember_golden(run_json, path):
             "stored_ms": 1_700_000_000_000,
             "uid": "00000000-0000-7000-8000-000000000003",
             "branch": None,
+            "outdated_by": None,
         },
         "other": None,
-        "reason": "nothing like it",
-        "similarity": None,
+        "reason": "no entry says the same",
+        "links": [],
     }
 
 
@@ -55,11 +56,11 @@ def test_remember_golden(run_json, path):
     [
         (
             "Ann lives in Turku.",
-            "superseded entry 4 (profile)\n  because: another statement of this key\n  before: Ann lives in Oslo.\n",
+            "updated entry 4 (profile)\n  because: another statement of this key\n  before: Ann lives in Oslo.\n",
         ),
         (
             "Ann lives in Oslo.",
-            "ignored entry 1 (profile)\n  because: the same words\n",
+            "repeated entry 1 (profile)\n  because: the same words\n",
         ),
     ],
 )

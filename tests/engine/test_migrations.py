@@ -273,7 +273,7 @@ def test_a_step_that_would_lose_something_changes_nothing(tmp_path: Path) -> Non
 def test_a_column_that_schema_sql_lacks_is_not_lost_in_silence(old: Path) -> None:
     """A step that renames or drops one says so."""
     renamed = VARIANTS["renamed column"]._replace(step=Step())
-    with memdb_of(renamed), pytest.raises(memdb.MigrationFailed, match="reason of entry_decisions"):
+    with memdb_of(renamed), pytest.raises(memdb.MigrationFailed, match="updated_ms of settings"):
         migrate(old)
 
 

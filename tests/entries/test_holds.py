@@ -168,7 +168,7 @@ def test_an_expired_key_is_told_anew(open_db: Callable[..., MemDB], worker: bool
         db.jobs.run_due()
     done = ann.remember("Ask the landlord for the internet password.", key="wifi")
 
-    assert (done.action, done.reason) == ("added", "nothing like it")
+    assert (done.action, done.reason) == ("added", "no entry says the same")
     assert done.entry.expires_ms is None
     assert ann.entries.get(old.id).text == TEXT
     assert ann.entries.get(old.id).status(now[0]) == "expired"
@@ -176,10 +176,10 @@ def test_an_expired_key_is_told_anew(open_db: Callable[..., MemDB], worker: bool
 
 
 @pytest.mark.parametrize("worker", [False, True], ids=["before the worker", "after it"])
-def test_an_expired_key_in_the_same_words_holds_again(
+def test_an_expired_key_in_the_same_words_is_told_anew(
     open_db: Callable[..., MemDB], worker: bool
 ) -> None:
-    """It is the same entry."""
+    """The old entry stays what it was."""
     now = [START_MS]
     db = open_db(":memory:", embedder=None, clock=lambda: now[0])
     ann = db.scope("ann")
@@ -189,5 +189,5 @@ def test_an_expired_key_in_the_same_words_holds_again(
         db.jobs.run_due()
     done = ann.remember(TEXT, key="wifi")
 
-    assert (done.action, done.entry.id) == ("merged", old.id)
+    assert (done.action, done.entry.id == old.id) == ("added", False)
     assert done.entry.status(now[0]) == "active"

@@ -85,9 +85,9 @@ def test_it_is_compared_within_its_session(ann: Scope, key: str | None) -> None:
     only = {"session": "A", "session_only": True, "key": key}
     ann.remember("The pelican is called Zoe.", **only)
 
-    assert ann.remember("The pelican is called Zoe.", **only).action == "ignored"
+    assert ann.remember("The pelican is called Zoe.", **only).action == "repeated"
     if key:
-        assert ann.remember("The pelican is called Max.", **only).action == "superseded"
+        assert ann.remember("The pelican is called Max.", **only).action == "updated"
         assert found(ann, "A") == "The pelican is called Max."
         assert found(ann) is found(ann, "B") is None
 

@@ -43,7 +43,7 @@ def test_the_same_text_twice_is_one_entry(db: MemDB) -> None:
 
     done = [ann.remember("Ann likes tea.") for _ in range(2)]
 
-    assert [one.action for one in done] == ["added", "ignored"]
+    assert [one.action for one in done] == ["added", "repeated"]
     assert done[0].entry == done[1].entry
 
 
@@ -57,7 +57,7 @@ def test_a_key_replaces_and_keeps_history(db: MemDB, clock: Any) -> None:
 
     (old,) = ann.entries.history(first.id)
     (replaced,) = ann.entries.replaced(done.entry.id)
-    assert (done.action, done.entry.version, done.other) == ("superseded", 1, first)
+    assert (done.action, done.entry.version, done.other) == ("updated", 1, first)
     assert ann.entries.find("home") == done.entry
     assert (replaced.id, replaced.superseded_by, replaced.active) == (
         first.id,
@@ -75,7 +75,7 @@ def test_a_key_with_the_same_statement_is_ignored(db: MemDB) -> None:
 
     done = ann.remember("Ann lives in Oslo.", key="home")
 
-    assert (done.action, done.entry) == ("ignored", first)
+    assert (done.action, done.entry) == ("repeated", first)
     assert ann.entries.history(first.id) == []
 
 
@@ -94,7 +94,7 @@ def test_a_key_with_a_new_detail_is_not_ignored(db: MemDB, change: Any) -> None:
 
     done = ann.remember("Ann lives in Oslo.", key="home", **change)
 
-    assert done.action == "merged"
+    assert (done.action, done.entry.version) == ("repeated", 2)
 
 
 def test_a_merged_entry_comes_from_where_it_was_told_last(db: MemDB) -> None:
@@ -327,7 +327,7 @@ def test_a_seq_without_its_session_is_refused(db: MemDB) -> None:
         db.scope("ann").remember("x", seq=3)
 
 
-def test_a_fact_said_again_after_it_expired_holds_again(db: MemDB, clock: Any) -> None:
+def test_a_fact_said_again_after_it_expired_is_added_anew(db: MemDB, clock: Any) -> None:
     """A time of expiry that has passed is not inherited."""
     ann = db.scope("ann")
     ann.remember("Ann is in Rome.", key="place", expires=clock.now_ms + 1_000)
@@ -335,7 +335,7 @@ def test_a_fact_said_again_after_it_expired_holds_again(db: MemDB, clock: Any) -
 
     done = ann.remember("Ann is in Rome.", key="place")
 
-    assert (done.action, done.entry.expires_ms) == ("merged", None)
+    assert (done.action, done.entry.expires_ms) == ("added", None)
     assert [hit.text for hit in ann.recall("Rome")] == ["Ann is in Rome."]
 
 
@@ -357,7 +357,7 @@ def test_zero_is_said(db: MemDB, field: str) -> None:
 
     done = ann.remember("Ann is in Rome.", key="place", **{field: 0})  # type: ignore[arg-type]
 
-    assert (done.action, getattr(done.entry, f"{field}_ms")) == ("merged", 0)
+    assert (done.action, getattr(done.entry, f"{field}_ms")) == ("repeated", 0)
 
 
 def test_a_merge_keeps_category_importance_and_keywords_that_are_not_said(db: MemDB) -> None:

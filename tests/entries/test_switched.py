@@ -31,16 +31,6 @@ def test_an_entry_is_switched_off_and_on(db: MemDB) -> None:
     assert db.file.check(deep=True) == []
 
 
-def test_saying_a_fact_again_switches_it_on(db: MemDB) -> None:
-    """It is the same entry."""
-    ann = db.scope("ann")
-    kept = ann.remember("Ann lives in Oslo.").entry
-    ann.entries.set_active(kept.id, False)
-
-    assert ann.remember("Ann lives in Oslo.").entry.id == kept.id
-    assert texts(db) == ["Ann lives in Oslo."]
-
-
 def test_what_expired_is_switched_on_without_its_end(clock, open_db) -> None:  # type: ignore[no-untyped-def]
     """An end that has passed would switch it off again at once."""
     db = open_db(":memory:", clock=clock)

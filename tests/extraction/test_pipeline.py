@@ -327,7 +327,7 @@ class TestByModel:
         model.decisions = [[{"index": 1, "action": "noop", "target": "1a"}]]
         (outcome,) = say(smart, "Green tea, please.").extract().outcomes
 
-        assert outcome.action in ("ignored", "merged")  # it is now known who told it
+        assert outcome.action == "repeated"  # it is now known who told it
         assert known(smart) == ["Ann loves green tea."]
 
     def test_create_stores_beside(self, smart: MemDB, model: Model) -> None:
@@ -350,16 +350,16 @@ class TestByModel:
         ]  # fmt: skip
         (outcome,) = say(smart, "With honey!").extract().outcomes
 
-        assert (outcome.action, outcome.entry and outcome.entry.id) == ("merged", old.id)
+        assert (outcome.action, outcome.entry and outcome.entry.id) == ("updated", old.id)
         assert known(smart) == ["Ann loves green tea, best with honey."]
         assert [one.text for one in ann.entries.history(old.id)] == ["Ann loves green tea."]
 
     @pytest.mark.parametrize(
         ("conflict", "action", "left"),
         [
-            ("factual_correction", "superseded", ["Ann loves black tea."]),
-            ("", "superseded", ["Ann loves black tea."]),
-            ("preference_change", "merged", ["Ann loves black tea."]),
+            ("factual_correction", "updated", ["Ann loves black tea."]),
+            ("", "updated", ["Ann loves black tea."]),
+            ("preference_change", "updated", ["Ann loves black tea."]),
             ("context_dependent", "added", ["Ann loves black tea.", "Ann loves green tea."]),
         ],
     )

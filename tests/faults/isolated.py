@@ -92,7 +92,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Artifacts.load": lambda db: trip(db).artifacts.load("menu.md"),
     "Artifacts.open": lambda db: trip(db).artifacts.open("menu.md", 1),
     "Artifacts.versions": lambda db: trip(db).artifacts.versions("menu.md"),
-    "Entries.decisions": lambda db: ann(db).entries.decisions(entry(db)),
+    "Entries.links": lambda db: ann(db).entries.links(entry(db)),
     "Entries.find": lambda db: ann(db).entries.find("home"),
     "Entries.get": lambda db: ann(db).entries.get(entry(db)),
     "Entries.has_arbiter": lambda db: ann(db).entries.has_arbiter,
@@ -226,7 +226,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Artifacts.versions": lambda db, _: ann(db).artifacts.versions(
         S["artifact"], session=S["session"]
     ),
-    "Entries.decisions": lambda db, names: ann(db).entries.decisions(names.entry),
+    "Entries.links": lambda db, names: ann(db).entries.links(names.entry),
     "Entries.delete": lambda db, names: ann(db).entries.delete(names.entry),
     "Entries.delete shared": lambda db, names: db.shared().entries.delete(names.shared_entry),
     "Entries.find": lambda db, _: ann(db).entries.find(S["entry_key"]),

@@ -252,7 +252,7 @@ ROWS_OF_OTHERS = {
     "archive_segments": f"session_id >> 44 {THEIRS}",
     "entries": f"scope_no {THEIRS}",
     "entry_history": f"entry_id >> 44 {THEIRS}",
-    "entry_decisions": f"entry_id >> 44 {THEIRS}",
+    "entry_links": f"newer_id >> 44 {THEIRS}",
     "vectors": f"id >> 44 {THEIRS}",
     "vector_groups": f"id >> 44 {THEIRS}",
     "item_namespaces": f"scope_no {THEIRS}",
@@ -289,7 +289,7 @@ def _others_of(tables: dict[str, tuple[list[str], list[Any]]]) -> dict[str, list
             return row["app"] != "default" or row["user_name"] not in ("ann", "bob", "eve", "")
         if table == "jobs":
             return row["subject"] != "file" and row["ref"] >> 44 in numbers
-        packed = PACKED.get(table, "entry_id" if table == "entry_decisions" else "id")
+        packed = PACKED.get(table, "newer_id" if table == "entry_links" else "id")
         return (row["scope_no"] if "scope_no" in row else row[packed] >> 44) in numbers
 
     found = {}

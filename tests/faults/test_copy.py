@@ -28,7 +28,7 @@ COMPARED = {
         table: f"SELECT * FROM {table}"
         for table in (
             *("scopes", "sessions", "messages", "summaries", "archive_segments", "entries"),
-            *("entry_history", "entry_decisions", "item_namespaces", "items", "artifact_names"),
+            *("entry_history", "entry_links", "item_namespaces", "items", "artifact_names"),
             *("state", "tombstones", "settings"),
         )
     },

@@ -24,17 +24,7 @@ import memdb.text
 from memdb.adapters import json_forms
 from memdb.errors import Corrupt, InvalidInput, TooLarge
 from memdb.extraction.candidates import is_echo, without_injected
-from memdb.facts import (
-    canonical,
-    equality,
-    keeping,
-    languages,
-    normal_forms,
-    pairs,
-    readings,
-    statements,
-)
-from memdb.facts.arbiter import RuleArbiter
+from memdb.facts import keeping, languages, pairs
 from memdb.facts.dates import asked_days, days_about, find_times
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.facts.sentences import head_and_tail, tidy, weighted_terms, without_series
@@ -163,44 +153,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "parts.words_in": lambda text: parts.words_in({"a": text}),
     "sanitize.clipped": lambda text: sanitize.clipped(text, 1_000),
     "values.parse_path": lambda text: values.parse_path(text, "index"),
-    "canonical.canonical": lambda text: canonical.canonical(text, "en"),
-    "canonical.key_of": lambda text: canonical.key_of((text,)),
-    "canonical.tokens_of": lambda text: canonical.tokens_of(text, "en"),
     "languages.recognise": lambda text: languages.recognise(text, text),
-    "normal_forms.has_same_roles": lambda text: normal_forms.has_same_roles(text[:600], "京"),
-    "normal_forms.is_reordered": lambda text: normal_forms.is_reordered((text, "a"), ("a", text)),
-    "normal_forms.normal_form": lambda text: [
-        normal_forms.normal_form(text[:600], tuple(text[:600].split()), code)
-        for code in ("en", "zh", "ja")
-    ],
-    "normal_forms.states_of": lambda text: normal_forms.states_of((text,)),
-    "statements.compare": lambda text: statements.compare(text[:600], f"x {text[:598]}"),
-    "statements.denies_an_event": lambda text: statements.denies_an_event(text[:600], "I"),
-    "statements.swaps_roles": lambda text: statements.swaps_roles(text[:600], "I"),
-    "equality.has_same_words": lambda text: equality.has_same_words(
-        *[readings.read(one[:600], "en") for one in (text, f"x {text}")]
-    ),
-    "equality.is_equal": lambda text: equality.is_equal(
-        *[readings.read(one[:600], "en") for one in (text, f"x {text}")]
-    ),
-    "readings.language_of": lambda text: readings.language_of(text, text),
-    "readings.names_of": lambda text: readings.names_of(text[:600]),
-    **{
-        f"readings.{name}": lambda text, name=name: [
-            getattr(readings, name)(text, code) for code in languages.LANGUAGES
-        ]
-        for name in (
-            "read",
-            "read_clauses",
-            "read_correction",
-            "read_leaving",
-            "read_timeless",
-            "umlaut_key",
-        )
-    },
-    "statements.differs_in_names": lambda text: statements.differs_in_names(text, "I"),
-    "equality.one_change": lambda text: equality.one_change((text, "a"), (text, "b"), "en"),
-    "statements.names_other": lambda text: statements.names_other(text[:600], "I"),
     "secrets.find": lambda text: secrets.find_secrets(text, entropy=True),
     "secrets.redact": lambda text: secrets.redact(text, ["a secret", text[:20]]),
     "secrets.shown": lambda text: [
@@ -219,7 +172,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "validate.json_value": lambda text: validate.json_value({"a": text}, "field"),
     "validate.name_value": lambda text: validate.name_value(text, "field"),
     "validate.text_value": lambda text: validate.text_value(text, "field"),
-    "arbiter.compare": lambda text: RuleArbiter().related(text),
     "keeping.learn": lambda text: keeping.learn(text, role="user", created_ms=0),
     "keeping.features": lambda text: list(keeping.features(text, "user", text)),
     "keeping.kinds_of": lambda text: keeping.kinds_of(text, "user", text),
@@ -230,6 +182,8 @@ CALLS: dict[str, Callable[[str], object]] = {
     "pairs.features": lambda text: pairs.features(
         pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
     ),
+    "pairs.is_retraction": pairs.is_retraction,
+    "pairs.grams_of": lambda text: pairs.grams_of(text, text[1:]),
     "dates.days_about": lambda text: days_about(text, 0),
     "dates.find_times": lambda text: find_times(text, 0),
     "dates.asked_days": lambda text: asked_days(text, 1_000),
@@ -251,7 +205,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
     "projects.app_of",  # a path of the system
-    *("derived.content_hash", "normal_forms.is_time"),
+    "derived.content_hash",
     "languages.replace_each",  # takes patterns
     "keeping.softmax",  # takes numbers
     *("secret_rules.is_drawn_word", "trust.least_trust", "trust.trust_of_merged"),
@@ -287,8 +241,7 @@ WITHOUT_TEXT = {
     "validate.path_value",
     "validate.find_side_file_owner",
     "validate.refuse_output",
-    *("lexicon.read_groups", "lexicon.read_pattern", "lexicon.read_replacements"),
-    *("lexicon.read_rules", "lexicon.read_slots", "lexicon.read_words"),
+    "keeping.unpacked",
 }
 
 

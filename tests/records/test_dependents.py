@@ -158,7 +158,7 @@ def test_with_a_session_goes_all_that_hangs_on_it(
         "entries",
         "entries_fts",
         "entry_history",
-        "entry_decisions",
+        "entry_links",
         "vectors",
         "vector_groups",
         "jobs",
@@ -244,7 +244,7 @@ ORPHANS = {
         "jobs",
     ): "INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', 'summary', 5, 0)",
     ("entry", "entry_history"): "DELETE FROM entries",
-    ("entry", "entry_decisions"): "DELETE FROM entries",
+    ("entry", "entry_links"): "DELETE FROM entries",
     ("entry", "vectors"): "DELETE FROM entries",
     ("entry", "entries_fts"): "DELETE FROM entries",
     (

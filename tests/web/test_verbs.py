@@ -121,7 +121,8 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "POST entry/supersede": lambda db: ann(db).entries.supersede(first_entry(db), second_entry(db)),
     "GET entry/history": lambda db: ann(db).entries.history(first_entry(db)),
     "GET entry/replaced": lambda db: ann(db).entries.replaced(first_entry(db)),
-    "GET entry/decisions": lambda db: ann(db).entries.decisions(first_entry(db)),
+    "GET entry/links": lambda db: ann(db).entries.links(first_entry(db)),
+    "POST entry/unlink": lambda db: ann(db).entries.unlink(second_entry(db), first_entry(db)),
     "GET artifacts": lambda db: ann(db).artifacts.list(),
     "GET artifact": lambda db: trip(db).artifacts.versions("plan.md")[0],
     "GET artifact/bytes": lambda db: trip(db).artifacts.load("plan.md").data,
@@ -185,6 +186,8 @@ def changes_of(verb: Verb, db: MemDB) -> dict[str, Any]:
         found["id"] = first_entry(db)
     if verb.noun == "summary":
         found["id"] = summary(db)
+    if "older_id" in verb.example:
+        found |= {"id": second_entry(db), "older_id": first_entry(db)}
     if "new_id" in verb.example:
         found["new_id"] = second_entry(db)
     return found

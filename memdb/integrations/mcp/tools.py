@@ -161,6 +161,11 @@ def _remember(scope: Scope, given: Arguments) -> Answer:
         "text": entry.text,
         "reason": getattr(done, "reason", None) or "",
         **written(entry.trust, None, entry.source),
+        "links": [
+            {"kind": link.kind, "older": link.older_id, "probability": round(link.probability, 2)}
+            for link in done.links
+            if link.newer_id == entry.id
+        ],
     }
 
 
@@ -353,10 +358,20 @@ TOOLS = (
             "reason",
             *WRITTEN,
             **WRITTEN,
-            action=text("added, merged, superseded, ignored or refused"),
+            action=text("added, repeated, updated, retracted or refused"),
             id=number("Id of the entry"),
             text=text("What it says now"),
             reason=text("Why"),
+            links=many(
+                shape(
+                    "kind",
+                    "older",
+                    kind=text("repeats, updates, corrects or retracts"),
+                    older=number("Id of the older entry, which stays"),
+                    probability={"type": "number", "description": "That it is so, 0.5 to 1"},
+                ),
+                "What it does to older entries, as memdb guesses",
+            ),
         ),
         _remember,
         idempotent=True,

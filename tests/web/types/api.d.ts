@@ -100,14 +100,6 @@ declare namespace Api {
     sessions: number;
     entries: number;
   }
-  interface Decision {
-    action: string;
-    other_id: number | string;
-    similarity: number | null | null;
-    decided_by: string;
-    reason: string;
-    decided_ms: number;
-  }
   interface Entry {
     id: number | string;
     category: string;
@@ -136,6 +128,7 @@ declare namespace Api {
     stored_ms: number;
     uid: string;
     branch: string | null;
+    outdated_by: number | string | null;
   }
   interface EntryVersion {
     version: number;
@@ -244,6 +237,16 @@ declare namespace Api {
     ttl_ms: number | null;
     expires_ms: number | null;
     uid: string;
+  }
+  interface Link {
+    newer_id: number | string;
+    older_id: number | string;
+    kind: string;
+    probability: number | null;
+    reason: string;
+    model: string;
+    made_ms: number;
+    decided: string;
   }
   interface Message {
     seq: number;
@@ -364,7 +367,7 @@ declare namespace Api {
     entry: Entry;
     other: Entry | null;
     reason: string;
-    similarity: number | null | null;
+    links: Array<Link>;
   }
   interface Rows {
     columns: Array<string>;
@@ -410,8 +413,6 @@ declare namespace Api {
     categories: Array<Category>;
     entry_quota: number;
     entry_decay_percent: number;
-    duplicate_cosine: number | null | null;
-    compare_cosine: number | null | null;
     secrets_in_entries: "refuse" | "redact" | "allow";
     secrets_in_extraction: "refuse" | "redact" | "allow";
     secrets_in_messages: "refuse" | "redact" | "allow";
@@ -572,7 +573,7 @@ declare namespace Api {
     "entry/find": Entry;
     "entry/history": { items: Array<EntryVersion>; next: string | null; complete: boolean };
     "entry/replaced": { items: Array<Entry>; next: string | null; complete: boolean };
-    "entry/decisions": { items: Array<Decision>; next: string | null; complete: boolean };
+    "entry/links": { items: Array<Link>; next: string | null; complete: boolean };
     "artifacts": { items: Array<ArtifactVersion>; next: string | null; complete: boolean };
     "artifact": ArtifactVersion;
     "artifact/versions": { items: Array<ArtifactVersion>; next: string | null; complete: boolean };
@@ -608,6 +609,7 @@ declare namespace Api {
     "entry/revert": Entry;
     "entry/revive": Entry;
     "entry/supersede": Entry;
+    "entry/unlink": { value: boolean };
     "artifact/rename": ArtifactVersion;
   }
   interface Put {

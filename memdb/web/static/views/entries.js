@@ -49,7 +49,7 @@ export async function mount(root, ctx) {
       onchange: (event) => { if (event.target.checked) selected.add(entry.id); else selected.delete(entry.id); last = entry.id; drawSelection(); } });
     const link = h("a", { class: "row", "data-go": true, "data-row": true, "data-entry": entry.id, href: ctx.href("entries", { ...filters(), entry: entry.id }), "aria-current": entry.id === open ? "true" : null },
       h("span", { class: "spread meta" }, h("span", { class: "kind kind-entry" }, isAlways(entry) ? (entry.pinned ? "★ " : "☆ ") : "◆ ", shown(entry.category)),
-        entry.active === false ? h("span", { class: "warn" }, entry.superseded_by ? "superseded" : "off") : null),
+        entry.active === false ? h("span", { class: "warn" }, entry.superseded_by ? "superseded" : "off") : entry.outdated_by ? h("span", { class: "meta" }, "older") : null),
       words(text.length > 300 ? `${text.slice(0, 300)} …` : text, "words"),
       h("span", { class: "spread meta" }, importance(entry.importance), h("span", {}, entry.session ? `${shown(entry.session)}#${entry.first_seq}` : ""), h("span", { class: "num" }, day(entry.updated_ms))));
     const holder = h("div", { class: "pick" }, link, select);
@@ -148,6 +148,15 @@ export async function mount(root, ctx) {
   }
 
   /** @param {Page.Id} id */
+  const drawLink = (id, one) => {
+    const isNewer = one.newer_id === id;
+    const other = isNewer ? one.older_id : one.newer_id;
+    const sure = one.decided === "guessed" ? `${Math.round(one.probability * 100)} %` : one.decided;
+    const link = h("a", { "data-go": true, href: ctx.href("entries", { entry: other }) }, isNewer ? "an older entry" : "a newer entry");
+    return h("li", {}, isNewer ? [`It ${one.kind} `, link] : ["Older: ", link, ` ${one.kind} it`], h("span", { class: "meta" }, ` · ${sure} · ${day(one.made_ms)}${one.reason ? ` · ${shown(one.reason)}` : ""}`));
+  };
+
+  /** @param {Page.Id} id */
   async function openEntry(id, isFocus = true) {
     open = id;
     panes.setAttribute("data-open", "");
@@ -155,7 +164,7 @@ export async function mount(root, ctx) {
     findAll(rows, "[data-entry]").forEach((row) => (Number(row.dataset.entry) === id ? row.setAttribute("aria-current", "true") : row.removeAttribute("aria-current")));
     const at = { ...ctx.scope, id };
     try {
-      const [entry, history, replaced, decisions] = await Promise.all([get("entry", at), get("entry/history", at), get("entry/replaced", at), get("entry/decisions", at)]);
+      const [entry, history, replaced, links] = await Promise.all([get("entry", at), get("entry/history", at), get("entry/replaced", at), get("entry/links", at)]);
       if (open !== id) return;
       ctx.setTitle(entry.text.slice(0, 60));
       const why = entry.pinned ? "pinned: in every context" : pinnedCategories.has(entry.category) ? `its category ${shown(entry.category)} is pinned: in every context` : "sent when it fits the question";
@@ -182,7 +191,7 @@ export async function mount(root, ctx) {
           .filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
         h("h3", {}, "History"), h("ol", { class: "tree" }, drawHistory(entry, history.items)),
         replaced.items.length ? [h("h3", {}, "It took the place of"), h("ul", { class: "tree" }, replaced.items.map((one) => h("li", { class: "card" }, h("a", { "data-go": true, href: ctx.href("entries", { entry: one.id }) }, words(one.text)))))] : null,
-        decisions.items.length ? [h("h3", {}, "What was decided"), h("ul", { class: "tree" }, decisions.items.map((one) => h("li", {}, `${shown(one.action)}: ${shown(one.reason)} `, h("span", { class: "meta" }, `· decided by ${shown(one.decided_by)} · ${day(one.decided_ms)}`))))] : null);
+        links.items.length ? [h("h3", {}, "Linked entries"), h("ul", { class: "tree" }, links.items.map((one) => drawLink(id, one)))] : null);
       if (isFocus || isHeld) offerFocus(heading);
       if (params.version) detail.querySelector(`[data-version="${CSS.escape(params.version)}"]`)?.scrollIntoView();
     } catch (error) {

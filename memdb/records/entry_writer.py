@@ -1,0 +1,204 @@
+"""
+Entry writer: a long-term fact with its history, index row, vectors, links and jobs.
+
+The one way into the table `entries`. The caller decides what is written and why. Every function
+joins the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from memdb.facts import pairs
+from memdb.models.ids import SCOPE_SHIFT
+from memdb.records import dependents, link_maker
+from memdb.tables import entries, entry_history, jobs, scopes
+from memdb.text.derived import bigrams_of, date_spans, said_hash
+from memdb.text.trust import TRUST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from memdb.engine.base import Tx
+    from memdb.models.entries import Entry
+    from memdb.models.protocols import Ids
+    from memdb.records.link_maker import Nearby
+
+    SpaceVector = tuple[int, bytes]  # number of the space, vector as it is stored
+
+# Columns of a new entry that the caller need not give.
+DEFAULTS = {
+    "pinned": 0,
+    "trust": "trusted",
+    "version": 1,
+    "active": 1,
+    "superseded_by": None,
+    "session_id": None,
+    "session_only": 0,
+    "source": None,
+    "use_count": 0,
+    "last_used_ms": None,
+    "valid_to_ms": None,
+}
+
+
+LOST_IMPORTANCE = 5
+
+
+def insert(
+    tx: Tx,
+    scope_no: int,
+    row: Mapping[str, Any],
+    ids: Ids,
+    vector: SpaceVector | None = None,
+    nearby: Nearby | None = None,
+) -> int:
+    """
+    Add a validated row, with defaults for the columns it lacks, and return its id.
+
+    Args:
+        vector: Embedding of the text; its space gets no job. None means that
+            every space gets one.
+        nearby: The entries that resemble it; None looks for them.
+    """
+    entry_id = scopes.next_id(tx, scope_no)
+    made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
+    filled: dict[str, Any] = {
+        **DEFAULTS,
+        "updated_ms": made_ms,
+        "stored_ms": tx.now_ms,
+        **row,
+        "id": entry_id,
+        "scope_no": scope_no,
+        "uid": row["uid"] or ids(tx.now_ms),
+        "created_ms": made_ms,
+    }
+    _derive_columns(filled)
+    entries.add(tx, filled)
+    tx.words.add("entry", entry_id)
+    _embed(tx, entry_id, filled["version"], vector)
+    if filled["active"]:
+        trusted = filled["trust"] == TRUST[0]
+        said = pairs.Statement(
+            filled["text"],
+            made_ms,
+            category=filled["category"],
+            key=filled["key"],
+            trusted=trusted,
+        )
+        link_maker.make(tx, entry_id, said, vector, nearby)
+    return entry_id
+
+
+def insert_lost(tx: Tx, found: Mapping[str, Any]) -> None:
+    """
+    Add an inactive row for an entry whose row is lost.
+
+    Args:
+        found: Columns of its last earlier version, with id and text; None for the others
+            without one. Full text is made anew by `integrity.rebuild`.
+    """
+    said_ms = found["updated_ms"] or tx.now_ms
+    row = {
+        **found,
+        **{name: value for name, value in DEFAULTS.items() if found.get(name) is None},
+        "keywords": found["keywords"] or "",
+        "importance": found["importance"] or LOST_IMPORTANCE,
+        "uid": f"recovered-{found['id']}",
+        "scope_no": found["id"] >> SCOPE_SHIFT,
+        "category": found["category"] or "recovered",
+        "version": (found["version"] or 0) + 1,
+        "active": 0,
+        "created_ms": said_ms,
+        "updated_ms": said_ms,
+        "stored_ms": tx.now_ms,
+    }
+    _derive_columns(row)
+    entries.add(tx, row)
+
+
+def _derive_columns(row: dict[str, Any]) -> None:
+    """Set the columns that follow from the others; spans count from when it was last said."""
+    row["bigrams"] = bigrams_of(f"{row['text']}\n{row['keywords']}")
+    row["spans"] = date_spans(row["text"], row["updated_ms"])
+    row["content_hash"] = entries.hash_of(row)
+    row["said_hash"] = said_hash(row["text"])
+
+
+def update(
+    tx: Tx, entry_id: int, reason: str, vector: SpaceVector | None = None, **columns: Any
+) -> None:
+    """
+    Change *columns* of an entry, and keep what it was before as history.
+
+    Nothing is written if every column has its value already.
+
+    Args:
+        vector: Embedding of the new text, as in `insert`; unused if the words stay.
+    """
+    old = entries.row(tx, entry_id)
+    if all(old[column] == value for column, value in columns.items()):
+        return
+    new = {**old, **columns}
+    reworded = (new["text"], new["keywords"]) != (old["text"], old["keywords"])
+    if reworded:
+        tx.words.drop("entry", entry_id)
+    _derive_columns(new)
+    entry_history.keep(tx, entry_id, reason)
+    version = entries.update(tx, entry_id, new)
+    if reworded:
+        tx.words.add("entry", entry_id)
+        if vector is not None:
+            jobs.drop(tx, "entry", entry_id)  # a worker may hold it, with the old words
+        _embed(tx, entry_id, version, vector)
+    if new["text"] != old["text"]:
+        link_maker.make_anew(tx, entry_id, vector)
+
+
+def repeat(tx: Tx, entry_id: int, said: dict[str, Any]) -> None:
+    """
+    Keep in the history of an entry how it was said again; the entry stays as it is.
+
+    Args:
+        said: Its text, session_id, first_seq, last_seq and source.
+    """
+    entry_history.keep_repeated(tx, entry_id, said)
+    entries.repeat(tx, entry_id)
+
+
+def _embed(tx: Tx, entry_id: int, version: int, vector: SpaceVector | None) -> None:
+    """Store the vector of an entry, and queue a job for every other space that gets vectors."""
+    space_no, embedding = vector or (0, None)
+    jobs.add_entry(tx, entry_id, version, embedded_in=space_no)
+    if embedding is not None:
+        tx.vectors.put(space_no, "entry", [(entry_id, embedding)])
+
+
+def end(tx: Tx, old: Entry, ended_ms: int) -> None:
+    """
+    End the validity of *old* at *ended_ms*, which frees its key for its successor.
+
+    `tables.entries.link` names the successor once it exists; that makes no
+    version.
+    """
+    update(
+        tx,
+        old.id,
+        "supersede",
+        valid_to_ms=ended_ms if old.valid_to_ms is None else min(ended_ms, old.valid_to_ms),
+        active=int(old.active and ended_ms > tx.now_ms),
+    )
+
+
+def restore(
+    tx: Tx,
+    scope_no: int,
+    row: Mapping[str, Any],
+    versions: Sequence[Mapping[str, Any]],
+    ids: Ids,
+) -> int:
+    """Add an entry as it was exported, with its old *versions*, and return its id."""
+    entry_id = insert(tx, scope_no, row, ids)
+    entry_history.add(tx, [{**old, "entry_id": entry_id} for old in versions])
+    dependents.clear(tx, scope_no, [row["uid"]])
+    return entry_id

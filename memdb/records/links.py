@@ -1,0 +1,119 @@
+"""
+Links between entries as they are read, confirmed and rejected: what is newer, and what is older.
+
+`memdb.records.link_maker` guesses them. Nothing is retired by a link: reading puts the newer
+one first. Every function joins the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from memdb.models.ids import scope_range
+from memdb.tables import entries, links
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from memdb.engine.base import Tx
+    from memdb.models.entries import Entry, Link
+
+# A link is stored from this probability on: below it none is more likely than one.
+LEAST = 0.5
+
+# From this one on a list of what is current leaves the older entry out.
+SURE = 0.8
+
+# Links that are followed from an entry to the newest one.
+MAX_STEPS = 100
+
+
+def privacy_of(entry: Entry) -> tuple[str | None, str] | None:
+    """Return the session and branch that alone recall an entry; None if all do."""
+    return (entry.session, entry.branch or "") if entry.session_only else None
+
+
+def reject(tx: Tx, newer_id: int, older_id: int) -> bool:
+    """Note that a guess is wrong, so that it is never made again; False if there is none."""
+    return links.reject(tx, newer_id, older_id)
+
+
+def rejected_of(tx: Tx, ids: Collection[int]) -> list[dict[str, Any]]:
+    """Return the rows of rejected links whose newer end is one of *ids*, for an export."""
+    return links.list_rejected(tx, ids)
+
+
+def restore_rejected(tx: Tx, row: dict[str, Any]) -> None:
+    """Store a rejected link as it was exported, in place of a guess."""
+    links.put_rejected(tx, row)
+
+
+def links_among(tx: Tx, scope_no: int, ids: Collection[int]) -> list[Link]:
+    """
+    Return every link of which an end is one of *ids*, by older and newer id.
+
+    Guessed, rejected and confirmed ones; the other end may be an entry that is not among *ids*.
+    Cost: 0.1 ms for 50 ids.
+    """
+    return links.list_about(tx, scope_range(scope_no), ids)
+
+
+def find_newest(
+    tx: Tx, scope_no: int, ids: Collection[int], at_ms: int, least: float
+) -> dict[int, Link]:
+    """
+    Return, for each of *ids* that something newer outdates, the link to the newest one.
+
+    Links are followed as far as they lead: its `newer_id` is the entry that stands now, its kind
+    that of the last link, and its probability the least on the way. An entry that is only
+    repeated is not outdated. A newer entry that holds no more outdates nothing, but for a
+    retraction.
+
+    Args:
+        at_ms: The time at which links and entries hold.
+        least: Probability that a link has at least.
+    """
+    span = scope_range(scope_no)
+    found: dict[int, Link] = {}
+    ways: dict[int, list[Link]] = {}
+    ahead = {*ids}
+    for _ in range(MAX_STEPS):
+        later = links.list_later(tx, span, sorted(ahead - ways.keys()), at_ms) if ahead else []
+        later = [one for one in later if one.kind != "repeats" and one.probability >= least]
+        if not later:
+            break
+        for link in later:
+            ways.setdefault(link.older_id, []).append(link)
+        ahead = {link.newer_id for link in later}
+    newest = entries.get_many(tx, {link.newer_id for some in ways.values() for link in some})
+    for entry_id in ids:
+        best = _follow(entry_id, ways, newest, at_ms)
+        if best is not None:
+            found[entry_id] = best.replace(older_id=entry_id)
+    return found
+
+
+def _follow(
+    start: int, ways: dict[int, list[Link]], known: dict[int, Entry], at_ms: int
+) -> Link | None:
+    """Return the link to the newest entry to which links lead from *start*."""
+    best: Link | None = None
+    passed = {start}
+    waiting = [(start, 1.0)]
+    while waiting:
+        place, certainty = waiting.pop()
+        for link in ways.get(place, ()):
+            newer = known[link.newer_id]
+            if newer.id in passed:
+                continue
+            passed.add(newer.id)
+            least = min(certainty, link.probability)
+            waiting.append((newer.id, least))
+            stands = link.kind == "retracts" or newer.holds(at_ms)
+            if stands and (best is None or _said(newer) > _said(known[best.newer_id])):
+                best = link.replace(probability=least)
+    return best
+
+
+def _said(entry: Entry) -> tuple[int, int]:
+    return entry.created_ms, entry.id
