@@ -64,7 +64,7 @@ def test_a_new_file_is_made_and_marked(path: str, raw: Any) -> None:
     assert look.execute("PRAGMA application_id").fetchall() == [(0x6D656D64,)]
     assert look.execute("PRAGMA user_version").fetchall() == [(schema.FORMAT,)]
     *rows, (key, mark) = look.execute("SELECT key, value FROM meta ORDER BY key").fetchall()
-    assert (key, mark[:2], len(mark.split())) == ("in_use", "0 ", 4)
+    assert (key, mark[:2], len(mark.split())) == ("in_use", "0 ", 5)
     assert rows == [
         ("created_by", "memdb"),
         ("created_ms", "5"),

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import memdb
+from memdb.engine.sqlite.wal import read_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,6 +209,21 @@ def copy_by_api(life: Life) -> None:
     life.path = life.folder / "b.db"
 
 
+def vacuum_into(life: Life) -> None:
+    target = life.folder / "i.db"
+    subprocess.run(["sqlite3", life.path, f"VACUUM INTO '{target}'"], check=True)
+    life.path = target
+
+
+def own_table_alone(life: Life) -> None:
+    life.shell(OWN_TABLE)
+    life.tell("1")
+    while (alone := read_alone(str(life.path))) is None or alone.is_copy:
+        time.sleep(0.005)  # the mark is moved into the file in the background
+    life.tell("1")
+    replace_alone(life)
+
+
 def dump(life: Life) -> None:
     target = life.folder / "d.db"
     script = subprocess.run(["sqlite3", life.path, ".dump"], capture_output=True, check=True)
@@ -368,8 +385,9 @@ KILLED: dict[str, tuple[Callable[[Life], object], int, bool | None, int]] = {
     "a newer file": (lambda life: put(life, "newer.db"), NEWER, True, NEWER),
     "a newer file, anew": (lambda life: put_anew(life, "newer.db"), NEWER, True, NEWER),
     "a backup": (lambda life: put(life, "backup.db"), OLDER, True, OLDER),
-    "copied by .backup": (copy_by_api, WHOLE, None, WHOLE),
-    "dumped": (dump, WHOLE, None, WHOLE),
+    "copied by .backup": (copy_by_api, WHOLE, False, WHOLE),
+    "VACUUM INTO": (vacuum_into, WHOLE, False, WHOLE),
+    "dumped": (dump, WHOLE, False, WHOLE),
     "killed again": (lambda life: write_again(life, 1, close=False), WHOLE + 1, False, WHOLE + 1),
     "closed by another": (
         lambda life: write_again(life, 1, close=True),
@@ -395,7 +413,10 @@ RUNNING = (
     Case("copied hot and alone", "running", replace_alone, ALONE, True),
     Case("copied hot and alone, idle", "running, idle", replace_alone, WHOLE),
     Case("one of two killed", "running", kill_another, WHOLE + 3),
-    Case("copied by .backup", "running", copy_by_api, WHOLE, True),
+    Case("copied by .backup", "running", copy_by_api, WHOLE),
+    Case("VACUUM INTO", "running", vacuum_into, WHOLE),
+    Case("dumped", "running", dump, WHOLE),
+    Case("an own table, copied alone", "running", own_table_alone, WHOLE + 1, True),
     Case("copied by .backup, idle", "running, idle", copy_by_api, WHOLE),
     Case("replicated", "running", replicate, WHOLE),
     Case("replicated, idle", "running, idle", replicate, WHOLE),

@@ -229,7 +229,7 @@ def _apply(
     if writable and connection.readonly("main"):
         # SQLite falls back to reading, also if the only reason is too many open files.
         raise cannot_open(connection.filename, "it cannot be written")
-    set_busy_handler(connection, timeout_ms)
+    connection.set_busy_handler(BusyHandler(timeout_ms))
     harden(connection)
     register_functions(connection)
     # One plan per statement, whatever is bound. Otherwise SQLite 3.47 and later
@@ -255,11 +255,6 @@ def _apply(
     run(f"PRAGMA checkpoint_fullfsync = {durability == 'power':d}").fetchall()
     run(f"PRAGMA journal_size_limit = {JOURNAL_LIMIT_BYTES}").fetchall()
     connection.wal_autocheckpoint(CHECKPOINT_PAGES)
-
-
-def set_busy_handler(connection: apsw.Connection, timeout_ms: int) -> None:
-    """Let *connection* wait up to *timeout_ms* for locks of others."""
-    connection.set_busy_handler(BusyHandler(timeout_ms))
 
 
 def harden(connection: apsw.Connection) -> None:
@@ -425,7 +420,7 @@ class Tx:
         self.kept: dict[bytes, Any] = {}
         self.is_broken = self.is_alone = False
         self.number, self.version = next(_numbers), -1
-        self.wal: tuple[int, int] | None = NO_WAL_YET
+        self.wal: tuple[int, ...] | None = NO_WAL_YET
 
     def all(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return every row of a query."""

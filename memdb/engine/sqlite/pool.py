@@ -38,7 +38,7 @@ from memdb.errors import Busy, Closed, FileError, MemDBError, WrongProcess
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Identity = tuple[int, int] | None
+    Identity = tuple[int, ...] | None
 
 # Readers compare their WAL with that of the file this often: once costs 2 µs.
 CHECK_S = 0.1
@@ -210,11 +210,11 @@ class ConnectionPool:
         if self.is_closed:
             self.close_idle()
 
-    def discard(self, tx: Tx) -> None:
+    def discard(self, tx: Tx | None) -> None:
         """Undo what is open in a connection, by closing it unless it is the one in memory."""
-        if self.is_memory:
+        if tx is not None and self.is_memory:
             tx.roll_back()
-        else:
+        elif tx is not None:
             tx.is_broken = True
             tx.close()
 
@@ -223,13 +223,8 @@ class ConnectionPool:
         self.write_lock.end_abandoned()
         for thread, block in list(self.reading.items()):
             if block.is_abandoned() and self.reading.pop(thread, None) is block:
-                self.discard_of(block)
+                self.discard(block.tx)
                 self._lending.give_back(None)
-
-    def discard_of(self, block: Block) -> None:
-        """Close the connection of a block, if it has one."""
-        if block.tx is not None:
-            self.discard(block.tx)
 
     def stamp(self, *, start: bool) -> int | None:
         """Return a number that changes with every commit; see `SqliteEngine.stamp`."""
@@ -275,7 +270,7 @@ class ConnectionPool:
         """Close every connection; those that other threads use are closed by these."""
         self.is_closed = True
         for block in list(self.reading.values()):
-            self.discard_of(block)
+            self.discard(block.tx)
         is_unused = not self.is_memory and self.has_its_files() and self._is_unused()
         self.close_idle(remove_wal=is_unused)
         if self._memory is not None:
@@ -492,11 +487,7 @@ _stale: dict[Identity, str] = {}
 
 def identity_of(path: str) -> Identity:
     """Return device and inode of the file at *path*, None without one."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 (pathlib is slow to load)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    return file_state(path)[:2] or None
 
 
 def _refuse_inherited(path: str) -> None:

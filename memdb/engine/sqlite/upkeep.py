@@ -356,7 +356,7 @@ class Upkeep:
 
     def rest(self, timeout_s: float = STOP_S) -> Callable[[], None]:
         """Wait until no step is at work; return what lets the thread go on."""
-        return self._busy.release if self._busy.acquire(timeout=timeout_s) else nothing
+        return self._busy.release if self._busy.acquire(timeout=timeout_s) else lambda: None
 
 
 def _move_pages(tx: Tx) -> bool:
@@ -364,10 +364,6 @@ def _move_pages(tx: Tx) -> bool:
     if not moves_pages(tx) or count_free_pages(tx) * FREE_PART <= count_pages(tx):
         return False
     return all(move_piece(tx) for _ in range(MOVED_PIECES))
-
-
-def nothing() -> None:
-    """Do what is to be done where there is no thread."""
 
 
 def _run(kept: ref[Upkeep], wake: Event) -> None:

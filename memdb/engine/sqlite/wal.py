@@ -2,15 +2,20 @@
 The guard of the WAL: what a commit checks, and what happens to a WAL that is not the file's.
 
 What was last written is in FILE-wal until a checkpoint moves it into FILE. The row 'in_use' of
-`meta` is a mark, 'FLAG SALTS PREVIOUS SIZE'. The first write of a burst sets the flag to 1, and
-some milliseconds later the upkeep thread moves the mark into the file itself. A second after the
-last write it moves the whole WAL, clears the flag and cuts the WAL: an idle file is whole alone.
+`meta` is a mark, 'FLAG SALTS PREVIOUS SIZE SCHEMA'. The first write of a burst sets the flag to
+1, and some milliseconds later the upkeep thread moves the mark into the file itself. A second
+after the last write it moves the whole WAL, clears the flag and cuts the WAL: an idle file is
+whole alone.
 
 SALTS are the two random numbers in the header of the WAL that the file needs or needed last,
 PREVIOUS those before, and SIZE is how long that WAL was. Each WAL names both in its first commits,
-so a WAL belongs to a file if it names the salts of the file. A file is never refused because its
-WAL is missing or another one's: it is as it was at its last checkpoint. The foreign WAL is set
-aside and never played in, and `check` reports "wal_missing" until somebody accepts it (ADR-0058).
+so a WAL belongs to a file if it names the salts of the file. SCHEMA is SQLite's number of the
+schema: another one is in the header of what `.backup`, `VACUUM INTO` or `.dump` made, which have
+no WAL and need none.
+
+A file is never refused because its WAL is missing or another one's: it is as it was at its last
+checkpoint. The foreign WAL is set aside and never played in, and `check` reports "wal_missing"
+until somebody accepts it (ADR-0058).
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ import apsw
 from memdb.engine import compose
 from memdb.engine.sqlite.connection import JOURNAL_LIMIT_BYTES, Tx, connect
 from memdb.errors import Busy, FileError, MemDBError
+from memdb.models.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +72,11 @@ COUNT_FRAMES = """/* wal.count_frames */
 PRAGMA wal_checkpoint(NOOP)
 """
 
+# The header of the file has it too.
+SELECT_SCHEMA = """/* wal.schema */
+SELECT schema_version FROM pragma_schema_version
+"""
+
 SELECT_PAGE_BYTES = """/* wal.page_bytes */
 SELECT page_size FROM pragma_page_size
 """
@@ -79,7 +90,7 @@ MARK = re.compile(rb"in_use[01] ")
 
 # In the header of a file. Source: https://www.sqlite.org/fileformat2.html
 WAL_MODE_AT, WAL_MODE = 18, b"\x02\x02"
-CHANGE_COUNTER_AT, PAGE_COUNT_AT = 24, 28
+CHANGE_COUNTER_AT, PAGE_COUNT_AT, SCHEMA_AT = 24, 28, 40
 
 # SQLite adds 1 to the first salt when it begins a WAL anew: after 4,000 pages each, 64 TB.
 MAX_RESTARTS = 1 << 22
@@ -95,35 +106,36 @@ HEX, MOST_DIGITS = frozenset("0123456789abcdef"), 16  # of a size
 MISSING, FOREIGN = "missing", "foreign"
 
 
-class Mark:
-    """A value of the row 'in_use': a flag, salts, those before, the least size of the WAL."""
+class Mark(Record):
+    """A value of the row 'in_use': flag, salts, those before, least size of the WAL, schema."""
 
-    __slots__ = ("is_set", "previous", "salts", "size")
-
-    def __init__(self, *, is_set: bool, salts: str, previous: str, size: int = 0) -> None:
-        """Make one."""
-        self.is_set, self.salts, self.previous, self.size = is_set, salts, previous, size
+    is_set: bool
+    salts: str
+    previous: str
+    size: int = 0
+    schema: str = "-"
 
     @classmethod
     def read(cls, value: str) -> Self:
         """Read a value; a file that other programs made may have none."""
-        flag, salts, previous, size = [*value.split(" "), "", "", "", ""][:4]
-        is_number = set(size) <= HEX and len(size) <= MOST_DIGITS
+        flag, salts, previous, size, schema = [*value.split(" "), "", "", "", "", ""][:5]
         return cls(
             is_set=flag == "1",
             salts=salts,
             previous=previous,
-            size=int(size or "0", 16) if is_number else 0,
+            size=int(size[:MOST_DIGITS] or "0", 16) if HEX.issuperset(size[:MOST_DIGITS]) else 0,
+            schema=schema,
         )
 
     def __str__(self) -> str:
         """Return the value."""
-        return f"{self.is_set:d} {self.salts or '-'} {self.previous or '-'} {self.size:x}"
+        names = self.salts or "-", self.previous or "-"
+        return f"{self.is_set:d} {' '.join(names)} {self.size:x} {self.schema or '-'}"
 
 
 def read_mark(tx: AnyTx) -> Mark:
     """Return the mark as *tx* sees it."""
-    return Mark.read(*tx.one(SELECT_MARK) or ("",))
+    return Mark.read(*map(str, tx.one(SELECT_MARK) or ("",)))
 
 
 class WalGuard:
@@ -147,6 +159,7 @@ class WalGuard:
         self._begun = False  # whether the transaction was begun here
         self._is_new = False  # whether it is the first of a burst, or of the connection
         self._new: Mark | None = None  # set by the transaction, with a loss
+        self._schema = ""  # SQLite's number of the schema
         self._size = 0  # of the WAL after that commit
         self._page_bytes = 0
         self._written = 0  # pages by the connection, before the transaction
@@ -169,7 +182,8 @@ class WalGuard:
             return True
         if not writer.is_alone:
             self._mark, self._size, self._is_marked = read_mark(writer), 0, False
-        is_first = self._writer != writer.number
+            self._schema = str(*writer.one(SELECT_SCHEMA) or ("",))
+        is_first = self._writer != writer.number or self._mark.schema != self._schema
         self._is_new = is_first or not self._mark.is_set or self.loss is not None
         if self.loss is not None:
             writer.run(SET_LOSS, {"value": self.loss})
@@ -177,7 +191,7 @@ class WalGuard:
             writer.run(SET_MARK, {"value": str(self._new)})
         return writer.is_alone
 
-    def find_loss(self, tx: Tx, identity: tuple[int, int]) -> str:
+    def find_loss(self, tx: Tx, identity: tuple[int, ...]) -> str:
         """
         Return what happened to the file or its WAL so that nobody could read a commit, or "".
 
@@ -248,11 +262,11 @@ class WalGuard:
         """Write into the mark which WAL it means."""
         mark = self._mark
         salts, self._page_bytes, size = read_header(self._path)
-        if salts == mark.salts and mark.is_set:
+        if salts == mark.salts and mark.is_set and mark.schema == self._schema:
             return
         previous = mark.previous if salts == mark.salts else mark.salts
         size = min(size, JOURNAL_LIMIT_BYTES)
-        mark = Mark(is_set=True, salts=salts, previous=previous, size=size)
+        mark = Mark(is_set=True, salts=salts, previous=previous, size=size, schema=self._schema)
         writer.begin()
         try:
             if not writer.is_alone:
@@ -321,8 +335,7 @@ def _clear_and_cut(tx: Tx) -> tuple[bool, int]:
     try:
         mark = read_mark(tx)
         if mark.is_set:
-            mark.is_set = False
-            tx.run(SET_MARK, {"value": str(mark)})
+            tx.run(SET_MARK, {"value": str(mark.replace(is_set=False))})
         tx.commit()
     finally:
         tx.roll_back()
@@ -330,16 +343,13 @@ def _clear_and_cut(tx: Tx) -> tuple[bool, int]:
     return bool(busy), max(0, int(moved))
 
 
-class Alone:
-    """What a file says without its WAL: its mark, change counter and number of pages."""
+class Alone(Record):
+    """What a file says without its WAL, and whether it was copied by SQLite, with all of it."""
 
-    __slots__ = ("counter", "mark", "pages")
-
-    def __init__(self, value: str, header: bytes) -> None:
-        """Read the row 'in_use' and the first bytes of the file."""
-        self.mark = Mark.read(value)
-        self.counter = int.from_bytes(header[CHANGE_COUNTER_AT : CHANGE_COUNTER_AT + 4], "big")
-        self.pages = int.from_bytes(header[PAGE_COUNT_AT : PAGE_COUNT_AT + 4], "big")
+    mark: Mark
+    counter: int
+    pages: int
+    is_copy: bool
 
 
 def read_alone(path: str) -> Alone | None:
@@ -349,8 +359,10 @@ def read_alone(path: str) -> Alone | None:
     except MemDBError:
         return None
     try:
-        row = alone.one(SELECT_MARK)
-        return Alone("" if row is None else str(row[0]), read_start(path))
+        mark, header = read_mark(alone), read_start(path)
+        places = CHANGE_COUNTER_AT, PAGE_COUNT_AT, SCHEMA_AT
+        counter, pages, schema = (int.from_bytes(header[at : at + 4], "big") for at in places)
+        return Alone(mark, counter, pages, mark.schema.isdigit() and mark.schema != str(schema))
     except MemDBError:  # just made, another program's, or damaged, which is found later
         return None
     finally:
@@ -390,7 +402,8 @@ def _wal_problem(path: str) -> str | None:
     except OSError:
         pass  # there is none
     if not size:  # a process ended in the first commit of a WAL, unless that was cut
-        return None if not mark.is_set or _is_later(path, mark) else MISSING
+        is_whole = not mark.is_set or alone.is_copy or _is_later(path, mark)
+        return None if is_whole else MISSING
     # Another program's, or one that was begun anew by a process that ended in that moment.
     follows = alone.counter in {*counters, *(one - 1 for one in counters[:1])}
     if not counters:
@@ -630,10 +643,7 @@ def lost_wal(path: str) -> FileError:
 
 def has_bytes(path: str) -> bool:
     """Return whether there is a file at *path* that is not empty."""
-    try:
-        return os.stat(path).st_size > 0  # noqa: PTH116 (pathlib is slow to load)
-    except OSError:
-        return False
+    return any(file_state(path)[2:3])
 
 
 def has_wal(path: str) -> bool:

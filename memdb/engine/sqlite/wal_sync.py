@@ -89,7 +89,7 @@ class SharedSync:
         self._change = RLock()  # `with` on it cannot be interrupted before its body
         self.count = 0
 
-    def wait(self, number: int, wal: tuple[int, int] | None) -> None:
+    def wait(self, number: int, wal: tuple[int, ...] | None) -> None:
         """
         Return when the commit *number*, into the file *wal* (device, inode), is on the disk.
 
@@ -112,7 +112,7 @@ class SharedSync:
                     )
             self._synced = committed
 
-    def _sync(self, wal: tuple[int, int] | None) -> None:
+    def _sync(self, wal: tuple[int, ...] | None) -> None:
         try:
             if self._handle is None or self._handle[1] != wal:
                 self._close()
