@@ -149,6 +149,7 @@ class Scope(Twin[scopes.Scope]):
     counts = later(scopes.Scope.counts, "read")
     remember = later(scopes.Scope.remember, "ask")
     recall = later(scopes.Scope.recall, "search")
+    messages = later(scopes.Scope.messages, "read")
     profile = later(scopes.Scope.profile, "read")
     why = later(scopes.Scope.why, "read")
     export = later(scopes.Scope.export, "ask")

@@ -346,13 +346,15 @@ class Services:
         maker = SummaryMaker(self.counting, port)
         return Summaries(self.db, self.counting, maker, self.settings)
 
-    def when_ms(self, value: When | None, field: str, *, ahead: bool = False) -> int | None:
-        """Return an argument that is a time in UTC milliseconds; None for None."""
+    def when_ms(
+        self, value: When | None, field: str, *, ahead: bool = False, end: bool = False
+    ) -> int | None:
+        """Return an argument that is a time in UTC milliseconds; None for None. See `when_ms`."""
         if value is None:
             return None
         from memdb.text.times import when_ms
 
-        return when_ms(value, field, self.db.clock(), ahead=ahead)
+        return when_ms(value, field, self.db.clock(), ahead=ahead, end=end)
 
     def pending(self) -> int:
         """Return how many jobs `run_pending` has to do."""

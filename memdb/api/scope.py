@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memdb.api.collections import Artifacts, Entries, State
     from memdb.api.items import Items
     from memdb.models.entries import Remembered
-    from memdb.models.messages import Hits, ProfileBlock, SessionInfo, Why
+    from memdb.models.messages import Hits, Message, ProfileBlock, SessionInfo, Why
     from memdb.models.overviews import ScopeCounts
     from memdb.models.reports import PreviewPage, Receipt, SecretPlace
     from memdb.models.types import (
@@ -127,7 +127,7 @@ class Scope:
             self._services.db,
             self._owner,
             self._services.when_ms(since, "since"),
-            self._services.when_ms(until, "until"),
+            self._services.when_ms(until, "until", end=True),
             offset_minutes,
         )
 
@@ -266,7 +266,9 @@ class Scope:
         hit says where it comes from.
 
         Args:
-            query: A question or some words, in any form. Words in quotes belong
+            query: A question or some words, in any form. "" with *since* or *until*, and a
+                question such as "what did we talk about yesterday?", give what is of
+                that time, the newest first. Words in quotes belong
                 together, `-word` puts what holds it last, and a date, also one like
                 "two weeks ago", prefers what was said then.
             limit: Most hits, 1 to 1,000.
@@ -275,7 +277,8 @@ class Scope:
             since: Only what was said at or after this time: UTC milliseconds,
                 an aware datetime, or text such as "2026-05-01", "30d" for 30
                 days ago, or "2 weeks ago".
-            until: Only what was said before this time.
+            until: Only what was said before this time; a day, week, month or year that text
+                names counts to its end.
             session: The session that asks: only messages, artifacts and summaries
                 of it, and all entries but those that only other sessions
                 recall. Without it, entries that only one session recalls are
@@ -340,7 +343,7 @@ class Scope:
             limit,
             kinds=kinds,
             since=self._services.when_ms(since, "since"),
-            until=self._services.when_ms(until, "until"),
+            until=self._services.when_ms(until, "until", end=True),
             session=session,
             explain=explain,
             by=by,
@@ -361,6 +364,30 @@ class Scope:
             prefix=prefix,
         )
         return self._services.recaller.recall(self._owner, request)
+
+    def messages(
+        self, since: When | None = None, until: When | None = None, limit: int = 100
+    ) -> list[Message]:
+        """
+        Return the newest messages of all sessions within a time, oldest of them first.
+
+        Args:
+            since, until: As in `recall`; None means from the beginning, or up to now.
+            limit: Most messages, 1 to 1,000.
+
+        Raises:
+            InvalidInput: an argument is out of its range, or *until* is before *since*.
+        """
+        from memdb.search.request import MAX_LIMIT, times_of
+        from memdb.text.validate import int_value
+
+        int_value(limit, "limit", 1, MAX_LIMIT)
+        since_ms, until_ms, _ = times_of(
+            self._services.when_ms(since, "since"),
+            self._services.when_ms(until, "until", end=True),
+            None,
+        )
+        return self._services.recaller.list_messages(self._owner, since_ms, until_ms, limit)
 
     def why(
         self,
@@ -390,7 +417,7 @@ class Scope:
             limit,
             kinds=("message",),
             since=self._services.when_ms(since, "since"),
-            until=self._services.when_ms(until, "until"),
+            until=self._services.when_ms(until, "until", end=True),
             rerank=rerank,
         )
         return self._services.recaller.why(self._owner, request, session, seq)

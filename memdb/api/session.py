@@ -593,7 +593,7 @@ class Session:
             limit,
             kinds=kinds,
             since=self._services.when_ms(since, "since"),
-            until=self._services.when_ms(until, "until"),
+            until=self._services.when_ms(until, "until", end=True),
             session=self._ref,
             explain=explain,
             by=by,

@@ -56,6 +56,7 @@ class Moment(Base):
     """A time as the library takes it: a date or time, a span back such as 30d, or English."""
 
     name = "time"
+    is_end = False
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return UTC milliseconds."""
@@ -63,7 +64,7 @@ class Moment(Base):
         from memdb.text.times import when_ms
 
         try:
-            found = when_ms(value, "time", system_clock())
+            found = when_ms(value, "time", system_clock(), end=self.is_end)
         except InvalidInput:
             found = None
         if found is None:
@@ -74,6 +75,12 @@ class Moment(Base):
                 ctx,
             )
         return found
+
+
+class End(Moment):
+    """A time up to which something counts: a day to its end."""
+
+    is_end = True
 
 
 class MomentOrSpan(Moment):
@@ -124,6 +131,7 @@ def _complete_names(params: list[click.Parameter], noun: str | None) -> None:
 
 
 MOMENT = Moment()
+END = End()
 EXPIRY = MomentOrSpan()
 
 

@@ -8,6 +8,7 @@ import click
 
 from memdb.api.scope import KINDS
 from memdb.cli.base import (
+    END,
     MOMENT,
     branch_option,
     embedder_option,
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 @limit_option()
 @click.option("--kind", "kinds", type=click.Choice(EVERY_KIND), multiple=True, help="Repeatable.")
 @click.option("--since", type=MOMENT, help="Only what was written then or later.")
-@click.option("--until", type=MOMENT, help="Only what was written before.")
+@click.option("--until", type=END, help="Only what was written before; a day to its end.")
 @click.option("--session", metavar="NAME", help="Its messages and artifacts, and the entries.")
 @branch_option
 @click.option("--category", multiple=True, metavar="NAME", help="Only such entries. Repeatable.")
@@ -116,8 +117,8 @@ def recall(
     """
     Search messages, entries, artifacts and titles of one user.
 
-    QUERY is a question or some words; "words in quotes" belong together, -word
-    puts what holds it last. The best hit comes first. A TIME is a date or
+    QUERY is a question, some words, or "" with --since or --until. "Words in quotes" belong
+    together, -word puts what holds it last. The best hit comes first. A TIME is a date or
     2025-03-01T09:14, UTC without a time zone.
     """
     if (group or why) and (kinds or session or explain or (group and why)):

@@ -108,12 +108,15 @@ class Worth(Record):
         decay: 1.0 for a new one, falling to 0 as it fades.
         use_count: How often it was recalled.
         spans: Days that the text speaks of; only read if the query names a time.
+        created_ms: When it was told; only read if the query names a time. None means that this
+            does not count.
     """
 
     importance: int = 5
     decay: float = 1.0
     use_count: int = 0
     spans: tuple[DaySpan, ...] = ()
+    created_ms: int | None = None
 
     def factors(self, weights: Weights) -> tuple[float, float, float]:
         """Return the factors for importance, freshness and use; 1.0 is neutral."""

@@ -65,7 +65,7 @@ def certainty_of(question: Question, rankings: Sequence[Ranking]) -> str:
         return "none"
     if any(ranking.relevance is None for ranking in found):
         return "unsure"  # a cosine says how near, not whether it is an answer
-    best = max(ranking.score(ranking.ranked[0]) for ranking in found)
+    best = max(ranking.score(row) for ranking in found for row in ranking.ranked)
     if question.unknown_names or best < POSSIBLE:
         return "none"
     return "sure" if best >= SURE else "unsure"

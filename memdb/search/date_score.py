@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from memdb.facts.calendar import DaySpan, days_of
+from memdb.search.weights import FITTING
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:
@@ -37,6 +38,18 @@ class DateScorer:
         self._weights = weights
         self._by_day: dict[int, float] = {}
         self._by_span: dict[DaySpan, float] = {}
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether the query names a time."""
+        return self._query.is_dated
+
+    def fits(self, score: float) -> bool:
+        """Return whether a record with this score is of the time, not only of its month."""
+        query = self._query
+        days = [mention.day is not None for mention in query.dates]
+        days += [span.first == span.last for span in query.spans]
+        return score >= FITTING * self._weights.day if any(days) else score > 0
 
     def score(self, created_ms: int | None, spans: Sequence[DaySpan] = ()) -> float:
         """

@@ -115,6 +115,12 @@ def traits_of(text: str) -> Traits:
     return found
 
 
+def asked_traits(text: str) -> list[int]:
+    """Return which of `TRAITS` a question asks for, by place: a time, a number, a name."""
+    asked = ((_WHEN, "time"), (_COUNT, "number"), (_NAME, "capitals"))
+    return [TRAITS.index(trait) for pattern, trait in asked if pattern.search(text)]
+
+
 def row_of(
     text: str,
     author: str | None,

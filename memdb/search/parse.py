@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from memdb.facts.dates import asked_days
 from memdb.facts.languages import fold, recognise
 from memdb.models.record import Record
+from memdb.search.asked_time import read_time
 from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from memdb.facts.calendar import DateMention, DaySpan
 
     Moment = int | datetime | None
+    # First and last millisecond of a time that is asked for; the last one is outside.
+    Window = tuple[int, int]
     from memdb.engine.base import Postings
     from memdb.engine.branches import Run
     from memdb.models.entries import Entry
@@ -67,6 +69,7 @@ class Query(Record):
         is_question: It ends with a question mark or begins with an asking word.
         user: Words of the name of the scope's user that it holds: in a memory of
             theirs, they say little.
+        is_time: It has no topic but a time, if any: "what did we do yesterday?".
         identifiers: Words of names and identifiers that a question is about, as words
             of a text have them.
         misspelt: Words of *text* that stand for the word of an author's name. `words`
@@ -87,6 +90,7 @@ class Query(Record):
     user: frozenset[str] = frozenset()
     misspelt: frozenset[str] = frozenset()
     identifiers: tuple[str, ...] = ()
+    is_time: bool = False
 
     def vector_text(self, drop: Collection[str] = ()) -> str:
         """
@@ -149,7 +153,8 @@ def parse_query(
     if excluded:
         clean = _EXCLUDED.sub(" ", clean)
     words = query_words(clean)
-    asked = asked_days(text, today)
+    time = read_time(text, today)
+    asked = time.asked
     if excluded and not words:  # nothing but exclusions: they are what is asked about
         excluded, clean = (), _without_piles(text)
         words = query_words(clean)
@@ -164,7 +169,9 @@ def parse_query(
     return Query(
         text=text,
         words=tuple(words),
-        content=tuple(content_words(words)),
+        content=_topics(content_words(words))
+        if not asked.is_empty
+        else tuple(content_words(words)),
         authors=_named(text, set(words), names, corrected.values()),
         dates=asked.dates,
         is_question=asks(text),
@@ -175,7 +182,13 @@ def parse_query(
         excluded=excluded,
         misspelt=frozenset(corrected),
         identifiers=_identifiers(clean, words) if asks(text) else (),
+        is_time=time.is_all,
     )
+
+
+def _topics(words: Sequence[str]) -> tuple[str, ...]:
+    """Return *words* without those of a date, which is compared and not searched for."""
+    return tuple(word for word in words if not _DATE_WORD.fullmatch(word)) or tuple(words)
 
 
 def asks(text: str) -> bool:
@@ -295,7 +308,7 @@ def _identifiers(text: str, words: Collection[str]) -> tuple[str, ...]:
 _IDENTIFIER = re.compile(r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{4,}|\d{3,}")
 _DATE_WORD = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri"
-    r"|satur|sun)days?|(?:1[89]|20)\d\d|\d{1,2}(?:st|nd|rd|th)"
+    r"|satur|sun)days?|(?:1[89]|20)\d\d|\d{1,2}(?:st|nd|rd|th)?"
 )
 
 
@@ -391,6 +404,8 @@ class Question(Record):
         now_ms: The time for which entries are valid and faded, UTC milliseconds.
         half_lives_ms: By category, after what time an entry counts half.
         unknown_names: Names and identifiers of the query that no text holds.
+        windows: Days that are asked for, each with its end.
+        is_listing: Its answer is what is of those days, the newest first.
     """
 
     request: SearchRequest
@@ -406,6 +421,8 @@ class Question(Record):
     half_lives_ms: Mapping[str, int | None]
     runs: tuple[Run, ...] = ()
     unknown_names: tuple[str, ...] = ()
+    windows: tuple[Window, ...] = ()
+    is_listing: bool = False
 
 
 class Corpus(Record):

@@ -22,9 +22,11 @@ from memdb.search.date_score import DateScorer
 from memdb.search.features import read_features, weighted_sum
 from memdb.search.relevance import NOTHING, Evidence, Relevance, relevance
 from memdb.search.weights import (
+    ALMOST_SURE,
     DOCUMENTS,
     EQUAL,
     LEAST_COVER,
+    LISTED,
     MESSAGES,
     RELEVANT_ROWS,
 )
@@ -65,11 +67,14 @@ class Ranked(Record):
         score: Comparable within one query only.
         terms: Every term of the score by name, from which `score_of` gives the score again; empty
             unless an explanation was asked for.
+        fits: Whether it is of the time that the question names, or speaks of it. None if it
+            names none.
     """
 
     id: int
     score: float
     terms: dict[str, float]
+    fits: bool | None = None
 
 
 def rank(
@@ -79,6 +84,7 @@ def rank(
     limit: int = 10,
     explain: bool = False,
     excluded: Collection[int] = (),
+    dates: DateScorer | None = None,
 ) -> list[Ranked]:
     """
     Return the best *limit* messages, best first; equal scores newest first.
@@ -89,6 +95,7 @@ def rank(
         limit: Most messages to return.
         explain: Whether to fill `Ranked.terms`.
         excluded: Ids of messages that hold a word which the query excludes; they come last.
+        dates: Of a question that names a time.
     """
     by_name = weights_of(weights.table, features.assistance)
     base = by_name.pop("base")
@@ -100,7 +107,9 @@ def rank(
     lowered = _below_lenders(scores, features.lenders)
     for message in scores.keys() & set(excluded):
         scores[message] *= weights.excluded
-    place = {message: number for number, message in enumerate(features.ids)} if explain else {}
+    place = {}
+    if explain or dates is not None:
+        place = {message: number for number, message in enumerate(features.ids)}
     found = []
     for message in top(scores, limit):
         terms: dict[str, float] = {}
@@ -112,7 +121,8 @@ def rank(
                 terms["nearness"] = lowered[message]
             if message in excluded:
                 terms["excluded"] = math.log(weights.excluded)
-        found.append(Ranked(message, scores[message], terms))
+        fits = None if dates is None else dates.fits(features.columns["date"][place[message]])
+        found.append(Ranked(message, scores[message], terms, fits))
     return found
 
 
@@ -166,7 +176,9 @@ def rank_entries(
     scores = {
         entry: value * math.prod(factors[entry]) * scale for entry, value in fused.score.items()
     }
-    gains = {} if dates is None else {key: dates.score(None, worths[key].spans) for key in worths}
+    gains = {}
+    if dates is not None:
+        gains = {key: dates.score(worth.created_ms, worth.spans) for key, worth in worths.items()}
     for entry in scores.keys() & gains.keys():
         scores[entry] += gains[entry]
     for entry in scores.keys() & set(excluded):
@@ -185,7 +197,9 @@ def rank_entries(
             terms.update(zip(_WORTH_TERMS, factors[entry], strict=True))
             if entry in excluded:
                 terms["excluded"] = weights.excluded
-        found.append(Ranked(entry, scores[entry], terms))
+        is_dated = dates is not None and dates.is_dated and entry in gains
+        fits = dates.fits(gains[entry]) if is_dated and dates is not None else None
+        found.append(Ranked(entry, scores[entry], terms, fits))
     return found
 
 
@@ -231,7 +245,8 @@ class Ranking(Record):
         if self.relevance is None:
             return row.score
         best = self.ranked[0].score
-        return self.relevance.value * (row.score / best) if best > 0 else 0.0
+        score = self.relevance.value * (row.score / best) if best > 0 else 0.0
+        return min(score, ALMOST_SURE) if row.fits is False else score
 
     def explain(self, row: Ranked) -> dict[str, float]:
         """Return the terms of a row's score: those of its place, then those of the relevance."""
@@ -254,6 +269,7 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
         limit=max(request.depth, RELEVANT_ROWS),
         explain=request.explain,
         excluded=corpus.excluded,
+        dates=DateScorer(question.query, weights) if question.query.is_dated else None,
     )
     return Ranking(corpus, ranked, _relevance(question, candidates, ranked))
 
@@ -289,6 +305,27 @@ def rank_vectors(question: Question, candidates: Candidates, weights: Weights) -
     return Ranking(candidates.corpus, ranked, None)
 
 
+def rank_listed(rankings: Sequence[Ranking], listed: Sequence[Mapping[int, int]]) -> list[Ranking]:
+    """
+    Return rankings of what is of a time, the newest first.
+
+    Args:
+        rankings: By words and meaning; of them what speaks of that time counts too.
+        listed: For each of *rankings* the time of each row, by id.
+    """
+    times = [time for found in listed for time in found.values()]
+    first, width = min(times, default=0), max(times, default=0) - min(times, default=0)
+    made = []
+    for ranking, found in zip(rankings, listed, strict=True):
+        scores = {row.id: max(ranking.score(row), LISTED) for row in ranking.ranked if row.fits}
+        for key, time in found.items():
+            scores[key] = LISTED + (1 - LISTED) * ((time - first) / width if width else 1.0)
+        rows = [Ranked(key, scores[key], {"time": scores[key]}) for key in top(scores, len(scores))]
+        value = rows[0].score if rows else 0.0
+        made.append(ranking.replace(ranked=rows, relevance=Relevance(value, {"time": value})))
+    return made
+
+
 def rank_nothing(corpus: Corpus) -> Ranking:
     """Return the ranking of a corpus in which nothing can be found."""
     return Ranking(corpus, [], NOTHING)
@@ -298,7 +335,7 @@ def _relevance(question: Question, candidates: Candidates, ranked: Sequence[Rank
     """Return how much ranked candidates say about the question."""
     evidence = Evidence(
         corpus=candidates.corpus,
-        rows=[row.id for row in ranked],
+        rows=[row.id for row in ranked if row.fits] or [row.id for row in ranked],
         holders=candidates.lexical.holders,
         cosines=candidates.cosine,
         texts=candidates.texts,

@@ -2,15 +2,14 @@
 Relevance: how much the best rows say about the question, on one absolute scale.
 
 Pure functions over ids and numbers. The scores of `memdb.search.rank` order the rows of one
-answer; a best row always has a high one. Relevance tells whether that row is an answer at all.
-It sums what the words of the question that a row holds say, and how near the row is in meaning,
-less what the question says and no row does:
+answer; a best row always has a high one. Relevance tells whether that row is an answer at all: it
+is the probability of a logistic model over a few facts about a row and the question (`FACTS`).
+`answers.json` has its weights, which `bench/answers/train.py` learns from notebooks that were
+written for it, with words alone and with the built-in table.
 
-    known + share + all + cosine + names - missing - unknown - crowd
-
-and brings the sum to 0..1 by a logistic curve with 0.5 at `Scale.middle`. How much a word says is
-its rarity in English, the same in every file: how often it stands in the scope counts only if
-that is in nearly every text. So scores of two questions, and of two files, can be compared.
+How much a word says is its rarity in English, or for other languages the share of statements and
+questions that hold it, the same in every file. So scores of two questions, and of two files, can
+be compared.
 """
 
 from __future__ import annotations
@@ -19,27 +18,34 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from memdb.embeddings.static_model import rarity
-from memdb.facts.languages import LANGUAGES, fold, recognise
+from memdb.embeddings.static_model import near_rows, rarity
+from memdb.facts.wording import recognise
 from memdb.models.record import Record
+from memdb.search.features import asked_traits, traits_of
 from memdb.search.weights import (
+    ALMOST_SURE,
     COMMON_POWER,
     EQUAL,
     FEW_ROWS,
     FORM,
     FORM_CHARS,
+    KEYWORDS,
+    MOST_KNOWN,
+    MOST_MISSING,
+    MOST_MISSING_TYPED,
     NAME_WORD,
     NARROW,
-    PAIR_WORD,
+    NEAR_FLOOR,
     RELEVANT_ROWS,
     SENTENCES_READ,
+    SIMILAR_WORDS,
     STATIC_MODEL,
     STEM_LETTERS,
     STEM_SHARE,
-    STOP_WORD,
-    scale_of,
+    for_messages,
 )
-from memdb.text.terms import STOP_WORDS, has_cjk, query_words, word_terms
+from memdb.search.words import learned, word_weight
+from memdb.text.terms import has_cjk, query_words, word_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,12 +60,24 @@ _DATE_WORDS = re.compile(
     r"|today|yesterday|days?|weeks?|months?|years?|last|ago"
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]")
-# Words that ask, beside those by which `memdb.facts.languages` knows a language.
-_ASKING = {
-    "de": "wer wen wem was wie wo wohin woher wann warum welche welcher welches viel viele gibt",
-    "es": "quien quienes cual cuales donde cuando como cuanto cuantos cuantas hay",
-    "fr": "qui quoi quel quelle quels quelles quand comment pourquoi combien est t il y",
-}
+
+FACTS = (
+    *("bias", "known", "missing", "unknown", "lead", "typed", "crowd", "statement", "keywords"),
+    "statement_topics",
+)
+"""
+What relevance knows of a row.
+
+known: What the words that the row holds say, up to `MOST_KNOWN`.
+missing: The most that a word says, but a name, which it lacks, and nothing near it.
+unknown: Share of the question that no row holds.
+lead: How far its cosine is above the mean of the other rows.
+typed: Whether it has the number, time or name that is asked for.
+crowd: Tenfolds of texts in the corpus.
+statement, keywords: Whether the query is no question, and then has few words.
+statement_topics: Of a statement, the share of its words but names that the row holds, or
+    that a word of it is near to.
+"""
 
 
 class Relevance(Record):
@@ -68,7 +86,7 @@ class Relevance(Record):
 
     Attributes:
         value: 0 to 1; 0.5 is as likely an answer as not.
-        terms: The sum by name, see the module.
+        terms: What is added up by name, see the module.
     """
 
     value: float
@@ -108,46 +126,78 @@ class Word(Record):
         weight: How much it says, 0 to 1.
         holders: The ids of the rows that hold it.
         stem: Letters by which its forms begin. None if the index knows them.
+        is_name: It only names somebody or something.
+        near: By row id, how near a word of the row is in meaning, 0 to 1.
     """
 
     weight: float
     holders: AbstractSet[int]
     stem: str | None
+    is_name: bool
+    near: Mapping[int, float]
 
 
 def relevance(query: Query, evidence: Evidence) -> Relevance:
     """
     Return the relevance of the most relevant of the first `RELEVANT_ROWS` rows.
 
-    Cost: 0.2 ms for five words.
+    Cost: 0.5 ms for five words.
     """
     if not evidence.rows:
         return NOTHING
-    scale, cosines = scale_of(evidence.model), _widened(evidence)
-    words = read_words(query, evidence)
+    weights = learned()["tables"][for_messages(evidence.model).table]
+    most, best, facts_of_best = -math.inf, {}, {}
+    for facts in facts_of(query, evidence):
+        terms = {name: weight * facts[name] for name, weight in weights.items() if facts[name]}
+        total = sum(terms.values())
+        if total > most:
+            most, best, facts_of_best = total, terms, facts
+    return Relevance(limited(1 / (1 + math.exp(-most)), facts_of_best), best)
+
+
+def limited(value: float, facts: Mapping[str, float]) -> float:
+    """
+    Return a relevance that is sure only if the row holds what the question is about.
+
+    A near miss holds the person and the thing, and lacks the word for what is asked.
+    """
+    most = MOST_MISSING_TYPED if facts["typed"] else MOST_MISSING
+    return value if facts["missing"] <= most else min(value, ALMOST_SURE)
+
+
+def facts_of(query: Query, evidence: Evidence) -> list[dict[str, float]]:
+    """Return the `FACTS` of each of the first rows, once for each sentence of the query."""
+    cosines, words = _widened(evidence), read_words(query, evidence)
     rows = [(row_id, evidence.texts.get(row_id, "")) for row_id in evidence.rows[:RELEVANT_ROWS]]
-    best, most = {}, -math.inf
+    near = [cosines.get(row_id, 0.0) for row_id, _ in rows]
+    statement = float(not query.is_question)
+    of_question = {
+        "bias": 1.0,
+        "crowd": math.log10(max(evidence.corpus.total, 1)),
+        "statement": statement,
+        "keywords": float(statement and len(query.words) <= KEYWORDS),
+    }
+    wanted = asked_traits(query.text)
+    found = []
     for part in _parts(query, words):
-        whole = sum([word.weight for word in part])
-        nobody = sum([word.weight for word in part if not word.holders])
-        unknown = scale.unknown * nobody / whole if whole else 0.0
-        for row_id, text in rows:
-            known, missing = _compare(part, row_id, text)
-            terms = {
-                "known": scale.known * min(known, scale.most),
-                "share": scale.share * known / whole if whole else 0.0,
-                "all": 0.0 if missing else scale.all,
-                "cosine": scale.cosine * cosines.get(row_id, 0.0),
-                "missing": -scale.missing * missing,
-                "unknown": -unknown,
-            }
-            found = sum(terms.values())
-            if found > most:
-                most, best = found, terms
-    best["names"] = scale.user if query.user else scale.names if query.authors else 0.0
-    best["crowd"] = -scale.crowd * math.log10(max(evidence.corpus.total, 1))
-    total = sum(best.values())
-    return Relevance(1 / (1 + math.exp(scale.slope * (scale.middle - total))), best)
+        for place, (row_id, text) in enumerate(rows):
+            facts, topics = _compare(part, row_id, text)
+            has_type = any(traits_of(text)[trait] for trait in wanted)
+            found.append(
+                {
+                    **facts,
+                    **of_question,
+                    "lead": near[place] - _mean(near, place),
+                    "typed": float(has_type),
+                    "statement_topics": statement * topics,
+                }
+            )
+    return found
+
+
+def _mean(values: Sequence[float], place: int) -> float:
+    """Return the mean of *values* but that at *place*."""
+    return (sum(values) - values[place]) / max(len(values) - 1, 1)
 
 
 def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
@@ -157,37 +207,55 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
     Rare words say most. Names, words that ask and words of a date say little or
     nothing, and so does a word that stands in nearly every text.
     """
-    language = recognise(fold(query.text))
-    asking: frozenset[str] = frozenset()
-    if language != "en":
-        asking = LANGUAGES[language].common.union(_ASKING.get(language, "").split())
-    names, is_dated = query.names(), query.is_dated
+    language = recognise(query.text)
+    names = query.names() | query.user
+    only_names = names.union(query.identifiers)
     postings, texts = evidence.corpus.postings, evidence.corpus.total + 1
+    near = _near_words(query, evidence, only_names)
     words: dict[str, list[Word]] = {}
     for word in query.content:
-        weight = rare = rarity(word)
-        pairs = not word.isascii() and has_cjk(word)
-        if word in STOP_WORDS or word in query.user or fold(word) in asking:
-            weight = STOP_WORD
-        elif is_dated and _DATE_WORDS.fullmatch(word):
+        if query.is_dated and _DATE_WORDS.fullmatch(word):
             continue
-        elif word in names:
-            weight *= NAME_WORD
-        elif pairs:
-            weight = PAIR_WORD
+        pairs = not word.isascii() and has_cjk(word)
         stem = None
-        if rare == 1 and len(word) >= STEM_LETTERS and not pairs:
+        if not pairs and len(word) >= STEM_LETTERS and rarity(word) == 1:
             stem = word[: math.ceil(STEM_SHARE * len(word))]
         words[word] = [
             Word(
-                weight * (1 - min(len(ids) / texts, 1.0) ** COMMON_POWER),
+                (NAME_WORD if word in names else 1.0)
+                * word_weight("".join(term.words) if pairs else word, language)
+                * (1 - min(len(ids) / texts, 1.0) ** COMMON_POWER),
                 evidence.holders(term),
                 stem,
+                word in only_names,
+                near.get(word, {}),
             )
             for term in word_terms([word])
             if (ids := postings.get(term)) is not None
         ]
     return words
+
+
+def _near_words(
+    query: Query, evidence: Evidence, names: AbstractSet[str]
+) -> dict[str, dict[int, float]]:
+    """Return by word of the query and row how near the nearest word of the row is in meaning."""
+    if evidence.model is None:
+        return {}
+    words = [word for word in query.content if word not in names][:SIMILAR_WORDS]
+    vocabularies = {
+        row_id: frozenset(traits_of(evidence.texts.get(row_id, ""))[-1])
+        for row_id in evidence.rows[:RELEVANT_ROWS]
+    }
+    rows = set().union(*vocabularies.values())
+    found: dict[str, dict[int, float]] = {}
+    for word, near in near_rows(words, rows, NEAR_FLOOR).items():
+        of_rows = found[word] = {}
+        for row_id, vocabulary in vocabularies.items():
+            best = max((near[row] for row in vocabulary & near.keys()), default=0.0)
+            if best:
+                of_rows[row_id] = (best - NEAR_FLOOR) / (1 - NEAR_FLOOR)
+    return found
 
 
 def _parts(query: Query, words: Mapping[str, list[Word]]) -> list[list[Word]]:
@@ -203,18 +271,31 @@ def _parts(query: Query, words: Mapping[str, list[Word]]) -> list[list[Word]]:
     return [[each for found in words.values() for each in found]]
 
 
-def _compare(part: Sequence[Word], row_id: int, text: str) -> tuple[float, float]:
-    """Return how much of *part* a row says, and the most that a word says which it lacks."""
-    known = missing = 0.0
+def _compare(part: Sequence[Word], row_id: int, text: str) -> tuple[dict[str, float], float]:
+    """Return what a row says of *part* by the names of `FACTS`, and its share of the topics."""
     text = text[:FORM_CHARS].lower() if any(word.stem for word in part) else ""
+    known = missing = unknown = topics = whole = of_topics = 0.0
     for word in part:
+        share = 0.0
         if row_id in word.holders:
-            known += word.weight
+            share = 1.0
         elif word.stem is not None and word.stem in text:
-            known += FORM * word.weight
-        elif word.weight > missing:
-            missing = word.weight
-    return known, missing
+            share = FORM
+        if not (word.holders or share):
+            unknown += word.weight
+        whole += word.weight
+        known += share * word.weight
+        if not word.is_name:
+            near = max(share, word.near.get(row_id, 0.0))
+            of_topics += word.weight
+            topics += near * word.weight
+            missing = max(missing, (1 - near) * word.weight)
+    facts = {
+        "known": min(known, MOST_KNOWN),
+        "missing": missing,
+        "unknown": unknown / (whole or 1.0),
+    }
+    return facts, topics / (of_topics or 1.0)
 
 
 def _widened(evidence: Evidence) -> Mapping[int, float]:

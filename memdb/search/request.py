@@ -180,7 +180,7 @@ def search_request(
     if group is not None:
         kinds = _grouped_kinds(group, kinds, is_alone=session is None and not explain)
     optional_name(session, "session")
-    since_ms, until_ms, at_ms = _times(since, until, as_of)
+    since_ms, until_ms, at_ms = times_of(since, until, as_of)
     return SearchRequest(
         text=query_text(query),
         limit=limit,
@@ -211,12 +211,19 @@ def _check_way(by: object, vector: object) -> None:
         raise InvalidInput("vector is given with by='words': use by='meaning' or 'vector'")
 
 
-def _times(since: Moment, until: Moment, as_of: Moment) -> tuple[int, int, int | None]:
-    """Return `since_ms`, `until_ms` and `at_ms` of a request."""
+def times_of(since: Moment, until: Moment, as_of: Moment) -> tuple[int, int, int | None]:
+    """
+    Return `since_ms`, `until_ms` and `at_ms` of a request.
+
+    Raises:
+        InvalidInput: one is no time, or the end is before the beginning.
+    """
     since_ms, until_ms = moment_ms(since, "since"), moment_ms(until, "until")
     at_ms = moment_ms(as_of, "as_of")
     end_ms = MAX_MS + 1 if until_ms is None else until_ms
     first_ms = MIN_MS if since_ms is None else since_ms
+    if since_ms is not None and until_ms is not None and until_ms < since_ms:
+        raise InvalidInput(f"until is {until_ms}, before since, {since_ms}: swap them")
     return first_ms, end_ms if at_ms is None else min(end_ms, at_ms + 1), at_ms
 
 

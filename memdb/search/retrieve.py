@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import holds, runs_of
-from memdb.facts.calendar import read_spans
+from memdb.facts.calendar import AskedDays, read_spans
 from memdb.facts.dates import dates_in, days_about
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range
 from memdb.records.scopes import find_session
+from memdb.search.asked_time import windows as windows_of
 from memdb.search.candidates import Candidates, Lexical, Worth, best, fuse_candidates, strongest
 from memdb.search.features import row_of
 from memdb.search.parse import NO_SPAN, Corpus, Question, parse_query
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Postings, Tx
     from memdb.models.entries import Entry
     from memdb.records.scopes import ScopeRef
-    from memdb.search.parse import Query, Vector
+    from memdb.search.parse import Query, Vector, Window
     from memdb.search.request import SearchRequest
     from memdb.search.weights import Weights
 
@@ -74,8 +75,11 @@ def read_question(
     total = 0 if scope_no is None else sessions.total(tx, scope_no)
     runs = tuple(runs_of(tx, session)) if session else ()
     talk = (min(run.span[0] for run in runs), runs[-1].span[1]) if runs else span
-    query = _parse(tx, request.text, scope_no, talk, authors.of_span(tx, talk, total), now_ms)
+    query, today_ms = _parse(
+        tx, request.text, scope_no, talk, authors.of_span(tx, talk, total), now_ms
+    )
     query = query.replace(user=frozenset(query_words(scope.user)).intersection(query.words))
+    windows = _windows(request, query, today_ms)
     terms = word_terms(query.content, MAX_TERMS)
     if request.prefix:
         terms = begun_terms(terms, request.text)
@@ -94,7 +98,27 @@ def read_question(
         now_ms=now_ms if request.at_ms is None else request.at_ms,
         half_lives_ms=half_lives_ms,
         runs=runs,
+        windows=windows,
+        is_listing=bool(windows) and query.is_time,
     )
+
+
+def _windows(request: SearchRequest, query: Query, today_ms: int) -> tuple[Window, ...]:
+    """Return the times that a request asks for, within its filter; () if it names none."""
+    low, high = request.since_ms, request.until_ms
+    if not query.is_dated:
+        return ((low, high),) if request.is_timed else ()
+    asked = AskedDays(query.dates, query.spans, query.bounds, query.limits)
+    found = (
+        (max(low, span.first * DAY_MS), min(high, (span.last + 1) * DAY_MS))
+        for span in windows_of(asked, today_ms // DAY_MS)
+    )
+    return tuple((first, end) for first, end in found if first < end)
+
+
+def is_within(windows: Sequence[Window], time_ms: int) -> bool:
+    """Return whether a time is in one of *windows*."""
+    return any(first <= time_ms < end for first, end in windows)
 
 
 def expect_question(tx: Tx, scope: ScopeRef, request: SearchRequest) -> None:
@@ -130,23 +154,29 @@ def _parse(
     talk: tuple[int, int],
     authors: Sequence[str],
     now_ms: int,
-) -> Query:
-    """Return the parsed query, with its dates counted back and the user's birthday in it."""
+) -> tuple[Query, int]:
+    """
+    Return the parsed query, with its dates counted back and the user's birthday in it.
+
+    Returns:
+        The query, and the time from which its dates are counted back.
+    """
 
     def is_held(word: str) -> bool:
         return any(tx.words.postings("message", word_terms([word]), *talk).values())
 
     query = parse_query(text, authors, now_ms // DAY_MS, is_held)
-    if query.spans or query.bounds:
+    if query.is_dated:
         newest_ms = messages.newest_ms(tx, *talk)
         if newest_ms is not None and newest_ms < now_ms - PAUSE_MS:
-            query = parse_query(text, authors, newest_ms // DAY_MS, is_held)
+            now_ms = newest_ms
+            query = parse_query(text, authors, now_ms // DAY_MS, is_held)
     if "birthday" in query.words and scope_no is not None:
         entry_id = entries.find_key(tx, scope_no, "birthday", now_ms)
         row = None if entry_id is None else entries.text(tx, entry_id)
         days = [day.replace(year=None) for day in dates_in(row[0] if row else "") if day.day]
         query = query.replace(dates=(*query.dates, *days))
-    return query
+    return query, now_ms
 
 
 def read_corpus(
@@ -237,6 +267,9 @@ def find_messages(
     if vector is not None and cosine:
         # The best by words get their cosine too, or the vector arm would pass over them.
         missing = [key for key in strongest(scores, weights.arm) if key not in cosine]
+        if question.query.is_dated and not question.is_listing:
+            of_time = newest_within(tx, question, corpus, VECTOR_ARM)
+            missing += [key for key, _ in of_time if key not in cosine and key not in missing]
         if missing:
             near = tx.vectors.measure(vector.space_no, "message", vector.data, missing)
             cosine |= _without_noise(near, vector.model)
@@ -260,6 +293,42 @@ def find_messages(
     return candidates.replace(fused=fused, rows=rows, texts=texts)
 
 
+def newest_within(tx: Tx, question: Question, corpus: Corpus, limit: int) -> list[tuple[int, int]]:
+    """Return id and time of the newest messages of the times that are asked for."""
+    request, corpus_ids = question.request, corpus.allowed
+    found: dict[int, int] = {}
+    for first, end in question.windows:
+        rows = messages.newest_between(
+            tx, *corpus.span, first, end, limit, roles=request.roles, authors=request.authors
+        )
+        found.update(row for row in rows if corpus_ids is None or row[0] in corpus_ids)
+    return sorted(found.items(), key=lambda row: (-row[1], -row[0]))[:limit]
+
+
+def list_of_time(tx: Tx, question: Question, corpus: Corpus, limit: int) -> dict[int, int]:
+    """Return by id the time of the newest messages, or entries, of the times asked for."""
+    if corpus.kind == "message":
+        return dict(newest_within(tx, question, corpus, limit))
+    if corpus.kind != "entry" or corpus.past is not None:
+        return {}
+    ids, request = corpus.allowed, question.request
+    if ids is None:
+        ids, _ = entries.list_active_ids(
+            tx,
+            *corpus.span,
+            now_ms=question.now_ms,
+            since_ms=request.since_ms,
+            until_ms=request.until_ms,
+        )
+    times = {
+        key: entry.created_ms
+        for key, entry in entries.get_many(tx, ids).items()
+        if is_within(question.windows, entry.created_ms)
+    }
+    newest = sorted(times, key=lambda key: (-times[key], -key))
+    return {key: times[key] for key in newest[:limit]}
+
+
 def find_entries(
     tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
 ) -> Candidates:
@@ -276,8 +345,9 @@ def find_entries(
     ):
         texts[key] = text
         decay = decay_of(category, updated_ms, now_ms, half_lives_ms)
-        days = read_spans(spans) if question.query.is_dated else ()
-        worths[key] = Worth(importance, decay, uses, days)
+        is_dated = question.query.is_dated
+        days = read_spans(spans) if is_dated else ()
+        worths[key] = Worth(importance, decay, uses, days, updated_ms if is_dated else None)
     model = None if vector is None else vector.model
     return Candidates(corpus, lexical, scores, cosine, worths=worths, texts=texts, model=model)
 
@@ -293,6 +363,7 @@ def find_past_entries(
             entry.importance,
             decay_of(entry.category, entry.updated_ms, question.now_ms, question.half_lives_ms),
             spans=tuple(days_about(entry.text, entry.updated_ms)) if is_dated else (),
+            created_ms=entry.updated_ms if is_dated else None,
         )
         for key, entry in (corpus.past or {}).items()
     }

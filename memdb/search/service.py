@@ -21,20 +21,26 @@ from memdb.search.embed import Embedding, embed_question
 from memdb.search.kinds import kinds_of
 from memdb.search.load import Answer, explain_place, load_hits, load_sessions
 from memdb.search.parse import NO_SPAN
-from memdb.search.rank import rank_nothing
+from memdb.search.rank import rank_listed, rank_nothing
 from memdb.search.request import MAX_LIMIT
-from memdb.search.retrieve import Authors, expect_question, find_texts, read_question
-from memdb.search.weights import MAX_TERMS, SECOND_STAGE, widened
+from memdb.search.retrieve import (
+    Authors,
+    expect_question,
+    find_texts,
+    list_of_time,
+    read_question,
+)
+from memdb.search.weights import MAX_TERMS, RELEVANT_ROWS, SECOND_STAGE, widened
 from memdb.tables import messages
 from memdb.text.terms import TERMS_AT_ONCE, word_terms
 from memdb.text.validate import int_value, name_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from memdb.embeddings.indexer import Indexer, Serving
     from memdb.engine.base import Engine, Tx
-    from memdb.models.messages import Hit, Why
+    from memdb.models.messages import Hit, Message, Why
     from memdb.records.scopes import ScopeRef
     from memdb.search.kinds import Kind
     from memdb.search.parse import Corpus, Question, Vector
@@ -125,6 +131,18 @@ class SearchService:
             answer = load(tx, question, rankings)
         self.note(request, answer.hits)
         return embedding.to_hits(answer, rerank=request.rerank)
+
+    def list_messages(
+        self, scope: ScopeRef, since_ms: int, until_ms: int, limit: int
+    ) -> list[Message]:
+        """Return the newest *limit* messages of a time, oldest of them first."""
+        with self._db.read() as tx:
+            span = scope.span(tx)
+            if span is None:
+                return []
+            rows = messages.newest_between(tx, *span, since_ms, until_ms, limit)
+            found = messages.get_many(tx, [key for key, _ in rows])
+        return [found[key] for key, _ in reversed(rows) if key in found]
 
     def recall_kinds(
         self, scope: ScopeRef, request: SearchRequest, limits: Mapping[str, int]
@@ -258,6 +276,8 @@ class SearchService:
     ) -> tuple[Question, list[Ranking]]:
         """Return the ranking of each corpus; all words of the query count if nothing was found."""
         question, corpora = retrieved.question, retrieved.corpora
+        if question.is_listing:
+            return question, self._list(tx, question, corpora, vector)
         rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]
         if not any(ranking.ranked for ranking in rankings):
             # Nothing but stop words is left that may be shared.
@@ -267,6 +287,20 @@ class SearchService:
             if question.query.content != question.query.words:
                 return question.replace(unknown_names=question.query.content), rankings
         return question.replace(unknown_names=_unknown_names(question, corpora)), rankings
+
+    def _list(
+        self,
+        tx: Tx,
+        question: Question,
+        corpora: Sequence[tuple[Kind, Corpus]],
+        vector: Vector | None,
+    ) -> list[Ranking]:
+        """Return what is of the time that is asked for, the newest first."""
+        limit = max(question.request.depth, RELEVANT_ROWS)
+        return rank_listed(
+            [self._rank_one(tx, question, *each, vector) for each in corpora],
+            [list_of_time(tx, question, corpus, limit) for _, corpus in corpora],
+        )
 
     def _rank_one(
         self, tx: Tx, question: Question, kind: Kind, corpus: Corpus, vector: Vector | None

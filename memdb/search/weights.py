@@ -144,62 +144,30 @@ that is in every entry is none of it, though it is all that matches."""
 # How much an answer says about the question, whatever else the file holds
 
 
-class Scale(Record):
-    """
-    The numbers of `memdb.search.relevance`.
+MOST_KNOWN = 3.0
+KEYWORDS = 4
+"""What the words that a row holds say counts up to so much; a query of up to so many words that
+asks nothing is one of keywords."""
 
-    Source: `bench/calibrate.py --search`: fewest hits of 153 unrelated questions in 31 scopes,
-    at most one in 25, where 0.0045 of R@10 is lost on LoCoMo and on BEAM (ADR-0019, ADR-0022).
+FITTING = 0.8
+"""A record is of a day that is asked for from this share of `Weights.day` on."""
 
-    Attributes:
-        known: What a word that a row holds adds, by what it says; up to `most` in all.
-        share: What the held share of the question adds.
-        all: What it adds that nothing of the question is missing.
-        cosine: What the row's cosine adds.
-        missing: Loss by the word that says most among those the row does not hold.
-        unknown: Loss by the share of the question that no row of the corpus holds.
-        names: Gain of a question that names an author of the scope.
-        user: Gain of one that names its user: that is what the memory is about.
-        crowd: Loss for each tenfold of texts: the best of many is near by chance.
-        middle, slope: The sum of relevance 0.5, and how fast it rises there.
-    """
-
-    known: float = 0.5
-    most: float = 2.0
-    share: float = 0.0
-    all: float = 0.9
-    cosine: float = 1.25
-    missing: float = 0.2
-    unknown: float = 0.2
-    names: float = 0.3
-    user: float = 0.4
-    crowd: float = 0.2
-    middle: float = 0.3
-    slope: float = 3.0
-
-
-BY_MEANING = Scale()
-BY_WORDS = Scale(
-    most=3.0,
-    share=0.5,
-    cosine=0.0,
-    missing=0.8,
-    names=0.3,
-    user=0.35,
-    crowd=0.1,
-    middle=-0.31,
-    slope=1.5,
-)
-
-
-def scale_of(model: str | None) -> Scale:
-    """Return the scale of rows compared by vectors of *model*. None means by words alone."""
-    return BY_WORDS if model is None else BY_MEANING
-
+TOPIC = 0.35
+LISTED = 0.8
+"""A word that says more is a topic of a question: one that names a time and no topic lists what is
+of that time, with scores from `LISTED` for the oldest to 1 for the newest."""
 
 SURE = 0.5
-POSSIBLE = 0.2
-"""Relevance from which on a row answers the question for sure, and below which it is no answer."""
+ALMOST_SURE = 0.49
+POSSIBLE = 0.125
+MOST_MISSING = 0.25
+MOST_MISSING_TYPED = 0.5
+"""Relevance from which on a row answers the question for sure, and below which it is no answer; a
+row that lacks a word of the question which says more than `MOST_MISSING` is at most almost sure;
+more than `MOST_MISSING_TYPED` if it has the number, time or name that is asked for.
+
+Source: bench/answers/train.py; near misses that are called sure are 21 % with .25, 42 % with .4.
+"""
 
 HIT_LEAST = 0.05
 """Hits that score less are left out, whatever the best one says."""
@@ -214,6 +182,12 @@ NAME_WORD = 0.7
 PAIR_WORD = 0.5
 """What words say that are no topic: words that ask, authors of the scope (a factor); and each pair
 of characters of a script without spaces."""
+
+LEAST_WORD = 0.05
+COMMON_SHARE = 0.03
+NEAR_FLOOR = 0.3
+"""A word in `COMMON_SHARE` of the statements, or questions, of a language says `LEAST_WORD`. A word
+is near another one from this cosine on."""
 
 STEM_SHARE = 0.75
 STEM_LETTERS = 6

@@ -114,6 +114,18 @@ WHERE
   AND (:any_author = 1 OR author IN (SELECT value FROM json_each(:authors)))
 """
 
+SELECT_NEWEST_BETWEEN = """/* messages.newest_between */
+SELECT id, created_ms FROM messages
+WHERE
+  id BETWEEN :low AND :high
+  AND created_ms >= :since_ms
+  AND created_ms < :until_ms
+  AND (:any_role = 1 OR role IN (SELECT value FROM json_each(:roles)))
+  AND (:any_author = 1 OR author IN (SELECT value FROM json_each(:authors)))
+ORDER BY created_ms DESC, id DESC
+LIMIT :limit
+"""
+
 # Archived messages have their metadata where their text is.
 SELECT_METADATA = """/* messages.metadata_between */
 SELECT id, text, metadata FROM messages
@@ -432,7 +444,36 @@ def ids_between(
     Args:
         roles, authors: Only messages of these. None means all.
     """
-    values = {
+    values = _filter_values(low, high, since_ms, until_ms, roles, authors)
+    return {row[0] for row in tx.all(SELECT_IDS_BETWEEN, values)}
+
+
+def newest_between(
+    tx: Tx,
+    low: int,
+    high: int,
+    since_ms: int,
+    until_ms: int,
+    limit: int,
+    *,
+    roles: Collection[str] | None = None,
+    authors: Collection[str] | None = None,
+) -> list[tuple[int, int]]:
+    """Return (id, time) of the newest *limit* messages that `ids_between` finds, newest first."""
+    values = _filter_values(low, high, since_ms, until_ms, roles, authors)
+    rows = tx.all(SELECT_NEWEST_BETWEEN, {**values, "limit": limit})
+    return [(row[0], row[1]) for row in rows]
+
+
+def _filter_values(
+    low: int,
+    high: int,
+    since_ms: int,
+    until_ms: int,
+    roles: Collection[str] | None,
+    authors: Collection[str] | None,
+) -> dict[str, Any]:
+    return {
         "low": low,
         "high": high,
         "since_ms": since_ms,
@@ -442,7 +483,6 @@ def ids_between(
         "any_author": authors is None,
         "authors": authors or (),
     }
-    return {row[0] for row in tx.all(SELECT_IDS_BETWEEN, values)}
 
 
 def metadata_between(tx: Tx, low: int, high: int) -> list[tuple[int, dict[str, Any] | None]]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from memdb.errors import InvalidInput
-from memdb.text.validate import UNITS_MS, moment_ms, time_value
+from memdb.text.validate import DAY_MS, UNITS_MS, moment_ms, time_value
 
 _MAX_SPAN_DIGITS = 6
+_ISO_DAY_CHARS = len("2026-05-01")
 
 
-def when_ms(value: object, field: str, now_ms: int, *, ahead: bool = False) -> int | None:
+def when_ms(
+    value: object, field: str, now_ms: int, *, ahead: bool = False, end: bool = False
+) -> int | None:
     """
     Return UTC milliseconds of a time that a caller gives; None for None.
 
@@ -20,6 +23,7 @@ def when_ms(value: object, field: str, now_ms: int, *, ahead: bool = False) -> i
             "45m"); or English ("2 weeks ago", "3 May"), which means the beginning
             of the day, week, month or year that it names.
         ahead: Whether a span or a day without a year is after now, or before it.
+        end: Whether a day, week, month or year that is named counts to its end.
 
     Raises:
         InvalidInput: it is none of them.
@@ -31,7 +35,7 @@ def when_ms(value: object, field: str, now_ms: int, *, ahead: bool = False) -> i
         return moment_ms(value, field)
     text = value.strip()
     for read in (_span_ms, _iso_ms, _english_ms):
-        found = read(text, now_ms, ahead=ahead)
+        found = read(text, now_ms, ahead=ahead, end=end)
         if found is not None:
             return time_value(found, field)
     raise InvalidInput(
@@ -44,7 +48,7 @@ def when_ms(value: object, field: str, now_ms: int, *, ahead: bool = False) -> i
 MAX_CHARS = 64
 
 
-def _span_ms(text: str, now_ms: int, *, ahead: bool) -> int | None:
+def _span_ms(text: str, now_ms: int, *, ahead: bool, end: bool) -> int | None:  # noqa: ARG001
     digits, unit = text[:-1], text[-1:]
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_SPAN_DIGITS
     if unit not in UNITS_MS or not is_number or not int(digits):
@@ -53,8 +57,10 @@ def _span_ms(text: str, now_ms: int, *, ahead: bool) -> int | None:
     return now_ms + span_ms if ahead else now_ms - span_ms
 
 
-def _iso_ms(text: str, _now_ms: int, *, ahead: bool) -> int | None:  # noqa: ARG001
-    return iso_ms(text)
+def _iso_ms(text: str, _now_ms: int, *, ahead: bool, end: bool) -> int | None:  # noqa: ARG001
+    found = iso_ms(text)
+    is_day = end and found is not None and len(text) <= _ISO_DAY_CHARS
+    return found + DAY_MS if is_day and found is not None else found
 
 
 def iso_ms(value: object) -> int | None:
@@ -67,11 +73,15 @@ def iso_ms(value: object) -> int | None:
         return None
 
 
-def _english_ms(text: str, now_ms: int, *, ahead: bool) -> int | None:
+def _english_ms(text: str, now_ms: int, *, ahead: bool, end: bool) -> int | None:
     if len(text) > MAX_CHARS:
         return None
     from memdb.facts.dates import find_times
 
     times = find_times(text, now_ms, ahead=ahead)
-    whole = [time.first_ms for time in times if (time.start, time.end) == (0, len(text))]
+    whole = [
+        (time.span.last + 1) * DAY_MS if end else time.first_ms
+        for time in times
+        if (time.start, time.end) == (0, len(text))
+    ]
     return whole[0] if whole else None

@@ -30,6 +30,13 @@ LIMITS = {
     "_MAX_MISSPELT",
     "PAGE",
     "NOTHING",
+    # The calendar.
+    "_EPOCH",
+    "_LAST_DAY",
+    "_CHARS",
+    "_MONTHS",
+    "_WEEK",
+    "_YEAR",
     # Characters of numbers and words, and digits of a year.
     "_NO_DIGITS",
     "_WORD_BYTES",

@@ -382,9 +382,11 @@ TOOLS = (
         "Search all that is known: messages, facts and artifacts, by words and meaning.",
         shape(
             "query",
-            query=text("A question or some words"),
+            query=text("A question or some words; empty with since or until: what was said then"),
             limit=number("Most hits", minimum=1, maximum=100, default=10),
             session=text("Only this conversation"),
+            since=text("Only from this day or time on: 2026-05-01, 30d, 2 weeks ago"),
+            until=text("Only up to this day or time"),
             min_score={
                 "type": "number",
                 "description": "Least score, 0 shows all; absent: nothing that is no answer",

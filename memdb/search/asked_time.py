@@ -1,0 +1,216 @@
+"""
+The time that a question names, in the languages of `times.json`, and what else it asks for.
+
+`memdb.facts.dates` reads English and ISO dates. This module adds weekdays, dates in figures, the
+words of other languages ("gestern", "la semaine dernière", "9月15日"), and says whether a question
+asks for anything but the time: "what did we talk about yesterday?" does not. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+from memdb.facts.calendar import AskedDays, DateMention, DaySpan, days_of, period_of, span_of
+from memdb.facts.dates import asked_days
+from memdb.facts.wording import recognise
+from memdb.models.record import Record
+from memdb.search.weights import TOPIC
+from memdb.search.words import word_weight
+from memdb.text.data_files import read_json
+from memdb.text.terms import has_cjk, query_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_EPOCH = date(1970, 1, 1)
+_LAST_DAY = (date(9998, 12, 31) - _EPOCH).days
+_CHARS = 1_000
+_WEEK, _YEAR = 7, 366
+_UNITS = {"w": "week", "m": "month", "y": "year"}
+_MONTHS = 12
+
+_TALK = (
+    "talk talked talking discuss discussed discussing speak spoke spoken chat chatted mention "
+    "mentioned conversation conversations happen happens happened going thing things "
+    "message messages latest recent recently newest most anything something everything remember"
+)
+_DATE_WORDS = re.compile(
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri|satur"
+    r"|sun)day|\d+(?:st|nd|rd|th)?|today|yesterday|tonight|(?:day|week|month|year|weekend)s?|last"
+    r"|ago|past|spring|summer|autumn|winter|morning|evening|afternoon|couple|few|two|three|four"
+    r"|five|six|seven|since|until|before|after|between|earlier"
+)
+_LATEST = re.compile(
+    r"\b(?:last|latest|newest|most recent) (?:thing|message|chat|conversation)s?\b", re.IGNORECASE
+)
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_FIGURES = re.compile(r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})(?:\2(\d{4})|\2?)(?![\d./]\d)")
+
+
+class AskedTime(Record):
+    """
+    The time that a question names.
+
+    Attributes:
+        asked: The days.
+        is_all: It asks for nothing else, if for a time at all.
+    """
+
+    asked: AskedDays
+    is_all: bool
+
+
+def read_time(text: str, today: int | None) -> AskedTime:
+    """
+    Return the time that *text* names, counted from *today*, days from 1 January 1970.
+
+    >>> read_time("Was haben wir gestern besprochen?", 1_000).asked.spans
+    (DaySpan(first=999, last=999),)
+    """
+    asked = asked_days(text, today)
+    if today is None or not 0 < today < _LAST_DAY or len(text) > _CHARS:
+        return AskedTime(asked, is_all=False)
+    language = recognise(text)
+    day = _EPOCH + timedelta(days=today)
+    rest = text.lower()
+    if language == "en":
+        pattern = _weekdays(_WEEKDAYS)
+        found = [_past_weekday(match, day) for match in pattern.finditer(rest)]
+        spans = found if asked.is_empty else []
+        if _LATEST.search(rest):
+            spans.append(DaySpan(0, today))
+        dates: list[DateMention] = []
+    else:
+        spans, dates, rest = _read(language, rest, day)
+    rest, figures = _read_figures(rest)
+    known = {(one.month, one.day) for one in (*dates, *figures)}
+    dates = [*figures, *dates]
+    # English reads some words of other languages in part: "15. September" without its day.
+    own = [one for one in asked.dates if not (known and one.day is None)]
+    asked = asked.replace(
+        spans=tuple(dict.fromkeys((*asked.spans, *spans))),
+        dates=tuple(dict.fromkeys((*dates, *own))),
+    )
+    return AskedTime(asked, not _topics(rest, language))
+
+
+def windows(asked: AskedDays, today: int) -> list[DaySpan]:
+    """Return the days that are asked for; of a date without a year the last one up to *today*."""
+    found = [*asked.spans, *asked.bounds]
+    for mention in asked.dates:
+        days = days_of(mention, DaySpan(today - _YEAR, today))
+        if mention.day is not None:
+            days = [span for span in days if span.first == span.last]
+        begun = [span for span in days if span.first <= today]
+        found += begun[-1:] or days[:1]
+    return found
+
+
+def _topics(rest: str, language: str) -> list[str]:
+    """Return the words of a question without its times that are what it is about."""
+    if language != "en" and has_cjk(rest):
+        left = re.sub(r"[\W\d_]+", "", rest)
+        return [left] if len(left) > 1 else []
+    talk = frozenset(_TALK.split()) if language == "en" else frozenset()
+    return [
+        word
+        for word in query_words(rest)
+        if word not in talk
+        and not (language == "en" and _DATE_WORDS.fullmatch(word))
+        and word_weight(word, language) > TOPIC
+    ]
+
+
+def _read(language: str, text: str, day: date) -> tuple[list[DaySpan], list[DateMention], str]:
+    """Return the times of *text* in a language of `times.json`, and what is left of it."""
+    known = read_json(__file__, "times.json").get(language)
+    if known is None:
+        return [], [], text
+    spans: list[DaySpan] = []
+    dates: list[DateMention] = []
+    has_spaces = language not in ("zh", "ja", "ko")
+
+    def take(words: Iterable[str], read: object) -> None:
+        nonlocal text
+        for match in _pattern(tuple(words), has_spaces).finditer(text):
+            read(match)  # type: ignore[operator]
+        text = _pattern(tuple(words), has_spaces).sub(" ", text)
+
+    unit, last, this = known["unit"], known["last"].split(), known["this"].split()
+    for step, leads in ((-1, last), (0, this)):
+        one, other = _any(leads), _any(unit)
+        gap = r"\s+" if has_spaces else r"\s*"
+        pattern = re.compile(rf"{one}{gap}{other}|{other}{gap}{one}")
+        for match in pattern.finditer(text):
+            name = max((word for word in unit if word in match[0]), key=len)
+            spans.append(span_of(*period_of(_UNITS[unit[name]], day, step)))
+        text = pattern.sub(" ", text)
+    days = known["days"]
+    take(days, lambda match: spans.append(_around(day, days[match[0]])))
+    months = [names.split("|") for names in known["months"].split()]
+    number = {name: place for place, names in enumerate(months, start=1) for name in names}
+    dated = _any(number)
+    # 15. September, 15 de septiembre, 9月15日
+    day_before = r"(?:(?<!\d)(\d{1,2})(?:\.|er|º)?\s+(?:de\s+)?)?"
+    pattern = re.compile(
+        rf"{day_before}(?<!\w)({dated})(?!\w)()"
+        if has_spaces
+        else rf"()(?<!\d)({dated})\s*(?:(\d{{1,2}})(?:日|일))?"
+    )
+    for match in pattern.finditer(text):
+        of_month = match[1] or match[3]
+        dates.append(DateMention(month=number[match[2]], day=int(of_month) if of_month else None))
+    text = pattern.sub(" ", text)
+    weekdays = [names.split("|") for names in known["weekdays"].split()]
+    places = {name: place for place, names in enumerate(weekdays) for name in names}
+    take(places, lambda match: spans.append(_before(day, places[match[0]])))
+    take([*known["talk"].split(), *known["fill"].split(), *last, *this], lambda _: None)
+    return spans, dates, text
+
+
+def _any(words: Iterable[str]) -> str:
+    return f"(?:{'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))})"
+
+
+@cache
+def _pattern(words: tuple[str, ...], has_spaces: bool) -> re.Pattern[str]:  # noqa: FBT001
+    edge = (r"(?<!\w)", r"(?!\w)") if has_spaces else ("", "")
+    return re.compile(f"{edge[0]}{_any(words)}{edge[1]}")
+
+
+@cache
+def _weekdays(names: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:on|last|this) ({'|'.join(names.split())})\b")
+
+
+def _past_weekday(match: re.Match[str], day: date) -> DaySpan:
+    return _before(day, _WEEKDAYS.split().index(match[1]))
+
+
+def _before(day: date, weekday: int) -> DaySpan:
+    """Return the last such weekday before *day*."""
+    return _around(day, -((day.weekday() - weekday) % _WEEK or _WEEK))
+
+
+def _around(day: date, offset: int) -> DaySpan:
+    found = day + timedelta(days=offset)
+    return span_of(found, found)
+
+
+def _read_figures(text: str) -> tuple[str, list[DateMention]]:
+    """Return *text* without dates such as 15.9.2026 and 9/15, and these."""
+    found = []
+
+    def read(match: re.Match[str]) -> str:
+        day, month = int(match[1]), int(match[3])
+        if match[2] == "/" and day <= _MONTHS and (month > _MONTHS or not match[4]):
+            day, month = month, day
+        if not (1 <= month <= _MONTHS and 1 <= day <= 31) or (match[2] == "." and not match[4]):  # noqa: PLR2004 (days of a month)
+            return match[0]
+        found.append(DateMention(int(match[4]) if match[4] else None, month, day))
+        return " "
+
+    return _FIGURES.sub(read, text), found
