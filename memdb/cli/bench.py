@@ -1,4 +1,4 @@
-"""`memdb bench`: how often recall finds the evidence, over a data set on disk."""
+"""`memdb bench`: how often recall finds the evidence, and what is learnt, over data on disk."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from memdb.cli.base import Call
+    from memdb.evaluation.facts import Result as FactResult
     from memdb.evaluation.measuring import Answer, Arm
     from memdb.models.protocols import Embedder
 
@@ -27,7 +28,7 @@ KINDS = ("locomo", "longmemeval", "realtalk", "beam", "beir")  # a test compares
 
 @click.group(cls=Noun)
 def bench() -> None:
-    """Measure how often recall finds the evidence in a data set."""
+    """Measure recall and learning over a data set."""
 
 
 @verb(
@@ -127,8 +128,8 @@ def _data_sets(paths: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
 
 
 @contextmanager
-def _records(path: str | None) -> Iterator[Callable[[Answer], None]]:
-    """Give a function that writes an answer as a line of JSON to *path*; None: nowhere."""
+def _records(path: str | None) -> Iterator[Callable[[Answer | FactResult], None]]:
+    """Give a function that writes a result as a line of JSON to *path*; None: nowhere."""
     if path is None:
         yield lambda _: None
         return
@@ -200,6 +201,59 @@ def convert(call: Call, kind: str, source: str, target: str) -> None:
     count = dataset.write(converting.convert(kind, source), target)
     shown = click.format_filename(target)
     call.reply({"path": target, "lines": count}, f"{counted(count, 'line')} in {shown}")
+
+
+@verb(
+    "memdb bench facts facts.jsonl",
+    "memdb bench facts pairs-en.jsonl chats/ --crowd 300 --records cases.jsonl",
+    of=bench,
+    file=False,
+    scope=False,
+)
+@click.argument("data", type=click.Path(), nargs=-1, required=True)
+@click.option("--lexical", is_flag=True, help="By words alone, without an embedder.")
+@embedder_option
+@click.option(
+    "--crowd",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Put so many statements into one scope; without it each case has its own.",
+)
+@click.option("--records", type=click.Path(), metavar="PATH", help="Write every case here.")
+def facts(
+    call: Call, data: tuple[str, ...], lexical: bool, crowd: int, records: str | None
+) -> None:
+    """
+    Tell the statements of DATA, ask for them, and read its chats.
+
+    DATA are files of JSON lines, or folders of them, as docs/facts.md describes.
+    Measured by words alone, with the built-in table, and with --embedder, each beside
+    a memory that keeps every statement and links none. Exit code 7 if that one loses
+    less.
+    """
+    from memdb.evaluation import facts as measuring
+    from memdb.evaluation import facts_set
+
+    if records is not None:
+        refuse_output(records)
+    found = facts_set.read(data)
+    embedders: dict[str, Embedder | str | None] = {"words": None}
+    if not lexical:
+        given = embedder_named(call.embedder)
+        embedders |= {name: name for name in ("static", given) if name is not None}
+    with Bar("Telling") as bar, _records(records) as keep:
+
+        def kept() -> Iterator[FactResult]:
+            for one in measuring.run(found, embedders, crowd=crowd, progress=bar.to):
+                keep(one)
+                yield one
+
+        told = measuring.report(found, kept(), crowd)
+    call.reply(told, lambda: click.echo("\n".join(measuring.text(told))))
+    if told["worse"]:
+        note("WORSE: keeping every statement loses fewer facts than memdb.")
+        click.get_current_context().exit(StorageError.exit_code)
 
 
 COMMANDS = {"bench": bench}

@@ -200,17 +200,11 @@ def read(path: str | os.PathLike[str]) -> Dataset:
         "session": reader.session,
         "document": reader.document,
     }
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            for number, raw in enumerate(file, start=1):
-                digest.update(raw)
-                if raw.strip():
-                    _take(reader, kinds, raw, number)
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror}", str(path)) from error
+    for number, line in read_lines(path, digest.update):
+        _take(reader, kinds, line, number)
     questions, names = [], set()
     for number, line in reader.asked:
-        with _at(number):
+        with at_line(number):
             question = reader.question(line, number)
         if question is None:
             continue
@@ -232,18 +226,50 @@ def read(path: str | os.PathLike[str]) -> Dataset:
     return found
 
 
-def _take(
-    reader: _Reader, kinds: dict[str, Callable[[dict[str, Any]], None]], raw: bytes, number: int
-) -> None:
+def read_lines(
+    path: str | os.PathLike[str], seen: Callable[[bytes], object]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """
+    Yield the number and the object of each line of JSON that is not blank.
+
+    Args:
+        seen: Called with the bytes of every line.
+
+    Raises:
+        FileError: it cannot be read.
+        InvalidInput: a line is no JSON object.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            for number, raw in enumerate(file, start=1):
+                seen(raw)
+                if raw.strip():
+                    yield number, _object(raw, number)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}", str(path)) from error
+
+
+def _object(raw: bytes, number: int) -> dict[str, Any]:
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"line {number} is no JSON: {error}") from error
-    kind = line.get("type") if isinstance(line, dict) else None
+    if not isinstance(line, dict):
+        raise InvalidInput(f"line {number} is {type(line).__name__}: give a JSON object")
+    return line
+
+
+def _take(
+    reader: _Reader,
+    kinds: dict[str, Callable[[dict[str, Any]], None]],
+    line: dict[str, Any],
+    number: int,
+) -> None:
+    kind = line.get("type")
     if kind == "question":
         reader.asked.append((number, line))  # its evidence may stand further down
     elif kind in kinds:
-        with _at(number):
+        with at_line(number):
             kinds[kind](line)
     else:
         raise InvalidInput(
@@ -252,12 +278,12 @@ def _take(
 
 
 @contextmanager
-def _at(number: int) -> Iterator[None]:
-    """Add the line number to an error raised inside."""
+def at_line(number: int, file: str = "") -> Iterator[None]:
+    """Add the line number, and the name of the *file* if given, to an error raised inside."""
     try:
         yield
     except MemDBError as error:
-        raise InvalidInput(f"line {number}: {error}") from error
+        raise InvalidInput(f"{file} line {number}: {error}".lstrip()) from error
 
 
 def _refuse_oracle(found: Dataset) -> None:

@@ -12,7 +12,7 @@ import pytest
 from source_tree import CHECKOUT
 
 from memdb.cli.bench import KINDS
-from memdb.evaluation import convert, measuring
+from memdb.evaluation import convert, facts, measuring
 
 TALK = {
     "conversation": {
@@ -192,3 +192,39 @@ def test_compare_says_what_changed(run, run_json, talk, tmp_path):
     assert "-0.500 to -0.500 *" in run("bench", "compare", before, after).stdout
     assert run("bench", "compare", before, talk).exit_code == 5
     assert run("bench", "compare", before, tmp_path / "none").exit_code == 6
+
+
+PAIR = {
+    "older": "The hut is red.",
+    "newer": "The barn is green.",
+    "kind": "none",
+    "question_older": "Is the hut red?",
+}
+
+
+def test_facts_reports_and_keeps_records(run, tmp_path):
+    """One line of JSON per judged case, and a table without --json."""
+    records = tmp_path / "cases.jsonl"
+    (tmp_path / "set.jsonl").write_text(json.dumps(PAIR))
+    done = run("bench", "facts", tmp_path / "set.jsonl", "--lexical", "--records", records)
+
+    assert done.exit_code == 0
+    assert "1 pairs, 0 sequences" in done.stdout
+    kept = [json.loads(line) for line in records.read_text().splitlines()]
+    assert [(one["measure"], one["alone"], one["holds"]) for one in kept] == [
+        ("wrong link above .8", False, False),
+        ("lost", False, False),
+        ("lost", True, False),
+    ]
+
+
+def test_facts_exits_7_if_memory_loses_more(run, tmp_path, monkeypatch):
+    """With a line that says so."""
+    (tmp_path / "set.jsonl").write_text(json.dumps(PAIR))
+    lost = facts.Result("words", False, "lost", "en", "none", "1", True)
+    told = [lost, lost.replace(alone=True, holds=False)]
+    monkeypatch.setattr(facts, "run", lambda *_, **__: iter(told))
+    done = run("bench", "facts", tmp_path / "set.jsonl", "--lexical")
+
+    assert done.exit_code == 7
+    assert "WORSE" in done.stderr

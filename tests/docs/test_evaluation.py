@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memdb.evaluation import convert, measuring
+from memdb.evaluation import convert, facts, facts_set, measuring
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
@@ -48,3 +48,15 @@ def test_every_pinned_peer_is_told():
     pages = PAGE + (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert len(pinned) == 13
     assert all(line.split("==")[1] in pages or "pysqlite3" in line for line in pinned)
+
+
+def test_the_example_of_facts_can_be_read(tmp_path):
+    """Each form of a line once, and every measure is told."""
+    page = (ROOT / "docs" / "facts.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "set.jsonl").write_text(lines, encoding="utf-8")
+    counts = facts_set.read([str(tmp_path)]).counts
+
+    assert counts == {"pairs": 1, "sequences": 1, "chats": 1, "facts": 1, "traps": 1}
+    told = {name for name in facts.MEASURES if not name.startswith("chat: ")}
+    assert all(f"| {name} |" in page for name in told)

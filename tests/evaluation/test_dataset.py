@@ -44,7 +44,7 @@ QUESTION = {"type": "question", "scope": "ann", "id": "q", "text": "x", "evidenc
     ("line", "said"),
     [
         ({"type": "turn"}, "line 25: type is 'turn'"),
-        ([], "line 25: type is None"),
+        ([], "line 25 is list: give a JSON object"),
         (MESSAGE | {"text": None}, "line 25: text is NoneType"),
         (MESSAGE | {"session": ""}, "line 25: session is empty"),
         (MESSAGE | {"role": "robot"}, "line 25: role is 'robot'"),
