@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 from base64 import b85encode
 from collections import Counter
@@ -27,7 +28,7 @@ from zlib import compress
 
 import numpy as np
 
-from memdb.embeddings.static_model import StaticEmbedder, rarity
+from memdb.embeddings.static_model import StaticEmbedder
 from memdb.facts import keeping, markers, pairs, wording
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ MOST_ROWS = 24_000
 LEAST_SEEN = 2
 LEAST_TOLD = 2
 NONE = 0.6
+CROWD = 20
 WEIGHTS = {"mixed": 0.25, "notebook": 0.3, "turned": 0.5, "matrix": 0.7}
-MOST_COMMON = 120
+MOST_COMMON, LEAST_COMMON = 120, 5
 MOST_PRODUCTS = 240
 STEPS = 80
 PRECISION = 0.86
@@ -195,7 +197,7 @@ def count_common(texts: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
             for word, count in sorted(counts[language].items(), key=lambda one: (-one[1], one[0]))[
                 :MOST_COMMON
             ]
-            if count * 250 >= totals[language]
+            if count >= LEAST_COMMON and count * 250 >= totals[language]
         }
         for language in sorted(counts)
     }
@@ -459,6 +461,18 @@ RIDGE_PAIRS = 6e-5
 def pair_features(found: list[Pair]) -> list[dict[str, float]]:
     """Return the features of the pairs; every other one without vectors."""
     embedder = StaticEmbedder()
+    texts: dict[str, list[str]] = {}
+    for one in found:
+        if one.source == "written":
+            texts.setdefault(one.language, []).append(one.older)
+    rarities = {
+        language: (
+            lambda _: 1.0,  # a store of one entry
+            rarity_among(random.Random(language).sample(said, min(len(said), CROWD))),
+            rarity_among(said),
+        )
+        for language, said in texts.items()
+    }
     made = []
     for number, one in enumerate(found):
         cosine = None
@@ -470,10 +484,19 @@ def pair_features(found: list[Pair]) -> list[dict[str, float]]:
                 pairs.Statement(one.newer, round(one.days * DAY_MS)),
                 pairs.Statement(one.older, 0),
                 cosine=cosine,
-                rarity=rarity if number % 3 else (lambda _: 1.0),
+                rarity=rarities[one.language][number % 3],
             )
         )
     return made
+
+
+def rarity_among(texts: list[str]) -> Callable[[str], float]:
+    """Return how rare a word is among *texts*, as a scope with these entries tells it."""
+    counts = Counter(
+        word for text in texts for word in {one.text for one in wording.words_of(text)}
+    )
+    total = max(len(texts), 2)
+    return lambda word: math.log(total / max(counts[word], 1)) / math.log(total)
 
 
 def _cosine(one: bytes | None, other: bytes | None) -> float | None:

@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING
 
 from memdb.entries.arbitration import Resolution, checked_verdict
 from memdb.errors import InvalidInput, NotFound, PortError, SecretFound, TooLarge
+from memdb.extraction.evidence import LEAST_SUPPORT, share_subject, support
 from memdb.extraction.prompts import (
     CONTEXT_SHARE,
     DECISION_SCHEMA,
     MAX_FACT_CHARS,
+    MOST_KEYS,
     SHOWN_ROLES,
+    STANDARD_KEYS,
     compare_messages,
     fact_schema,
     find_messages,
@@ -36,6 +39,7 @@ from memdb.facts.keeping import learn
 from memdb.models.entries import Candidate, NewEntry, Outcome
 from memdb.models.ids import scope_range
 from memdb.models.model_client import call_within
+from memdb.models.protocols import ADD, DELETE, UPDATE, Verdict
 from memdb.models.record import Record
 from memdb.tables import entries
 from memdb.text.derived import said_hash
@@ -54,7 +58,6 @@ if TYPE_CHECKING:
     from memdb.models.entries import Entry, ExtractHooks
     from memdb.models.messages import Message
     from memdb.models.model_client import ModelCaller
-    from memdb.models.protocols import Verdict
     from memdb.records.scopes import ScopeRef
     from memdb.text.screening import SecretScreen
 
@@ -118,6 +121,7 @@ class CandidateFinder:
         batch: Batch,
         cancelled: Callable[[], bool] | None = None,
         *,
+        keys: Sequence[str] = (),
         offline: bool = False,
     ) -> FoundCandidates:
         """
@@ -125,6 +129,7 @@ class CandidateFinder:
 
         Args:
             cancelled: Asked while the model answers.
+            keys: In use in the scope; a model may give no others but standard ones.
             offline: Ask no model, whatever the settings say.
 
         Raises:
@@ -135,7 +140,7 @@ class CandidateFinder:
         if offline or self.caller is None:
             found, by, calls = learnt_candidates(messages), LEARNT_BY, 0
         else:
-            found, calls = self._ask(self.caller, messages, batch, cancelled)
+            found, calls = self._ask(self.caller, messages, batch, keys, cancelled)
             by = self.caller.name
         if self._hooks.edit is not None:
             found = _post_process(self._hooks.edit, found, messages)
@@ -149,6 +154,7 @@ class CandidateFinder:
         caller: ModelCaller,
         messages: list[Message],
         batch: Batch,
+        keys: Sequence[str],
         cancelled: Callable[[], bool] | None,
     ) -> tuple[list[Candidate], int]:
         """Ask the model once, unless there is no text to show; return facts and requests."""
@@ -159,6 +165,7 @@ class CandidateFinder:
         names = {category.name: category.description for category in self._categories}
         if self._settings.extract_categories is not None:
             names = {name: names.get(name, "") for name in self._settings.extract_categories}
+        keys = list(dict.fromkeys((*keys, *STANDARD_KEYS)))[:MOST_KEYS]
         answer = caller.complete(
             find_messages(
                 material,
@@ -167,6 +174,7 @@ class CandidateFinder:
                 most=self._settings.extract_max_facts,
                 chars=MAX_FACT_CHARS,
                 task=self._hooks.find_prompt,
+                keys=keys,
             ),
             schema=fact_schema([*names]),
             max_tokens=MODEL_ANSWER_TOKENS,
@@ -180,6 +188,7 @@ class CandidateFinder:
             span=span,
             said_ms=messages[-1].created_ms,
             most=self._settings.extract_max_facts,
+            keys=keys,
         )
         return found, 1
 
@@ -284,8 +293,17 @@ def _trust_of(
     """Return the trust of a fact: the least of the messages that it comes from, and its own."""
     sources = [one for one in messages if span[0] <= one.seq <= span[1] and one.role in SHOWN_ROLES]
     trusts = [trust_of_text(one.text, trust_of_role(one.role)) for one in sources]
+    if not _is_supported(candidate, messages):
+        trusts.append("untrusted")
     texts = (candidate.text, *candidate.keywords)
     return least_trust([*trusts, *map(trust_of_text, texts)])
+
+
+def _is_supported(candidate: Candidate, messages: Sequence[Message]) -> bool:
+    """Return whether what a fact says stands in the messages that it was found in."""
+    texts = [one.text for one in messages if one.role in SHOWN_ROLES]
+    speakers = [one.author for one in messages if one.author]
+    return support(candidate.text, texts, speakers) >= LEAST_SUPPORT
 
 
 def _strip_injected(message: Message) -> Message:
@@ -388,7 +406,8 @@ class CandidateResolver:
         if self._caller is None or not any(offered):
             return ResolvedBatch(tuple(prepared), 0)
         try:
-            asked = self._ask(self._caller, prepared, offered, cancelled)
+            said_ms = batch.messages[-1].created_ms
+            asked = self._ask(self._caller, prepared, offered, said_ms, cancelled)
         except PortError:
             asked = prepared  # the rules decide: no candidate is lost
         return ResolvedBatch(tuple(asked), 1)
@@ -409,10 +428,11 @@ class CandidateResolver:
         last = span[1] if candidate.last_seq is None else candidate.last_seq
         times = [one.created_ms for one in batch.messages if first <= one.seq <= last]
         shared = self._categories.get(candidate.category).shared  # an entry of no session
+        is_own = not by_assistant and _is_supported(candidate, batch.messages)
         new = NewEntry(
             candidate.text,
             category=candidate.category,
-            key=candidate.key,
+            key=candidate.key if is_own else None,
             keywords=candidate.keywords,
             importance=candidate.importance,
             session=None if shared else session,
@@ -431,6 +451,12 @@ class CandidateResolver:
         statement = prepared.statement
         statement = statement.replace(given=statement.given - {"source"})
         return ResolvedCandidate(candidate, prepared.replace(statement=statement))
+
+    def keys_in_use(self, owner: ScopeRef) -> list[str]:
+        """Return the keys of the entries of a scope, in order."""
+        with self._db.read() as tx:
+            scope_no = owner.find(tx)
+            return [] if scope_no is None else entries.list_keys(tx, scope_no, MOST_KEYS)
 
     def _similar_texts(self, owner: ScopeRef, text: str) -> Iterable[str]:
         """Return the texts of entries of the scope, past ones too, that share words with *text*."""
@@ -471,22 +497,27 @@ class CandidateResolver:
         caller: ModelCaller,
         candidates: list[ResolvedCandidate],
         offered: list[dict[str, Entry]],
+        said_ms: int,
         cancelled: Callable[[], bool] | None,
     ) -> list[ResolvedCandidate]:
         """Return the candidates with the model's verdicts about those that resemble an entry."""
         places = [place for place, shown in enumerate(offered) if shown]
         shown = [offered[place] for place in places]
         answer = caller.complete(
-            compare_messages([candidates[place].candidate for place in places], shown, self._task),
+            compare_messages(
+                [candidates[place].candidate for place in places], shown, self._task, said_ms
+            ),
             schema=DECISION_SCHEMA,
             max_tokens=DECIDE_TOKENS,
             cancelled=cancelled,
         )
         verdicts = read_verdicts(answer, caller.name, [list(labels) for labels in shown])
         asked = list(candidates)
-        for place, verdict, labels in zip(places, verdicts, shown, strict=True):
+        for place, given, labels in zip(places, verdicts, shown, strict=True):
+            verdict = checked_verdict(given, len(labels), caller.name)
+            targets = [[*labels.values()][at] for at in verdict.targets]
             asked[place] = candidates[place].replace(
-                verdict=checked_verdict(verdict, len(labels), caller.name),
+                verdict=_allowed(verdict, candidates[place].candidate, targets),
                 offered=tuple((entry.id, entry.version) for entry in labels.values()),
             )
         return asked
@@ -529,6 +560,17 @@ class CandidateResolver:
             return None  # changed, or an earlier candidate of the batch is similar
         verdict = resolved.verdict.replace(targets=tuple(range(len(targets))))
         return Resolution(verdict, tuple(current[version] for version in targets))
+
+
+def _allowed(verdict: Verdict, candidate: Candidate, targets: Sequence[Entry]) -> Verdict:
+    """Return a verdict as it is; "add" if it retires an entry about something else."""
+    if verdict.action not in (DELETE, UPDATE) or all(
+        (candidate.key is not None and candidate.key == entry.key)
+        or share_subject(verdict.text or candidate.text, entry.text)
+        for entry in targets
+    ):
+        return verdict
+    return Verdict(ADD, reason="the model retires an entry about something else: added")
 
 
 def _is_past(similar: SimilarEntries) -> bool:

@@ -235,7 +235,8 @@ class ExtractionService:
             first, last = batch.messages[0].seq, batch.messages[-1].seq
             request.status("active", f"Extracting {place.name} {first}-{last}")
         try:
-            found = self._finder.find(batch, request.cancelled)
+            keys = self._resolver.keys_in_use(place.owner) if self._finder.caller else ()
+            found = self._finder.find(batch, request.cancelled, keys=keys)
         except Unreadable:
             if failures + 1 < MAX_FAILURES:
                 raise

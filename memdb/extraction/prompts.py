@@ -43,13 +43,17 @@ worth knowing in weeks: lasting facts about the people who speak, what they pref
 and decisions, what happened to them, and what was learnt about their work.
 
 Leave out: questions, ideas that are only considered, hypotheses, jokes and irony; what somebody \
-else prefers, unless it is about that person; general knowledge; what the assistant says about \
-itself, or repeats from its memory; code and settings; every password, key, token or other \
-credential. Of something that is corrected note the last version only.
+else prefers, unless it is about that person; letters, logs, code and other texts that were \
+pasted; general knowledge; the advice of the assistant, and what it says about itself or repeats \
+from its memory; every password, key, token or other credential. Of something that is corrected \
+note the last version only. If somebody takes a fact back ("forget the boat", "I no longer \
+play"), note that as a fact too.
 
-Each fact is one sentence that can be understood alone: names instead of "I" and "my", dates \
-instead of "yesterday" (each message tells its day), in the language of the message, at most \
-{chars} characters. Give at most {most} facts, the important ones."""
+Each fact is one sentence that can be understood alone: names instead of "I" and "my" ("the user" \
+for a user without a name), dates instead of "yesterday" (each message tells its day), in the \
+language of the message and in its words, at most {chars} characters. Give at most {most} facts, \
+the important ones. For "[7, Tue 2026-03-03] Ann: I quit Lumen, on Monday I start at Vetra" that \
+is: "Ann works at Vetra from 2026-03-09, and has left Lumen." (message 7, key "employer")."""
 
 _MATERIAL = """
 
@@ -63,18 +67,20 @@ Categories:
 
 Answer with JSON alone: {"memories": [{"category": one of the names above, "content": the \
 sentence, "keywords": other words to find it by, "importance": 1 (trivial) to 10 (who somebody \
-is), "key": a short name of the attribute if only one value can be true at a time ("home_city", \
-"employer"), else "", "since": the day since when it holds or on which it happened as YYYY-MM-DD, \
-or "", "expires_in": "7d", "30d" or "90d" for what matters only so long, else "", "message": the \
+is), "key": the name of the attribute if only one value can be true at a time, one of {keys}, \
+else "", "since": the day since when it holds or on which it happened as YYYY-MM-DD, \
+or "", "expires_in": "7d" for what holds this week only, "30d" or "90d" for what matters only so \
+long, else "", "message": the \
 number of the message that tells it}]}. Nothing worth noting: {"memories": []}."""
 
 COMPARE_TASK = """\
 You keep the long-term memory of an assistant free of repeats and contradictions. Below are new \
 facts, each with the entries that resemble it most. Say for each new fact what to do:
 - "add": it tells something that none of its entries tells.
-- "noop": an entry, or an earlier new fact, says it already.
+- "nothing": an entry, or an earlier new fact, says it already.
 - "update": it completes or refines the entry `target`; `text` is one sentence that tells both.
-- "delete": it makes the entry `target` wrong or outdated, which is then replaced by it.
+- "retract": it makes the entry `target` wrong or outdated, or takes it back; it stands in its \
+place.
 
 If they contradict each other name why as `conflict`: "factual_correction" (the entry was \
 wrong, or is not true any more), "preference_change" (a taste has changed), "context_dependent" \
@@ -83,6 +89,16 @@ wrong, or is not true any more), "preference_change" (a taste has changed), "con
 _COMPARE_FORM = """
 Answer with JSON alone: {"decisions": [{"index": number of the new fact, "action": ..., \
 "target": ..., "text": ..., "conflict": ...}]}."""
+
+# How models name what to do.
+_ACTIONS = {action: action for action in ACTIONS} | {"retract": DELETE, "nothing": NOOP}
+
+# Keys that a model may give to facts, beside those that are in use.
+STANDARD_KEYS = (
+    "name", "pronouns", "birthday", "language", "timezone", "home_city", "address", "employer",
+    "job_title", "partner", "phone", "email", "diet",
+)  # fmt: skip
+MOST_KEYS = 60
 
 _CONTEXT = "Earlier messages, for reference only. Note nothing from them:"
 _NEW = "New messages:"
@@ -111,7 +127,7 @@ DECISION_SCHEMA: Mapping[str, Any] = _answer_schema(
     "decisions",
     {
         "index": {"type": "integer"},
-        "action": {"type": "string", "enum": [*ACTIONS]},
+        "action": {"type": "string", "enum": ["add", "update", "retract", "nothing"]},
         "target": _TEXT,
         "text": _TEXT,
         "conflict": {"type": "string", "enum": ["", *CONFLICTS]},
@@ -142,6 +158,7 @@ def find_messages(
     most: int,
     chars: int,
     task: str | None = None,
+    keys: Sequence[str] = STANDARD_KEYS,
 ) -> list[dict[str, str]]:
     """
     Return the prompt that asks a model for the facts in *material*.
@@ -153,6 +170,7 @@ def find_messages(
         most: Facts that it may give.
         chars: Longest fact, in characters.
         task: What takes the place of `FIND_TASK`; None: nothing.
+        keys: Names of attributes that it may give to facts.
     """
     listed = "\n".join(
         f"- {name}: {about}" if about else f"- {name}" for name, about in categories.items()
@@ -161,7 +179,11 @@ def find_messages(
     wanted = task or FIND_TASK
     for mark, value in limits.items():
         wanted = wanted.replace(mark, value)
-    system = wanted + _MATERIAL + _FIND_FORM.replace("{categories}", listed)
+    system = (
+        wanted
+        + _MATERIAL
+        + _FIND_FORM.replace("{categories}", listed).replace("{keys}", ", ".join(keys))
+    )
     parts = [f"{_CONTEXT}\n{fenced(context)}"] if context else []
     parts.append(f"{_NEW}\n{fenced(material)}")
     return [
@@ -174,15 +196,18 @@ def compare_messages(
     candidates: Sequence[Candidate],
     offered: Sequence[Mapping[str, Entry]],
     task: str | None = None,
+    said_ms: int | None = None,
 ) -> list[dict[str, str]]:
     """
     Return the prompt that asks a model to compare each candidate with the entries *offered*.
 
-    *task* takes the place of `COMPARE_TASK`, if there is one.
+    The candidates were said at *said_ms*; None says nothing of it. *task* takes the place of
+    `COMPARE_TASK`, if there is one.
     """
     blocks = []
     for number, (candidate, entries) in enumerate(zip(candidates, offered, strict=True), 1):
-        lines = [f"{number}. ({candidate.category}) {without_fences(candidate.text)}"]
+        day = "" if said_ms is None else f", {_day(said_ms)}"
+        lines = [f"{number}. ({candidate.category}{day}) {without_fences(candidate.text)}"]
         lines += [
             f"   - [{label}] ({entry.category}, {_day(entry.created_ms)}) "
             f"{without_fences(' '.join(entry.text.split()))}"
@@ -206,7 +231,9 @@ def render(messages: Sequence[Message]) -> str:
         if message.role not in SHOWN_ROLES or not message.text.strip():
             continue
         head, tail = head_and_tail(message.text, MAX_MESSAGE_CHARS)
-        text = " ".join((f"{head} ... {tail}" if tail else head).split())
+        left_out = len(message.text.strip()) - len(head) - len(tail)
+        cut = f"{head} [{left_out:,} characters left out] {tail}" if tail else head
+        text = " ".join(cut.split())
         author = " ".join((message.author or message.role).split())
         lines.append(f"[{message.seq}, {_day(message.created_ms)}] {author}: {text}")
     return "\n".join(lines)
@@ -248,6 +275,7 @@ def read_candidates(
     span: tuple[int, int],
     said_ms: int,
     most: int,
+    keys: Sequence[str] = STANDARD_KEYS,
 ) -> list[Candidate]:
     """
     Return the *most* most important facts of an answer, in order.
@@ -257,12 +285,13 @@ def read_candidates(
         categories: Allowed ones; facts of others are left out.
         span: First and last seq of the messages that it read.
         said_ms: Time of the newest of them.
+        keys: Of facts; another one is left out, and its fact is kept.
 
     Raises:
         Unreadable: the answer has no known form.
     """
     rows = _rows(answer, name, lambda item: "category" in item)
-    found = [_candidate(row, set(categories), span, said_ms) for row in rows]
+    found = [_candidate(row, set(categories), set(keys), span, said_ms) for row in rows]
     kept = [candidate for candidate in found if candidate is not None]
     best = sorted(range(len(kept)), key=lambda n: (-(kept[n].importance or 0), n))[:most]
     return [kept[n] for n in sorted(best)]
@@ -294,9 +323,7 @@ def read_verdicts(answer: str, name: str, offered: Sequence[Sequence[str]]) -> l
 
 def _verdict(row: dict[str, Any], labels: Sequence[str]) -> Verdict:
     """Return what an answer says of one candidate."""
-    action, conflict = _word(row, "action"), _word(row, "conflict")
-    if action not in ACTIONS:
-        action = ADD
+    action, conflict = _ACTIONS.get(_word(row, "action"), ADD), _word(row, "conflict")
     known = conflict if conflict in CONFLICTS else None
     verdict = Verdict(ADD, reason=f"the model: {known or action}", conflict=known)
     target, text = row.get("target"), _line(row.get("text")) or None
@@ -392,7 +419,11 @@ def _parsed(text: str) -> Any:
 
 
 def _candidate(
-    row: dict[str, Any], categories: set[str], span: tuple[int, int], said_ms: int
+    row: dict[str, Any],
+    categories: set[str],
+    keys: set[str],
+    span: tuple[int, int],
+    said_ms: int,
 ) -> Candidate | None:
     """Return a row as a candidate; None if it cannot be stored."""
     text, category = _line(row.get("content")), _word(row, "category")
@@ -402,12 +433,12 @@ def _candidate(
         text_value(text, "content")
     except InvalidInput:
         return None
-    seq = row.get("message")
+    seq, key = row.get("message"), _key(row.get("key"))
     seqs = (seq, seq) if isinstance(seq, int) and span[0] <= seq <= span[1] else span
     return Candidate(
         category=category,
         text=text,
-        key=_key(row.get("key")),
+        key=key if key in keys else None,
         keywords=_keywords(row.get("keywords")),
         importance=_importance(row.get("importance")),
         valid_from_ms=_moment(row.get("since"), said_ms),

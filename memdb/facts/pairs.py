@@ -250,14 +250,14 @@ def _matches(new: Sequence[Word], old: Sequence[Word]) -> dict[int, int]:
     stems = [at for at, word in enumerate(old) if at not in taken and word.kind == "word"]
     for place in rest:
         for at in stems:
-            if at not in taken and _same_stem(new[place].text, old[at].text):
+            if at not in taken and same_stem(new[place].text, old[at].text):
                 both[place] = at
                 taken.add(at)
                 break
     return both
 
 
-def _same_stem(one: str, other: str) -> bool:
+def same_stem(one: str, other: str) -> bool:
     """Return whether two words begin alike: forms of one word, or one letter mistyped."""
     least, most = sorted((len(one), len(other)))
     if least < _STEM_CHARS:

@@ -106,7 +106,7 @@ def recognise(text: str) -> str:
 
     The one whose common words make up most of it, of those of its script.
 
-    >>> recognise("Ich wohne in Oslo und das ist gut"), recognise("我住在北京"), recognise("tea")
+    >>> recognise("Ich wohne in Oslo und das ist gut"), recognise("我住在北京"), recognise("xyz")
     ('de', 'zh', 'en')
     """
     folded = fold(text[:MAX_CHARS])

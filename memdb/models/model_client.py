@@ -15,7 +15,7 @@ from contextvars import ContextVar, copy_context
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memdb.errors import InvalidInput, MemDBError, PortError, Unavailable
+from memdb.errors import InvalidInput, MemDBError, PortError, Unavailable, Unreadable
 from memdb.models.ids import MAX_INT
 from memdb.text.validate import int_value, text_value
 
@@ -489,7 +489,7 @@ class ModelCaller:
         except Exception as error:  # noqa: BLE001 (a port may raise anything)
             return port_error(self.name, error)
         if not isinstance(answer, str):
-            return PortError(self.name, f"it gave {type(answer).__name__} for an answer, not str")
+            return Unreadable(self.name, f"it gave {type(answer).__name__} for an answer, not str")
         try:
             return text_value(answer, "its answer")
         except InvalidInput as error:

@@ -447,6 +447,14 @@ WHERE id BETWEEN :low AND :high AND key = :key AND private_to = :private_to
 ORDER BY id
 """
 
+SELECT_KEYS = """/* entries.keys */
+SELECT key FROM entries
+WHERE scope_no = :scope_no AND private_to = 0
+  AND key IS NOT NULL AND active = 1 AND valid_to_ms IS NULL
+ORDER BY key
+LIMIT :limit
+"""
+
 SELECT_LEADS_TO = """/* entries.leads_to */
 WITH RECURSIVE chain (id) AS (
   SELECT CAST(:start AS BIGINT)
@@ -621,6 +629,11 @@ def list_key(tx: Tx, low: int, high: int, key: str, private_to: int | None) -> l
     """Return the ids of all entries of a range that state or stated a fact, oldest first."""
     values = {"low": low, "high": high, "key": key, "private_to": private_to}
     return [row[0] for row in tx.all(SELECT_OF_KEY, values)]
+
+
+def list_keys(tx: Tx, scope_no: int, limit: int) -> list[str]:
+    """Return the keys of the active entries of a scope, in order."""
+    return [row[0] for row in tx.all(SELECT_KEYS, {"scope_no": scope_no, "limit": limit})]
 
 
 def leads_to(tx: Tx, start: int, wanted: int) -> bool:

@@ -348,7 +348,7 @@ class TestByModel:
         model.decisions = [
             [{"index": 1, "action": "update", "target": "1a", "text": "Ann loves green tea, best with honey."}]
         ]  # fmt: skip
-        (outcome,) = say(smart, "With honey!").extract().outcomes
+        (outcome,) = say(smart, "I love green tea with honey!").extract().outcomes
 
         assert (outcome.action, outcome.entry and outcome.entry.id) == ("updated", old.id)
         assert known(smart) == ["Ann loves green tea, best with honey."]
@@ -370,10 +370,49 @@ class TestByModel:
         smart.scope("ann").remember("Ann loves green tea.")
         model.facts = [[fact("Ann loves black tea.")]]
         model.decisions = [[{"index": 1, "action": "delete", "target": "1a", "conflict": conflict}]]
-        (outcome,) = say(smart, "Black now.").extract().outcomes
+        (outcome,) = say(smart, "I love black tea now.").extract().outcomes
 
         assert (outcome.action, outcome.conflict) == (action, conflict or None)
         assert known(smart) == left
+
+    def test_what_no_message_says_is_not_trusted_and_has_no_key(
+        self, smart: MemDB, model: Model
+    ) -> None:
+        """An invented employer replaces no real one, and is marked."""
+        ann = smart.scope("ann")
+        ann.remember("Ann works for Acme.", key="employer")
+        model.facts = [[fact("Ann is chief surgeon of Globex.", "profile", key="employer")]]
+        model.decisions = [[{"index": 1, "action": "retract", "target": "1a"}]]
+        (outcome,) = say(smart, "Hello there!").extract().outcomes
+
+        assert outcome.entry is not None
+        assert (outcome.entry.trust, outcome.entry.key) == ("untrusted", None)
+        assert "Ann works for Acme." in known(smart)
+
+    def test_only_keys_that_are_shown_are_kept(self, smart: MemDB, model: Model) -> None:
+        """Those in use and the standard ones; a fact with another has none."""
+        ann = smart.scope("ann")
+        ann.remember("Ann parks in bay 7.", key="parking_bay")
+        model.facts = [
+            [fact("Ann parks in bay 9.", key="parking_bay")],
+            [fact("Ann parks her bike in shed 3.", key="bike_shed_of_today")],
+        ]
+        first = say(smart, "I park in bay 9 now.").extract().outcomes
+        second = say(smart, "I park my bike in shed 3.").extract().outcomes
+        system = model.asked[0][0]["content"]
+
+        assert "parking_bay" in system
+        assert "home_city" in system
+        assert [one.candidate.key for one in (*first, *second)] == ["parking_bay", None]
+
+    def test_an_entry_about_something_else_is_not_retired(self, smart: MemDB, model: Model) -> None:
+        """Whatever the model says: the fact is added beside it."""
+        smart.scope("ann").remember("Ann sold 3 boats.")
+        model.facts = [[fact("The 3 kittens moved.")]]
+        model.decisions = [[{"index": 1, "action": "retract", "target": "1a"}]]
+        say(smart, "The 3 kittens moved.").extract()
+
+        assert "Ann sold 3 boats." in known(smart)
 
     @pytest.mark.parametrize("target", ["9z", "17592186044417", "", None, 7, "1a; DROP TABLE"])
     @pytest.mark.parametrize("action", ["update", "delete"])
@@ -581,6 +620,29 @@ class TestFailures:
         chat.extract()
 
         assert known(smart) == [HOME]
+
+    def test_an_answer_that_is_no_text_counts_as_unreadable(
+        self, open_db: Callable[..., MemDB]
+    ) -> None:
+        """Three times; then the batch is read offline, and nothing waits behind it."""
+        answers: list[object] = [None, b"{}", 7, {"memories": []}]
+
+        class Mute:
+            name = "mute"
+
+            def complete(self, *_: object, **__: object) -> object:
+                return answers[0]
+
+        while answers:
+            db = open_db(":memory:", model=Mute())
+            chat = say(db, HOME)
+            for _ in range(2):
+                with pytest.raises(memdb.Unreadable):
+                    chat.extract()
+            chat.extract()
+
+            assert known(db) == [HOME], answers[0]
+            answers.pop(0)
 
     def test_a_failure_is_tried_again_later_and_later(
         self, path: str, open_db: Callable[..., MemDB], model: Model, clock: Clock

@@ -208,6 +208,9 @@ def test_verdicts_are_dense() -> None:
         ({"action": "delete", "target": "1b", "conflict": "context_dependent"}, "add", ()),
         ({"action": "delete", "target": "1b", "conflict": "preference_change"}, "update", (1,)),
         ({"action": "add", "target": "1b"}, "add", ()),
+        ({"action": "nothing", "target": "1b"}, "noop", (1,)),
+        ({"action": "retract", "target": "1b"}, "delete", (1,)),
+        ({"action": "retract", "target": "9z"}, "add", ()),
     ],
 )
 def test_a_verdict_names_what_was_offered(

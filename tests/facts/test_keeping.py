@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from cases import each
+
 from memdb.facts.keeping import category_of, learn
-from tests.cases import each
 
 
 def learnt(text: str, role: str = "user") -> list[str]:

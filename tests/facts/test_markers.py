@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from cases import each
 
 from memdb.errors import InvalidInput
 from memdb.facts.markers import KINDS, LANGUAGES, MOST_ENTRIES, markers, marks, parse
-from tests.cases import each
 
 
 def test_every_language_has_every_kind() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import string
 
+from cases import each
+
 from memdb.facts.pairs import (
     MODEL,
     RELATIONS,
@@ -12,7 +14,6 @@ from memdb.facts.pairs import (
     relate,
     says_the_same,
 )
-from tests.cases import each
 
 DAY_MS = 86_400_000
 

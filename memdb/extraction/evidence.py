@@ -1,0 +1,65 @@
+"""
+Evidence: whether what a model answers stands in the messages that it read.
+
+A fact is stored with less trust and without a key if fewer than half of its content words, names
+and numbers stand there; an entry is retired only by a fact about the same subject.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memdb.facts.pairs import same_stem
+from memdb.facts.wording import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from memdb.facts.wording import Word
+
+LEAST_SUPPORT = 0.5
+_HEAVY = 0.5
+
+
+def support(text: str, sources: Iterable[str], speakers: Iterable[str] = ()) -> float:
+    """
+    Return the share of the content words of *text* that stand in *sources*, 0 to 1.
+
+    Args:
+        speakers: Names that say nothing, as every message has one.
+
+    >>> support("Ann works at Vetra.", ["Hello there!"], ["Ann"])
+    0.0
+    >>> support("Ann works at Vetra.", ["I work for Vetra now."], ["Ann"])
+    1.0
+    """
+    told = [word for source in sources for word in words_of(source)]
+    names = {word.text for name in speakers for word in words_of(name)}
+    heavy = [word for word in _heavy(text) if word.text not in names]
+    found = sum(1 for word in heavy if _stands_in(word, told))
+    return found / len(heavy) if heavy else 1.0
+
+
+def share_subject(one: str, other: str) -> bool:
+    """
+    Return whether two statements have a content word in common.
+
+    >>> (
+    ...     share_subject("I moved to Oslo.", "I live in Oslo."),
+    ...     share_subject("Hello!", "I live here."),
+    ... )
+    (True, False)
+    """
+    words = words_of(other)
+    return any(_stands_in(word, words) for word in _heavy(one) if word.kind != "number")
+
+
+def _heavy(text: str) -> list[Word]:
+    return [word for word in words_of(text) if word.weight > _HEAVY]
+
+
+def _stands_in(word: Word, words: Sequence[Word]) -> bool:
+    return any(
+        word.text == other.text or (word.kind == "word" and same_stem(word.text, other.text))
+        for other in words
+    )
