@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "memdb" / "facts"
 DAY_MS = 86_400_000
-FRAMED = ("roleplay", "fiction", "material", "reported")
+FRAMED = ("roleplay", "fiction", "material", "reported", "joke", "hypothesis")
 ASKED = ("question", "request")
-MOST_ROWS = 24_000
+MOST_ROWS = 28_000
 LEAST_SEEN = 2
 LEAST_TOLD = 2
 NONE = 0.6
@@ -48,7 +48,7 @@ WEIGHTS = {"mixed": 0.25, "notebook": 0.3, "turned": 0.5, "matrix": 0.7}
 MOST_COMMON, LEAST_COMMON = 120, 5
 MOST_PRODUCTS = 240
 STEPS = 80
-PRECISION = 0.86
+PRECISION = 0.83
 
 
 class Pair(NamedTuple):
@@ -388,7 +388,7 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
         "kinds": list(keeping.KINDS),
         "scale": unit * warm,
         "bias": [round(float(one), 3) for one in bias / unit],
-        "framed": 0.6,
+        "framed": 0.5,
         "least": least,
         **packed(kept, small),
         "judged": judged_sentences(shares, apart, least),
@@ -417,7 +417,7 @@ def threshold(shares: Any, found: list[Sentence], role: str) -> float:
         (
             (float(row[: keeping.KEPT].sum()), one.kind in keeping.KINDS[: keeping.KEPT])
             for row, one in zip(shares, found, strict=True)
-            if one.role == role
+            if one.role == role and row[keeping.FRAMED] < keeping.MOST_FRAMED
         ),
         reverse=True,
     )
@@ -435,6 +435,7 @@ def judged_sentences(shares: Any, found: list[Sentence], least: dict[str, float]
     for row, one in zip(shares, found, strict=True):
         is_fact = one.kind in keeping.KINDS[: keeping.KEPT]
         is_kept = float(row[: keeping.KEPT].sum()) >= least[one.role]
+        is_kept = is_kept and row[keeping.FRAMED] < keeping.MOST_FRAMED
         for name in (one.language, "all", *([f"{one.role}"])):
             count = told.setdefault(name, Counter())
             count["facts"] += is_fact

@@ -18,7 +18,7 @@ from zlib import crc32, decompress
 
 from memdb.facts.dates import days_about
 from memdb.facts.markers import marks
-from memdb.facts.sentences import sentences
+from memdb.facts.sentences import is_question, sentences
 from memdb.facts.wording import MAX_CHARS, fold, recognise, words_of
 from memdb.models.record import Record
 from memdb.text.data_files import read_json
@@ -42,6 +42,10 @@ KINDS = (
 KEPT = 6
 """The first kinds are kept."""
 
+FRAMED = KINDS.index("framed")
+MOST_FRAMED = 0.2
+"""A sentence that may be a joke, a story, a role or somebody else's words is not kept."""
+
 CATEGORIES = {"plans": "events", "instructions": "preferences"}
 """Kinds that are no category of entries, and what they are filed under."""
 
@@ -61,8 +65,8 @@ _INTRODUCES = (":", "\uff1a")
 _LABEL = re.compile(r"^[\w'(), -]{1,30}[:\uff1a](?=\s|[^\W\d_])(?!//)")
 _OWN_LABELS = frozenset({"remember", "correction", "change"})
 _INTRODUCES_OWN = 0.5
-# A sentence of this many words or fewer needs the one before it.
-_FEW_WORDS = 3
+# A sentence with fewer words, or fewer that say something, needs the one before it.
+_FEW_WORDS, _HEAVY, _FEW_HEAVY = 3, 0.6, 2
 _MOST_LEARNT = 12
 _MOST_CHARS = 20_000
 
@@ -104,12 +108,13 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
     for place, (sentence, follows) in enumerate(_own_sentences(text[:_MOST_CHARS], role)):
         shares = kinds_of(sentence, role, before if follows else "")
         kept = sum(shares[:KEPT])
-        if shares[KINDS.index("framed")] >= _model().framed:
+        ordered = role == "user" and "remember" in marks(sentence)
+        if shares[FRAMED] >= _model().framed and not ordered:
             break  # a role, a story or somebody else's text: what follows belongs to it
-        marked = marks(sentence)
-        ordered = role == "user" and "remember" in marked and "question" not in marked
-        if ordered or kept >= _model().least[role]:
-            whole = f"{before} {sentence}" if follows and _needs_more(sentence) else sentence
+        is_own = shares[FRAMED] < MOST_FRAMED and kept >= _model().least[role]
+        leans = leans_on_another(sentence)
+        if (ordered or (is_own and (follows or not leans))) and not is_question(sentence):
+            whole = f"{before} {sentence}" if follows and leans else sentence
             kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
             found.append(
                 Learnt(
@@ -213,13 +218,19 @@ def _model() -> _Model:
     return _Model(read_json(__file__, "sentences.json"))
 
 
-def _needs_more(sentence: str) -> bool:
-    """Return whether a sentence begins with a pronoun or is a fragment: it leans on another."""
+def leans_on_another(sentence: str) -> bool:
+    """
+    Return whether a sentence begins with a pronoun or is a fragment.
+
+    >>> [leans_on_another(one) for one in ("He's 79.", "Not 200.", "My rent is 900 euros.")]
+    [True, True, False]
+    """
     words = words_of(sentence)
-    heavy = [word for word in words if word.weight > 0.6]  # noqa: PLR2004
-    first = words[0] if words else None
-    is_short = len(words) <= _FEW_WORDS or len(heavy) < 2  # noqa: PLR2004
-    return is_short or (first is not None and first.kind == "number")
+    length = sum(0.5 if word.kind == "sign" else 1 for word in words)
+    heavy = sum(1 for word in words if word.weight > _HEAVY)
+    begins_with_number = bool(words) and words[0].kind == "number"
+    is_fragment = length < _FEW_WORDS or heavy < _FEW_HEAVY or begins_with_number
+    return is_fragment or "pronoun" in marks(sentence)
 
 
 def _own_sentences(text: str, role: str) -> Iterator[tuple[str, bool]]:

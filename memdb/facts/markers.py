@@ -17,8 +17,11 @@ from memdb.text.data_files import read_text
 
 KINDS = (
     "change", "correction", "negation", "question", "condition", "hedge", "report", "temporary",
-    "retraction", "remember",
+    "retraction", "remember", "pronoun",
 )  # fmt: skip
+AT_HEAD = ("pronoun",)
+"""Kinds whose markers count at the head of a sentence only."""
+
 LANGUAGES = (
     "en", "de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "ar", "hi", "zh", "ja", "ko",
 )  # fmt: skip
@@ -106,7 +109,9 @@ def marks(text: str) -> frozenset[str]:
     folded = fold(text)
     tables = markers()
     found = {
-        kind for kind, pattern in tables.get(recognise(text), {}).items() if pattern.search(folded)
+        kind
+        for kind, pattern in tables.get(recognise(text), {}).items()
+        if (pattern.match if kind in AT_HEAD else pattern.search)(folded)
     }
     if order_end(folded):
         found.add("remember")

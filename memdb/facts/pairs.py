@@ -17,6 +17,7 @@ from zlib import crc32
 
 from memdb.facts.keeping import KEPT, KINDS, kinds_of, softmax, unpacked
 from memdb.facts.markers import markers, marks, order_end
+from memdb.facts.sentences import is_question
 from memdb.facts.wording import fold, recognise, words_of
 from memdb.models.record import Record
 from memdb.text.data_files import read_json
@@ -140,7 +141,7 @@ def is_retraction(text: str) -> bool:
     (True, False)
     """
     found = marks(text)
-    return "retraction" in found and not any(kind in found for kind in ("question", "condition"))
+    return "retraction" in found and "condition" not in found and not is_question(text.rstrip())
 
 
 # Punctuation that makes a difference, beside all symbols.

@@ -32,6 +32,7 @@ _WORD = re.compile(
     r"|(?P<unit>[%$\u20ac\u00a3\u00a5\u20b9\u20bd\u20ba\u00b0]|(?<=[A-Za-z0-9])[+-](?![A-Za-z0-9])|(?<!\w)-(?=\d))"
 )
 _ELIDED = re.compile(r"[^\W\d_]{1,2}['\u2019](?=[^\W\d_]{3})")
+_SPACED = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _GROUPED = re.compile(r"(?<=\d)[ .,'\u00a0\u2019\u202f](?=\d{3}(?!\d))")
 _LAST_LATIN = "\u024f"
 _LEAST_COMMON = 0.004
@@ -104,7 +105,7 @@ def recognise(text: str) -> str:
     """
     Return the code of the language of *text*, "en" if no word tells.
 
-    The one whose common words make up most of it, of those of its script.
+    The likeliest by its common words and its letters, of those of its script.
 
     >>> recognise("Ich wohne in Oslo und das ist gut"), recognise("我住在北京"), recognise("xyz")
     ('de', 'zh', 'en')
@@ -113,14 +114,28 @@ def recognise(text: str) -> str:
     for code, letters in _SCRIPTS:
         if letters.search(folded):
             return code
-    words = re.findall(r"[^\W\d_]+", folded)
-    best, most = "en", 0.0
+    words = [word.removesuffix("'s") for word in _SPACED.findall(_ELIDED.sub("", folded))]
+    written = set(text[:MAX_CHARS].lower())
+    scores = {"en": math.log(_PRIOR) + len(words) * math.log(_RARE)}
     for code, common in common_words().items():
-        told = sum(math.sqrt(common.get(word, 0.0)) for word in words)
-        if told > most:
-            best, most = code, told
-    return best
+        told = sum(math.log(max(common.get(word, 0.0), _RARE)) for word in words)
+        own = len(written.intersection(_LETTERS.get(code, "")))
+        scores[code] = told + own * math.log(_OWN_LETTER) + math.log(_PRIOR) * (code == "en")
+    return max(scores, key=scores.__getitem__)
 
+
+# Letters that few other languages have, and what one is worth; what a rare word is worth, and
+# how much likelier English is where nothing tells.
+_LETTERS = {
+    "tr": "\u0131\u015f\u011f",
+    "pl": "\u0142\u017c\u017a\u015b\u0107\u0144\u0119\u0105",
+    "es": "\xf1\xbf\xa1",
+    "pt": "\xe3\xf5",
+    "de": "\xdf\xe4",
+    "fr": "\xea\u0153\xeb\xee\xfb",
+    "it": "\xec\xf2",
+}
+_OWN_LETTER, _RARE, _PRIOR = 20.0, 0.001, 2.0
 
 _SCRIPTS = tuple(
     (code, re.compile(letters))

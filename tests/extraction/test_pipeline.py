@@ -172,7 +172,7 @@ class TestOffline:
     def test_long_sessions_are_read_in_batches(self, open_db: Callable[..., MemDB]) -> None:
         """Each is stored by itself; a limit stops between two."""
         db = open_db(":memory:", embedder=None)
-        chat = say(db, *[f"I visited {name} in 2019." for name in names(45)])
+        chat = say(db, *[f"Note: I visited {name} in 2019." for name in names(45)])
         some = chat.extract(limit=25)
         rest = chat.extract()
 
