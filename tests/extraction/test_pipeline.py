@@ -458,7 +458,7 @@ class TestByModel:
                 fact("Ann lives in Bergen.", "profile", key="home_city"),
             ]
         ]
-        say(smart, "x").extract()
+        say(smart, "I have a dog. I lived in Oslo, now I live in Bergen.").extract()
 
         assert known(smart) == ["Ann has a dog.", "Ann lives in Bergen."]
 
