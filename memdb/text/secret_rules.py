@@ -37,6 +37,9 @@ _DUMMY_WORDS = """
 """.split()
 
 
+# An example says in its value what it stands for: "test_password1", "your-token".
+_OF_EXAMPLES = re.compile(r"[a-z_-]*(?:password|your[_-])[a-z_-]*[0-9]{0,3}")
+
 # What manuals write there.
 _OF_MANUALS = ("pass", "passwd", "password", "pw", "pwd", "secret", "user", "token")
 
@@ -44,6 +47,8 @@ MIN_IBAN, MAX_IBAN = 15, 34
 MAX_PIN_CODE = 5  # longer ones after "PIN code" are those of the Indian post
 SEED_WORDS = (12, 15, 18, 21, 24)
 MIN_SEED_WORDS = 6  # different ones
+MAX_CONTEXT = 40  # characters before a number that say what it is
+_TELEPHONE = re.compile(r"(?i)\b(?:phone|call|tel|mobile|cell|fax|dial|text|ring)\w*\b")
 
 
 class Rule(Record):
@@ -71,13 +76,32 @@ def is_dummy(value: str) -> bool:
     if set(value) <= _DUMMY or value.startswith((PLACEHOLDER, "<", "${", "{{", "$(", "%(", "***")):
         return True
     bare = value.strip("_-*.[](){}<>$%")
-    return bare.lower() in _DUMMY_WORDS or (value[:1] in ("$", "{") and bare.isidentifier())
+    return (
+        bare.lower() in _DUMMY_WORDS
+        or (value[:1] in ("$", "{") and bare.replace(".", "").isidentifier())
+        or _OF_EXAMPLES.fullmatch(value) is not None
+    )
 
 
 def is_mixed(value: str) -> bool:
     """Return whether *value* looks drawn rather than worded: digits, or capitals inside."""
     return any(one.isdigit() for one in value) or (
         value != value.lower() and value != value.upper()
+    )
+
+
+def is_path(value: str) -> bool:
+    """Return whether *value* is a path of words."""
+    return re.fullmatch(r"(?:~|\.{0,2})(?:/[a-z][a-z_.-]*[0-9]{0,2})+/?", value) is not None
+
+
+def is_strong(value: str) -> bool:
+    """Return whether *value* can only be drawn: long, with a digit and a letter, and one more."""
+    return (
+        len(value) >= _MIN_PASSWORD
+        and re.search("[0-9]", value) is not None
+        and re.search("[a-z]", value) is not None
+        and re.search("[A-Z#$%^&*!?@]", value) is not None
     )
 
 
@@ -144,21 +168,32 @@ def _is_basic(match: re.Match[str]) -> bool:
 
 def _is_option(match: re.Match[str]) -> bool:
     """Return whether an option of a command has a password: no number, path or template."""
-    value = (match["v"] or match["w"] or match["bare"]).strip(_QUOTES)
+    given = match["v"] or match["w"] or match["x"] or match["bare"]
+    value = given.strip(_QUOTES)
     if (
         is_dummy(value)
         or value.lower() in _OF_MANUALS
         or re.fullmatch(r"[\d:.]{1,5}|[./].*", value)
     ):
         return False
-    return match["bare"] is None or is_mixed(value)
+    if match["x"] is None:
+        return match["bare"] is None or is_mixed(value)
+    # After a space a word of a sentence may stand: "sshpass -p to give it".
+    return given != value or is_mixed(value) or len(value) >= _MIN_PASSWORD
 
 
 def _is_iban(match: re.Match[str]) -> bool:
     """Return whether the check digits of an IBAN are right, mod 97 as ISO 13616 has it."""
-    bare = match[0].replace(" ", "")
+    bare = re.sub("[ .-]", "", match[0]).upper()
     turned = "".join(str(int(one, 36)) for one in bare[4:] + bare[:4])
-    return MIN_IBAN <= len(bare) <= MAX_IBAN and int(turned) % 97 == 1
+    known = MIN_IBAN <= len(bare) <= MAX_IBAN and int(turned) % 97 == 1
+    # Small letters only in groups, and not in words: a hash has them too.
+    return known and (match[0].isupper() or (match["gap"] != "" and _has_digits(bare)))
+
+
+def _has_digits(value: str) -> bool:
+    """Return whether a third of *value* is digits, as no prose has."""
+    return 3 * sum(map(str.isdigit, value)) >= len(value)
 
 
 def _is_pin(match: re.Match[str]) -> bool:
@@ -178,7 +213,24 @@ _PROSE = frozenset(
 def _is_phrase(match: re.Match[str]) -> bool:
     """Return whether words are drawn from a list: as many as a seed has, and none of prose."""
     words = match["v"].split()
-    return len(words) in SEED_WORDS and _PROSE.isdisjoint(words) and len({*words}) >= MIN_SEED_WORDS
+    return (
+        len(words) in SEED_WORDS
+        and _PROSE.isdisjoint(words)
+        and len({*words}) >= MIN_SEED_WORDS
+        and words != sorted(words)  # a list of words, not a draw from it
+    )
+
+
+def _is_number_of_person(match: re.Match[str]) -> bool:
+    """Return whether digits are named so, or nothing says that they are a telephone's."""
+    before = match.string[max(0, match.start() - MAX_CONTEXT) : match.start()]
+    return match["named"] is not None or _TELEPHONE.search(before) is None
+
+
+def _is_grouped(value: str) -> bool:
+    """Return whether groups of a key are drawn: many characters, a third of them digits."""
+    bare = re.sub("[ :-]", "", value)
+    return len(bare) >= _MIN_GROUPED and _has_digits(bare) and len(set(bare)) >= _MIN_DRAWN
 
 
 def _is_card(match: re.Match[str]) -> bool:
@@ -202,20 +254,22 @@ def _is_url(match: re.Match[str]) -> bool:
 
 def _is_code(value: str) -> bool:
     """Return whether an unquoted value is an expression: a call, an attribute, a subscript."""
-    return (
-        re.match(r"[A-Za-z_][\w.]*[(\[]|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[),;:]*$", value) is not None
-        or re.fullmatch(r"[A-Za-z]+(?:_[A-Za-z]*)+[),;:]*|_\w*", value) is not None
-    )
+    names = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[),;:]*|[A-Za-z]+(?:_[A-Za-z]*)+[),;:]*|_\w*"
+    is_name = re.fullmatch(names, value) is not None and not is_strong(value)
+    return is_name or re.match(r"[A-Za-z_][\w.]*[(\[]", value) is not None
 
 
 def _is_named(match: re.Match[str]) -> bool:
     value = match["v"]
-    if is_dummy(value) or (match["q"] is None and _is_code(value)):
+    if value is None:
+        return _is_grouped(match["w"])
+    if is_dummy(value) or is_path(value) or (match["q"] is None and _is_code(value)):
         return False
     return is_mixed(value) and len(set(value)) >= (6 if match["strong"] else 10)
 
 
 _MIN_PASSWORD = 8
+_MIN_GROUPED = 16
 _MIN_DRAWN = 6
 _MIN_SPOKEN = 4
 
@@ -257,30 +311,42 @@ def _is_spoken(match: re.Match[str], value: str, *, drawn: bool) -> bool:
 def _is_password(match: re.Match[str]) -> bool:
     quoted = match["quoted"] is not None
     value = match["quoted"][1:-1] if quoted else match["bare"]
-    if is_dummy(value) or len(set(value)) < 3:  # noqa: PLR2004 (********, aaaa)
+    if is_dummy(value) or is_path(value) or len(set(value)) < 3:  # noqa: PLR2004 (********, aaaa)
         return False
+    if match["bar"] or match["short"]:  # "the password Base64 ..." and "pass: all" say more
+        many = sum(map(str.isdigit, value)) >= _MIN_SPOKEN
+        return is_strong(value) or (match["bar"] is not None and many)
     drawn = re.search(r"[0-9@#$%^&*!?]", value) is not None
-    if match["is"] and not quoted:
-        return _is_spoken(match, value, drawn=drawn)
     if quoted:
-        is_said = match["my"] and match["is"] and not _is_predicate(value)
-        if is_said or (drawn and len(value) >= _MIN_DRAWN):
-            return True
-        return len(value) >= _MIN_PASSWORD and (" " not in value or value.islower())
+        return _is_quoted(match, value, drawn=drawn)
+    if match["is"]:
+        return _is_spoken(match, value, drawn=drawn)
     if _is_code(value) or match["name"].lower() == value.lower():
         return False
     return drawn or (len(value) >= _MIN_PASSWORD and value.isascii())
 
 
+def _is_quoted(match: re.Match[str], value: str, *, drawn: bool) -> bool:
+    """Return whether a text in quotes is a password rather than words about one."""
+    if match["my"] and match["is"] and not _is_predicate(value):
+        return True
+    if drawn and len(value) >= _MIN_DRAWN:
+        return True
+    return len(value) >= _MIN_PASSWORD and (" " not in value or value.islower())
+
+
 _CHARS = r"[A-Za-z0-9_\-./+=~]"
-_IS = r"(?:is|ist|lautet|est|es|é|は|是|为)"
+_IS = r"(?:is|are|ist|lautet|est|es|é|は|是|为)"
+_SIGN = r"(?:[=-]>|:=|==?|[:\uff1a])"
+_ASSIGNS = rf"(?:(?:{_IS}[ ]?)?{_SIGN}|{_IS}(?=[ \t]))"
 _NAMED = (
     r"(?:(?P<strong>api[-_ ]?(?:key|secret|token)|(?:access|auth|refresh)[-_ ]?token"
-    r"|(?:secret|private|account|signing|encryption)[-_ ]?(?:access[-_ ]?)?key"
+    r"|(?:secret|private|account|signing|encryption|recovery)[-_ ]?(?:access[-_ ]?)?key"
+    r"|(?:backup|recovery)[-_ ]?codes?"
     r"|(?:client|app|webhook|shared)[-_ ]?secret)|token|secret)"
 )
 _NAMES_OF_PASSWORDS = (
-    r"(?:passwords?|passwd|passphrase|passcode|pwd|passwort|kennwort|contraseña|senha"
+    r"(?:passwords?|passwd|pass[ -]?phrase|pass[ -]?code|pwd|passwort|kennwort|contraseña|senha"
     r"|mot de passe|[Пп]ароль|密码|密碼|口令|パスワード|비밀번호)"
 )
 
@@ -290,8 +356,7 @@ _SERVICES = """
     age-secret-key- glrt- dapi r8_ phc_ phx_ sntrys_ atatt3 key- figd_ sbp_ pat_
 """
 _PASSWORD_HINTS = (
-    "mot de passe",
-    *"passw passphrase passcode pwd kennwort contraseña senha пароль 密码 密碼 口令".split(),
+    *"pass pw pwd kennwort contraseña senha пароль 密码 密碼 口令".split(),
     *"パスワード 비밀번호".split(),
 )
 
@@ -408,12 +473,15 @@ RULES = (
     Rule(
         "command_line",
         tuple(
-            "curl wget sshpass mysql mariadb mongo login 7z --pass --token --secret --api".split()
+            "curl wget sshpass mysql mariadb mongo login 7z redis-cli --pass --token "
+            "--secret --api".split()
         ),
         r"(?<![\w-])(?:(?:curl|wget)\b[^\n|;]{0,200}?[ \t](?:-u|-a|--user)[ =]?"
         r"[\"']?[^\s:\"'/=]{1,64}:(?P<v>[^\s\"'@/]{2,128})"
         r"|(?:sshpass|mysql\w{0,16}|mariadb[\w-]{0,16}|mongo\w{0,8}|docker[ ]login|7z)\b"
-        r"[^\n|;]{0,200}?[ \t](?:-[pP][ ]?|--pass\w{0,8}[ =])(?P<w>[^\s-][^\s]{1,127})"
+        r"[^\n|;]{0,200}?[ \t](?:-[pP]|--pass\w{0,8}=)(?P<w>[^\s-][^\s]{1,127})"
+        r"|(?:sshpass|mongo\w{0,8}|docker[ ]login|redis-cli)\b"  # mysql asks after a space
+        r"[^\n|;]{0,200}?[ \t](?:-[pa]|--pass\w{0,8})[ ](?P<x>[^\s-][^\s]{1,127})"
         r"|--(?:pass\w{0,8}|token|secret|api-?key)[ =](?P<bare>[^\s\"'-][^\s\"']{5,127}))",
         _is_option,
     ),
@@ -425,16 +493,18 @@ RULES = (
     ),
     Rule(
         "pin",
-        ("pin",),
-        r"(?<![A-Za-z0-9])pin(?P<code> ?code)?(?: (?:number|for|of|to|on)(?: [\w'-]{1,20}){0,4})?"
-        r"[ \t]{0,3}(?:[:=#\uff1a]|" + _IS + r"(?=[ \t]))[ \t]{0,3}(?P<v>[0-9]{4,6})"
-        r"(?![0-9A-Za-z_]|[.,:-][0-9])",
+        ("pin", " code"),
+        r"(?<![A-Za-z0-9])(?:pin(?P<code> ?code)?|(?:door|gate|alarm|safe|lock|garage|access) code)"
+        r"(?: (?:number|for|of|to|on)(?: [\w'-]{1,20}){0,4})?"
+        r"[ \t]{0,3}(?:[#\uff1a]|" + _ASSIGNS + r"|(?=[ ][0-9]+(?:[ ](?:for|of|to|on)[ ]|[.!]?$)))"
+        r"[ \t]{0,3}(?P<v>[0-9]{4,6})(?![0-9A-Za-z_]|[.,:-][0-9])",
         _is_pin,
     ),
     Rule(
         "seed_phrase",
         (" ",),
-        r"(?:(?m:^)|(?:[Ss]eed|[Pp]hrase|[Mm]nemonic)[^\n:=]{0,20}(?:[:=]|[ ]is)|[\"'`])[ \t]{0,4}"
+        r"(?:(?m:^)|(?:[Ss]eed|[Pp]hrase|[Mm]nemonic|[Ww]ords)[^\n:=]{0,20}(?:[:=]|[ ]is|[ ]are)"
+        r"|[\"'`])[ \t]{0,4}"
         r"(?P<v>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})[ \t.]{0,4}(?=(?m:$)|[\"'`])",
         _is_phrase,
         exact=True,
@@ -442,34 +512,54 @@ RULES = (
     Rule(
         "bank_account",
         tuple("0123456789"),
-        r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"
-        r"(?![A-Za-z0-9])",
+        r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?P<gap>[ .-]?)[A-Z0-9]{4}(?:(?P=gap)[A-Z0-9]{4}){1,6}"
+        r"(?:(?P=gap)[A-Z0-9]{1,3})?(?![A-Za-z0-9])",
         _is_iban,
-        exact=True,
     ),
     Rule(
         "social_security",
-        ("-",),
-        r"(?<![A-Za-z0-9-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![A-Za-z0-9-])",
+        ("-", "ssn", "social security"),
+        r"(?<![A-Za-z0-9-])(?:(?P<named>(?:ssn|social security(?: number| no\.?)?)[ \t]{0,3}"
+        r"(?:" + _ASSIGNS + r")?[ \t]{0,3})(?P<v>[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4})"
+        r"|(?P<w>(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}))(?![A-Za-z0-9-])",
+        _is_number_of_person,
     ),
     Rule(
         "named_secret",
-        ("key", "token", "secret"),
+        ("key", "token", "secret", "codes"),
         _NAMED
-        + r"[\"'\])]{0,2}[ \t]{0,3}(?:(?:=>?|:=|[:\uff1a]|==)|"
-        + _IS
-        + r"(?=[ \t]))[ \t]{0,3}"
-        r"(?P<q>[rbf]?[" + _QUOTES + r"])?+(?P<v>" + _CHARS + r"{16,})",
+        + r"[\"'\])]{0,2}[ \t]{0,3}(?:"
+        + _ASSIGNS
+        + r"[ \t]{0,3}"
+        + r"(?P<q>[rbf]?["
+        + _QUOTES
+        + r"])?+(?P<v>"
+        + _CHARS
+        + r"{16,})|(?:"
+        + _ASSIGNS
+        + r"[ \t]{0,3})?(?P<w>"
+        + "|".join(
+            f"[A-Za-z0-9]{{{size}}}(?:[ :-][A-Za-z0-9]{{{size}}}){{2,31}}(?![A-Za-z0-9])"
+            for size in range(2, 9)
+        )
+        + r"))",
         _is_named,
     ),
     Rule(
         "password",
         _PASSWORD_HINTS,
         r"(?P<my>(?<![A-Za-z])(?:my|our|his|her|their)[ ](?:[\w-]{1,20}[ ]){0,2})?"
-        r"(?P<name>" + _NAMES_OF_PASSWORDS + r")[\"'\])]{0,2}"
-        r"(?:[ ](?:for|of|to|on)(?:[ ][\w'-]{1,20}){1,4}(?=[ :=]))?[ \t]{0,3}"
-        r"(?:(?:=>?|:=|[:\uff1a]|==)|(?P<is>" + _IS + r"))[ \t]{0,3}[rbf]?"
-        r"(?:(?P<quoted>\"[^\"\n]{4,256}\"|'[^'\n]{4,256}'|`[^`\n]{4,256}`)"
+        r"(?P<name>" + _NAMES_OF_PASSWORDS + r"|(?P<short>(?<![A-Za-z])(?:pw|pass)(?![A-Za-z])))"
+        r"[\"'\])]{0,2}"
+        r"(?:[ ](?:for|of|to|on)(?:[ ][\w'-]{1,20}){1,4}?(?=[ :=]))?[ \t]{0,3}"
+        r"(?:(?:"
+        + _IS
+        + r"[ ]?)?"
+        + _SIGN
+        + r"|(?P<is>"
+        + _IS
+        + r")|(?P<bar>[ ](?=\S*[A-Za-z][0-9]+[A-Za-z])))"
+        r"[ \t]{0,3}[rbf]?(?:(?P<quoted>\"[^\"\n]{4,256}\"|'[^'\n]{4,256}'|`[^`\n]{4,256}`)"
         r"|(?P<bare>[^\s\"'`,;\u3002\uff0c]{4,256}))",
         _is_password,
     ),

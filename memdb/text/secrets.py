@@ -75,7 +75,7 @@ def find_secrets(
             character that nothing names: hashes and ids are among them.
         detector: Finds more; its spans are joined with the others.
 
-    Cost: 5 µs for a sentence, at most 1 s per MB of whatever text.
+    Cost: 0.1 ms for a sentence, at most 1 s per MB of whatever text.
 
     >>> find_secrets("use ghp_0123456789abcdefghijABCDEFGHIJ012345 for it")
     [Secret(kind='github_token', start=4, end=44)]
@@ -94,7 +94,10 @@ def _by_rules(text: str, *, is_whole: bool = False) -> Iterable[Secret]:
         text = _KIND.sub(lambda match: "#" * len(match[0]), text)
     lower = text.lower()
     for rule in RULES:
-        if not any(hint in lower for hint in rule.hints):
+        for hint in rule.hints:  # `any` would take twice as long
+            if hint in lower:
+                break
+        else:
             continue
         yield from _by_rule(rule, text)
         if is_whole and rule.kind in BY_PREFIX:
@@ -109,7 +112,7 @@ def _by_rule(rule: Rule, text: str) -> Iterable[Secret]:
 
 def _span(match: re.Match[str]) -> tuple[int, int]:
     """Return the span of the secret alone: no name before it, no full stop behind it."""
-    for group in ("v", "w", "bare"):
+    for group in ("v", "w", "x", "bare"):
         if match.re.groupindex.get(group) and match[group] is not None:
             start, end = match.span(group)
             return start, end - (match[group][-1] == ".")
