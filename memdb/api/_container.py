@@ -504,7 +504,7 @@ class Services:
             self.counting,
             self.summaries,
             lambda: self.recaller,
-            lambda owner, session: self.profiles.pinned(owner, session),  # noqa: PLW0108
+            lambda owner, session: self.profiles.known(owner, session),  # noqa: PLW0108
             self.settings,
         )
 

@@ -621,9 +621,14 @@ class Session:
         Return what to hand to a model: the whole conversation, in any budget.
 
         In this order: the system messages at its start; summaries of what is
-        older than the fresh tail, oldest first; pinned entries, and entries and
-        older messages that *query* is about; the newest messages word for word. What is not shown
-        is named, and `expand` leads back to it.
+        older than the fresh tail, oldest first; entries and older messages; the newest
+        messages word for word. What is not shown is named, and `expand` leads back to it.
+
+        All active entries are there if they fit into what the session leaves. Otherwise
+        they have a fifth of the budget, at most `Settings.context_known_tokens`: pinned
+        ones come first, then those nearest to *query*, then the newest. Older messages are
+        there if one of them may answer *query*. Extracts, which no model wrote, have a
+        share only if messages are long.
 
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for

@@ -42,16 +42,23 @@ RECALLED = (f"<recalled>\n{ABOUT_RECALLED}\n", "</recalled>")
 BARE = ("", "")
 
 SYSTEM_REASON = "system text, always whole"
+OTHER_REASON = "known of the user, whatever is asked"
 
 # Marks an omitted range.
 OMITTED = "[Messages {first}-{last} are not shown here.]"
 
 
 class Line(Record):
-    """A line of a block, with the piece that accounts for its tokens."""
+    """
+    A line of a block, with the piece that accounts for its tokens.
+
+    Attributes:
+        day: Of an excerpt. Excerpts of one day stand under one line that names it.
+    """
 
     text: str
     piece: Piece
+    day: str = ""
 
 
 class Block(Record):
@@ -101,7 +108,7 @@ def with_costs(lines: Sequence[Line], counting: Counting) -> list[Line]:
     """Return *lines* with the tokens of each in its piece."""
     counts = counting.count_many([f"{line.text}\n" for line in lines])
     return [
-        Line(line.text, line.piece.replace(tokens=tokens))
+        line.replace(piece=line.piece.replace(tokens=tokens))
         for line, tokens in zip(lines, counts, strict=True)
     ]
 
@@ -156,15 +163,12 @@ def note(text: str, counting: Counting, session: str) -> Message:
 
 # Budget per requested hit: about twice as many hits as fit, because those in the tail
 # are shown already.
-TOKENS_PER_HIT = 40
+TOKENS_PER_HIT = 20
 LEAST_MESSAGES = 20
 MOST_MESSAGES = 200
 
-# Share of the block for entries, which are short.
-ENTRIES_PER_MILLE = 250
-
-# Share of the block for pinned entries, if anything matches the question.
-PINNED_PER_MILLE = 250
+# Share of the room for entries that belongs to pinned ones, if others match the question.
+PINNED_PER_MILLE = 500
 
 # Hits in a row that do not fit, after which no more are tried.
 MAX_MISSES = 8
@@ -175,89 +179,137 @@ COUNTED_AT_ONCE = 32
 
 class Recalled(Record):
     """
-    The hits of a question, each kind best first, and pinned entries.
+    What a context shows besides the session: entries, and messages that match the question.
 
     Attributes:
+        entries: Hits of the question, best first.
+        messages: Hits of the question, best first.
         pinned: Entries that belong into every context, the most important first.
+        others: The newest of the other entries, by category.
     """
 
     entries: tuple[Hit, ...]
     messages: tuple[Hit, ...]
     pinned: tuple[Entry, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing at all."""
-        return not (self.entries or self.messages or self.pinned)
-
-    @property
-    def has_hits(self) -> bool:
-        """Whether something matches the question."""
-        return bool(self.entries or self.messages)
+    others: tuple[Entry, ...] = ()
 
 
 class Excerpts:
-    """Words what is recalled for a question, and what is pinned, as a block."""
+    """Words entries and recalled messages as a block."""
 
     def __init__(self, counting: Counting, *, flagged: bool) -> None:
         """Count tokens with *counting*; *flagged*: whether to show what is flagged, at the end."""
         self._counting = counting
         self._flagged = flagged
 
-    def block(self, recalled: Recalled, shown: set[int], limit: int, session: str) -> Block | None:
+    def known(self, recalled: Recalled, room: int, left: int) -> tuple[list[Line], int]:
         """
-        Return the best of *recalled* within *limit* tokens, messages by seq.
+        Return the lines of entries within *room* tokens, and their tokens as a block.
+
+        Pinned entries come first, then those that match the question, then the newest.
+
+        Args:
+            recalled: What there is to show.
+            room: Tokens of the block, its frame included.
+            left: The same if all entries fit into it; it may be less than *room*.
+        """
+        pinned = [_entry_line(entry, _pinned_reason(entry)) for entry in recalled.pinned]
+        hits = [_hit_line(hit) for hit in recalled.entries]
+        others = [_entry_line(entry, OTHER_REASON) for entry in recalled.others]
+        frame = frame_tokens(RECALLED, self._counting) + 1
+        room -= frame
+        if max(room, left - frame) <= 0 or not (pinned or hits or others):
+            return [], 0
+        lines = with_costs([*pinned, *hits, *others], self._counting)
+        if _cost(lines) > max(room, left - frame):
+            pinned = lines[: len(pinned)]
+            first = self._chosen(iter(pinned), room * PINNED_PER_MILLE // 1000 if hits else room)
+            rest = [line for line in lines if line not in first]
+            lines = first + self._chosen(iter(rest), room - _cost(first))
+        return lines, _cost(lines) + frame if lines else 0
+
+    def block(
+        self, known: list[Line], found: Sequence[Hit], shown: set[int], limit: int, session: str
+    ) -> Block | None:
+        """
+        Return *known* and the best messages of *found* within *limit* tokens, by seq.
 
         None means that nothing fits, or all of it is in *shown* (seqs that are
         in the context anyway).
         """
-        room = limit - frame_tokens(RECALLED, self._counting) - 1
-        if room <= 0:
+        room = limit - frame_tokens(RECALLED, self._counting) - 1 - _cost(known)
+        if room < 0:
             return None
-        most = room * PINNED_PER_MILLE // 1000 if recalled.has_hits else room
-        always = self._chosen(map(_pinned_line, recalled.pinned), most)
-        room -= sum(line.piece.tokens for line in always)
-        most = room * ENTRIES_PER_MILLE // 1000
-        entries = self._chosen(map(_entry_line, recalled.entries), most)
-        room -= sum(line.piece.tokens for line in entries)
-        fresh = (hit for hit in recalled.messages if hit.source.seq not in shown)
-        quotes = self._chosen(map(_message_line, fresh), room)
-        quotes.sort(key=lambda line: line.piece.first_seq or 0)
-        while always or entries or quotes:
-            lines = self._ordered([*always, *entries, *quotes])
+        fresh = (hit for hit in found if hit.source.seq not in shown)
+        (day_tokens,) = self._counting.count_many(["2026-01-01\n"])
+        quotes = self._chosen(self._counted(map(_message_line, fresh)), room, day_tokens)
+        known = [*known]
+        while known or quotes:
+            inner = sorted(quotes, key=lambda line: line.piece.first_seq or 0)
+            lines = self._ordered([*known, *inner])
             if not lines:
                 return None
             whole = block(lines, RECALLED, self._counting, session)
             if whole.tokens <= limit:
                 return whole
-            (quotes or entries or always).pop()
+            (quotes or known).pop()
         return None
 
     def _ordered(self, lines: list[Line]) -> list[Line]:
         """Return the lines with the flagged ones behind a line of their own, or without them."""
         flagged = [line for line in lines if line.piece.trust == FLAGGED]
-        lines = [line for line in lines if line.piece.trust != FLAGGED]
+        lines = self._with_days([line for line in lines if line.piece.trust != FLAGGED])
         if not (flagged and self._flagged):
             return lines
         piece = Piece("frame", None, None, 0, "marks where flagged text begins")
-        return [*lines, *with_costs([Line(FLAGGED_LINE, piece)], self._counting), *flagged]
+        mark = with_costs([Line(FLAGGED_LINE, piece)], self._counting)
+        return [*lines, *mark, *self._with_days(flagged)]
 
-    def _chosen(self, lines: Iterator[Line], room: int) -> list[Line]:
-        """Return the first of *lines* that fit *room*, skipping longer ones."""
-        chosen: list[Line] = []
-        misses = 0
+    def _with_days(self, lines: list[Line]) -> list[Line]:
+        """Return *lines* with a line that names the day before the first excerpt of each."""
+        dated: list[Line] = []
+        day = ""
+        for line in lines:
+            if line.day != day:
+                day = line.day
+                piece = Piece("frame", None, None, 0, "the day of the messages that follow")
+                dated += with_costs([Line(day, piece)], self._counting)
+            dated.append(line)
+        return dated
+
+    def _counted(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """Count *lines* as they are wanted."""
         while some := list(islice(lines, COUNTED_AT_ONCE)):
-            for line in with_costs(some, self._counting):
-                if line.piece.tokens <= room:
-                    chosen.append(line)
-                    room -= line.piece.tokens
-                    misses = 0
-                elif (misses := misses + 1) > MAX_MISSES:
-                    return chosen
+            yield from with_costs(some, self._counting)
+
+    @staticmethod
+    def _chosen(lines: Iterator[Line], room: int, day_tokens: int = 0) -> list[Line]:
+        """
+        Return the first of *lines* that fit *room*, skipping longer ones.
+
+        Args:
+            day_tokens: Tokens of a line that names a day.
+        """
+        chosen: list[Line] = []
+        days = {""}
+        misses = 0
+        for line in lines:
+            tokens = line.piece.tokens + (0 if line.day in days else day_tokens)
+            if tokens <= room:
+                chosen.append(line)
+                days.add(line.day)
+                room -= tokens
+                misses = 0
+            elif (misses := misses + 1) > MAX_MISSES:
+                break
         return chosen
 
 
-def _entry_line(hit: Hit) -> Line:
+def _cost(lines: Sequence[Line]) -> int:
+    return sum(line.piece.tokens for line in lines)
+
+
+def _hit_line(hit: Hit) -> Line:
     source = hit.source
     piece = Piece(
         "entry",
@@ -275,19 +327,23 @@ def _entry_line(hit: Hit) -> Line:
     return Line(f"({prompt_line(source.category or '')}) {prompt_line(hit.text)}", piece)
 
 
-def _pinned_line(entry: Entry) -> Line:
-    by = "entry" if entry.pinned else "category"
+def _pinned_reason(entry: Entry) -> str:
     why = "pinned" if entry.pinned else f"its category {entry.category} is pinned"
+    return f"{why}: in every context"
+
+
+def _entry_line(entry: Entry, reason: str) -> Line:
+    by = "entry" if entry.pinned else "category"
     piece = Piece(
         "entry",
         entry.first_seq,
         entry.last_seq,
         0,
-        f"{why}: in every context",
+        reason,
         str(entry.id),
         session=entry.session,
         branch=entry.branch,
-        pinned=by,
+        pinned=None if reason == OTHER_REASON else by,
         trust=entry.trust,
         writer=entry.source,
     )
@@ -312,4 +368,4 @@ def _message_line(hit: Hit) -> Line:
     )
     who = f" {prompt_line(source.author)}" if source.author else ""
     day = iso_day(source.created_ms or 0)
-    return Line(f"[{source.seq} {day}{who}] {quoted(hit.text)}", piece)
+    return Line(f"[{source.seq}{who}] {quoted(hit.text)}", piece, day)

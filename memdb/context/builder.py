@@ -37,9 +37,9 @@ from memdb.tables import summaries as summary_rows
 from memdb.text.validate import flag_value, int_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from memdb.context.blocks import Block
+    from memdb.context.blocks import Block, Line
     from memdb.engine.base import Engine, Tx
     from memdb.models.entries import Entry
     from memdb.models.messages import Hit
@@ -52,8 +52,11 @@ if TYPE_CHECKING:
 
 # A tail that begins at a coarser place, and so stays longer, is taken from this
 # share of the longest possible tail on. The places: leaves, then each so many seqs.
-STEADY_PER_MILLE = 500
+STEADY_PER_MILLE = 900
 STEADY_SEQS = 5
+
+# One part in so many of the budget is for entries, if `context_known_tokens` is not less.
+KNOWN_SHARE = 5
 
 # Room for the newest message after the system text.
 LEAST_LEFT_TOKENS = 24
@@ -90,7 +93,7 @@ class ContextService:
         counting: Counting,
         summaries: Summaries,
         search: Callable[[], SearchService],
-        pinned: Callable[[ScopeRef, str], Iterable[Entry]],
+        known: Callable[[ScopeRef, str], tuple[list[Entry], list[Entry]]],
         settings: Settings,
     ) -> None:
         """
@@ -98,15 +101,15 @@ class ContextService:
 
         Args:
             search: Returns the search service, if there is a question.
-            pinned: Returns the entries that belong into every context of a
-                scope's session, within the caller's snapshot.
+            known: Returns the entries that belong into every context of a scope's
+                session, and the newest others, within the caller's snapshot.
             settings: The shares of a budget.
         """
         self._db = db
         self.counting = counting
         self.summaries = summaries
         self._search = search
-        self._pinned = pinned
+        self._known = known
         self.settings = settings
 
     def context(
@@ -159,7 +162,7 @@ class ContextService:
         embedding = search.embed(retrieved)
         limits = {"entry": self.settings.context_entries, "message": most}
         with self._db.read() as tx:
-            hits = search.load_kinds(tx, retrieved, embedding, limits, judge=False)
+            hits = search.load_kinds(tx, retrieved, embedding, limits, fill=True)
             return self._window(tx, owner, session, budget_tokens, hits)
 
     def _retrieve(
@@ -191,10 +194,12 @@ class ContextService:
     ) -> ContextWindow:
         """Return the context with what was found for a question."""
         target = find_session(tx, owner, session)
-        pinned = tuple(self._pinned(owner, session))
-        shown = {entry.id for entry in pinned}
-        entries = tuple(hit for hit in hits["entry"] if hit.source.entry_id not in shown)
-        recalled = Recalled(entries, tuple(hits["message"]), pinned)
+        pinned, others = self._known(owner, session)
+        first = {entry.id for entry in pinned}
+        entries = tuple(hit for hit in hits["entry"] if hit.source.entry_id not in first)
+        shown = {hit.source.entry_id for hit in entries}
+        rest = tuple(entry for entry in others if entry.id not in shown)
+        recalled = Recalled(entries, tuple(hits["message"]), tuple(pinned), rest)
         return _Plan(self, tx, (target or 0, session), budget_tokens).window(recalled)
 
     def summary_buffer(
@@ -240,16 +245,18 @@ class _Plan:
         """Return the context; *recalled* as for `Excerpts.block`."""
         left = self._budget - self._head.tokens
         newest, complete = self._capped(*self._newest(left))
-        if complete and newest.tokens + self._opening_cost(newest) <= left:
-            return self._joined(None, self._block(recalled, newest, left - newest.tokens), newest)
-        share = 0
-        if not recalled.is_empty:
-            rules = self._settings
-            has_hits = recalled.has_hits
-            share = rules.context_recall_percent if has_hits else rules.context_pinned_percent
-        tail, cover = self._split(newest, left, share)
+        session = newest.tokens + self._opening_cost(newest)
+        most = self._settings.context_known_tokens
+        room = min(most, left // KNOWN_SHARE, left - self._least(newest))
+        known, reserved = self._excerpts.known(recalled, room, left - session if complete else 0)
+        found = recalled.messages
+        if complete and session + reserved <= left:
+            block = self._block(known, found, newest, left - newest.tokens)
+            return self._joined(None, block, newest)
+        share = self._settings.context_recall_percent if found else 0
+        tail, cover = self._split(newest, left - reserved, share)
         spent = tail.tokens + (0 if cover is None else cover.tokens)
-        return self._joined(cover, self._block(recalled, tail, left - spent), tail)
+        return self._joined(cover, self._block(known, found, tail, left - spent), tail)
 
     def _system(self) -> Tail:
         """Return the system messages that the session begins with."""
@@ -307,6 +314,13 @@ class _Plan:
         start = next((place for place in starts if count - place <= most), starts[-1])
         return Tail(newest.messages[start:], newest.costs[start:]), False
 
+    def _least(self, newest: Tail) -> int:
+        """Return the tokens of the newest unit, whole, and of what names the others."""
+        if not newest.messages:
+            return 0
+        unit = sum(newest.costs[unit_starts(newest.messages)[-1] :])
+        return unit + omitted_tokens(self._first, newest.messages[-1].seq, self._counting)
+
     def _split(self, newest: Tail, left: int, share: int) -> tuple[Tail, Block | None]:
         """
         Return the fresh tail and the summaries of all that is older, within *left* tokens.
@@ -317,9 +331,13 @@ class _Plan:
         the same until it begins elsewhere.
         """
         room = left - left * share // 100
-        tail_limit = room * self._settings.context_tail_percent // 100
-        limit = room - tail_limit
         coverage = Coverage(self._tx, self._summaries, self._counting, self._place)
+        tail_limit = room * self._settings.context_tail_percent // 100
+        if not coverage.pays(newest.costs):
+            end = newest.messages[-1].seq
+            tail_limit = max(tail_limit, room - omitted_tokens(self._first, end, self._counting))
+        tail_limit = min(tail_limit, newest.tokens)
+        limit = room - tail_limit
         grids = self._grids(newest, coverage)
         newest_unit = grids[-1][0]
         start = self._start_within(newest, grids, tail_limit)
@@ -419,11 +437,13 @@ class _Plan:
         (tokens,) = self._counting.count_many([OPENING])
         return tokens + MESSAGE_OVERHEAD_TOKENS
 
-    def _block(self, recalled: Recalled, tail: Tail, limit: int) -> Block | None:
-        if recalled.is_empty:
+    def _block(
+        self, known: list[Line], found: Sequence[Hit], tail: Tail, limit: int
+    ) -> Block | None:
+        if not (known or found):
             return None
         shown = {message.seq for message in (*self._head.messages, *tail.messages)}
-        return self._excerpts.block(recalled, shown, limit, self._place[1])
+        return self._excerpts.block(known, found, shown, limit, self._place[1])
 
     def _joined(self, cover: Block | None, recalled: Block | None, tail: Tail) -> ContextWindow:
         """Return all parts in order, with their pieces."""

@@ -26,12 +26,15 @@ from memdb.conversations.tool_calls import units
 from memdb.models.messages import Piece
 from memdb.models.record import Record
 from memdb.summaries.planning import covered_seq
+from memdb.summaries.summarizer import EXTRACT_MOST_TOKENS
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
 from memdb.text.sanitize import clipped, quoted
 from memdb.text.trust import FLAGGED, trust_of_summary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from memdb.engine.base import Tx
     from memdb.models.messages import Message
     from memdb.models.summaries import Summary
@@ -55,6 +58,12 @@ MOST_LOOSE = 200
 
 # Characters of a part that is shortened.
 SHORT_CHARS = 90
+
+# Mean tokens of the newest messages from which on an extract costs less than a message.
+# Below, extracts show fewer words of the evidence than the messages they displace:
+# .694 against .722 of the words with 120 tokens per message; with 600 tokens .432 against
+# .361 (`bench/context.py`, contexts without a question).
+EXTRACT_PAYS_FROM = EXTRACT_MOST_TOKENS
 
 
 class Part(Record):
@@ -81,6 +90,21 @@ class Coverage:
         self._counting = counting
         self._session, self._name = place
         self.covered_seq = covered_seq(tx, *place)
+
+    def pays(self, costs: Sequence[int]) -> bool:
+        """
+        Return whether summaries are worth their share of a budget.
+
+        Summaries by a model are; extracts are if they cost less than a message.
+
+        Args:
+            costs: Tokens of each of the newest messages.
+        """
+        if sum(costs) >= EXTRACT_PAYS_FROM * len(costs):
+            return True
+        # The newest leaves may be extracts that the model has still to replace.
+        newest = summary_rows.frontier(self._tx, self._session, self.covered_seq, LEAST_PARTS)
+        return any(summary.quality == "model" for summary, _ in newest)
 
     def before(self, first_seq: int, end_seq: int, limit: int) -> Block | None:
         """

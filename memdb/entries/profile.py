@@ -18,7 +18,7 @@ from memdb.models.record import Record
 from memdb.records.scopes import comes_from
 from memdb.search.request import search_request
 from memdb.tables import entries
-from memdb.tables import entries as pinned
+from memdb.tables.entries import KnownFilter
 from memdb.text.sanitize import prompt_line
 from memdb.text.trust import FLAGGED
 from memdb.text.validate import int_value, text_value
@@ -43,7 +43,7 @@ CLOSING = "</profile>"
 PINNED_PER_MILLE = 600
 
 # Entries that are considered: more do not fit a block of 2,000 tokens.
-MOST_PINNED = 100
+MOST_PINNED = MOST_KNOWN = 100
 MOST_RECALLED = 30
 
 # The query: the newest characters of the last messages of the user.
@@ -149,12 +149,36 @@ class ProfileService:
         Pinned entries, and those of a pinned category unless they are flagged
         as an instruction to a model; of the scope and of the app's shared one.
         """
+        return self._read_always(owner, session, 0)[0]
+
+    def known(self, owner: ScopeRef, session: str) -> tuple[list[Entry], list[Entry]]:
+        """Return the entries of every prompt, and the newest others, by category."""
+        return self._read_always(owner, session, MOST_KNOWN)
+
+    def _read_always(
+        self, owner: ScopeRef, session: str | None, most: int
+    ) -> tuple[list[Entry], list[Entry]]:
+        """Return what `pinned` does, and the newest *most* of the other entries of each scope."""
         names = [category.name for category in self._categories if category.pinned]
-        found: list[Entry] = []
-        for scope in (owner, owner.shared()):
-            found += self._list_pinned(scope, names, session)
-        if self._wanted is not None:
-            found = [entry for entry in found if entry.category in self._wanted]
+        wanted = KnownFilter(names, self._db.clock(), MOST_PINNED, most)
+        owners: dict[int, ScopeRef] = {}
+        scopes: dict[int, ScopeRef] = {}
+        first: set[int] = set()
+        with self._db.read() as tx:
+            for scope in (owner, owner.shared()):
+                scope_no = scope.find(tx)
+                if scope_no is not None:
+                    owners[scope_no] = scope
+            for scope_no, (always, newest) in entries.list_known(tx, owners, wanted).items():
+                first.update(always)
+                scopes |= dict.fromkeys([*always, *newest], owners[scope_no])
+            by_id = entries.get_many(tx, [*scopes])
+            found = [
+                by_id[entry_id]
+                for entry_id, scope in scopes.items()
+                if _may_show(tx, scope, by_id[entry_id], session)
+                and (self._wanted is None or by_id[entry_id].category in self._wanted)
+            ]
         ranks = self._category_ranks()
         found.sort(
             key=lambda entry: (
@@ -166,17 +190,8 @@ class ProfileService:
                 -entry.id,
             )
         )
-        return found[:MOST_PINNED]
-
-    def _list_pinned(self, owner: ScopeRef, names: list[str], session: str | None) -> list[Entry]:
-        with self._db.read() as tx:
-            scope_no = owner.find(tx)
-            if scope_no is None:
-                return []
-            ids = pinned.list_pinned(tx, scope_no, names, self._db.clock(), MOST_PINNED)
-            found = entries.get_many(tx, ids)
-            shown = [found[entry_id] for entry_id in ids]
-            return [entry for entry in shown if _may_show(tx, owner, entry, session)]
+        always_shown = [entry for entry in found if entry.id in first][:MOST_PINNED]
+        return always_shown, [entry for entry in found if entry.id not in first]
 
     def _request(self, query: str, session: str | None, *, count_use: bool) -> SearchRequest:
         return search_request(

@@ -147,9 +147,11 @@ class Settings(Record):
             and its results are not parted. None means as many as fit.
         context_tail_percent: Share of a context's budget for the newest
             messages word for word, after the system text and what is recalled,
-            1 to 99; what summaries do not need goes to them too.
-        context_recall_percent: Share for what matches the question, 0 to 90.
-        context_pinned_percent: Share for pinned entries without a question, 0 to 90.
+            1 to 99; what summaries do not need goes to them too. Extracts, which no
+            model wrote, get only what the newest messages leave.
+        context_recall_percent: Share for the messages that match the question, 0 to 90.
+        context_known_tokens: Most tokens for entries, and never more than a fifth of the
+            budget unless all entries fit into what the session leaves, 0 to 1,000,000.
         context_entries: Most entries that match the question, 0 to 1,000.
         context_categories: Categories of entries that contexts and profiles
             show; None means every category.
@@ -202,8 +204,8 @@ class Settings(Record):
     session_archive_keep: int = 500
     context_messages: int | None = None
     context_tail_percent: int = 60
-    context_recall_percent: int = 50
-    context_pinned_percent: int = 15
+    context_recall_percent: int = 85
+    context_known_tokens: int = 800
     context_entries: int = 20
     context_categories: tuple[str, ...] | None = None
     context_flagged: bool = True
@@ -247,7 +249,7 @@ _RANGES = {
     "context_messages": (1, MAX_SEQ),
     "context_tail_percent": (1, 99),
     "context_recall_percent": (0, 90),
-    "context_pinned_percent": (0, 90),
+    "context_known_tokens": (0, 1_000_000),
     "context_entries": (0, 1_000),
     "window_messages": (1, MAX_SEQ),
     "window_tokens": (1, 1 << 62),

@@ -162,20 +162,25 @@ class SearchService:
         embedding: Embedding,
         limits: Mapping[str, int],
         *,
-        judge: bool = True,
+        fill: bool = False,
     ) -> dict[str, list[Hit]]:
-        """Return what `recall_kinds` does, in the caller's second snapshot; see `load_hits`."""
+        """
+        Return what `recall_kinds` does, in the caller's second snapshot.
+
+        Args:
+            fill: Whether the hits fill the budget of a prompt, whose maker looks at their
+                trust. No hit is left out by its own score then, but all messages are if
+                none of them answers.
+        """
         question, rankings = self.rank(tx, retrieved, embedding.vector)
-        by_kind = {
-            kind: load_hits(
-                tx,
-                question,
-                [each for each in rankings if each.corpus.kind == kind],
-                limit,
-                judge=judge,
-            ).hits
-            for kind, limit in limits.items()
-        }
+        if fill:
+            question = question.replace(request=question.request.replace(min_score=0.0))
+        by_kind: dict[str, list[Hit]] = {}
+        for kind, limit in limits.items():
+            chosen = [each for each in rankings if each.corpus.kind == kind]
+            answer = load_hits(tx, question, chosen, limit, judge=not fill)
+            is_empty = fill and kind == "message" and answer.certainty == "none"
+            by_kind[kind] = [] if is_empty else answer.hits
         hits = [hit for some in by_kind.values() for hit in some]
         self.note(retrieved.question.request, hits)
         embedding.to_hits(Answer(hits), rerank=retrieved.question.request.rerank)

@@ -833,15 +833,55 @@ LIMIT :limit
 """
 
 
-def list_pinned(tx: Tx, scope_no: int, categories: list[str], now_ms: int, limit: int) -> list[int]:
-    """
-    Return the ids of entries that belong into every prompt, the most important ones first.
+SELECT_NEWEST_IDS = """/* entries.newest_ids */
+SELECT id FROM entries
+WHERE id BETWEEN :low AND :high AND holds_from_ms <= :now_ms AND holds_until_ms > :now_ms
+ORDER BY id DESC
+LIMIT :limit
+"""
 
-    Args:
-        categories: Those whose entries are all pinned.
+
+class KnownFilter(Record):
     """
-    values = {"scope_no": scope_no, "categories": categories, "now_ms": now_ms, "limit": limit}
-    return [row[0] for row in tx.all(SELECT_PINNED, values)]
+    Which entries of a scope a prompt shows, whatever is asked.
+
+    Attributes:
+        categories: Those whose entries are all pinned.
+        most_pinned: Most pinned entries.
+        most_others: Most of the newest entries.
+    """
+
+    categories: list[str]
+    now_ms: int
+    most_pinned: int
+    most_others: int
+
+
+def list_known(
+    tx: Tx, scopes: Collection[int], wanted: KnownFilter
+) -> dict[int, tuple[list[int], list[int]]]:
+    """Return by scope the ids of pinned entries, the most important first, and of the newest."""
+    asked = []
+    for scope_no in scopes:
+        low, high = scope_range(scope_no)
+        span = {"low": low, "high": high, "now_ms": wanted.now_ms, "limit": wanted.most_others}
+        pinned = {
+            "scope_no": scope_no,
+            "categories": wanted.categories,
+            "now_ms": wanted.now_ms,
+            "limit": wanted.most_pinned,
+        }
+        asked.append((scope_no, pinned, span))
+        tx.expect(SELECT_PINNED, pinned)
+        if wanted.most_others:
+            tx.expect(SELECT_NEWEST_IDS, span)
+    return {
+        scope_no: (
+            [row[0] for row in tx.all(SELECT_PINNED, pinned)],
+            [row[0] for row in tx.all(SELECT_NEWEST_IDS, span)] if wanted.most_others else [],
+        )
+        for scope_no, pinned, span in asked
+    }
 
 
 def list_places(tx: Tx, session: int) -> list[Row]:

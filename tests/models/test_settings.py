@@ -47,7 +47,7 @@ OTHER: dict[str, Any] = {
     "context_messages": 12,
     "context_tail_percent": 50,
     "context_recall_percent": 0,
-    "context_pinned_percent": 20,
+    "context_known_tokens": 20,
     "context_entries": 5,
     "context_categories": ("events", "recipes"),
     "context_flagged": False,
@@ -102,7 +102,7 @@ WRONG = {
     "context_messages": [0, "12"],
     "context_tail_percent": [0, 100, None],
     "context_recall_percent": [-1, 91, None],
-    "context_pinned_percent": [-1, 91, None],
+    "context_known_tokens": [-1, 1_000_001, None],
     "context_entries": [-1, 1_001, None],
     "context_categories": ["events", ("",), (7,)],
     "context_flagged": [1, "no", None],
@@ -386,8 +386,8 @@ def test_context_shares_follow_the_settings(db: MemDB) -> None:
             counts[piece.kind] = counts.get(piece.kind, 0) + piece.tokens
         return counts
 
-    narrow = pieces(context_tail_percent=20, context_recall_percent=50)
-    wide = pieces(context_tail_percent=90, context_recall_percent=0)
+    narrow = pieces(context_recall_percent=60)
+    wide = pieces(context_recall_percent=0)
     assert wide["message"] > 2 * narrow["message"]
     assert sum(wide.values()) <= 1000
     assert "excerpt" not in wide or wide["excerpt"] < narrow["excerpt"]

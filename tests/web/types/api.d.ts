@@ -443,7 +443,7 @@ declare namespace Api {
     context_messages: number | null;
     context_tail_percent: number;
     context_recall_percent: number;
-    context_pinned_percent: number;
+    context_known_tokens: number;
     context_entries: number;
     context_categories: Array<string> | null;
     context_flagged: boolean;
