@@ -33,12 +33,18 @@ from memdb.aio.parts import (
     Host,
     Items,
     Jobs,
+    Lead,
+    Same,
     State,
     StoredSettings,
     Summaries,
     Tools,
+    Twin,
+    later,
+    later_leads,
+    leads,
+    listed,
 )
-from memdb.aio.twins import Lead, Same, Twin, later, later_leads, leads, listed
 from memdb.api import database
 from memdb.api import scope as scopes
 from memdb.api import session as sessions

@@ -397,7 +397,7 @@ class MemDB:
 
         What is queued and what fails is that of all processes. Cost: 1 ms per 1,000 jobs.
         """
-        from memdb.jobs.health import read_stats
+        from memdb.jobs.runner import read_stats
 
         return read_stats(self._db, self._services.failures, self._services.meter)
 

@@ -41,11 +41,9 @@ COMMANDS = {
     "demo": Loaded("demo", "Show in a few seconds what memdb does"),
     "info": Loaded("file", "Show what is in FILE: rows, bytes, times and whose memory it is"),
     "stats": Loaded("file", "Show what background work waits in FILE, what fails and why"),
-    "counts": Loaded(
-        "overview", "Count what came in on each day, and entries by category and state"
-    ),
+    "counts": Loaded("file", "Count what came in on each day, and entries by category and state"),
     "changes": Loaded(
-        "overview", "Say what anybody changed in FILE, and print a mark to ask from the next time"
+        "file", "Say what anybody changed in FILE, and print a mark to ask from the next time"
     ),
     "chat": Loaded("chat", "Add, show, search, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
@@ -67,7 +65,7 @@ COMMANDS = {
         "Write everything of one user as JSON lines, Markdown, one HTML page or CSV",
     ),
     "work": Loaded("service", "Embed and summarise what is due in FILE"),
-    "web": Loaded("web", "Show FILE in a browser, and serve its JSON API"),
+    "web": Loaded("serve", "Show FILE in a browser, and serve its JSON API"),
     "serve": Loaded("serve", "Serve the JSON API of FILE to programs, by tokens of one user each"),
     "token": Loaded("serve", "Make, list and remove the tokens of `memdb serve`"),
     "mcp": Loaded("service", "Serve one user's memory over the Model Context Protocol"),
@@ -80,11 +78,11 @@ COMMANDS = {
     "rebuild": Loaded("file", "Make the indexes and counters of FILE anew"),
     "backup": Loaded("file", "Copy FILE while others use it"),
     "copy": Loaded("transfer", "Copy the memory of SOURCE into TARGET, and prove that it is equal"),
-    "restore": Loaded("recovery", "Put BACKUP in place of FILE"),
-    "recover": Loaded("recovery", "Make the file NEW of what can be read of FILE"),
+    "restore": Loaded("file", "Put BACKUP in place of FILE"),
+    "recover": Loaded("file", "Make the file NEW of what can be read of FILE"),
     "vacuum": Loaded("file", "Give the free room of FILE back to the disk"),
     "query": Loaded("file", "Print what a SELECT finds in FILE, whoever's it is"),
-    "pack": Loaded("pack", "Make, verify, open and compare fixture packs"),
+    "pack": Loaded("bench", "Make, verify, open and compare fixture packs"),
     "bench": Loaded("bench", "Measure how often recall finds the evidence in a data set"),
 }
 

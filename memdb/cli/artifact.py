@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from memdb.cli.base import confirm, confirm_options, option_session, verb
+from memdb.cli.base import confirm, confirm_options, verb
 from memdb.cli.command import Noun
-from memdb.cli.editing import edited, pair, reply_diff, unchanged
-from memdb.cli.naming import session_named
-from memdb.cli.options import page_options
 from memdb.cli.output import Column, is_terminal, note, on_terminal, one_line, size, when
+from memdb.cli.records import (
+    edited,
+    option_session,
+    page_options,
+    pair,
+    reply_diff,
+    session_named,
+    unchanged,
+)
 from memdb.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -30,7 +30,6 @@ from memdb.cli.output import (
     say,
 )
 from memdb.errors import FileError, InvalidInput, NotFound, ReadOnly, StorageError
-from memdb.models.ids import BranchName
 from memdb.text.validate import check_path, is_address
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
     from memdb.api.database import MemDB
     from memdb.api.scope import Scope
-    from memdb.api.session import Session
     from memdb.cli.output import Column
     from memdb.models.record import Record
     from memdb.models.types import OpenMode, SecretAction
@@ -399,12 +397,6 @@ class Call:
             raise UnknownUser(click.format_filename(db.path), chosen, scopes_to_dicts(known))
         return chosen
 
-    @contextmanager
-    def session(self, name: str) -> Iterator[Session]:
-        """Open FILE for a `with` block, and return a session; NotFound if it is absent."""
-        with self.scope() as scope:
-            yield session_of(scope, name)
-
     def reply(
         self, data: Record | dict[str, Any] | list[Any], text: str | Callable[[], object]
     ) -> None:
@@ -486,41 +478,6 @@ def refuse_user() -> None:
     given = click.get_current_context().get_parameter_source("user")
     if given is ParameterSource.COMMANDLINE:
         raise click.UsageError("--all-users and --user exclude each other.")
-
-
-def session_of(scope: Scope, name: str, *, whole: bool = False) -> Session:
-    """
-    Return a session, or --branch of it, by what `session_named` takes.
-
-    Raises:
-        NotFound: it is absent.
-        InvalidInput: it is not clear which is meant.
-    """
-    from memdb.cli.naming import session_named
-
-    session = scope.session(session_named(scope, name, whole=whole))
-    branch = branch_given()
-    return session if branch is None else session.branch(branch, create=False)
-
-
-def option_session(scope: Scope, name: str | None, *, whole: bool = False) -> str | None:
-    """
-    Return the session of --session, with --branch; None without both.
-
-    One that is absent is returned as it was given: what it holds is nothing.
-    """
-    from memdb.cli.naming import session_named
-
-    branch = branch_given()
-    if name is None:
-        if branch is not None:
-            raise click.UsageError("--branch needs --session: say which conversation it is of.")
-        return None
-    try:
-        session = session_named(scope, name, whole=whole)
-    except NotFound:
-        session = name
-    return session if branch is None else BranchName(session, branch)
 
 
 def scopes_to_dicts(scopes: list[Scope]) -> list[dict[str, str]]:

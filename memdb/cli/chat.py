@@ -16,13 +16,9 @@ from memdb.cli.base import (
     model_option,
     secrets_option,
     session_argument,
-    session_of,
     verb,
 )
 from memdb.cli.command import Noun
-from memdb.cli.editing import edited, unchanged
-from memdb.cli.naming import session_named
-from memdb.cli.options import count_use_option, page_options
 from memdb.cli.output import (
     Column,
     Counter,
@@ -34,6 +30,15 @@ from memdb.cli.output import (
     print_tree,
     size,
     when,
+)
+from memdb.cli.records import (
+    count_use_option,
+    edited,
+    open_session,
+    page_options,
+    session_named,
+    session_of,
+    unchanged,
 )
 from memdb.cli.window import PLAIN, print_page, print_window, refuse_both
 from memdb.errors import Conflict
@@ -149,7 +154,7 @@ def append(
 )
 def show(call: Call, session: str, last: int | None, budget: int | None) -> None:
     """Print the messages of a conversation, oldest first."""
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         window = found.host.window(last=last, budget_tokens=budget)
     call.reply(list(window.messages), lambda: _print_all(window.messages))
     if budget is not None and not call.as_json:
@@ -209,7 +214,7 @@ def search(call: Call, session: str, query: str, limit: int) -> None:
 
     `memdb recall` searches everything of a user, by meaning too.
     """
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         hits = found.recall(query, limit, kinds=("message",), by="words", min_score=0)
     call.reply_records(hits, HIT_COLUMNS, empty="Nothing found.")
 
@@ -248,7 +253,7 @@ def context(
     token is spent on, and why; --json has each message, --shape what to send.
     """
     refuse_both(call, shape)
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         window = found.context(budget, query, count_use=count_use)
     call.reply(window, lambda: print_window(window, shape))
 
@@ -290,7 +295,7 @@ def window(
     with summaries for what is older. none: all of them.
     """
     refuse_both(call, shape)
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         chosen = found.host.window(strategy, last=last, budget_tokens=budget, keep_last=keep_last)
     call.reply(chosen, lambda: print_window(chosen, shape))
 
@@ -311,7 +316,7 @@ def tree(call: Call, session: str, depth: int | None) -> None:
     (extractive, model, or fallback where a model failed), its tokens and its
     first words. `chat expand` takes the id or the span.
     """
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         whole = found.summaries.tree()
     call.reply(down_to(whole, depth), lambda: print_tree(found.name, whole, depth))
 
@@ -339,7 +344,7 @@ def expand(call: Call, session: str, what: str, after: int, limit: int) -> None:
     summary if they have one, else they themselves. Its sources are shown one
     level at a time.
     """
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         page = found.summaries.expand(what, after_seq=after, limit=limit)
     call.reply(page, lambda: print_page(page, is_first=not after))
 
@@ -407,7 +412,7 @@ def archive(call: Call, session: str, keep_last: int) -> None:
     They are read, found and exported as before. `memdb vacuum --whole` makes FILE
     smaller.
     """
-    with call.session(session) as found, Counter("Archiving", "message") as counter:
+    with open_session(call, session) as found, Counter("Archiving", "message") as counter:
         done = found.archive(keep_last, counter.add)
     text = "nothing to archive"
     if done.messages:
@@ -420,7 +425,7 @@ def archive(call: Call, session: str, keep_last: int) -> None:
 @session_argument
 def unarchive(call: Call, session: str) -> None:
     """Bring the archived messages of a conversation back, byte for byte."""
-    with call.session(session) as found, Counter("Unarchiving", "message") as counter:
+    with open_session(call, session) as found, Counter("Unarchiving", "message") as counter:
         done = found.unarchive(counter.add)
     text = (
         f"{counted(done.messages, 'message')} unarchived" if done.messages else "none is archived"
@@ -433,7 +438,7 @@ def unarchive(call: Call, session: str) -> None:
 @click.argument("title")
 def title(call: Call, session: str, title: str) -> None:
     """Give a conversation a title, by which it is found too."""
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         head = found.host.update(title=title)
     call.reply(head, f"{one_line(found.name)} is called {one_line(title)}")
 
@@ -450,14 +455,14 @@ def edit(call: Call, session: str, seq: int, text: str | None) -> None:
     standard input; without TEXT the editor of VISUAL or EDITOR opens. Entries that
     it told stay.
     """
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         session, old = found.name, found.get(seq)
     typed = edited(old.text, instead="TEXT") if text is None else nullcontext(text)
     with typed as new_text:
         if new_text is None:
             unchanged(call, old)
             return
-        with call.session(session) as found:
+        with open_session(call, session) as found:
             if found.get(seq) != old:
                 raise Conflict(
                     f"{session}#{seq} was changed at this moment: look at it and try again"
@@ -478,7 +483,7 @@ def branch(call: Call, session: str, name: str, after: int | None) -> None:
     It shares the messages up to --after, all of them without it, and goes on with its own.
     --branch names the branch that it leaves. Other commands take --branch NAME.
     """
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         found.branch(name, after, create=True)
         (made,) = [one for one in found.branches() if one.name == name]
     text = f"{one_line(found.name)} ({one_line(name)}), after message {made.leaves_at}"
@@ -489,7 +494,7 @@ def branch(call: Call, session: str, name: str, after: int | None) -> None:
 @session_argument
 def branches(call: Call, session: str) -> None:
     """List the branches of a conversation, oldest first."""
-    with call.session(session) as found:
+    with open_session(call, session) as found:
         made = found.branches()
     call.reply_records(made, BRANCH_COLUMNS, empty="No branches.")
 

@@ -84,7 +84,7 @@ def _names(kind: str, db: MemDB, ctx: click.Context, incomplete: str) -> Iterato
 
 
 def _of_scope(kind: str, scope: Scope, ctx: click.Context, incomplete: str) -> Iterator[Name]:
-    from memdb.cli.naming import LAST, number_of
+    from memdb.cli.output import LAST, number_of
 
     session = ctx.params.get("session")
     if kind == "session":

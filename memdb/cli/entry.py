@@ -17,10 +17,29 @@ from memdb.cli.base import (
     verb,
 )
 from memdb.cli.command import Noun
-from memdb.cli.editing import edited, pair, reply_diff, unchanged
-from memdb.cli.naming import entry_of, number_of, session_named
-from memdb.cli.options import page_options, version_expected_option
-from memdb.cli.output import Column, Line, clean, note, one_line, print_records, say, shorten, when
+from memdb.cli.output import (
+    Column,
+    Line,
+    clean,
+    note,
+    number_of,
+    one_line,
+    print_records,
+    say,
+    shorten,
+    when,
+)
+from memdb.cli.records import (
+    edited,
+    entry_of,
+    open_session,
+    page_options,
+    pair,
+    reply_diff,
+    session_named,
+    unchanged,
+    version_expected_option,
+)
 from memdb.models.ids import system_clock
 from memdb.models.record import counted
 from memdb.text.differences import compare_lines
@@ -128,7 +147,7 @@ def extract(call: Call, session: str, limit: int | None, dry_run: bool) -> None:
     linked to them. No message is read twice. Secrets are neither learnt nor shown to
     the model.
     """
-    with call.session(session) as chat, Line() as line:
+    with open_session(call, session) as chat, Line() as line:
         done = chat.extract(dry_run=dry_run, limit=limit, progress=lambda _, doing: line.say(doing))
     call.reply(
         {**done.to_dict(), "dry_run": dry_run},

@@ -1,13 +1,28 @@
-"""`memdb info`, `check`, `rebuild`, `backup`, `vacuum`, `query` and `space`: the whole file."""
+"""
+Commands about the whole file: what it holds and what changed, its care, and its rescue.
+
+`memdb info`, `stats`, `counts`, `changes`, `check`, `rebuild`, `backup`, `vacuum`, `query`,
+`space`, `recover` and `restore`.
+"""
 
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
-from memdb.cli.base import confirm, confirm_options, scopes_to_dicts, size_of, text_or_stdin, verb
+from memdb.cli.base import (
+    DEFAULT_APP,
+    MOMENT,
+    confirm,
+    confirm_options,
+    scopes_to_dicts,
+    size_of,
+    text_or_stdin,
+    verb,
+)
 from memdb.cli.command import Noun
 from memdb.cli.output import (
     Bar,
@@ -27,7 +42,9 @@ from memdb.text.validate import is_address
 if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.messages import Finding, SpaceInfo
-    from memdb.models.reports import FileInfo, Stats, Upkeep
+    from memdb.models.overviews import Changes, ScopeCounts
+    from memdb.models.reports import FileInfo, Recovery, Stats, Upkeep
+
 
 MAX_SCOPES = 20  # users that are listed for a person; --json has them all
 
@@ -379,6 +396,197 @@ def _named(one: SpaceInfo) -> str:
     return f"{counted(one.vectors, 'vector')} of {one_line(one.model)} ({one.dim} dimensions)"
 
 
+DAY_COLUMNS = (
+    Column("DAY", lambda one: when(one.start_ms)),
+    Column("MESSAGES", lambda one: f"{one.messages:,}", right=True),
+    Column("SESSIONS BEGUN", lambda one: f"{one.sessions:,}", right=True),
+    Column("ENTRIES", lambda one: f"{one.entries:,}", right=True),
+)
+CATEGORY_COLUMNS = (
+    Column("CATEGORY", lambda one: one.category, cut=True),
+    Column("ACTIVE", lambda one: f"{one.active:,}", right=True),
+    Column("SUPERSEDED", lambda one: f"{one.superseded:,}", right=True),
+    Column("EXPIRED", lambda one: f"{one.expired:,}", right=True),
+    Column("INACTIVE", lambda one: f"{one.inactive:,}", right=True),
+    Column("FUTURE", lambda one: f"{one.future:,}", right=True),
+)
+# What the kinds of `Changes` are, for people.
+KINDS = {
+    "message": "messages (edited, archived or removed)",
+    "session": "sessions (renamed or removed)",
+    "entry": "entries",
+    "summary": "summaries",
+    "artifact": "artifacts",
+    "item": "items",
+    "state": "state of sessions",
+    "settings": "settings",
+    "scope": "whole memories (copied)",
+    "other": "nothing that holds words: jobs, vectors",
+}
+
+
+@verb("memdb counts agent.db --user ann", "memdb counts agent.db --since 30d --json")
+@click.option("--since", type=MOMENT, help="Only what came then or later.")
+@click.option("--until", type=MOMENT, help="Only what came before.")
+@click.option(
+    "--offset",
+    "offset_minutes",
+    type=click.IntRange(-1440, 1440),
+    default=0,
+    metavar="MINUTES",
+    help="How far local time is ahead of UTC; days begin at its midnight.",
+)
+def counts(call: Call, since: int | None, until: int | None, offset_minutes: int) -> None:
+    """
+    Count what came in on each day, and entries by category and state.
+
+    Over 600 days are put together in buckets of several days.
+    """
+    with call.scope() as scope:
+        found = scope.counts(since=since, until=until, offset_minutes=offset_minutes)
+    call.reply(found, lambda: _print_counts(found))
+
+
+def _print_counts(found: ScopeCounts) -> None:
+    print_records(DAY_COLUMNS, found.days, empty="Nothing came in.")
+    if found.categories:
+        click.echo()
+        print_records(CATEGORY_COLUMNS, found.categories)
+
+
+@verb(
+    "memdb changes agent.db",
+    "memdb changes agent.db --since MARK",
+    "memdb changes agent.db --follow --json",
+    scope=False,
+)
+@click.option("--since", metavar="MARK", help="What changed since this command printed MARK.")
+@click.option("--follow", is_flag=True, help="Go on with what anybody changes, until Ctrl-C.")
+def changes(call: Call, since: str | None, follow: bool) -> None:
+    """
+    Say what anybody changed in FILE, and print a mark to ask from the next time.
+
+    Without --since and --follow there is only the mark. A mark tells which kinds of
+    things changed, whoever did it; which sessions got messages is told while it
+    follows. No clock is asked, and nothing is missed. With --follow and --json each
+    change is a line.
+    """
+    with call.open(read_only=True) as db:
+        if not follow:
+            found = db.changes(since)
+            call.reply(found, lambda: _print_changes(call, found, since))
+            return
+        from memdb.cli.service import ending_by_signals
+
+        with ending_by_signals():
+            coming = db.watch()  # from here on: what comes before the next line is told twice
+            first = db.changes(since)
+            mark = since or first.mark
+            try:
+                for found in chain([first], coming):
+                    _print_followed(call, found)
+                    mark = found.mark
+            except KeyboardInterrupt:
+                if not call.as_json:
+                    note(f"Mark: {mark}")
+                raise
+
+
+def _print_changes(call: Call, found: Changes, since: str | None) -> None:
+    """Print what changed since a mark, and the new one."""
+    lines = _lines_of(found)
+    if since is not None:
+        click.echo("\n".join(lines) if lines else "Nothing changed.")
+    click.echo(f"Mark: {found.mark}")
+    if since is None:
+        note(f"`memdb changes {call.shown_file} --since MARK` says what changed since now.")
+
+
+def _print_followed(call: Call, found: Changes) -> None:
+    """Print what changed, if anything did."""
+    if found.is_empty:
+        return
+    if call.as_json:
+        print_json_line(found)
+    else:
+        click.echo("\n".join(_lines_of(found)))
+
+
+def _lines_of(found: Changes) -> list[str]:
+    """Return a line for each session and kind that changed."""
+    lines = []
+    for one in found.sessions:
+        branch = "" if one.branch is None else f", branch {one_line(one.branch)}"
+        owner = one_line(one.user) + (f" in {one_line(one.app)}" if one.app != DEFAULT_APP else "")
+        lines.append(f"new messages    {one_line(one.session)}{branch} ({owner})")
+    if not found.is_complete:
+        lines.append(
+            "new messages    in sessions that the mark does not tell: see `memdb chat list`"
+        )
+    lines += [f"changed         {KINDS.get(kind, kind)}" for kind in found.kinds]
+    return lines
+
+
+RECOVERY = (
+    Column("TABLE", lambda one: one.name),
+    Column("ROWS", lambda one: f"{one.rows:,}", right=True),
+    Column("LEFT OUT", lambda one: f"{one.left_out:,}", right=True),
+    Column("MADE", lambda one: f"{one.made:,}", right=True),
+)
+
+
+@verb("memdb recover damaged.db new.db", scope=False)
+@click.argument("new", type=click.Path())
+def recover(call: Call, new: str) -> None:
+    """
+    Make the file NEW of what can be read of FILE.
+
+    FILE stays as it is. LEFT OUT are rows that were read and do not match their
+    hash, or are useless without others that are lost; MADE are scopes, sessions,
+    names and inactive entries that stand in for lost ones. Exit code 7 if `check` finds
+    something in NEW.
+    """
+    import memdb
+
+    report = memdb.recover(call.file, new)
+    call.reply(report, lambda: _print_recovery(report))
+    if report.findings:
+        click.get_current_context().exit(StorageError.exit_code)
+
+
+def _print_recovery(report: Recovery) -> None:
+    print_records(RECOVERY, report.tables)
+    for text in report.notes:
+        note(f"Note: {text}.")
+    note(
+        f"{report.broken_trees} tables and indexes of the damaged file have pages that cannot be "
+        f"read. {click.format_filename(report.path)} is "
+        + ("sound." if not report.findings else f"not sound: {report.findings[0]}.")
+    )
+
+
+@verb("memdb restore backup.db agent.db --dry-run", file=False, scope=False)
+@click.argument("backup", type=click.Path())
+@click.argument("file", type=click.Path())
+@confirm_options
+def restore(call: Call, backup: str, yes: bool, dry_run: bool) -> None:
+    """
+    Put BACKUP in place of FILE.
+
+    BACKUP is checked first. The old FILE is kept beside it, under a name that is
+    printed, together with its -wal. Refused while a program has FILE open.
+    """
+    import memdb
+
+    plan = memdb.restore(backup, call.file, dry_run=True)
+    if not dry_run:
+        confirm(f"Put {click.format_filename(backup)} in place of {call.shown_file}?", yes=yes)
+        plan = memdb.restore(backup, call.file)
+    verb = "Would restore" if dry_run else "Restored"
+    kept = "" if plan.kept is None else f"; the old one is {click.format_filename(plan.kept)}"
+    call.reply(plan, f"{verb} {call.shown_file} ({size(plan.size_bytes)}){kept}.")
+
+
 COMMANDS = {
     "info": info,
     "stats": stats,
@@ -388,4 +596,8 @@ COMMANDS = {
     "vacuum": vacuum,
     "query": query,
     "space": space,
+    "counts": counts,
+    "changes": changes,
+    "recover": recover,
+    "restore": restore,
 }

@@ -10,14 +10,13 @@ from memdb.cli.base import (
     branch_option,
     confirm,
     confirm_options,
-    option_session,
     refuse_user,
     scopes_to_dicts,
     verb,
 )
 from memdb.cli.command import Noun
-from memdb.cli.naming import entry_of
 from memdb.cli.output import Column, note, one_line, print_records
+from memdb.cli.records import entry_of, option_session
 from memdb.errors import StorageError
 from memdb.models.record import counted
 

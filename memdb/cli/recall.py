@@ -13,15 +13,13 @@ from memdb.cli.base import (
     branch_option,
     embedder_option,
     limit_option,
-    option_session,
     verb,
 )
 from memdb.cli.layout import width_of
-from memdb.cli.naming import number_of
-from memdb.cli.options import count_use_option
 from memdb.cli.output import (
     Column,
     note,
+    number_of,
     one_line,
     print_records,
     print_table,
@@ -31,6 +29,7 @@ from memdb.cli.output import (
     shorten,
     when,
 )
+from memdb.cli.records import count_use_option, option_session
 from memdb.models.messages import ROLES
 
 EVERY_KIND = ("message", "entry", "artifact", "session", "summary", "item")

@@ -20,7 +20,6 @@ from memdb.cli.base import (
 )
 from memdb.cli.command import STOPPED
 from memdb.cli.defaults import shown_path
-from memdb.cli.naming import session_named
 from memdb.cli.output import (
     Bar,
     Column,
@@ -31,6 +30,7 @@ from memdb.cli.output import (
     print_json_line,
     print_records,
 )
+from memdb.cli.records import session_named
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 from memdb.models.record import counted
 from memdb.text.validate import is_address

@@ -1,33 +1,48 @@
 """
 Transcripts of coding agents: what a line of any of them says.
 
-The module of a format has `read_line`; `line_reader` gives the one for a format, and
-`format_of` tells the format by a line. Hooks and imports read with the functions here, so that
-each message has the same session and the same id, whichever comes first.
+`line_reader` gives the function that reads a line of a format, and `format_of` tells the format by
+a line. Hooks and imports read with the functions here, so that each message has the same session
+and the same id, whichever comes first. Claude Code has a module of its own.
+
+Codex: a rollout holds two logs: `response_item` is what the model got and gave, `event_msg` what
+the terminal showed of it. Only the first is read, so nothing is said twice. What Codex puts into
+the mouth of the user (its environment, AGENTS.md) is not the user's.
+
+Cursor: a line has a role and blocks as Anthropic writes them, and neither id nor time. What the
+user typed stands in `<user_query>`; the rest of a user's line is what Cursor attached.
+
+Gemini CLI: a message is written again, as a whole, when its tools have answered, so each of its
+texts, thoughts, calls and results is a message of its own, with an id that stays. Older releases
+write one JSON document with the same messages.
+
+Source: docs/coding-agents.md
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from memdb.adapters.json_forms import storable
 from memdb.errors import InvalidInput
 from memdb.formats.claude_code import read_entry, title_of
-from memdb.formats.codex import read_line as read_codex
-from memdb.formats.cursor import read_line as read_cursor
-from memdb.formats.gemini_cli import read_line as read_gemini_cli
 from memdb.formats.projects import app_of
+from memdb.formats.provider_messages import read_messages, role_of
+from memdb.formats.provider_parts import read_part
+from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.models.transcripts import Line
-from memdb.text.parts import text_value
+from memdb.text.parts import content_text, json_text, kind_of, text_of, text_value, without_original
+from memdb.text.times import iso_ms
 from memdb.text.validate import MAX_NAME_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import PurePath
 
-    from memdb.models.messages import NewMessage
 
 # Lines that are looked at for the session and the folder; a longer line is no message but a
 # file that was read.
@@ -71,14 +86,6 @@ def read_claude_code(line: dict[str, Any]) -> Line:
         folder=text_value(line.get("cwd")) or None,
         title=title_of([line]),
     )
-
-
-READERS = {
-    "claude-code": read_claude_code,
-    "codex": read_codex,
-    "cursor": read_cursor,
-    "gemini-cli": read_gemini_cli,
-}
 
 
 def format_of(line: dict[str, Any]) -> str | None:
@@ -169,3 +176,247 @@ def document_lines(data: bytes) -> bytes:
     messages = value.pop("messages", None)
     lines = [value, *(messages if isinstance(messages, list) else ())]
     return b"".join(json.dumps(one).encode() + b"\n" for one in lines)
+
+
+# What Codex writes in the place of the user's words, by how it begins.
+CODEX_TAGS = (
+    *"<environment_context> <user_instructions> <turn_aborted> <skill> <INSTRUCTIONS>".split(),
+    *"<subagent_notification> <permissions".split(),
+    "# AGENTS.md instructions",
+)
+TOOL_TAGS = ("<user_shell_command>", "<user_action>")
+
+
+def read_codex(line: dict[str, Any]) -> Line:
+    """
+    Return what a line of a rollout says.
+
+    >>> said = {"type": "message", "role": "user", "content": "Hi."}
+    >>> read_codex({"type": "response_item", "payload": said}).messages[0].text
+    'Hi.'
+    """
+    payload = line.get("payload")
+    outer = text_value(line.get("type"))
+    if not isinstance(payload, dict):
+        payload, outer = line, "response_item" if outer else "session_meta"
+    if outer == "session_meta":
+        return _header(payload)
+    kind = f"{outer}/{text_value(payload.get('type')) or '?'}"
+    created_ms = iso_ms(line.get("timestamp"))
+    if outer == "compacted":
+        text = text_value(storable(payload.get("message")))
+        found = [NewMessage("system", text, created_ms=created_ms)] if text.strip() else []
+        return Line(outer, found)
+    if outer == "turn_context":
+        return Line(outer, [], folder=_text(payload.get("cwd")))
+    if outer != "response_item":
+        return Line(kind, [])
+    try:
+        read = read_messages(storable(payload))
+    except InvalidInput:
+        return Line(kind, [])
+    return Line(kind, [one for message in read for one in _codex_said(message, created_ms)])
+
+
+def _header(payload: dict[str, Any]) -> Line:
+    """Return what the first line tells about the session."""
+    parent = payload.get("parent_thread_id")
+    source = payload.get("source")
+    for label in ("subagent", "thread_spawn", "parent_thread_id"):
+        source = source.get(label) if isinstance(source, dict) else None
+    return Line(
+        "session_meta",
+        [],
+        session=_text(payload.get("id")),
+        parent=_text(parent) or _text(source),
+        folder=_text(payload.get("cwd")),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _codex_said(message: NewMessage, created_ms: int | None) -> list[NewMessage]:
+    """Return a message with the role of who made it; [] if it has no words."""
+    parts = without_original(message.parts or [])
+    if message.parts and not any(_says_something(part) for part in parts):
+        return []
+    text = text_of(parts) if parts else message.text
+    role = message.role
+    if role == "user" and text.lstrip().startswith(TOOL_TAGS):
+        role = "tool"
+    if role == "user" and text.lstrip().startswith(CODEX_TAGS):
+        role = "system"
+    is_text = all(kind_of(part) == "text" for part in parts)
+    kept = None if is_text else parts
+    return [NewMessage(role, text, parts=kept, created_ms=created_ms)] if text.strip() else []
+
+
+def _says_something(part: Any) -> bool:
+    kind = kind_of(part)
+    if kind == "other" and part.get("kind") == "empty message":
+        return False
+    return kind not in ("text", "thinking") or bool(text_value(part.get("text")).strip())
+
+
+_QUERY, _QUERY_END = "<user_query>", "</user_query>"
+
+
+def read_cursor(line: dict[str, Any]) -> Line:
+    """
+    Return what a line of a chat says.
+
+    >>> text = "<open_files>a.py</open_files><user_query>Mend it.</user_query>"
+    >>> said = read_cursor({"role": "user", "message": {"content": text}}).messages
+    >>> [(one.role, one.text) for one in said]
+    [('system', '<open_files>a.py</open_files>'), ('user', 'Mend it.')]
+    """
+    role = role_of(line.get("role"))
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, dict) else line.get("content")
+    if role not in ("user", "assistant", "system", "tool"):
+        return Line(text_value(line.get("type")) or "?", [])
+    blocks = content if isinstance(content, list) else [content]
+    read = [
+        read_part(storable(block)) for block in blocks if isinstance(block, (str, dict)) and block
+    ]
+    said = [one for part in read for one in _roles(str(role), part)]
+    created_ms = iso_ms(line.get("timestamp"))
+    found = []
+    for by, run in groupby(said, lambda one: one[0]):
+        parts = [part for _, part in run]
+        is_text = all(kind_of(part) == "text" for part in parts)
+        found.append(
+            NewMessage(by, text_of(parts), parts=None if is_text else parts, created_ms=created_ms)
+        )
+    return Line(str(role), [one for one in found if one.text.strip()])
+
+
+def _roles(role: str, part: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the pieces of a part, each with its role."""
+    if kind_of(part) == "tool_result":
+        yield "tool", part
+        return
+    text = text_value(part.get("text"))
+    queries, rest = _cut(text) if role == "user" and kind_of(part) == "text" else ([], text)
+    if not queries:
+        yield role, part
+        return
+    if rest.strip():
+        yield "system", {"type": "text", "text": rest.strip()}
+    for query in queries:
+        yield "user", {"type": "text", "text": query.strip()}
+
+
+def _cut(text: str) -> tuple[list[str], str]:
+    """Return what stands in the closed `<user_query>` of a text, and the rest of it."""
+    queries, rest, at = [], [], 0
+    # A pattern would look for the end behind each beginning: a square of those never closed.
+    while (start := text.find(_QUERY, at)) >= 0:
+        end = text.find(_QUERY_END, start)
+        if end < 0:
+            break
+        queries.append(text[start + len(_QUERY) : end])
+        rest.append(text[at:start])
+        at = end + len(_QUERY_END)
+    return queries, "".join([*rest, text[at:]])
+
+
+GEMINI_TAGS = ("<session_context>", "<hook_context>", "<system-reminder>")
+
+
+def read_gemini_cli(line: dict[str, Any]) -> Line:
+    """
+    Return what a line of a chat says.
+
+    >>> read_gemini_cli({"id": "m1", "type": "user", "content": "Hi."}).messages[0].external_id
+    'm1'
+    """
+    if "sessionId" in line and "type" not in line:
+        folders = line.get("directories")
+        folder = folders[0] if isinstance(folders, list) and folders else None
+        return Line(
+            "header",
+            [],
+            session=text_value(line["sessionId"]) or None,
+            folder=folder if isinstance(folder, str) else None,
+        )
+    kind = text_value(line.get("type")) or "$set"
+    plain = storable(line)
+    name = text_value(plain.get("id"))
+    if kind not in ("user", "gemini"):
+        return Line(kind, [])
+    created_ms = iso_ms(plain.get("timestamp"))
+    found = [one for one in _gemini_said(plain, kind, name) if one.text.strip()]
+    return Line(kind, [one.replace(created_ms=created_ms) for one in found])
+
+
+def _gemini_said(line: dict[str, Any], kind: str, name: str) -> Iterator[NewMessage]:
+    """Yield the messages of a line, each with its id."""
+
+    def named(suffix: str) -> str | None:
+        return f"{name}{suffix}"[:1000] if name else None
+
+    thoughts = line.get("thoughts")
+    for number, one in enumerate(thoughts if isinstance(thoughts, list) else ()):
+        if isinstance(one, dict):
+            words = [text_value(one.get("subject")), text_value(one.get("description"))]
+            part = {"type": "thinking", "text": ": ".join(word for word in words if word)}
+            if part["text"]:
+                yield NewMessage("assistant", text_of([part]), parts=[part],
+                                 external_id=named(f"#thought{number}"))  # fmt: skip
+    text = _content(line.get("content"))
+    role = "assistant" if kind == "gemini" else "user"
+    if role == "user" and text.lstrip().startswith(GEMINI_TAGS):
+        role = "system"
+    yield NewMessage(role, text, external_id=named(""))
+    calls = line.get("toolCalls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict):
+            yield from _call(call, named)
+
+
+def _call(call: dict[str, Any], named: Any) -> Iterator[NewMessage]:
+    """Yield a call, and its result if it has one."""
+    call_id, tool = text_value(call.get("id")), text_value(call.get("name"))
+    args = call.get("args")
+    part = {"type": "tool_call", "id": call_id, "name": tool,
+            "arguments": args if isinstance(args, (str, dict)) else json_text(args)}  # fmt: skip
+    yield NewMessage("assistant", text_of([part]), parts=[part], external_id=named(f"#{call_id}"))
+    result = call.get("result")
+    if result is not None:
+        content = _result(result)
+        answer = {"type": "tool_result", "tool_call_id": call_id, "name": tool, "content": content}
+        if call.get("status") in ("error", "cancelled"):
+            answer["is_error"] = True
+        yield NewMessage("tool", content_text(content) or "[tool_result]", parts=[answer],
+                         external_id=named(f"#{call_id}#result"))  # fmt: skip
+
+
+def _result(result: Any) -> Any:
+    """Return what a tool gave: the output of function responses, else all of it."""
+    texts = []
+    for one in result if isinstance(result, list) else [result]:
+        told = one.get("functionResponse") if isinstance(one, dict) else None
+        response = told.get("response") if isinstance(told, dict) else None
+        if isinstance(response, dict):
+            texts.append(json_text(response.get("output", response.get("error", response))))
+    return "\n".join(texts) if texts else result
+
+
+def _content(content: Any) -> str:
+    """Return a text, or the texts of parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        content = [content] if isinstance(content, dict) else []
+    return text_of([read_part(one) for one in content if isinstance(one, (str, dict)) and one])
+
+
+READERS = {
+    "claude-code": read_claude_code,
+    "codex": read_codex,
+    "cursor": read_cursor,
+    "gemini-cli": read_gemini_cli,
+}

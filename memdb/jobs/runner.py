@@ -5,6 +5,8 @@ Work is a kind of job ("embed", "summarize", "extract"). Upkeep is work on the
 whole file that comes round again: of all processes the one that takes the
 lease of a step does it. A failure of one kind or step keeps no other from
 being done. The container gives both as lists of functions.
+
+`read_stats` says what waits, what fails and why, and which texts are refused.
 """
 
 from __future__ import annotations
@@ -15,21 +17,22 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput, MemDBError, PortError, StorageError
 from memdb.models.observation import on_failure, warn_failed
 from memdb.models.record import Record
-from memdb.models.reports import Failure, WorkRequest
+from memdb.models.reports import Failure, QueueState, RefusedText, Stats, WorkRequest
 from memdb.models.settings import WORK
-from memdb.tables import jobs
+from memdb.tables import jobs, messages
+from memdb.tables.jobs import GIVEN_UP
 from memdb.text.validate import DAY_MS, HOUR_MS, MINUTE_MS, int_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from memdb.engine.base import Engine
+    from memdb.engine.base import Engine, Tx
     from memdb.models.observation import Meter
-    from memdb.tables.jobs import Job
+    from memdb.tables.jobs import FailedJob, Job
 
     Work = Callable[[WorkRequest], tuple[int, MemDBError | None]]
     Step = Callable[[], int]
-    from collections.abc import Callable
+
 
 # A step that takes longer may be done twice, which costs time and nothing else.
 LEASE_MS = 10 * MINUTE_MS
@@ -217,3 +220,40 @@ class JobRunner:
             jobs.reschedule(tx, job, every_ms)
         self._note(job.kind, start_s, 1, None)
         return StepRun(job.kind, done)
+
+
+MAX_REFUSED = 100
+
+
+def read_stats(db: Engine, failures: Mapping[str, Failure], meter: Meter) -> Stats:
+    """Return the state of the queue in the file, and the figures of this process."""
+    with db.read() as tx:
+        failed = jobs.list_failed(tx)
+        newest = {(job.kind, job.model): job for job in reversed(failed)}
+        queue = tuple(
+            _with_reason(QueueState(*counts), newest.get((counts[0], counts[1])))
+            for counts in jobs.count_queue(tx, db.clock())
+        )
+        poison = [job for job in failed if job.attempts >= GIVEN_UP and _is_text(job)]
+        refused = tuple(_refused(tx, job) for job in poison[:MAX_REFUSED])
+    return Stats(queue, refused, dict(failures), meter.stats())
+
+
+def _with_reason(state: QueueState, job: FailedJob | None) -> QueueState:
+    if job is None:
+        return state
+    return state.replace(error=job.error, attempts=job.attempts, retry_ms=job.due_ms)
+
+
+def _is_text(job: FailedJob) -> bool:
+    return job.kind == "embed" and job.subject in ("message", "entry", "item")
+
+
+def _refused(tx: Tx, job: FailedJob) -> RefusedText:
+    place: tuple[str | None, int | None] = (None, None)
+    if job.subject == "message":
+        found = messages.get_many(tx, [job.ref]).get(job.ref)
+        place = (None, None) if found is None else (found.session, found.seq)
+    entry_id = job.ref if job.subject == "entry" else None
+    model = job.model or ""
+    return RefusedText(job.subject, model, *place, entry_id, job.attempts, job.error, job.due_ms)

@@ -3,6 +3,9 @@ Maintenance of a database on a server: checks, sizes, VACUUM, and SELECTs of the
 
 The server does by itself what a file needs care for: it checks its pages, moves its WAL and
 cleans up (autovacuum).
+
+A query that names a view of schema.sql brings the SELECT of the view along. No view is stored on
+a server: it would be one more thing to migrate.
 """
 
 from __future__ import annotations
@@ -22,7 +25,6 @@ from memdb.errors import (
 from memdb.postgres import driver, schema
 from memdb.postgres.link import DELETE_WRITER
 from memdb.postgres.schema import read_names
-from memdb.postgres.views import with_views
 from memdb.text.validate import check_query_values
 
 if TYPE_CHECKING:
@@ -32,8 +34,59 @@ if TYPE_CHECKING:
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
     from memdb.models.types import Progress
-    from memdb.postgres.base import PostgresDatabase
     from memdb.postgres.connection import Tx
+    from memdb.postgres.schema import PostgresDatabase
+
+
+VIEW = re.compile(r"CREATE VIEW (\w+) AS\n(.*?);", re.DOTALL)
+COMMENT = re.compile(r"[ \t]*--[^\n]*")
+WITH = re.compile(r"\s*WITH\s+(RECURSIVE\s+)?", re.IGNORECASE)
+
+TIME = 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'
+
+# From SQLite's words to PostgreSQL's, in this order.
+RULES = (
+    (
+        r"strftime\('[^']*', (\S+) / 1000\.0, 'unixepoch'\)",
+        rf"to_char(to_timestamp(\1 / 1000.0) AT TIME ZONE 'UTC', '{TIME}')",
+    ),
+    (r"\(julianday\('now'\) - 2440587\.5\) \* 86400000", "extract(epoch FROM now()) * 1000"),
+    (r"\nJOIN \(SELECT", "\nCROSS JOIN (SELECT"),
+    (r"\biif\(\s*(.*?),\s*([\w.]+),\s*NULL\s*\)", r"CASE WHEN \1 THEN \2 END"),
+    (r"CAST\(\s*(CASE substr.*?END) AS TEXT\s*\)", r"convert_from(\1, 'UTF8')"),
+    (r"\bhex\(([\w.]+)\)", r"encode(\1, 'hex')"),
+    (r"\bchar\(", "chr("),
+    (r"\bx'(\w+)'", r"'\\x\1'::bytea"),
+    (r"\bINTEGER\b", "BIGINT"),
+)
+
+
+def read_views() -> dict[str, str]:
+    """Return the SELECT of each view in PostgreSQL's dialect."""
+    from memdb.engine.sqlite.schema import read_schema  # only for queries that name one
+
+    found = {}
+    for name, select in VIEW.findall(COMMENT.sub("", read_schema())):
+        body = select
+        for pattern, replacement in RULES:
+            body = re.sub(pattern, replacement, body, flags=re.DOTALL)
+        found[name] = body
+    return found
+
+
+def with_views(sql: str) -> str:
+    """Return a query with the SELECTs of the views that it names before it."""
+    if "_view" not in sql:
+        return sql
+    named = [(name, body) for name, body in read_views().items() if re.search(rf"\b{name}\b", sql)]
+    if not named:
+        return sql
+    views = ",\n".join(f"{name} AS NOT MATERIALIZED (\n{body}\n)" for name, body in named)
+    match = WITH.match(sql)
+    if match is None:
+        return f"WITH {views}\n{sql}"
+    return f"WITH {match[1] or ''}{views},\n{sql[match.end() :]}"
+
 
 MAX_FINDINGS = 20
 

@@ -9,7 +9,7 @@ writers wait at their commit; those of an older memdb are refused from then on (
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memdb.engine.sqlite import schema as file_schema
 from memdb.engine.steps import StepFailed
@@ -21,8 +21,29 @@ from memdb.postgres.dialect import PARTITION_COLUMNS
 from memdb.postgres.migrations import STEPS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from memdb.engine.base import Engine
+    from memdb.engine.base import Tx as AnyTx
     from memdb.engine.steps import Step
-    from memdb.postgres.base import PostgresDatabase
+    from memdb.postgres.connection import Tx
+
+    class PostgresDatabase(Engine, Protocol):
+        """An open database, as the modules that `PostgresEngine` calls see it."""
+
+        partitions: int
+        verify: Callable[[AnyTx], str]
+
+        def read(self) -> AbstractContextManager[Tx]:
+            """See `PostgresEngine.read`."""
+
+        def write(self) -> AbstractContextManager[Tx]:
+            """See `PostgresEngine.write`."""
+
+        def run_apart(self, sql: str) -> None:
+            """See `PostgresEngine.run_apart`."""
+
 
 # Of schema.sql, and what `fingerprint_of` says of `own_script`: a test compares them.
 OWN_FINGERPRINT = "ae86be134f47e319ab6b78161a39bb19"

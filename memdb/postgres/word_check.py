@@ -11,8 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memdb.models.ids import MAX_SCOPE_NO, scope_range
-from memdb.postgres.tokens import keys_of
-from memdb.postgres.word_lists import refs_of
+from memdb.postgres.tokens import keys_of, refs_of
 from memdb.postgres.words import KINDS, PostgresWords, archived_keys
 from memdb.postgres.words import SELECT_ROWS as ROWS
 

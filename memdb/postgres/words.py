@@ -23,22 +23,20 @@ from memdb.models.ids import (
 )
 from memdb.postgres.binary import BYTEA, INT4, TEXT, array_of
 from memdb.postgres.tokens import (
-    Phrase,
-    beginning_of,
-    is_in_row,
-    key_of,
-    keys_of,
-    phrases_of,
-    tokens_by_column,
-)
-from memdb.postgres.word_lists import (
     EVERY,
     PART_BITS,
     NewLists,
+    Phrase,
+    beginning_of,
     block_of,
     copied_rows,
+    is_in_row,
+    key_of,
+    keys_of,
     packed,
+    phrases_of,
     refs_of,
+    tokens_by_column,
 )
 from memdb.text.derived import bigrams_of
 

@@ -19,7 +19,7 @@ from memdb.errors import AlreadyExists, FileError
 from memdb.records.scopes import SHARED
 from memdb.tables import scopes, settings
 from memdb.text.validate import path_value, refuse_output
-from memdb.transfer import artifacts, entries, items, messages, others, summaries
+from memdb.transfer import artifacts, entries, messages, others
 from memdb.transfer.lines import EXPORT_VERSION, SCOPE, SPOOL_BYTES
 
 if TYPE_CHECKING:
@@ -150,8 +150,11 @@ def _scope_lines(
     uid, created_ms = scopes.identity(tx, scope_no)
     given = {"app": owner.app, "user": owner.user, "created_ms": created_ms, "uid": uid}
     yield SCOPE.to_line(None, given)
-    for kind in (messages, summaries, entries, artifacts, items):
-        yield from kind.export(tx, scope_no)
+    yield from messages.export(tx, scope_no)
+    yield from others.export_summaries(tx, scope_no)
+    yield from entries.export(tx, scope_no)
+    yield from artifacts.export(tx, scope_no)
+    yield from others.export_items(tx, scope_no)
     if embeddings:
         yield from others.export_vectors(tx, scope_no)
     if with_app:

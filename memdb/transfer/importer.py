@@ -19,7 +19,7 @@ from memdb.models.reports import ImportReport, LeftOut
 from memdb.models.settings import read_settings
 from memdb.tables import scopes, settings
 from memdb.text.validate import name_value
-from memdb.transfer import artifacts, entries, items, messages, others, summaries
+from memdb.transfer import artifacts, entries, messages, others
 from memdb.transfer.lines import (
     LEFT_OUT,
     NOTE,
@@ -65,11 +65,11 @@ _KINDS = {
     "session": _Kind(messages.read_session, messages.write_sessions),
     "branch": _Kind(messages.read_branch, messages.write_branches),
     "message": _Kind(messages.read_message, messages.write_messages),
-    "summary": _Kind(summaries.read_summary, summaries.write_summaries),
+    "summary": _Kind(others.read_summary, others.write_summaries),
     "entry": _Kind(entries.read_entry, entries.write_entries),
     "artifact": _Kind(artifacts.read_artifact, artifacts.write_artifacts),
     "artifact_name": _Kind(artifacts.read_name, artifacts.write_names),
-    "item": _Kind(items.read_item, items.write_items),
+    "item": _Kind(others.read_item, others.write_items),
     "embedding": _Kind(others.read_vector, others.write_vectors),
     "state": _Kind(others.read_state, others.write_state),
     "tombstone": _Kind(others.read_tombstone, others.write_tombstones),

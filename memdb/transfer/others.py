@@ -1,24 +1,56 @@
 """
-Embedding, state and tombstone lines: their codecs, export and import.
+Summary, item, embedding, state and tombstone lines: their codecs, export and import.
+
+A summary is added only where the messages that it stands for are here as they were when it was
+exported, so nothing that was forgotten comes back by it. An exported item keeps its revision and
+times; a hand-written one needs a namespace, a key and a value. An item whose key has a value here
+stays away.
 """
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.models.ids import MAX_INT, scope_range, seq_of, session_of, session_range
-from memdb.models.items import MAX_VECTORS
+from memdb.models.ids import (
+    MAX_INT,
+    MAX_SEQ,
+    scope_of,
+    scope_range,
+    seq_of,
+    session_of,
+    session_range,
+)
+from memdb.models.items import MAX_TTL_MS, MAX_VECTORS, PutItem
+from memdb.models.record import Record
+from memdb.models.summaries import QUALITIES
 from memdb.models.vectors import to_vector
 from memdb.records import dependents as tombstone_records
+from memdb.records import items as records
 from memdb.records import spaces
 from memdb.records import state as state_records
+from memdb.records import summaries as summary_records
+from memdb.records.items import Imported
 from memdb.records.spaces import SpaceName
-from memdb.tables import entries, items, jobs, messages, sessions, state, tombstones
+from memdb.summaries.planning import is_next
+from memdb.tables import (
+    entries,
+    items,
+    jobs,
+    messages,
+    scopes,
+    sessions,
+    state,
+    summaries,
+    tombstones,
+)
 from memdb.tables import spaces as space_table
+from memdb.tables.items import FIRST
 from memdb.tables.state import StateRow
 from memdb.tables.tombstones import Tombstone
+from memdb.text.derived import bigrams_of
 from memdb.text.validate import json_value, name_value, parse_json, text_value
 from memdb.transfer.lines import (
     PAGE,
@@ -31,6 +63,7 @@ from memdb.transfer.lines import (
     flag_value,
     one_of,
     place_name,
+    unchecked,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +71,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Tx
+    from memdb.models.summaries import Summary
+    from memdb.records.items import ItemDraft
+    from memdb.tables.items import Cursor, StoredItem
     from memdb.transfer.lines import Target
+
 
 MAX_DIM = 65_536
 
@@ -285,3 +322,187 @@ def read_tombstone(target: Target, item: Item) -> Tombstone:
 def write_tombstones(target: Target, tx: Tx, rows: list[Tombstone]) -> None:
     """Add tombstones, except of what the file holds: an import removes nothing."""
     tombstone_records.restore(tx, target.owner.ensure(tx), rows)
+
+
+def _vectors(value: object, field: str) -> list[bytes]:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{field} is {type(value).__name__}: give a list of base64 texts")
+    return [bytes_value(each, field) for each in value]
+
+
+ITEM = Codec(
+    "item",
+    needs="namespace key",
+    exported_needs="revision created_ms updated_ms uid",
+    exported_only="revision created_ms updated_ms expires_ms uid",
+    checks={
+        "namespace": unchecked,
+        "key": unchecked,
+        "revision": between(1, MAX_INT),
+        "metadata": unchecked,
+        "ttl_ms": between(1, MAX_TTL_MS),
+        "index": unchecked,
+        "vectors": _vectors,
+        "value": unchecked,
+        "data": bytes_value,
+    },
+)
+
+
+class ItemLine(Record):
+    """An item line, checked; *was* is what an exported one had in its file, else None."""
+
+    draft: ItemDraft
+    was: Imported | None
+
+
+def export_items(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
+    """Yield the items of a scope, by namespace and key."""
+    for _, path in items.list_namespaces(tx, scope_no, "", chr(0x10FFFF)):
+        cursor: Cursor | None = FIRST
+        while cursor is not None:
+            page, cursor = items.list_page(tx, scope_no, path, "key", cursor, PAGE)
+            stored = items.get_many(tx, [item.id for item in page])
+            yield from (_item_line(tx, stored[item.id]) for item in page)
+
+
+def _item_line(tx: Tx, stored: StoredItem) -> dict[str, Any]:
+    item = stored.item
+    is_bytes = isinstance(item.value, bytes)
+    vectors = [b64encode(vector).decode() for vector in records.list_given(tx, stored)]
+    given = {
+        "vectors": vectors or None,
+        "namespace": list(item.namespace),
+        "index": None if stored.search_fields is None else json.loads(stored.search_fields),
+        "data": b64encode(item.value).decode() if is_bytes else None,
+        "value": None,
+    }
+    line = ITEM.to_line(item, given)
+    # Null is a value here, not an absent field.
+    return line if is_bytes else {**line, "value": item.value}
+
+
+def read_item(target: Target, item: Item) -> ItemLine:
+    """Return an item line, checked and screened."""
+    exported = "uid" in item.fields
+    row = ITEM.from_line(item.fields, exported=exported)
+    if ("value" in item.fields) == (row["data"] is not None):
+        raise InvalidInput("an item needs value or data (base64): give one of them")
+    target.services.screen.pass_fields("item", {"uid": row["uid"]})
+    index = row["index"] if exported or "index" in item.fields else True
+    value = row["value"] if row["data"] is None else row["data"]
+    new = PutItem(
+        row["namespace"],
+        row["key"],
+        value,
+        row["metadata"],
+        index=False if index is None else index,
+        vectors=row["vectors"],
+    )
+    draft = target.services.items.draft(new).replace(ttl_ms=row["ttl_ms"])
+    if not exported:
+        return ItemLine(draft, None)
+    if (row["ttl_ms"] is None) != (row["expires_ms"] is None):
+        raise InvalidInput("ttl_ms and expires_ms go together: give both or none")
+    return ItemLine(draft, Imported(*(row[name] for name in Imported._fields)))
+
+
+def write_items(target: Target, tx: Tx, lines: list[ItemLine]) -> None:
+    """Add the items whose key is new; the others stay as they are, those forgotten stay away."""
+    scope_no = target.owner.ensure(tx)
+    forgotten = target.are_forgotten(tx, [line.was.uid for line in lines if line.was is not None])
+    ids = target.services.db.ids
+    for line in lines:
+        if line.was is not None and line.was.uid in forgotten:
+            target.added["forgotten"] += 1
+            continue
+        was = line.was
+        if was is None:
+            ends = None if line.draft.ttl_ms is None else tx.now_ms + line.draft.ttl_ms
+            was = Imported(ids(tx.now_ms), 1, tx.now_ms, tx.now_ms, ends)
+        added = records.restore(tx, scope_no, line.draft, was)
+        if added is not None and added.embedded:
+            target.items[was.uid] = added.refs
+        target.added["items_known" if added is None else "items_added"] += 1
+
+
+SUMMARY = Codec(
+    "summary",
+    needs="session depth first_seq last_seq quality summarizer tokens counter created_ms "
+    "source_hash",
+    checks={
+        "depth": between(0, summaries.MAX_DEPTH),
+        "first_seq": between(1, MAX_SEQ),
+        "last_seq": between(1, MAX_SEQ),
+        "text": text_value,
+        "hint": text_value,
+        "quality": one_of(*QUALITIES),
+        "summarizer": text_value,
+        "tokens": between(0, MAX_INT),
+        "counter": text_value,
+        "source_hash": text_value,
+    },
+)
+COPIED = (
+    *("depth", "first_seq", "last_seq", "text", "hint", "quality", "summarizer"),
+    *("tokens", "counter", "created_ms"),
+)
+
+
+def export_summaries(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
+    """Yield the summaries of a scope, session by session, leaves first; then of branches."""
+    after, high = scope_range(scope_no)
+    while page := sessions.list_by_id(tx, after, high, limit=PAGE):
+        for session, _ in page:
+            yield from _summary_lines(tx, session)
+        after = page[-1][0]
+    after, high = scope_range(scope_no)
+    while rows := sessions.list_all_branches(tx, after, high, PAGE):
+        for row, _, _ in rows:
+            yield from _summary_lines(tx, row)
+        after = rows[-1][0]
+
+
+def _summary_lines(tx: Tx, session: int) -> Iterator[dict[str, Any]]:
+    for summary in _of_session(tx, session):
+        source = messages.span_hash(tx, session, summary.first_seq, summary.last_seq)
+        yield SUMMARY.to_line(summary, {"source_hash": source})
+
+
+def _of_session(tx: Tx, session: int) -> Iterator[Summary]:
+    for depth in range(summaries.MAX_DEPTH + 1):
+        found = summaries.list_depth(tx, session, depth)
+        if not found:
+            return
+        yield from found
+
+
+def read_summary(target: Target, item: Item) -> dict[str, Any]:
+    """Return the fields of a summary line, checked and screened."""
+    return SUMMARY.from_line(target.services.screen.pass_line("summary", item.fields))
+
+
+def write_summaries(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
+    """Add the summaries that are next in their session, and are of what it holds."""
+    for row in sorted(rows, key=lambda row: int(row["depth"])):
+        into = target.sessions.get(place_name(row))
+        if into is None or not into.own:
+            continue
+        session, span = into.id, (row["first_seq"], row["last_seq"])
+        known = sessions.identity(tx, session)
+        if known is None or not is_next(tx, session, known[0], row["depth"], *span):
+            continue
+        if messages.span_hash(tx, session, *span) != row["source_hash"]:
+            continue
+        summary_records.insert(
+            tx,
+            {
+                "id": scopes.next_id(tx, scope_of(session)),
+                "uid": summaries.node_uid(known[1], row["depth"], *span),
+                "session_id": session,
+                "bigrams": None if row["text"] is None else bigrams_of(row["text"]),
+                **{column: row[column] for column in COPIED},
+            },
+            improvable=False,
+        )
+        target.added["summaries_added"] += 1

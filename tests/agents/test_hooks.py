@@ -17,8 +17,7 @@ from cases import each
 
 import memdb
 from memdb.agents import hooks
-from memdb.agents.brief import brief_of
-from memdb.agents.hooks import event_of, process_age_s, program_by, run_hook
+from memdb.agents.hooks import brief_of, event_of, process_age_s, program_by, run_hook
 from memdb.agents.places import log_error, log_file, memory_file, read_errors
 
 ROOT = Path(memdb.__file__).parents[1]

@@ -20,7 +20,7 @@ import pytest
 from child_processes import free_port
 
 import memdb
-from memdb.cli.web import _open_browser
+from memdb.cli.serve import _open_browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -41,7 +41,7 @@ from memdb.tables import copies, messages
 from memdb.tables import entries as entry_rows
 from memdb.tables import summaries as summary_rows
 from memdb.tables.state import StateRow
-from memdb.transfer import artifacts, entries, items, lines, others, summaries
+from memdb.transfer import artifacts, entries, lines, others
 from memdb.transfer import messages as message_lines
 
 # By kind: its table, what memdb hands out, and what callers give.
@@ -87,10 +87,10 @@ CODECS = {
     "message": message_lines.MESSAGE,
     "session": message_lines.SESSION,
     "branch": message_lines.BRANCH,
-    "summary": summaries.SUMMARY,
+    "summary": others.SUMMARY,
     "entry": entries.ENTRY,
     "history": entries.VERSION,
-    "item": items.ITEM,
+    "item": others.ITEM,
     "artifact": artifacts.ARTIFACT,
     "state": others.STATE,
     "scope": lines.SCOPE,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.postgres.views import read_views, with_views
+from memdb.postgres.maintenance import read_views, with_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

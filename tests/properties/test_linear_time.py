@@ -28,7 +28,7 @@ from memdb.facts import keeping, languages, pairs
 from memdb.facts.dates import asked_days, days_about, find_times
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.facts.sentences import head_and_tail, tidy, weighted_terms, without_series
-from memdb.formats import claude_code, codex, cursor, gemini_cli, provider_messages, transcripts
+from memdb.formats import claude_code, provider_messages, transcripts
 from memdb.formats import shapes as formats
 from memdb.models.messages import Message, NewMessage
 from memdb.models.summaries import SourceItem
@@ -129,9 +129,9 @@ CALLS: dict[str, Callable[[str], object]] = {
         [{"type": "summary", "summary": text}, {"customTitle": text}]
     ),
     "claude_code.entries_of": lambda text: claude_code.entries_of([message(text)] * 2, "s"),
-    "codex.read_line": lambda text: [codex.read_line(line) for line in lines(text)],
-    "cursor.read_line": lambda text: [cursor.read_line(line) for line in lines(text)],
-    "gemini_cli.read_line": lambda text: [gemini_cli.read_line(line) for line in lines(text)],
+    "read_codex": lambda text: [transcripts.read_codex(line) for line in lines(text)],
+    "read_cursor": lambda text: [transcripts.read_cursor(line) for line in lines(text)],
+    "read_gemini_cli": lambda text: [transcripts.read_gemini_cli(line) for line in lines(text)],
     "transcripts.format_of": lambda text: [transcripts.format_of(line) for line in lines(text)],
     "transcripts.read_claude_code": lambda text: [
         transcripts.read_claude_code(line) for line in lines(text)
@@ -192,7 +192,9 @@ CALLS: dict[str, Callable[[str], object]] = {
     "sentences.weighted_terms": lambda text: weighted_terms(text, ANN),
     "sentences.without_series": lambda text: without_series(text.splitlines()),
     # What stands upon these functions.
-    "a long line of Cursor": lambda text: cursor.read_line({"role": "user", "content": text * 20}),
+    "a long line of Cursor": lambda text: transcripts.read_cursor(
+        {"role": "user", "content": text * 20}
+    ),
     "EstimateCounter": EstimateCounter().count,
     "ExtractiveSummarizer": lambda text: SUMMARIZER.summarize(
         [SourceItem(1, 1, "Ann", "user", text)], depth=0, limit_tokens=100

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from memdb.web.static_files import FOREVER, StaticFiles
+from memdb.web.app import FOREVER, StaticFiles
 
 if TYPE_CHECKING:
     from pathlib import Path

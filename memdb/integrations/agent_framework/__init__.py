@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 from memdb.adapters.adapter import import_class
 
 if TYPE_CHECKING:
-    from memdb.integrations.agent_framework.context import MemdbContextProvider
-    from memdb.integrations.agent_framework.history import MemdbHistoryProvider
+    from memdb.integrations.agent_framework.history import (
+        MemdbContextProvider,
+        MemdbHistoryProvider,
+    )
 
 __all__ = ["MemdbContextProvider", "MemdbHistoryProvider"]
 
 
 def __getattr__(name: str) -> object:
     """Import the framework with the first class that is asked for."""
-    places = {"MemdbContextProvider": "context", "MemdbHistoryProvider": "history"}
+    places = {"MemdbContextProvider": "history", "MemdbHistoryProvider": "history"}
     return import_class(__name__, places, name, "agent_framework", "agent-framework")

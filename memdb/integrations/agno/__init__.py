@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 from memdb.adapters.adapter import import_class
 
 if TYPE_CHECKING:
-    from memdb.integrations.agno.aio import MemdbAsyncDb
-    from memdb.integrations.agno.store import MemdbDb
+    from memdb.integrations.agno.store import MemdbAsyncDb, MemdbDb
 
 __all__ = ["MemdbAsyncDb", "MemdbDb"]
 
 
 def __getattr__(name: str) -> object:
     """Import agno with the first class that is asked for."""
-    places = {"MemdbAsyncDb": "aio", "MemdbDb": "store"}
+    places = {"MemdbAsyncDb": "store", "MemdbDb": "store"}
     return import_class(__name__, places, name, "agno.db.json", "agno")

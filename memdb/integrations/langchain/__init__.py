@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from memdb.adapters.adapter import import_class
 
 if TYPE_CHECKING:
-    from memdb.integrations.langchain.history import MemdbChatMessageHistory
-    from memdb.integrations.langchain.retriever import MemdbRetriever
+    from memdb.integrations.langchain.history import MemdbChatMessageHistory, MemdbRetriever
     from memdb.integrations.langchain.stores import MemdbByteStore, MemdbCache
     from memdb.integrations.langchain.vectors import MemdbVectorStore
 
@@ -34,7 +33,7 @@ _MODULES = {
     "MemdbByteStore": "stores",
     "MemdbCache": "stores",
     "MemdbChatMessageHistory": "history",
-    "MemdbRetriever": "retriever",
+    "MemdbRetriever": "history",
     "MemdbVectorStore": "vectors",
 }
 

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 from memdb import aio
 from memdb.aio.batching import Worker
 from memdb.errors import InvalidInput
-from memdb.integrations.mcp.ending import Ending, catch_signals
 from memdb.integrations.mcp.server import make_server
-from memdb.integrations.mcp.stdio import MAX_REQUEST_BYTES, over_stdio
+from memdb.integrations.mcp.stdio import MAX_REQUEST_BYTES, Ending, catch_signals, over_stdio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
