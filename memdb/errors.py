@@ -408,7 +408,11 @@ SQLITE_ERRORS: dict[int, tuple[type[StorageError], str]] = {
     16: (StorageError, "SQLite reports an internal state; please report it"),
     17: (Busy, "the schema changed while reading: try again"),
     18: (StorageError, "the value is larger than SQLite stores: split it"),
-    19: (StorageError, "a rule of the schema was broken; please report it"),
+    19: (
+        Corrupt,
+        "a rule of the schema was broken, as if another program had deleted or changed a row: "  # noqa: ISC004
+        "run `memdb check`, and please report it if that finds nothing",
+    ),
     20: (StorageError, "a value has the wrong type; please report it"),
     21: (StorageError, "the connection was used wrongly; please report it"),
     22: (IOFailed, "the file is too large for its file system"),

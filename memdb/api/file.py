@@ -50,12 +50,13 @@ class File:
 
         Args:
             deep: Also read every page and the bytes of every artifact.
-            accept: Take note that a WAL was missing: "wal_missing" is not reported again.
+            accept: Take note that a WAL, or messages, are missing: "wal_missing" and
+                "message_lost" are not reported again.
         """
-        from memdb.records.integrity import check
+        from memdb.records.integrity import accept_loss, check
 
         if accept:
-            self._db.maintenance.accept_loss()
+            accept_loss(self._db)
         return check(self._db, deep=deep)
 
     def rebuild(self, *, links: bool = False) -> None:

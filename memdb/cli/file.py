@@ -214,7 +214,9 @@ def _print_stats(found: Stats, upkeep: list[Upkeep]) -> None:
 
 @verb("memdb check agent.db --deep", scope=False)
 @click.option("--deep", is_flag=True, help="Read every page and the bytes of every artifact too.")
-@click.option("--accept", is_flag=True, help="Report a missing -wal (wal_missing) no longer.")
+@click.option(
+    "--accept", is_flag=True, help="Report what is missing (wal_missing, message_lost) no longer."
+)
 def check(call: Call, deep: bool, accept: bool) -> None:
     """
     Prove that FILE is sound.

@@ -25,7 +25,7 @@ from memdb.records import (
     spaces,
     summaries,
 )
-from memdb.tables import copies, jobs, meta
+from memdb.tables import checks, copies, jobs, meta
 from memdb.tables import spaces as space_rows
 from memdb.tables.scopes import UNFINISHED
 
@@ -71,6 +71,17 @@ def check(db: Engine, *, deep: bool = False) -> list[Finding]:
     except Corrupt as error:
         return [Finding("page", str(error), rebuildable=False)]
     return found
+
+
+def accept_loss(db: Engine) -> None:
+    """
+    Take note of what is missing, so that `check` does not report it again.
+
+    Transaction: opens its own.
+    """
+    db.maintenance.accept_loss()
+    with db.write() as tx:
+        checks.set_counts(tx, with_lost=True)
 
 
 def describe_damage(tx: Tx) -> str:

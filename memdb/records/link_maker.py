@@ -127,7 +127,9 @@ def find_near(
     _add_ranks(ranks, nlargest(BY_WORDS, scores, key=lambda one: (scores[one], one)))
     found = entries.get_many(tx, ranks)
     best = sorted(ranks, key=lambda one: (-ranks[one], -one))
-    near = [Near(found[one], cosines.get(one)) for one in best if is_near(found[one])][:MAX_PAIRS]
+    near = [
+        Near(found[one], cosines.get(one)) for one in best if one in found and is_near(found[one])
+    ][:MAX_PAIRS]
     texts = (text, *(one.entry.text for one in near))
     rarity.count(word for one in texts for word in query_words(one[:MAX_READ]))
     return Nearby(tuple(near), rarity)

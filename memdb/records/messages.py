@@ -613,6 +613,7 @@ def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
         deep: Also messages whose spans are not those of their text.
     """
     yield from checks.by_rule(tx, "seq_above_last", rebuildable=True)
+    yield from checks.by_rule(tx, "message_lost", rebuildable=False)
     yield from checks.by_rule(tx, "session_counts", rebuildable=True)
     yield from checks.by_hash("message_hash", "message", messages.damaged(tx))
     if deep:

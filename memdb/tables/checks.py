@@ -125,6 +125,15 @@ EXISTS (
 """,
         "id",
     ),
+    "message_lost": (
+        f"""
+'session ' || name || CASE WHEN branch = '' THEN '' ELSE ', branch ' || branch END
+  || ' has ' || {MESSAGE_COUNT} || ' of its ' || message_count || ' messages'
+""",
+        "sessions",
+        f"message_count > {MESSAGE_COUNT}",
+        "sessions.id",
+    ),
     "session_counts": (
         """
 'session ' || name || CASE WHEN branch = '' THEN '' ELSE ', branch ' || branch END
@@ -133,9 +142,11 @@ EXISTS (
 """,
         "sessions",
         f"""
-  message_count <> {MESSAGE_COUNT}
-  OR sessions.tokens <> {TOKENS}
-  OR archived_count <> {ARCHIVED_COUNT}
+  message_count < {MESSAGE_COUNT}
+  OR (
+    message_count = {MESSAGE_COUNT}
+    AND (sessions.tokens <> {TOKENS} OR archived_count <> {ARCHIVED_COUNT})
+  )
 """,
         "sessions.id",
     ),
@@ -427,7 +438,7 @@ UPDATE_LAST_SEQS = compose.update(
 UPDATE_COUNTS = compose.update(
     "checks.counts",
     "sessions",
-    "",
+    f"message_count <= {MESSAGE_COUNT} OR :with_lost = 1",
     message_count=MESSAGE_COUNT,
     tokens=TOKENS,
     archived_count=ARCHIVED_COUNT,
@@ -512,9 +523,14 @@ def raise_last_seqs(tx: Tx) -> None:
     tx.run(UPDATE_LAST_SEQS, MASKS)
 
 
-def set_counts(tx: Tx) -> None:
-    """Count the messages, tokens and archived messages of each session and branch anew."""
-    tx.run(UPDATE_COUNTS, MASKS)
+def set_counts(tx: Tx, *, with_lost: bool = False) -> None:
+    """
+    Count the messages, tokens and archived messages of each session and branch anew.
+
+    Args:
+        with_lost: Also where messages were lost, whose loss nothing tells from then on.
+    """
+    tx.run(UPDATE_COUNTS, {**MASKS, "with_lost": int(with_lost)})
 
 
 def raise_last_versions(tx: Tx) -> None:

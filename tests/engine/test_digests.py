@@ -30,7 +30,7 @@ COUNTS = {"changes"}
 DERIVED = {
     ("messages", "bigrams"): "messages_fts",
     ("sessions", "bigrams"): "sessions_fts",
-    ("sessions", "message_count"): "session_counts",
+    ("sessions", "message_count"): "message_lost",
     ("sessions", "tokens"): "session_counts",
     ("sessions", "archived_count"): "session_counts",
     ("messages", "spans"): "message_spans",

@@ -78,7 +78,7 @@ EXPECTED = {
     "SQLITE_EMPTY": memdb.StorageError,
     "SQLITE_SCHEMA": memdb.Busy,
     "SQLITE_TOOBIG": memdb.StorageError,
-    "SQLITE_CONSTRAINT": memdb.StorageError,
+    "SQLITE_CONSTRAINT": memdb.Corrupt,
     "SQLITE_MISMATCH": memdb.StorageError,
     "SQLITE_MISUSE": memdb.StorageError,
     "SQLITE_NOLFS": memdb.IOFailed,

@@ -646,4 +646,7 @@ def translate(error: apsw.Error | UnicodeDecodeError | OverflowError) -> MemDBEr
     if code == apsw.SQLITE_ERROR and any(sign in detail for sign in FOREIGN_SCHEMA):
         # Every statement fits schema.sql, so the file does not.
         return from_sqlite(apsw.SQLITE_CORRUPT, f"{detail}; it is not the schema of memdb")
+    if code == apsw.SQLITE_ERROR and "vector" in detail.lower():
+        # A query was checked for its size, so a stored vector is damaged.
+        return from_sqlite(apsw.SQLITE_CORRUPT, detail)
     return from_sqlite(code, detail)

@@ -510,7 +510,10 @@ class SqliteVectors:
 
 
 def _sketch(kind: str, stored: bytes) -> bytes:
-    return sketch_of_bytes(stored) if kind == AS_BYTES else sketch_of(stored)
+    """Return the sketch of a stored vector; that of the whole numbers of one that is damaged."""
+    if kind == AS_BYTES:
+        return sketch_of_bytes(stored)
+    return sketch_of(stored[: len(stored) // 4 * 4] or bytes(4))
 
 
 def _query(kind: str, vector: bytes) -> dict[str, Any]:
