@@ -48,7 +48,7 @@ WEIGHTS = {"mixed": 0.25, "notebook": 0.3, "turned": 0.5, "matrix": 0.7}
 MOST_COMMON, LEAST_COMMON = 120, 5
 MOST_PRODUCTS = 240
 STEPS = 80
-PRECISION = 0.83
+PRECISION = 0.8
 
 
 class Pair(NamedTuple):
@@ -388,7 +388,6 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
         "kinds": list(keeping.KINDS),
         "scale": unit * warm,
         "bias": [round(float(one), 3) for one in bias / unit],
-        "framed": 0.5,
         "least": least,
         **packed(kept, small),
         "judged": judged_sentences(shares, apart, least),
@@ -426,7 +425,7 @@ def threshold(shares: Any, found: list[Sentence], role: str) -> float:
         right += is_right
         if right / number >= PRECISION and number >= 20:
             best = share
-    return round(min(max(best, 0.5), 0.95), 3)
+    return round(min(max(best, 0.4), 0.95), 3)
 
 
 def judged_sentences(shares: Any, found: list[Sentence], least: dict[str, float]) -> dict[str, Any]:

@@ -42,8 +42,8 @@ KINDS = (
 KEPT = 6
 """The first kinds are kept."""
 
-FRAMED = KINDS.index("framed")
-MOST_FRAMED = 0.2
+ASKED, FRAMED = KINDS.index("asked"), KINDS.index("framed")
+MOST_FRAMED = 0.3
 """A sentence that may be a joke, a story, a role or somebody else's words is not kept."""
 
 CATEGORIES = {"plans": "events", "instructions": "preferences"}
@@ -57,7 +57,7 @@ _QUOTED = re.compile(
     "|\u201e[^\u201c\u201d]{12,}[\u201c\u201d]|\u300c[^\u300d]{6,}\u300d|\u300e[^\u300f]{6,}\u300f"
     '|"""(?:.|\n)*?"""'
 )
-_HEADER = re.compile(r"^(?:[\w-]{2,20}: \S.*\n){2,}", re.MULTILINE)
+_PASTED = re.compile(r"^(?:#{1,6} |(?:[\w-]{2,20}: \S[^\n]*\n){2})", re.MULTILINE)
 _LINE = re.compile(
     r"^(?:>|\||\$ |\d{4}-\d\d-\d\d[T ]\d\d:|\[\d|\d\d:\d\d:\d\d|[A-Z]{4,}\b[ :]|[-=_*]{3,}).*$"
 )
@@ -68,6 +68,7 @@ _INTRODUCES_OWN = 0.5
 # A sentence with fewer words, or fewer that say something, needs the one before it.
 _FEW_WORDS, _HEAVY, _FEW_HEAVY = 3, 0.6, 2
 _MOST_LEARNT = 12
+_GREETING_WORDS = 3
 _MOST_CHARS = 20_000
 
 
@@ -104,28 +105,44 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
     if role not in ("user", "assistant"):
         return []
     found: list[Learnt] = []
-    before = ""
-    for place, (sentence, follows) in enumerate(_own_sentences(text[:_MOST_CHARS], role)):
-        shares = kinds_of(sentence, role, before if follows else "")
-        kept = sum(shares[:KEPT])
-        ordered = role == "user" and "remember" in marks(sentence)
-        if shares[FRAMED] >= _model().framed and not ordered:
-            break  # a role, a story or somebody else's text: what follows belongs to it
-        is_own = shares[FRAMED] < MOST_FRAMED and kept >= _model().least[role]
-        leans = leans_on_another(sentence)
-        if (ordered or (is_own and (follows or not leans))) and not is_question(sentence):
-            whole = f"{before} {sentence}" if follows and leans else sentence
-            kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
-            found.append(
-                Learnt(
-                    whole,
-                    CATEGORIES.get(kind, kind),
-                    1.0 if ordered else kept,
-                    place,
-                    tuple(days_about(whole, created_ms)),
+    place = 0
+    for paragraph in _own_paragraphs(text[:_MOST_CHARS], role):
+        before, count = "", len(found)
+        for sentence in paragraph:
+            shares = kinds_of(sentence, role, before)
+            ordered = role == "user" and "remember" in marks(sentence)
+            if shares[FRAMED] >= MOST_FRAMED and not ordered:
+                return _best(found)  # a role, a story: what follows belongs to it
+            is_own = sum(shares[:KEPT]) >= _model().least[role]
+            leans, is_fragment = leans_on_another(sentence)
+            if (ordered or (is_own and (before or not is_fragment))) and not is_question(sentence):
+                whole = f"{before} {sentence}" if before and leans else sentence
+                kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
+                found.append(
+                    Learnt(
+                        whole,
+                        CATEGORIES.get(kind, kind),
+                        1.0 if ordered else sum(shares[:KEPT]),
+                        place,
+                        tuple(days_about(whole, created_ms)),
+                    )
                 )
-            )
-        before = sentence
+            before = sentence
+            place += 1
+        if len(found) == count and not _greets(paragraph):
+            break  # it says what to do with the paragraphs behind it
+    return _best(found)
+
+
+def _greets(paragraph: list[str]) -> bool:
+    """Return whether a paragraph has a few words only, and asks for nothing."""
+    words = sum(len(words_of(sentence)) for sentence in paragraph)
+    asks = any(kinds_of(sentence, "user", "")[ASKED] >= MOST_FRAMED for sentence in paragraph)
+    return words <= _GREETING_WORDS and not asks
+
+
+def _best(found: list[Learnt]) -> list[Learnt]:
+    """Return the likeliest of *found*, in their order."""
     best = sorted(found, key=lambda one: -one.probability)[:_MOST_LEARNT]
     return sorted(best, key=lambda one: one.first)
 
@@ -198,7 +215,6 @@ class _Model:
         """Unpack *data*."""
         self.scale = float(data["scale"])
         self.bias: list[float] = data["bias"]
-        self.framed = float(data["framed"])
         self.least: dict[str, float] = data["least"]
         self.rows = unpacked(data, len(KINDS))
 
@@ -218,49 +234,56 @@ def _model() -> _Model:
     return _Model(read_json(__file__, "sentences.json"))
 
 
-def leans_on_another(sentence: str) -> bool:
+def leans_on_another(sentence: str) -> tuple[bool, bool]:
     """
-    Return whether a sentence begins with a pronoun or is a fragment.
+    Return whether a sentence is a fragment or begins with a pronoun, and whether it is a fragment.
 
-    >>> [leans_on_another(one) for one in ("He's 79.", "Not 200.", "My rent is 900 euros.")]
-    [True, True, False]
+    >>> leans_on_another("He's 79 years old."), leans_on_another("Not 200.")
+    ((True, False), (True, True))
     """
     words = words_of(sentence)
     length = sum(0.5 if word.kind == "sign" else 1 for word in words)
     heavy = sum(1 for word in words if word.weight > _HEAVY)
+    is_fragment = length < _FEW_WORDS or heavy < _FEW_HEAVY
     begins_with_number = bool(words) and words[0].kind == "number"
-    is_fragment = length < _FEW_WORDS or heavy < _FEW_HEAVY or begins_with_number
-    return is_fragment or "pronoun" in marks(sentence)
+    return is_fragment or begins_with_number or "pronoun" in marks(sentence), is_fragment
 
 
-def _own_sentences(text: str, role: str) -> Iterator[tuple[str, bool]]:
-    """Yield each sentence that the writer says himself, and whether one stands before it."""
+def _own_paragraphs(text: str, role: str) -> Iterator[list[str]]:
+    """Yield the sentences that the writer of a message says himself, by paragraph."""
     for paragraph in re.split(r"\n\s*\n", without_pasted(text)):
-        follows = False
-        for line in paragraph.splitlines():
-            if _LINE.match(line):
-                continue
-            for sentence in sentences(line):
-                if label := _LABEL.match(sentence):
-                    if _OWN_LABELS.isdisjoint(marks(label[0])):
-                        return  # "Text: ...", a transcript: the rest is somebody else's
-                elif sentence.endswith(_INTRODUCES):
-                    shares = kinds_of(sentence, role, "")
-                    if sum(shares[:KEPT]) < _INTRODUCES_OWN and "remember" not in marks(sentence):
-                        return  # "A reader writes:"
-                if any(letter.isalpha() for letter in sentence):
-                    yield sentence, follows
-                    follows = True
+        own: list[str] = []
+        for sentence in (
+            one
+            for line in paragraph.splitlines()
+            if not _LINE.match(line)
+            for one in sentences(line)
+        ):
+            if label := _LABEL.match(sentence):
+                if _OWN_LABELS.isdisjoint(marks(label[0])):
+                    yield own
+                    return  # "Text: ...", a transcript: the rest is somebody else's
+            elif sentence.endswith(_INTRODUCES):
+                shares = kinds_of(sentence, role, "")
+                if sum(shares[:KEPT]) < _INTRODUCES_OWN and "remember" not in marks(sentence):
+                    yield own
+                    return  # "A reader writes:"
+            if any(letter.isalpha() for letter in sentence):
+                own.append(sentence)
+        if own:
+            yield own
 
 
 def without_pasted(text: str) -> str:
     r"""
-    Return *text* without fenced code, tagged parts, headers of mails and quotations.
+    Return *text* without fenced code, tagged parts, quotations, and what a header begins.
 
     >>> without_pasted('I like <b>tea</b>, and she said: "I live in Graz now."')
     'I like  , and she said:  '
     """
-    text = _HEADER.sub("\n", _FENCED.sub("\n", text))
+    text = _FENCED.sub("\n", text)
+    if pasted := _PASTED.search(text):
+        text = text[: pasted.start()]
     kept: list[str] = []
     unclosed: set[str] = set()
     end = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from memdb.facts.languages import fold, recognise
+from memdb.facts.wording import fold, recognise
 from memdb.models.record import Record
 from memdb.search.asked_time import read_time
 from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
@@ -293,7 +293,7 @@ def _identifiers(text: str, words: Collection[str]) -> tuple[str, ...]:
     """
     text = text[:_PHRASE_CHARS]
     found = {word for word in words if _IDENTIFIER.fullmatch(word)}
-    if not (text.isupper() or recognise(fold(text), letters=text.lower()) == "de"):
+    if not (text.isupper() or recognise(text) == "de"):
         pieces = _CAPITALISED.finditer(text)
         named = [
             word

@@ -24,7 +24,7 @@ import memdb.text
 from memdb.adapters import json_forms
 from memdb.errors import Corrupt, InvalidInput, TooLarge
 from memdb.extraction.candidates import is_echo, without_injected
-from memdb.facts import keeping, languages, pairs
+from memdb.facts import keeping, pairs, wording
 from memdb.facts.dates import asked_days, days_about, find_times
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.facts.sentences import head_and_tail, tidy, weighted_terms, without_series
@@ -153,7 +153,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "parts.words_in": lambda text: parts.words_in({"a": text}),
     "sanitize.clipped": lambda text: sanitize.clipped(text, 1_000),
     "values.parse_path": lambda text: values.parse_path(text, "index"),
-    "languages.recognise": lambda text: languages.recognise(text, text),
+    "wording.recognise": wording.recognise,
     "secrets.find": lambda text: secrets.find_secrets(text, entropy=True),
     "secrets.redact": lambda text: secrets.redact(text, ["a secret", text[:20]]),
     "secrets.shown": lambda text: [
@@ -178,6 +178,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "pairs.relate": lambda text: pairs.relate(
         pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
     ),
+    "pairs.same_stem": lambda text: pairs.same_stem(text, f"{text}x"),
     "pairs.says_the_same": lambda text: pairs.says_the_same(text, text),
     "pairs.features": lambda text: pairs.features(
         pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
@@ -208,7 +209,6 @@ CALLS: dict[str, Callable[[str], object]] = {
 WITHOUT_TEXT = {
     "projects.app_of",  # a path of the system
     "derived.content_hash",
-    "languages.replace_each",  # takes patterns
     "keeping.softmax",  # takes numbers
     *("secret_rules.is_drawn_word", "trust.least_trust", "trust.trust_of_merged"),
     *("trust.trust_of_text", "trust.trust_of_summary"),  # by `injection_marks`
