@@ -1,4 +1,4 @@
-"""`memdb demo`: an example conversation, imported, asked and shown."""
+"""`memdb demo`: an example conversation, imported, learnt from, asked and shown."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import click
 from memdb.cli.base import Call, verb
 from memdb.cli.output import (
     Column,
+    number_of,
     on_terminal,
     one_line,
     print_table,
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from memdb.api.scope import Scope
-    from memdb.models.messages import ArtifactVersion, ContextWindow, Hits
+    from memdb.models.entries import Entry
+    from memdb.models.messages import ArtifactVersion, ContextWindow, Hit, Hits
 
 USER = "mara"
 PLAN = "user:opening-plan.md"
 QUESTIONS = 5
 HITS = 4
+SHOWN = 5
 BUDGET_TOKENS = 400
 
 
@@ -47,7 +50,9 @@ class Report:
     def __init__(self) -> None:
         """Begin with nothing."""
         self.seconds: dict[str, float] = {}
+        self.learnt: list[Entry] = []
         self.answers: list[tuple[dict[str, Any], Hits]] = []
+        self.evidence: set[tuple[str | None, int | None, str]] = set()
         self.window: ContextWindow | None = None
         self.session = ""
         self.versions: list[ArtifactVersion] = []
@@ -60,6 +65,11 @@ class Report:
         yield
         self.seconds[name] = perf_counter() - started
 
+    def is_evidence(self, hit: Hit, expected: list[str]) -> bool:
+        """Whether a hit is, or was learnt from, one of the *expected* messages."""
+        source = hit.source
+        return any((source.session, source.seq, one) in self.evidence for one in expected)
+
 
 @verb("memdb demo", "memdb demo --keep demo.db", file=False, scope=False)
 @click.option("--keep", type=click.Path(), metavar="PATH", help="Make the file here and keep it.")
@@ -67,8 +77,8 @@ def demo(call: Call, keep: str | None) -> None:
     """
     Show in a few seconds what memdb does.
 
-    An example conversation goes into a temporary file and is asked five
-    questions. Nothing of yours is read or changed.
+    An example conversation goes into a temporary file, memdb learns from it, and
+    it is asked five questions. Nothing of yours is read or changed.
     """
     if keep is not None and os.path.exists(keep):  # noqa: PTH110
         raise AlreadyExists("file", click.format_filename(keep))
@@ -84,9 +94,14 @@ def _run(path: str) -> Report:
         with Call({"file": path}).open(create=True) as db:
             with report.timed("import"):
                 db.import_file(folder / "workshop.jsonl", user=USER)
+            scope = db.scope(USER)
+            with report.timed("learn"):
+                for session in sorted(scope.sessions(), key=lambda one: one.created_ms):
+                    scope.session(session.name).extract()
+            report.learnt = list(scope.entries.list())
             with report.timed("embed"):
                 db.jobs.run()
-            _ask(db.scope(USER), folder, report)
+            _ask(scope, folder, report)
         report.size_bytes = Path(path).stat().st_size
     return report
 
@@ -98,6 +113,11 @@ def _ask(scope: Scope, folder: Path, report: Report) -> None:
         with report.timed(f"question {number}"):
             hits = scope.recall(question["question"], HITS)
         report.answers.append((question, hits))
+    report.evidence = {
+        (session.name, message.seq, message.external_id or "")
+        for session in scope.sessions()
+        for message in scope.session(session.name).messages()
+    }
     newest = max(scope.sessions(), key=lambda session: session.updated_ms)
     report.session = newest.name
     with report.timed("window"):
@@ -125,6 +145,7 @@ def _examples() -> Iterator[Path]:
 def _as_dict(report: Report, keep: str | None) -> dict[str, Any]:
     return {
         "path": keep,
+        "learnt": [entry.to_dict() for entry in report.learnt],
         "questions": [
             {
                 "question": question["question"],
@@ -142,13 +163,20 @@ def _as_dict(report: Report, keep: str | None) -> dict[str, Any]:
 
 
 def _print(report: Report, keep: str | None) -> None:
+    said = len(report.evidence)
+    _heading(f"Learnt without a model from {said} messages: {len(report.learnt)} entries")
+    for entry in report.learnt[-SHOWN:]:
+        older = entry.outdated_by
+        mark = "" if older is None else f" (older: see entry {number_of(older)})"
+        _line(f"{number_of(entry.id)} {when(entry.created_ms)}: {entry.text}{mark}")
+    click.echo()
     columns = [Column(""), Column("SOURCE", cut=True), Column("SAID"), Column("TEXT", cut=True)]
     for number, (question, hits) in enumerate(report.answers, start=1):
         took = report.seconds[f"question {number}"] * 1000
         click.echo(f"{click.style(question['question'], bold=True)}  ({took:.0f} ms)")
         rows = [
             (
-                "*" if hit.source.external_id in question["expected"] else "",
+                "*" if report.is_evidence(hit, question["expected"]) else "",
                 source_of(hit),
                 when(hit.source.created_ms),
                 hit.text,
@@ -157,7 +185,7 @@ def _print(report: Report, keep: str | None) -> None:
         ]
         print_table(columns, rows, titles=False)
         click.echo()
-    click.echo("* holds the evidence, by examples/questions.json\n")
+    click.echo("* holds the evidence, or was learnt from it, by examples/questions.json\n")
     _print_window(report)
     _heading(f"Versions of {PLAN}")
     for one in report.versions:
@@ -166,7 +194,8 @@ def _print(report: Report, keep: str | None) -> None:
     seconds = report.seconds
     click.echo(
         f"\n{size(report.size_bytes)} in one file; import {seconds['import'] * 1000:.0f} ms, "
-        f"embedding {seconds['embed'] * 1000:.0f} ms, all {seconds['all']:.1f} s"
+        f"learning {seconds['learn'] * 1000:.0f} ms, embedding {seconds['embed'] * 1000:.0f} ms, "
+        f"all {seconds['all']:.1f} s"
     )
     if keep is not None:
         path = click.format_filename(keep)
@@ -183,9 +212,13 @@ def _print_window(report: Report) -> None:
         f"{window.budget_tokens} tokens"
     )
     for message in window.messages:
-        line = one_line(f"#{message.seq} {message.author or message.role}: {message.text}")
-        click.echo("  " + (shorten(line, terminal_width() - 2) if on_terminal() else line))
+        _line(f"#{message.seq} {message.author or message.role}: {message.text}")
     click.echo()
+
+
+def _line(text: str) -> None:
+    line = one_line(text)
+    click.echo("  " + (shorten(line, terminal_width() - 2) if on_terminal() else line))
 
 
 def _heading(text: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import memdb
 from memdb.cli import demo
+from memdb.models.messages import Hit, Source
 
 
 def test_demo_golden(run_json):
@@ -17,6 +18,7 @@ def test_demo_golden(run_json):
     told = run_json("demo")
 
     assert sorted(told) == [
+        "learnt",
         "path",
         "questions",
         "seconds",
@@ -42,10 +44,43 @@ def test_demo_finds_the_evidence(run_json):
     assert missed == []
 
 
+def test_demo_learns_its_entries_from_the_messages(run_json):
+    """No entry is written by hand: each is a sentence that somebody said, with its message."""
+    lines = (
+        Path(memdb.__file__).parents[1].joinpath("examples", "workshop.jsonl").read_text("utf-8")
+    )
+    kinds = {json.loads(line)["kind"] for line in lines.splitlines()}
+    learnt = run_json("demo")["learnt"]
+
+    assert kinds == {"message", "artifact"}
+    assert len(learnt) > 10
+    assert [one["text"] for one in learnt if json.dumps(one["text"])[1:-1] not in lines] == []
+    assert all(one["first_seq"] and one["session"] for one in learnt)
+
+
+def test_demo_answers_with_the_corrected_rent(run_json):
+    """The wrong one was said first, in another conversation."""
+    (rent,) = [one for one in run_json("demo")["questions"] if "rent" in one["question"]]
+
+    assert "15 400" in rent["hits"][0]["text"]
+
+
+def test_demo_marks_an_entry_that_was_learnt_from_the_evidence():
+    """As it marks the message itself."""
+    report = demo.Report()
+    report.evidence = {("budget", 7, "m144"), ("budget", 8, "m145")}
+    found = [
+        Hit("entry", "", 0.5, 1, Source(session="budget", seq=seq, entry_id=1)) for seq in (7, 8, 9)
+    ]
+
+    assert [report.is_evidence(hit, ["m144"]) for hit in found] == [True, False, False]
+
+
 def test_demo_for_a_person(run, monkeypatch):
     """Without --json questions, window, versions, size and times can be read."""
     said = run("demo").stdout
 
+    assert "Learnt without a model from 196 messages" in said
     assert "What is Birger allergic to?" in said
     assert "tokens" in said
     assert "Versions of user:opening-plan.md" in said
