@@ -149,6 +149,10 @@ class Opened:
         """Close it."""
         raise NotImplementedError
 
+    def __reduce__(self) -> Any:
+        """Refuse pickling and copying, of every handle of the file."""
+        raise TypeError("an open memdb file cannot be pickled or copied: give its path and open it")
+
     def refuse_read_only(self) -> None:
         """Raise ReadOnly if it was opened with mode="read"."""
         if self.is_read_only:

@@ -214,7 +214,12 @@ class Receipt(Record):
 
     @property
     def proven(self) -> bool:
-        """Whether a proof was asked for, nothing is left, and nothing says the query's words."""
+        """
+        Whether a proof was asked for, nothing is left, and nothing says the query's words.
+
+        Names inside other words, and inflected forms that the index does not join with the
+        query's words, are other words.
+        """
         proof = self.proof
         if proof is None or self.pending:
             return False

@@ -12,6 +12,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
+from memdb.api.pages import MessageView
 from memdb.deletion import proof
 from memdb.engine import text_rows
 from memdb.models.entries import Entry, EntryChanges, EntryVersion, NewEntry
@@ -52,6 +53,7 @@ TABLES = {
     "summary": "summaries",
     "entry": "entries",
     "history": "entry_history",
+    "link": "entry_links",
     "item": "items",
     "artifact": "artifacts",
     "state": "state",
@@ -105,6 +107,11 @@ VIEW_NAMES = {
 }
 # Columns of every view, and the status of an entry, which is that of now.
 OF_EVERY_VIEW = {"app", "user_name", "status"}
+# Tables of memdb's own: the bytes and places of records, what is derived, work, settings.
+OWN_TABLES = set(
+    "archive_segments artifact_names blob_chunks blobs changes embedding_spaces item_namespaces "
+    "jobs messages_fts_tail meta settings vector_groups vectors".split()
+)
 DERIVED = {"digest"}  # columns of memdb's own in every table
 # Texts of a caller that need no screening: one of a few words, or a time.
 CHOICES = {"role", "trust", "of"}
@@ -154,6 +161,23 @@ def test_columns(db: MemDB) -> None:
         if named != columns:
             wrong.append((kind, sorted(named ^ columns)))
     assert wrong == []
+
+
+def test_tables(db: MemDB) -> None:
+    """Each table of schema.sql is that of a kind, or holds nothing that a caller gave."""
+    with db._db.read() as tx:
+        rows = tx.all("SELECT name FROM pragma_table_list WHERE type = 'table'")
+    tables = {name for (name,) in rows if not name.startswith("sqlite_")}
+
+    assert tables == {*TABLES.values(), *OWN_TABLES}
+
+
+def test_the_cut_view_of_a_message() -> None:
+    """It has the fields of a message but those that name its place, and the length of its text."""
+    shown = {one.name for one in FIELDS["message"] if HIDDEN not in one.traits}
+    view = set(MessageView._fields)
+
+    assert (view - shown, shown - view) == ({"text_chars"}, {"id", "counter"})
 
 
 def test_models() -> None:

@@ -453,10 +453,6 @@ class SqliteEngine(Opened):
         except MemDBError:
             writer.roll_back()  # the next close does it, or the next 64 messages
 
-    def __reduce__(self) -> Any:
-        """Refuse pickling and copying, of every handle of the file."""
-        raise TypeError("an open memdb file cannot be pickled or copied: give its path and open it")
-
     def __del__(self) -> None:
         """Close a file that was not closed, so that its WAL does not stay beside it."""
         if hasattr(self, "pool"):  # else opening failed at once
