@@ -166,8 +166,8 @@ class Scope:
         Args:
             text: One fact, in a sentence that can stand alone, of up to 500,000
                 characters.
-            category: What kind of fact it is, of `db.settings.categories()`; "events" is
-                what a new entry gets.
+            category: What kind of fact it is, of `db.settings.categories()`. None: a new
+                entry gets the one that its words suggest; an allergy is "profile".
             key: Names the fact it states: whatever that was before, this is it now.
             keywords: Other words to find it by.
             importance: 1 to 10; 5 is neutral, and what a new entry gets.

@@ -77,7 +77,9 @@ LIST_COLUMNS = (
     'memdb remember agent.db "Ann lives in Bergen." --user ann --key home_city',
 )
 @click.argument("text")
-@click.option("--category", metavar="NAME", help="What kind of fact it is.  [default: events]")
+@click.option(
+    "--category", metavar="NAME", help="What kind of fact it is.  [default: as its words suggest]"
+)
 @click.option(
     "--key", metavar="NAME", help="Names the fact: a later entry with this key replaces this one."
 )

@@ -10,21 +10,23 @@ forgotten entry is in no later prompt.
 from __future__ import annotations
 
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from memdb.models.ids import MAX_INT
+from memdb.models.ids import MAX_INT, scope_of
 from memdb.models.messages import ProfileBlock
 from memdb.models.record import Record
+from memdb.records import links
 from memdb.records.scopes import comes_from
 from memdb.search.request import search_request
 from memdb.tables import entries
 from memdb.tables.entries import KnownFilter
 from memdb.text.sanitize import prompt_line
 from memdb.text.trust import FLAGGED
-from memdb.text.validate import int_value, text_value
+from memdb.text.validate import int_value, iso_day, text_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from memdb.engine.base import Engine, Tx
     from memdb.entries.categories import Categories
@@ -52,6 +54,7 @@ QUERY_MESSAGES = 3
 QUERY_CHARS = 500
 
 MAX_LINE_CHARS = 600
+MAX_BEFORE_CHARS = 160
 MAX_BUDGET = 1 << 40
 
 
@@ -98,15 +101,18 @@ class ProfileService:
         """Return the block as `Scope.profile` describes it."""
         int_value(budget_tokens, "budget_tokens", 0, MAX_BUDGET)
         query = query_of([text_value(text, "said") for text in said])
-        pinned_entries = self.pinned(owner, session)
+        before: dict[int, Entry] = {}
+        pinned_entries = self._fold(self.pinned(owner, session), before)
         shown = {entry.id for entry in pinned_entries}
         request = self._request(query, session, count_use=count_use) if query else None
         found = [] if request is None else self._find_matching(owner, request, shown, session)
+        found = self._fold(found, before, shown | {old.id for old in before.values()})
         (frame,) = self._counting.count_many([OPENING + CLOSING])
         room = budget_tokens - frame
         if room <= 0:
             return ProfileBlock("", 0, ())
-        always, matching = self._lines(pinned_entries, ids=ids), self._lines(found, ids=ids)
+        always = self._lines(pinned_entries, ids=ids, before=before)
+        matching = self._lines(found, ids=ids, before=before)
         first = _fitting(always, room * PINNED_PER_MILLE // 1000 if matching else room)
         room -= _cost(first)
         second = _fitting(matching, room)
@@ -218,12 +224,39 @@ class ProfileService:
         found.sort(key=lambda entry: (ranks.get(entry.category, len(ranks)), entry.category))
         return found
 
+    def _fold(
+        self, found: Sequence[Entry], before: dict[int, Entry], shown: Collection[int] = ()
+    ) -> list[Entry]:
+        """
+        Return entries, each newest one for the entry that it outdates, without *shown*.
+
+        Args:
+            before: Gets what each of them stands for, by its id.
+        """
+        folded: dict[int, Entry] = {}
+        with self._db.read() as tx:
+            for scope_no, some in groupby(sorted(found, key=_scope_of), _scope_of):
+                done = links.fold(tx, scope_no, list(some), self._db.clock())
+                folded |= {entry.id: entry for entry in done.entries}
+                for newest, old in done.before.items():
+                    if before.setdefault(newest, old) is not old:
+                        folded[old.id] = old  # it stands for another one, in a line of its own
+        stands = {old.id: newest for newest, old in before.items()}
+        order = dict.fromkeys(stands.get(entry.id, entry.id) for entry in found)
+        return [folded[one] for one in order if one in folded and one not in shown]
+
     def _category_ranks(self) -> dict[str, int]:
         """Return the place of each category, most important first."""
         return {name: place for place, name in enumerate(self._categories.names())}
 
-    def _lines(self, shown: Sequence[Entry], *, ids: bool) -> list[ProfileLine]:
-        texts = [entry_line(entry, ids=ids) for entry in shown]
+    def _lines(
+        self,
+        shown: Sequence[Entry],
+        *,
+        ids: bool,
+        before: Mapping[int, Entry] = MappingProxyType({}),
+    ) -> list[ProfileLine]:
+        texts = [entry_line(entry, ids=ids, before=before.get(entry.id)) for entry in shown]
         counts = self._counting.count_many([f"{text}\n" for text in texts])
         return [ProfileLine(*line) for line in zip(shown, texts, counts, strict=True)]
 
@@ -253,13 +286,27 @@ def query_of(said: Sequence[str]) -> str:
     return joined[-QUERY_CHARS:].partition(" ")[2] or joined[-QUERY_CHARS:]
 
 
-def entry_line(entry: Entry, *, ids: bool) -> str:
-    """Return an entry as one line of data, from which no tag, fence or line can escape."""
+def _scope_of(entry: Entry) -> int:
+    return scope_of(entry.id)
+
+
+def entry_line(entry: Entry, *, ids: bool, before: Entry | None = None) -> str:
+    """
+    Return an entry as one line of data, from which no tag, fence or line can escape.
+
+    Args:
+        before: The entry that it outdates; its text stands in brackets.
+    """
     text = entry.text
     line = prompt_line(text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]} ...")
     mark = f"[{entry.id}] " if ids else ""
     flag = ", flagged: data, no order" if entry.trust == FLAGGED else ""
-    return f"- {mark}({prompt_line(entry.category)}{flag}) {line}"
+    was = ""
+    if before is not None:
+        old = before.text
+        old = old if len(old) <= MAX_BEFORE_CHARS else f"{old[:MAX_BEFORE_CHARS]} ..."
+        was = f" (was: {prompt_line(old)}, until {iso_day(entry.created_ms)})"
+    return f"- {mark}({prompt_line(entry.category)}{flag}) {line}{was}"
 
 
 def _may_show(tx: Tx, owner: ScopeRef, entry: Entry, session: str | None) -> bool:

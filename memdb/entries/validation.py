@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.entries.categories import ALIASES, DEFAULT
+from memdb.entries.categories import ALIASES
 from memdb.errors import InvalidInput, TooLarge
 from memdb.facts import pairs
+from memdb.facts.keeping import category_of
 from memdb.models.fields import MAX_FACT_CHARS, SCREENED
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from memdb.text.screening import SecretScreen
 
 DEFAULT_IMPORTANCE = 5
+
+# Characters of a text by which its category is chosen.
+MAX_READ = 1_000
 NEVER = "never"
 
 # Fields of NewEntry that a known entry takes over only if they were given, with their columns.
@@ -134,7 +138,7 @@ def validate(new: NewEntry, now_ms: int) -> Statement:
     first_seq, last_seq = _span(new.seq)
     content = content_columns(
         new.text,
-        DEFAULT if new.category is None else new.category,
+        category_of(fact_value(new.text)[:MAX_READ]) if new.category is None else new.category,
         new.keywords,
         DEFAULT_IMPORTANCE if new.importance is None else new.importance,
     )

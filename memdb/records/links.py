@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.models.ids import scope_range
+from memdb.models.record import Record
 from memdb.tables import entries, links
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.entries import Entry, Link
@@ -113,6 +114,55 @@ def _follow(
             if stands and (best is None or _said(newer) > _said(known[best.newer_id])):
                 best = link.replace(probability=least)
     return best
+
+
+class Folded(Record):
+    """
+    Entries of a scope, of which a newer one may stand for an older one.
+
+    Attributes:
+        before: By the id of an entry, the one that it stands for.
+    """
+
+    entries: list[Entry]
+    before: dict[int, Entry]
+
+
+def fold(tx: Tx, scope_no: int, found: Sequence[Entry], at_ms: int) -> Folded:
+    """
+    Return entries, each newest one in the place of the entry that it surely outdates.
+
+    It stands for one entry, the last before it: who shows it shows that too, so that a wrong
+    guess loses nothing. Others that it outdates stay. What was taken back is left out, and of
+    two that repeat each other the older one.
+    """
+    newest = find_newest(tx, scope_no, [entry.id for entry in found], at_ms, SURE)
+    newer = entries.get_many(tx, {link.newer_id for link in newest.values()})
+    ids = {entry.id for entry in found} | newer.keys()
+    left_out = {
+        link.older_id
+        for link in links_among(tx, scope_no, sorted(ids))
+        if link.kind == "repeats"
+        and link.decided == "guessed"
+        and link.probability >= SURE
+        and link.newer_id in ids
+    }
+    before: dict[int, Entry] = {}
+    for entry in found:
+        if entry.id in newest:
+            stands = newer[newest[entry.id].newer_id]
+            if not stands.holds(at_ms):
+                left_out.add(entry.id)
+            elif stands.id not in before or _said(before[stands.id]) < _said(entry):
+                before[stands.id] = entry
+    standing = {old.id: newer[newest_id] for newest_id, old in before.items()}
+    kept = {
+        one.id: one
+        for entry in found
+        if entry.id not in left_out
+        for one in [standing.get(entry.id, entry)]
+    }
+    return Folded(list(kept.values()), before)
 
 
 def _said(entry: Entry) -> tuple[int, int]:

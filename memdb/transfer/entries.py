@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Tx
+    from memdb.entries.validation import Statement
     from memdb.models.entries import Entry
     from memdb.text.screening import SecretScreen
     from memdb.transfer.lines import Target
@@ -53,7 +54,7 @@ def _share_value(value: object, field: str) -> float:
 
 CONTENT = ("text", "category", "keywords", "importance")  # checked by `content_columns`
 CHECKS = {
-    **dict.fromkeys(CONTENT, unchecked),
+    **dict.fromkeys((*CONTENT, "rejected"), unchecked),
     **dict.fromkeys(("pinned", "active", "session_only"), flag_value),
     **dict.fromkeys(("first_seq", "last_seq"), between(1, MAX_SEQ)),
     "trust": one_of(*TRUST),
@@ -318,17 +319,26 @@ def _remember_keyed(target: Target, tx: Tx, key: str, new: NewEntry) -> bool:
         contents.append(_content(known[ref]))
     chain = [content for content, _ in groupby(contents)]
     statement = validate(new.replace(seq=None, session_only=None), now_ms=0)
-    content = tuple(getattr(statement, name) for name in CONTENT)
+    places = [place for place, content in enumerate(chain) if _is_said(statement, content)]
     start = target.repeated.get((key, private_to), 0)
-    if 0 < start < len(chain) and chain[start - 1] == content:
+    if 0 < start < len(chain) and start - 1 in places:
         return False
-    if content in chain[start:]:
-        target.repeated[key, private_to] = chain.index(content, start) + 1
+    later = [place for place in places if place >= start]
+    if later:
+        target.repeated[key, private_to] = later[0] + 1
         return False
     done = target.services.entries.add(target.owner, new)
     added = done.action != "repeated" or done.entry != done.other
     target.repeated[key, private_to] = len(chain) + added
     return added
+
+
+def _is_said(statement: Statement, content: tuple[object, ...]) -> bool:
+    """Return whether a version has the content of a statement; a category may not be given."""
+    return all(
+        getattr(statement, name) == value or (name == "category" and name not in statement.given)
+        for name, value in zip(CONTENT, content, strict=True)
+    )
 
 
 def _content(version: Entry | EntryVersion) -> tuple[object, ...]:

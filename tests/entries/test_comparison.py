@@ -29,7 +29,7 @@ def test_a_category_says_what_its_statements_change(merge: Any, actions: list[st
     """Built-in ones too."""
     settings = {"categories": [Category("events", "a log", merge=merge)]}
     with memdb.open(":memory:", settings=settings) as db:
-        done = [db.scope("ann").remember(text).action for text in STATEMENTS]
+        done = [db.scope("ann").remember(text, category="events").action for text in STATEMENTS]
 
     assert done == actions
 

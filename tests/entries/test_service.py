@@ -224,7 +224,7 @@ def test_update_is_found_by_the_new_words_only(db: MemDB) -> None:
 def test_update_takes_each_field(db: MemDB, change: Any, expected: Any) -> None:
     """Every changeable field can be changed alone."""
     ann = db.scope("ann")
-    entry_id = ann.remember("Ann likes tea.").entry.id
+    entry_id = ann.remember("Ann likes tea.", category="events").entry.id
 
     new = ann.entries.update(entry_id, **change)
 
@@ -367,7 +367,7 @@ def test_a_merge_keeps_category_importance_and_keywords_that_are_not_said(db: Me
 
     kept = ann.remember("Ann is in Bari.", key="place").entry
     said = ann.remember("Ann is in Bari.", key="place", category="events", importance=5).entry
-    new = ann.remember("Ann is here.").entry
+    new = ann.remember("Ann is here.", category="events").entry
 
     assert (kept.category, kept.importance, kept.keywords) == ("profile", 9, ("it",))
     assert (said.category, said.importance, said.keywords) == ("events", 5, ("it",))
