@@ -1,5 +1,7 @@
 """The full-text indexes; agreement with a scan is in properties/test_fts_agrees.py."""
 
+import contextlib
+
 import pytest
 
 from memdb import MemDB
@@ -149,3 +151,34 @@ def test_a_term_is_what_it_says(
         rows = tx.all("SELECT id, text FROM messages")
 
     assert {text for row_id, text in rows if row_id in ids} == texts
+
+
+@pytest.mark.parametrize("end", ["commit", "undo", "undo all"])
+def test_an_index_that_loses_most_messages_is_made_anew(db: MemDB, end: str) -> None:
+    """In its transaction too no word of a lost row is found; whatever is undone is found again."""
+    ann = db.scope("ann")
+    for name, word in (("gone", "aardvark"), ("kept", "buttercup")):
+        ann.session(name).extend(
+            [{"role": "user", "text": f"{word} number {n}"} for n in range(150)]
+        )
+
+    def found(word: str) -> bool:
+        with db._db.read() as tx:
+            ids = tx.words.postings("message", [Term((word,))], *ALL)
+        return any(ids.values())
+
+    with contextlib.suppress(ZeroDivisionError), db.transaction():
+        with contextlib.suppress(ZeroDivisionError), db.transaction():
+            ann.session("gone").delete()
+            assert not found("aardvark")
+            assert found("buttercup")
+            ann.session("kept").archive(keep_last=10)
+            if end == "undo":
+                raise ZeroDivisionError
+        ann.session("kept").append("user", "a crocodile")
+        if end == "undo all":
+            raise ZeroDivisionError
+    assert found("aardvark") == (end != "commit")
+    assert found("buttercup")
+    assert found("crocodile") == (end != "undo all")
+    assert db.file.check(deep=True) == []

@@ -712,6 +712,9 @@ PLACES = [
     if m.name[0] != "_" and m.name not in TABLE
 ]
 
+# What stands around it and is a function of `memdb`, or of its command line.
+AROUND = ["memdb.rescue.recovery", "memdb.formats.watch"]
+
 
 def public_calls() -> set[str]:
     """Return the names of all public calls, such as "Session.append"."""
@@ -723,7 +726,7 @@ def public_calls() -> set[str]:
     }
     functions = {
         f"memdb.{name}"
-        for module in map(importlib.import_module, PLACES)
+        for module in map(importlib.import_module, [*PLACES, *AROUND])
         for name, value in vars(module).items()
         if inspect.isfunction(value)
         and value.__module__ == module.__name__

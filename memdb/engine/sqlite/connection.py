@@ -526,6 +526,8 @@ class Tx:
         """Commit the transaction; on an error it is open still, or was rolled back by SQLite."""
         if self._lost is not None:
             raise self._lost
+        if self.used_words is not None and self.used_words.is_stale:
+            self.used_words.finish()
         try:
             self._execute("COMMIT")
         except DRIVER_ERRORS as error:
@@ -573,6 +575,8 @@ class Tx:
             if self.raw.in_transaction:
                 self._facts.clear()
                 self.raw.execute("ROLLBACK")
+                if self.used_words is not None:
+                    self.used_words.is_stale = False
         except apsw.Error:
             self.is_broken = True
         self._open = False

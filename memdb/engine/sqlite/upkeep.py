@@ -291,7 +291,8 @@ class Upkeep:
             if self.dropped * DROPPED_PART < held:
                 self._dropped_due = -(-held // DROPPED_PART)
                 return
-            self._is_packing = self._is_merging = self.merge(db, -MERGE_PAGES)
+            # An index that was made anew is one part, and nothing is left to merge.
+            self._is_packing, self._is_merging = True, self.merge(db, -MERGE_PAGES)
             self.dropped, self._dropped_due = 0, LEAST_DROPPED
 
     def _merge(self, db: SqliteFile) -> None:

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from memdb.engine.base import Postings, Tx, Values
     from memdb.text.terms import Term
 
+# Taking the words of a message out costs as much as adding those of so many: an index that loses
+# more than a part of its messages is made anew.
+DROP_COST, LEAST = 30, 64
+
 # The indexes; that of archived messages has no table of rows.
 INDEXES = ("messages", "archived", "entries", "summaries", "artifacts", "items", "sessions")
 
@@ -89,6 +93,10 @@ DELETE_ROWS = _of_rows(
 SELECT 'delete', id, {columns} FROM {table} WHERE id BETWEEN :low AND :high AND {where}
 """,
 )
+
+COUNT_ROWS = """/* words.count_rows */
+SELECT count(*) FROM messages WHERE id BETWEEN :low AND :high
+"""
 
 INSERT_ARCHIVED = """/* words.insert_archived */
 INSERT INTO archived_fts (rowid, text, bigrams) VALUES (:id, :text, :bigrams)
@@ -184,7 +192,7 @@ VARINT_BITS = 0x7F
 class SqliteWords:
     """The full-text indexes in one transaction; see `memdb.engine.base.Words`."""
 
-    __slots__ = ("_lists", "_tx", "tail")
+    __slots__ = ("_lists", "_tx", "is_stale", "tail")
 
     def __init__(
         self,
@@ -201,23 +209,40 @@ class SqliteWords:
         """
         self._tx = tx
         self.tail = Tail(tx, now)
+        self.is_stale = False
         self._lists = LongLists(tx, self._read, is_writing)
 
     def add(self, kind: str, low: int, high: int | None = None) -> None:
         """Add rows to the index: those from *low* to *high*, or only *low*."""
-        self._tx.run(INSERT_ROWS[kind], {"low": low, "high": low if high is None else high})
+        if kind != "message" or not self.is_stale:
+            self._tx.run(INSERT_ROWS[kind], {"low": low, "high": low if high is None else high})
 
     def load(self, kind: str, low: int, high: int) -> None:
         """Add rows as `add` does."""
         self.add(kind, low, high)
 
     def drop(self, kind: str, low: int, high: int | None = None) -> None:
-        """Remove rows from the index; call it before they change or are deleted."""
-        high = low if high is None else high
-        dropped = self._tx.run(DELETE_ROWS[kind], {"low": low, "high": high})
-        if kind == "message":
-            self.tail.dropped += dropped
-            self.tail.drop(low, high)
+        """
+        Remove rows from the index; call it before they change or are deleted.
+
+        If most messages go, the index is made anew before it is read, or at the commit.
+        """
+        span = {"low": low, "high": low if high is None else high}
+        if kind != "message":
+            self._tx.run(DELETE_ROWS[kind], span)
+            return
+        (going,) = self._tx.one(COUNT_ROWS, span) or (0,)
+        self.tail.dropped += going
+        if not self.is_stale:
+            self.is_stale = going > LEAST and going * DROP_COST > self.count_messages()
+        if not self.is_stale:
+            self._tx.run(DELETE_ROWS[kind], span)
+            self.tail.drop(**span)
+
+    def finish(self) -> None:
+        """Make the index of messages anew if most of them went, or changed."""
+        if self.is_stale:
+            self.rebuild_one("messages")
 
     def add_messages(self, rows: Sequence[Values]) -> None:
         """
@@ -274,6 +299,7 @@ class SqliteWords:
         """
         if kind != "message" or not terms:
             return self._read(KINDS[kind][0], terms, low, high, newest)
+        self.finish()
         found = self._lists.read(terms, low, high, newest)
         self._add_tail(found, low, high, newest)
         if self._lists.has_archived(low, high):
@@ -364,6 +390,7 @@ class SqliteWords:
             return self.rebuild_archived()
         self._tx.run(REBUILD[name])
         if name == "messages":
+            self.is_stale = False
             self.tail.clear()
         return None
 
