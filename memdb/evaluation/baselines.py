@@ -2,8 +2,9 @@
 What recall has to beat: plain FTS5, and the plain cosine of the embedder.
 
 Neither is memdb: FTS5 with its porter stemmer and its bm25, asked for any word of the
-question but stop words; and the cosine of the question with every text, of vectors
-as the embedder gives them. Both rank turns; a session is as good as its best turn.
+question but stop words, and for pairs of characters in scripts without spaces; and the
+cosine of the question with every text, of vectors as the embedder gives them. Both rank
+turns; a session is as good as its best turn.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
+from memdb.text.derived import bigrams_of
 from memdb.text.terms import content_words, query_words
 
 if TYPE_CHECKING:
@@ -53,10 +55,11 @@ def fts5(texts: Sequence[Text]) -> Callable[[str, int], list[Text]]:
     """Return a function that gives the best texts for a question, by plain FTS5."""
     database = sqlite3.connect(":memory:")  # of its own: no memdb file is opened by it
     database.execute(TABLE)
-    database.executemany(INSERT, enumerate(one.text for one in texts))
+    rows = [f"{one.text} {bigrams_of(one.text) or ''}" for one in texts]
+    database.executemany(INSERT, enumerate(rows))
 
     def search(question: str, limit: int) -> list[Text]:
-        words = content_words(query_words(question))
+        words = content_words(query_words(question)) + (bigrams_of(question) or "").split()
         if not words:
             return []
         match = " OR ".join(f'"{word}"' for word in words)

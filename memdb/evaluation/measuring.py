@@ -427,7 +427,7 @@ def report(
     groups: dict[tuple[str, str, str], list[Answer]] = {}
     order = {arm.name: place for place, arm in enumerate(arms)}
     for answer in answers:
-        for category in (ALL, answer.category):
+        for category in {ALL, answer.category}:  # once, if the question has none
             groups.setdefault((answer.arm, answer.level, category), []).append(answer)
     for arm, _, _ in groups:
         order.setdefault(arm, len(order))  # others than memdb's, in the order they were asked

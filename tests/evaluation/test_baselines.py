@@ -22,6 +22,20 @@ def test_fts5_stems_and_ranks_by_bm25() -> None:
     assert search("?!", 9) == []
 
 
+def test_fts5_finds_pairs_of_characters_without_spaces() -> None:
+    """In Chinese and Japanese too a baseline must be able to win."""
+    texts = [
+        Text("a", "s", "我们决定在北京部署新的服务。"),
+        Text("b", "s", "ミーナは犬を飼っています。"),
+        Text("c", "s", "Tea is ready."),
+    ]
+    search = fts5(texts)
+
+    assert [one.id for one in search("服务在北京哪里?", 9)] == ["a"]
+    assert [one.id for one in search("犬を飼う人は?", 9)] == ["b"]
+    assert [one.id for one in search("tea", 9)] == ["c"]
+
+
 def test_cosine_ranks_by_the_vectors_alone() -> None:
     """Texts without a vector are not found."""
     search = cosine([*TEXTS, Text("d", None, " ")], FakeEmbedder())

@@ -164,3 +164,13 @@ def test_the_report_names_its_configuration_and_compares_with_the_best_arm(data)
         for category in ("all", "travel", "health", "work")
     }
     assert all(row["good"] == (row["gain"] >= -0.005) for row in told["fused_against_arms"])
+
+
+def test_questions_without_a_category_count_once(data):
+    """The rows over all questions are the same with categories and without, intervals too."""
+    answers = list(measuring.run(data))
+    plain = [answer.replace(category="all") for answer in answers]
+    wanted = report.report(data, arms.ARMS, answers, "static")["results"]
+    found = report.report(data, arms.ARMS, plain, "static")["results"]
+
+    assert found == [row for row in wanted if row["category"] == "all"]
