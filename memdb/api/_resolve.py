@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from memdb.models.settings import Settings
 
 STATIC = "static"
+UNIVERSAL = "use"
 MODEL_FORMS = "llm:NAME, openai:NAME or openai:NAME@http://HOST:PORT/v1"
-EMBEDDER_FORMS = f"static, fastembed:DIR, {MODEL_FORMS}"
+EMBEDDER_FORMS = f"static, use, fastembed:DIR, {MODEL_FORMS}"
 
 # What a port must have; all else is found out when it is asked.
 EMBEDDER = ("name", "dim", "embed")
@@ -168,7 +169,8 @@ def embedder_by_name(spec: str) -> Embedder:
     Return the embedder that *spec* names.
 
     Args:
-        spec: `static` for the table that comes with memdb; `fastembed:DIR` for
+        spec: `static` for the table that comes with memdb; `use` for sixteen languages
+            (extra `multilingual`); `fastembed:DIR` for
             an ONNX model in a folder, or `fastembed:NAME` for one of
             fastembed's list; `openai:NAME` for OpenAI, with the key in
             OPENAI_API_KEY; `openai:NAME@URL` for another server of the same
@@ -188,6 +190,10 @@ def embedder_by_name(spec: str) -> Embedder:
         from memdb.embeddings.static_model import StaticEmbedder
 
         return StaticEmbedder()
+    if spec == UNIVERSAL:
+        from memdb.providers.use import UniversalEmbedder
+
+        return UniversalEmbedder()
     kind, _, rest = spec.partition(":")
     name, url = _name_and_url(rest)
     if kind == "fastembed" and rest.strip():

@@ -249,7 +249,8 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             it survives the end of the process; appends are several times faster.
         busy_timeout_s: How long a call waits while another process writes, 0 to
             3,600, before it raises Busy.
-        embedder: "static", the table that comes with memdb; "fastembed:DIR",
+        embedder: "static", the table that comes with memdb; "use", sixteen
+            languages (extra `multilingual`); "fastembed:DIR",
             "openai:NAME@URL" or "llm:NAME", as in
             `memdb.api._resolve.embedder_by_name`; your own; or None for search
             by words alone.

@@ -175,7 +175,7 @@ embedder_option = click.option(
     envvar="MEMDB_EMBEDDER",
     show_envvar=True,
     metavar="NAME",
-    help="What makes the vectors: static, fastembed:DIR, openai:NAME, openai:NAME@URL, "
+    help="What makes the vectors: static, use, fastembed:DIR, openai:NAME, openai:NAME@URL, "
     "llm:NAME, or none for words alone. Keys come from the environment, or from where llm "
     "keeps them.",
 )

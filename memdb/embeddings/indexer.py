@@ -30,7 +30,7 @@ from memdb.tables.spaces import GIVEN
 from memdb.text.validate import int_value, name_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.messages import SpaceInfo
@@ -275,6 +275,18 @@ class SpaceFiller:
             return False
         return True
 
+    def embed_question(self, question: str, texts: Sequence[str]) -> list[bytes | None]:
+        """
+        Return the vector of a question, then those of *texts*, as `embed` does.
+
+        Raises:
+            PortError: the embedder failed or broke its contract.
+        """
+        ask = getattr(self.embedder, "embed_query", None)
+        if ask is None:
+            return self.embed([question, *texts])
+        return self._checked(lambda: [ask(question)], 1) + self.embed(texts)
+
     def embed(self, texts: Sequence[str]) -> list[bytes | None]:
         """
         Return the vector of each text as it is stored, None where there is none.
@@ -282,15 +294,21 @@ class SpaceFiller:
         Raises:
             PortError: the embedder failed or broke its contract.
         """
+        return self._checked(lambda: self.embedder.embed(texts), len(texts)) if texts else []
+
+    def _checked(
+        self, ask: Callable[[], Iterable[bytes | Sequence[float] | None]], count: int
+    ) -> list[bytes | None]:
+        """Return the *count* vectors of an answer as they are stored."""
         name = f"embedder {self.embedder.name!r}"
         try:
-            answer = list(self.embedder.embed(texts)) if texts else []
+            answer = list(ask())
         except PortError:
             raise
         except Exception as error:
             raise PortError(name, str(error) or type(error).__name__) from error
-        if len(answer) != len(texts):
-            raise PortError(name, f"gave {len(answer)} vectors for {len(texts)} texts")
+        if len(answer) != count:
+            raise PortError(name, f"gave {len(answer)} vectors for {count} texts")
         dim = self.embedder.dim
         try:
             return [

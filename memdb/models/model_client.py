@@ -45,6 +45,9 @@ EMBED_TEXT_S = 0.5
 DECIDE_TIMEOUT_S = 30.0
 COUNT_TIMEOUT_S = 10.0
 
+# After a time-out an embedder is left alone for so long: each question would wait for it.
+REST_S = 60.0
+
 # 11 days; Windows waits for 49 at most.
 MAX_TIMEOUT_S = 1e6
 
@@ -243,10 +246,14 @@ class LimitedPort:
     """
     A plugged-in object whose calls take limited time and fail with `PortError` alone.
 
+    A port that rests is a circuit breaker: after a time-out each call fails at once for
+    `REST_S` seconds. The next call fails too and is repeated in a thread of its own; if that
+    gets an answer, the port is used again.
+
     All else of it, such as its name, is as it is. Cost: 0.1 ms per call.
     """
 
-    __slots__ = ("_label", "_limits", "_meter", "_port")
+    __slots__ = ("_failed_s", "_label", "_limits", "_meter", "_port", "_rests")
 
     def __init__(
         self,
@@ -254,6 +261,8 @@ class LimitedPort:
         label: str,
         limits: Mapping[str, Callable[..., float]],
         meter: Meter | None,
+        *,
+        rests: bool = False,
     ) -> None:
         """
         Stand for *port*.
@@ -263,8 +272,11 @@ class LimitedPort:
             limits: Gives the seconds that a call may take, from its arguments,
                 by the name of the method.
             meter: Notes each call; None: nobody does.
+            rests: Whether it is left alone after a time-out.
         """
         self._port = port
+        self._rests = rests
+        self._failed_s: float | None = None
         self._meter = meter
         self._label = label
         self._limits = limits
@@ -279,16 +291,64 @@ class LimitedPort:
         limit = self._limits.get(name)
         if limit is None:
             return value
-        return lambda *given: call_within(
-            lambda: value(*given), name=self._label, timeout_s=limit(*given), meter=self._meter
+        return lambda *given: self._call(lambda: value(*given), limit(*given))
+
+    def _call(self, work: Callable[[], Any], timeout_s: float) -> Any:
+        failed_s = self._failed_s
+        if failed_s is None:
+            return self._ask(work, timeout_s)
+        start_s = time.perf_counter()
+        if time.monotonic() >= failed_s + REST_S:
+            self._failed_s = time.monotonic()  # one call is repeated, not all that come meanwhile
+            threading.Thread(
+                target=self._ask_again,
+                args=(work, timeout_s),
+                name=f"memdb asks {self._label} again",
+                daemon=True,
+            ).start()
+        failure = Unavailable(
+            self._label, f"it did not answer in time, and is left alone for {REST_S:g} s"
         )
+        if self._meter is not None:
+            self._meter.note(self._label, start_s, failure)
+        raise failure
+
+    def _ask(self, work: Callable[[], Any], timeout_s: float) -> Any:
+        return call_within(
+            work,
+            name=self._label,
+            timeout_s=timeout_s,
+            meter=self._meter,
+            abandon=self._rest if self._rests else None,
+        )
+
+    def _ask_again(self, work: Callable[[], Any], timeout_s: float) -> None:
+        try:
+            self._ask(work, timeout_s)
+        except PortError:
+            return  # noted by the meter
+        self._failed_s = None
+
+    def _rest(self) -> None:
+        """Begin to rest after a call was given up, unless the caller was cancelled."""
+        is_given_up = CANCELLED.get()
+        if is_given_up is None or not is_given_up():
+            self._failed_s = time.monotonic()
 
 
 def call_within(
-    work: Callable[[], T], *, name: str, timeout_s: float, meter: Meter | None = None
+    work: Callable[[], T],
+    *,
+    name: str,
+    timeout_s: float,
+    meter: Meter | None = None,
+    abandon: Callable[[], object] | None = None,
 ) -> T:
     """
     Return the result of *work*, a call of a port, noted by *meter*.
+
+    Args:
+        abandon: Called if *work* is given up.
 
     Raises:
         PortError: it raised anything, or took longer than *timeout_s*. It holds no secret.
@@ -296,7 +356,9 @@ def call_within(
     start_s = time.perf_counter()
     failure: PortError | None = None
     try:
-        answer = run_within(lambda _stopped: work(), name=name, timeout_s=timeout_s)
+        answer = run_within(
+            lambda _stopped: work(), name=name, timeout_s=timeout_s, abandon=abandon
+        )
     except Exception as error:  # noqa: BLE001 (a port may raise anything)
         failure = port_error(name, error)
     if meter is not None:
@@ -312,7 +374,11 @@ def limited_embedder(embedder: Embedder, meter: Meter | None = None) -> Embedder
     def limit(texts: Sequence[str]) -> float:
         return EMBED_TIMEOUT_S + EMBED_TEXT_S * len(texts)
 
-    return LimitedPort(embedder, f"embedder {embedder.name!r}", {"embed": limit}, meter)
+    limits: dict[str, Callable[..., float]] = {
+        "embed": limit,
+        "embed_query": lambda _: EMBED_TIMEOUT_S,
+    }
+    return LimitedPort(embedder, f"embedder {embedder.name!r}", limits, meter, rests=True)
 
 
 def limited_arbiter(arbiter: Arbiter, meter: Meter | None = None) -> Arbiter:

@@ -99,7 +99,13 @@ class TokenCounter(Protocol):
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors of one space."""
+    """
+    Turns texts into vectors of one space.
+
+    An embedder may have a method `embed_query(text)`, which returns the vector of a question
+    as `embed` returns that of a text. Models that were trained with a prefix for questions
+    and another for texts need it. Without it `embed` takes questions too.
+    """
 
     @property
     def name(self) -> str:

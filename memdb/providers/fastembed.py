@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
 from memdb.models.model_client import port_error
-from memdb.providers.shared import embed_texts, missing_extra
+from memdb.providers.shared import embed_prefixed, missing_extra, prefixes_of
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
@@ -112,7 +112,16 @@ class FastEmbedEmbedder:
         Raises:
             PortError: the model cannot be loaded, or fails.
         """
-        return embed_texts(texts, self._run)
+        return embed_prefixed(prefixes_of(self._source)[1], texts, self._run)
+
+    def embed_query(self, text: str) -> Sequence[float] | None:
+        """
+        Return the vector of a question, with the prefix that the model wants.
+
+        Raises:
+            PortError: the model cannot be loaded, or fails.
+        """
+        return embed_prefixed(prefixes_of(self._source)[0], [text], self._run)[0]
 
     def _run(self, said: list[str]) -> list[Sequence[float]]:
         try:

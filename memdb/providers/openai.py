@@ -25,8 +25,9 @@ from memdb.models.model_client import is_transient, port_error, run_within, time
 from memdb.providers.shared import (
     SizedEmbedder,
     check_messages,
-    embed_texts,
+    embed_prefixed,
     missing_extra,
+    prefixes_of,
     put_schema_in_prompt,
 )
 from memdb.text.secret_rules import HIDDEN
@@ -430,10 +431,21 @@ class OpenAIEmbedder(SizedEmbedder, OpenAIServer):
             PortError: no answer came, or one without vectors. `Unavailable` if
                 a retry may help.
         """
+        before = prefixes_of(self._model)[1]
         vectors: list[Sequence[float] | None] = []
         for start in range(0, len(texts), self._batch):
-            vectors += embed_texts(texts[start : start + self._batch], self._embed_batch)
+            some = texts[start : start + self._batch]
+            vectors += embed_prefixed(before, some, self._embed_batch)
         return vectors
+
+    def embed_query(self, text: str) -> Sequence[float] | None:
+        """
+        Return the vector of a question, with the prefix that the model wants.
+
+        Raises:
+            PortError: as for `embed`.
+        """
+        return embed_prefixed(prefixes_of(self._model)[0], [text], self._embed_batch)[0]
 
     def _embed_batch(self, texts: list[str]) -> list[list[float]]:
         request: dict[str, Any] = {"model": self._model, "input": texts}

@@ -22,6 +22,44 @@ PROBE = "memory"
 MAX_CHARS = 8_000
 
 
+# What models put before a question and before a text, by parts of their names; the first line
+# that matches counts. They are those that the model cards name.
+SEARCH = "Represent this sentence for searching relevant passages: "
+PREFIXES = (
+    (("e5-", "instruct"), "", ""),  # its instruction is the caller's to choose
+    (("e5-",), "query: ", "passage: "),
+    (("bge-", "-en"), SEARCH, ""),
+    (("arctic-embed", "v2"), "query: ", ""),
+    (("arctic-embed",), SEARCH, ""),
+    (("mxbai-embed",), SEARCH, ""),
+    (("nomic-embed",), "search_query: ", "search_document: "),
+    (("embeddinggemma",), "task: search result | query: ", "title: none | text: "),
+)
+
+
+def prefixes_of(model: str) -> tuple[str, str]:
+    """
+    Return what *model* wants before a question, and before a text; "" for nothing.
+
+    >>> prefixes_of("intfloat/multilingual-e5-small")
+    ('query: ', 'passage: ')
+    >>> prefixes_of("sentence-transformers/all-MiniLM-L6-v2")
+    ('', '')
+    """
+    name = model.lower()
+    for parts, question, text in PREFIXES:
+        if all(part in name for part in parts):
+            return question, text
+    return "", ""
+
+
+def embed_prefixed(
+    prefix: str, texts: Sequence[str], embed: Callable[[list[str]], Sequence[Sequence[float]]]
+) -> list[Sequence[float] | None]:
+    """Return what `embed_texts` does, with *prefix* before each text that is embedded."""
+    return embed_texts(texts, lambda some: embed([f"{prefix}{text}" for text in some]))
+
+
 def missing_extra(extra: str, error: ImportError) -> InvalidInput:
     """Return the error for an *extra* whose package cannot be imported."""
     return InvalidInput(

@@ -97,7 +97,7 @@ def embed_question(
             vectors: list[bytes | None] = [request.vector]
             vectors += serving.filler.embed([*past.values()])
         else:
-            vectors = serving.filler.embed([text, *past.values()])
+            vectors = serving.filler.embed_question(text, [*past.values()])
     except PortError as error:
         return Embedding(None, error)
     query = vectors[0]

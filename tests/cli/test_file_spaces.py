@@ -93,7 +93,7 @@ def test_an_embedder_by_name_fills_and_answers(run: Any, changed: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("minilm", "has no valid form: use static, fastembed:DIR"),
+        ("minilm", "has no valid form: use static, use, fastembed:DIR"),
         ("openai:m@http://ann:pw@host/v1", "--embedder holds a user, password or query"),
         ("fastembed:/nowhere", "is no folder, and no model of fastembed"),
     ],

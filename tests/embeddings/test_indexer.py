@@ -1,7 +1,7 @@
 """Embedding what is due: outside writes, at last exactly once, in every space."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -427,3 +427,56 @@ def test_what_a_dropped_space_held_is_pending(db: MemDB) -> None:
     assert db.file.info().pending == {"embed": 2}
     assert db.jobs.run() == 2
     assert db.jobs.pending() == db.file.info().pending_jobs == 0
+
+
+class Prefixed:
+    """An embedder that notes what it embeds as a question and as a text."""
+
+    name = "prefixed"
+    dim = 2
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.asked: list[str] = []
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector per text."""
+        self.texts += texts
+        return [[1.0, float(len(text))] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question."""
+        self.asked.append(text)
+        return [1.0, float(len(text))]
+
+
+def test_a_question_is_embedded_as_a_question(open_db: Callable[..., MemDB]) -> None:
+    """By recall and context; texts, also those of entries, never are."""
+    embedder = Prefixed()
+    with open_db(":memory:", embedder=embedder) as db:
+        scope = db.scope("ann")
+        scope.remember("Ann drinks tea.")
+        chat = scope.session("s")
+        chat.append("user", "The kettle is new.")
+        scope.recall("kettle")
+        chat.context(500, "which tea?")
+
+    assert embedder.asked == ["kettle", "which tea?"]
+    assert sorted(embedder.texts) == ["Ann drinks tea.", "The kettle is new."]
+
+
+@pytest.mark.parametrize("answer", [[1.0], None, [float("nan"), 1.0], "ab"])
+def test_a_vector_of_a_question_that_cannot_be_used_is_named(
+    open_db: Callable[..., MemDB], answer: Any
+) -> None:
+    """Words answer, and `missing` says why."""
+    embedder = Prefixed()
+    embedder.embed_query = lambda text: answer  # type: ignore[method-assign,assignment]
+    with open_db(":memory:", embedder=embedder) as db:
+        scope = db.scope("ann")
+        scope.session("s").append("user", "The kettle is new.")
+        hits = scope.recall("kettle")
+
+    assert [hit.text for hit in hits] == ["The kettle is new."]
+    assert "prefixed" in hits.missing["vector"]

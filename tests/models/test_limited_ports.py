@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -103,8 +104,20 @@ class Arbiter:
         return self.answer() if callable(self.answer) else self.answer
 
 
+def end_rest(scope: memdb.Scope, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the time pass for which an embedder is left alone, and wait until it was asked again."""
+    monkeypatch.setattr(model_client, "REST_S", 0.0)
+    with contextlib.suppress(PortError):
+        scope.recall("tea", count_use=False)
+    for thread in threading.enumerate():
+        if "again" in thread.name:
+            thread.join(10)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_embedder_costs_no_fact_and_no_answer(open_db: Callable[..., MemDB], fault: str) -> None:
+def test_an_embedder_costs_no_fact_and_no_answer(
+    open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
     """What it did not embed is found by words, and waits for it."""
     embedder = Embedder(FAULTS[fault])
     db = open_db(":memory:", embedder=embedder)
@@ -119,7 +132,8 @@ def test_an_embedder_costs_no_fact_and_no_answer(open_db: Callable[..., MemDB], 
     with pytest.raises(PortError, match="embedder 'lengths'"):
         db.jobs.run()
     embedder.fault = None
-    assert db.jobs.run() == 2
+    end_rest(ann, monkeypatch)
+    db.jobs.run()
     assert db.file.spaces()[0].vectors == 2
 
 
@@ -279,3 +293,43 @@ def test_what_a_port_has_besides_is_as_it_is() -> None:
     with pytest.raises(AttributeError):
         limited.colour  # type: ignore[attr-defined]  # noqa: B018
     assert memdb.PortError is PortError
+
+
+class Asked(Embedder):
+    """An embedder that hangs as long as it is told to, and counts its calls."""
+
+    def __init__(self) -> None:
+        """Begin by hanging."""
+        self.hangs = True
+        self.calls = 0
+
+    def embed(self, texts: Any) -> Any:
+        """Hang, or return a vector per text."""
+        self.calls += 1
+        if self.hangs:
+            hang()
+        return [[1.0, float(len(text))] for text in texts]
+
+
+def test_after_a_time_out_words_answer_until_the_embedder_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One call waits; the others fail at once, `missing` and `stats` say so, a thread asks again."""
+    embedder = Asked()
+    with memdb.open(":memory:", embedder=embedder) as db:
+        scope = db.scope("ann")
+        scope.session("s").append("user", "The tent is in the cellar.")
+        first = scope.recall("tent")
+        calls = embedder.calls
+        others = [scope.recall("tent") for _ in range(5)]
+
+        assert [hit.text for hit in first] == ["The tent is in the cellar."]
+        assert calls == embedder.calls == 1
+        assert {hits.missing["vector"].partition(", and")[0] for hits in others} == {
+            "embedder 'lengths' failed: it did not answer in time"
+        }
+        assert "left alone for 60 s" in str(db.stats())
+
+        embedder.hangs = False
+        end_rest(scope, monkeypatch)
+        assert "vector" not in scope.recall("tent").missing

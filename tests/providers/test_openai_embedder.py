@@ -249,7 +249,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("spec", ["", "openai:", "minilm", "openai:@http://h/v1", "fastembed:"])
 def test_a_name_of_no_form_is_refused(spec: str) -> None:
     """The error lists the forms."""
-    with pytest.raises(InvalidInput, match="use static, fastembed:DIR, llm:NAME, openai:NAME"):
+    with pytest.raises(InvalidInput, match="use static, use, fastembed:DIR, llm:NAME, openai:NAME"):
         memdb.open(":memory:", embedder=spec)
 
 
