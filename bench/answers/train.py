@@ -129,7 +129,7 @@ class Recorder:
 
     def __init__(self) -> None:
         rank.relevance = self
-        self.facts: list[dict[str, float]] = []
+        self.facts: list[tuple[int, dict[str, float]]] = []
         self.rows: list[int] = []
 
     def __call__(self, query: Any, evidence: Any) -> relevance.Relevance:
@@ -149,8 +149,8 @@ class Recorder:
         self, right: Iterable[int], kind: str, shape: str, group: str, *, apart: bool
     ) -> Asked:
         """Return what was noted."""
-        table = [[facts.get(name, 0.0) for name in relevance.FACTS] for facts in self.facts]
-        ids = self.rows * (len(table) // max(len(self.rows), 1))
+        table = [[facts[name] for name in relevance.FACTS] for _, facts in self.facts]
+        ids = [row_id for row_id, _ in self.facts]
         rows = np.array(table) if table else np.zeros((0, len(relevance.FACTS)))
         return Asked(rows, ids, frozenset(right), frozenset(ids[:FIRST]), kind, shape, group, apart)
 

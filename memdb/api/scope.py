@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from memdb.records.scopes import ScopeRef
 
-KINDS: tuple[Kind, ...] = ("message", "entry", "artifact", "session")
+KINDS: tuple[Kind, ...] = ("message", "entry", "artifact", "item", "session")
 
 
 @observed
@@ -257,6 +257,7 @@ class Scope:
         cut: Literal["auto"] | None = None,
         count_use: bool = True,
         prefix: bool = False,
+        exclude: Sequence[str] = (),
     ) -> Hits:
         """
         Return what this scope knows about *query*, best first.
@@ -269,7 +270,7 @@ class Scope:
             query: A question or some words, in any form. "" with *since* or *until*, and a
                 question such as "what did we talk about yesterday?", give what is of
                 that time, the newest first. Words in quotes belong
-                together, `-word` puts what holds it last, and a date, also one like
+                together, and a date, also one like
                 "two weeks ago", prefers what was said then.
             limit: Most hits, 1 to 1,000.
             kinds: Which of "message", "entry", "artifact", "session" (titles),
@@ -315,6 +316,7 @@ class Scope:
                 embeddings that are due are left to others. For programs that show a memory.
             prefix: The last word is still being typed: it finds what begins so, from two
                 letters on ("Birg" finds Birger). A space or mark behind it ends it.
+            exclude: Words, or texts whose words, no hit may hold.
 
         A filter leaves out the kinds that it cannot apply to: *roles* finds
         messages only. An empty list lets nothing through.
@@ -362,6 +364,7 @@ class Scope:
             cut=cut,
             count_use=count_use,
             prefix=prefix,
+            exclude=exclude,
         )
         return self._services.recaller.recall(self._owner, request)
 

@@ -577,6 +577,7 @@ class Session:
         cut: Literal["auto"] | None = None,
         count_use: bool = True,
         prefix: bool = False,
+        exclude: Sequence[str] = (),
     ) -> Hits:
         """
         Return what this session knows about *query*, best first; see `Scope.recall`.
@@ -611,6 +612,7 @@ class Session:
             cut=cut,
             count_use=count_use,
             prefix=prefix,
+            exclude=exclude,
         )
         return self._services.recaller.recall(self._owner, request)
 

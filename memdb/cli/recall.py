@@ -80,6 +80,7 @@ if TYPE_CHECKING:
 @click.option("--min-score", type=float, metavar="0..1", help="Least score. 0 shows the nearest.")
 @click.option("--sure", "only_sure", is_flag=True, help="Show only what answers for sure.")
 @click.option("--cut", type=click.Choice(["auto"]), help="Leave out what scores far less.")
+@click.option("--exclude", multiple=True, metavar="WORD", help="No hit holds it. Repeatable.")
 @click.option("--group", type=click.Choice(["session"]), help="Show sessions that say most.")
 @click.option("--no-rerank", is_flag=True, help="Without words of similar meaning.")
 @click.option("--full", is_flag=True, help="Show long texts whole, not the passage that fits.")
@@ -105,6 +106,7 @@ def recall(
     min_score: float | None,
     only_sure: bool,
     cut: Literal["auto"] | None,
+    exclude: tuple[str, ...],
     group: Literal["session"] | None,
     no_rerank: bool,
     full: bool,
@@ -117,7 +119,7 @@ def recall(
     Search messages, entries, artifacts and titles of one user.
 
     QUERY is a question, some words, or "" with --since or --until. "Words in quotes" belong
-    together, -word puts what holds it last. The best hit comes first. A TIME is a date or
+    together. The best hit comes first. A TIME is a date or
     2025-03-01T09:14, UTC without a time zone.
     """
     if (group or why) and (kinds or session or explain or (group and why)):
@@ -152,6 +154,7 @@ def recall(
             min_score=min_score,
             only_sure=only_sure,
             cut=cut,
+            exclude=exclude,
             count_use=count_use,
             prefix=prefix,
         )
@@ -282,8 +285,10 @@ def _fitted(source: str, width: int) -> str:
 
 
 def _terms(hit: Hit) -> str:
-    terms = (hit.explanation or {}).items()
-    return ", ".join(f"{name} {value:.3g}" for name, value in terms if value)
+    if hit.explanation is None:
+        return ""
+    terms = hit.explanation.items()
+    return f"{hit.why} " + ", ".join(f"{name} {value:.3g}" for name, value in terms if value)
 
 
 COMMANDS = {"recall": recall}

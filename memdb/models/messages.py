@@ -482,6 +482,9 @@ class Hit(Record):
             their share of it. By vector it is the cosine.
         rank: 1 is best.
         is_sure: Whether it answers the query by its score; False by vector.
+        also: Where else the same text stands.
+        outdated_by: Id of the entry that a newer statement stands in; None if none does.
+        why: Why it is a hit, in a short sentence.
         explanation: Each term of the score by name, None unless asked for.
         hits: Of a session, the messages that say most, best first, three at
             most; else ().
@@ -503,6 +506,9 @@ class Hit(Record):
     role: str | None = None
     writer: str | None = None
     is_sure: bool = False
+    also: tuple[Source, ...] = ()
+    outdated_by: int | None = None
+    why: str = ""
 
 
 class Hits(Record):

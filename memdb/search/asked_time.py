@@ -20,7 +20,7 @@ from memdb.models.record import Record
 from memdb.search.weights import TOPIC
 from memdb.search.words import word_weight
 from memdb.text.data_files import read_json
-from memdb.text.terms import has_cjk, query_words
+from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +29,7 @@ _EPOCH = date(1970, 1, 1)
 _LAST_DAY = (date(9998, 12, 31) - _EPOCH).days
 _CHARS = 1_000
 _WEEK, _YEAR = 7, 366
+_SENTENCE = 3
 _UNITS = {"w": "week", "m": "month", "y": "year"}
 _MONTHS = 12
 
@@ -94,7 +95,9 @@ def read_time(text: str, today: int | None) -> AskedTime:
         spans=tuple(dict.fromkeys((*asked.spans, *spans))),
         dates=tuple(dict.fromkeys((*dates, *own))),
     )
-    return AskedTime(asked, not _topics(rest, language))
+    # A word or two are a topic, in whatever language they seem to be.
+    is_short = asked.is_empty and bool(text.strip()) and len(text.split()) < _SENTENCE
+    return AskedTime(asked, not (is_short or _topics(rest, language)))
 
 
 def windows(asked: AskedDays, today: int) -> list[DaySpan]:
@@ -120,7 +123,7 @@ def _topics(rest: str, language: str) -> list[str]:
         for word in query_words(rest)
         if word not in talk
         and not (language == "en" and _DATE_WORDS.fullmatch(word))
-        and word_weight(word, language) > TOPIC
+        and (word not in STOP_WORDS if language == "en" else word_weight(word, language) > TOPIC)
     ]
 
 

@@ -1,8 +1,8 @@
 """
 Certainty: whether what was ranked answers the question, and which rows are kept.
 
-Pure functions over rankings. A score from `SURE` on is an answer; below `POSSIBLE` it says nothing
-of the question, whatever else the file holds. What lies between is returned and marked as unsure.
+Pure functions over rankings. A row is sure if it answers by itself (`Ranking.is_sure`); a score
+below `POSSIBLE` says nothing of the question. What lies between is returned and marked as unsure.
 A question about a name or identifier that no text holds has no answer at all.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
-from memdb.search.weights import CUT_GAP, CUT_SHARE, HIT_LEAST, POSSIBLE, SURE
+from memdb.search.weights import CUT_GAP, CUT_SHARE, HIT_LEAST, POSSIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,9 +53,15 @@ def choose(question: Question, rankings: Sequence[Ranking], limit: int) -> Choic
     if not ranked:
         return Choice([], "none")
     certainty = certainty_of(question, rankings)
-    scores = [score for score, *_ in ranked]
-    count, reason = keep(question, rankings, scores, certainty)
-    return Choice(ranked[: min(count, limit)], certainty, reason)
+    kept, left = ranked, None
+    if question.request.only_sure:
+        is_known = certainty != "none"
+        kept = [line for line in ranked if is_known and rankings[line[1]].is_sure(line[2])]
+        if len(kept) < len(ranked):
+            matches = _matches(len(ranked) - len(kept))
+            left = f"{matches} left out that may not answer: only_sure=False shows them"
+    count, reason = keep(question, rankings, [score for score, *_ in kept], certainty)
+    return Choice(kept[: min(count, limit)], certainty, left or reason)
 
 
 def certainty_of(question: Question, rankings: Sequence[Ranking]) -> str:
@@ -68,12 +74,8 @@ def certainty_of(question: Question, rankings: Sequence[Ranking]) -> str:
     best = max(ranking.score(row) for ranking in found for row in ranking.ranked)
     if question.unknown_names or best < POSSIBLE:
         return "none"
-    return "sure" if best >= SURE else "unsure"
-
-
-def is_sure_score(certainty: str, ranking: Ranking, score: float) -> bool:
-    """Return whether a row of *ranking* with this score answers the question for sure."""
-    return certainty != "none" and ranking.relevance is not None and score >= SURE
+    is_sure = any(ranking.is_sure(row) for ranking in found for row in ranking.ranked)
+    return "sure" if is_sure else "unsure"
 
 
 def keep(
@@ -90,7 +92,7 @@ def keep(
     request = question.request
     least = least_score(request, rankings, certainty)
     count = sum(score >= least for score in scores)
-    if count < len(scores) and (not count or request.only_sure or request.min_score is not None):
+    if count < len(scores) and (not count or request.min_score is not None):
         return _cut(request, scores, count), _reason(question, scores, count, least)
     kept = _cut(request, scores, count)
     if kept < count:
@@ -105,7 +107,7 @@ def least_score(request: SearchRequest, rankings: Sequence[Ranking], certainty: 
         if any(ranking.relevance is None for ranking in rankings if ranking.ranked):
             return -1.0
         least = 2.0 if certainty == "none" else HIT_LEAST
-    return max(least, SURE) if request.only_sure else least
+    return least
 
 
 def _cut(request: SearchRequest, scores: Sequence[float], count: int) -> int:
@@ -124,8 +126,6 @@ def _reason(question: Question, scores: Sequence[float], count: int, least: floa
     request, left = question.request, _matches(len(scores) - count)
     if request.min_score is not None and least == request.min_score:
         return f"min_score={least:g} leaves {left} out: the best of all scores {scores[0]:.2f}"
-    if request.only_sure:
-        return f"{left} left out that may not answer: only_sure=False shows them"
     if question.unknown_names:
         names = ", ".join(question.unknown_names)
         return f"nothing is known of {names}, whom or which no text names; {SEEN}"

@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING
 from memdb.models.ids import SESSION_SHIFT, is_branch
 from memdb.models.messages import Hit, Source, Why
 from memdb.models.record import Record
-from memdb.search.certainty import certainty_of, choose, is_sure_score, keep
-from memdb.search.kinds import Content, kinds_of
-from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, SHOWN_MESSAGES, SURE
+from memdb.records.links import LEAST, find_newest, links_among
+from memdb.records.links import SURE as LINK_SURE
+from memdb.search.certainty import certainty_of, choose, keep
+from memdb.search.kinds import KINDS, Content, kinds_of
+from memdb.search.order import fold_equal, follow_links, put_newest_first, reason_of
+from memdb.search.weights import (
+    FADE,
+    FADE_COUNT,
+    FADE_POWER,
+    ORDERED,
+    SHOWN_MESSAGES,
+)
 from memdb.tables import sessions
 from memdb.text.terms import query_words
 from memdb.text.trust import least_trust, trust_of_summary, trust_of_text
@@ -57,7 +66,8 @@ def load_hits(
         limit: Most hits. None means the request's.
         judge: Whether to look at each text for its trust; else the caller does.
     """
-    choice = choose(question, rankings, question.request.limit if limit is None else limit)
+    limit = question.request.limit if limit is None else limit
+    choice = choose(question, rankings, limit + ORDERED)
     contents = _read(tx, question, rankings, [(order, row.id) for _, order, row in choice.lines])
     hits: list[Hit] = []
     for score, order, row in choice.lines:
@@ -66,9 +76,46 @@ def load_hits(
             continue
         explanation = rankings[order].explain(row) if question.request.explain else None
         hit = _to_hit(rankings[order].corpus.kind, content, score, len(hits) + 1, judge=judge)
-        is_sure = is_sure_score(choice.certainty, rankings[order], score)
+        is_sure = choice.certainty == "sure" and rankings[order].is_sure(row)
         hits.append(hit.replace(is_sure=is_sure, explanation=explanation))
+    if question.request.by != "vector" and not question.is_listing:
+        hits = _by_links(tx, question, rankings, hits)
+        if not question.query.is_dated:  # the time that is asked for decides
+            hits = put_newest_first(question.query, hits)
+    hits = [hit.replace(rank=rank) for rank, hit in enumerate(fold_equal(hits)[:limit], start=1)]
+    hits = [hit.replace(why=reason_of(question, hit, hits)) for hit in hits]
     return Answer(hits, choice.certainty, choice.left_out)
+
+
+def _by_links(
+    tx: Tx, question: Question, rankings: Sequence[Ranking], hits: list[Hit]
+) -> list[Hit]:
+    """
+    Return *hits* with the newest of linked entries first, also one whose words were not found.
+
+    What only repeats another is folded into it, and what was taken back scores half.
+    """
+    ids = [hit.source.entry_id for hit in hits if hit.source.entry_id is not None]
+    corpora = [one.corpus for one in rankings if one.corpus.kind == "entry"]
+    own = next((one for one in corpora if one.span == question.own), None)
+    if not ids or own is None or question.scope_no is None:
+        return hits
+    newest = find_newest(tx, question.scope_no, ids, question.now_ms, LEAST)
+    missing = [
+        link.newer_id
+        for link in newest.values()
+        if link.newer_id not in ids
+        and link.kind != "retracts"
+        and (own.allowed is None or link.newer_id in own.allowed)
+    ]
+    contents = KINDS["entry"].read(tx, question, own, missing) if missing else {}
+    taken = {key: _to_hit("entry", content, 0.0, 0) for key, content in contents.items()}
+    same = {
+        link.newer_id: link.older_id
+        for link in (links_among(tx, question.scope_no, ids) if len(ids) > 1 else ())
+        if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LINK_SURE
+    }
+    return follow_links(hits, newest, taken, same)
 
 
 def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> Answer:
@@ -102,6 +149,17 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     scores = {key: highest * (score / most) for key, score in scores.items()}
     chosen = sorted(scores, key=lambda session: (-scores[session], -session))
     certainty = certainty_of(question, rankings)
+    if question.request.only_sure:
+        is_sure = {
+            session: any(
+                ranking.is_sure(row)
+                for ranking in rankings
+                if ranking.corpus.kind == "message"
+                for row, _ in by_session.get(session, ())
+            )
+            for session in chosen
+        }
+        chosen = [one for one in chosen if certainty == "sure" and is_sure[one]]
     count, left_out = keep(question, rankings, [scores[one] for one in chosen], certainty)
     chosen = chosen[: min(count, question.request.limit)]
     shown = {session: by_session.get(session, [])[:SHOWN_MESSAGES] for session in chosen}
@@ -116,15 +174,15 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
         for row, score in shown[session]:
             if content := contents.get((messages[0], row.id)):
                 hit = _to_hit("message", content, score, len(best) + 1)
-                best.append(hit.replace(is_sure=certainty != "none" and score >= SURE))
+                row_is_sure = certainty == "sure" and rankings[messages[0]].is_sure(row)
+                best.append(hit.replace(is_sure=row_is_sure))
         if card is None or not (best or session in titles):
             continue  # deleted since the first snapshot
         source = Source(session=card.name, title=card.title, created_ms=card.first_ms)
         text = best[0].text if best else card.title or ""
         content = Content(text, source, least_trust(one.trust for one in best))
         hit = _to_hit("session", content, scores[session], len(hits) + 1)
-        is_sure = certainty != "none" and scores[session] >= SURE
-        hits.append(hit.replace(hits=tuple(best), is_sure=is_sure))
+        hits.append(hit.replace(hits=tuple(best), is_sure=any(one.is_sure for one in best)))
     return Answer(hits, certainty, left_out)
 
 

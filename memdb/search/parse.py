@@ -1,7 +1,7 @@
 """
 Parse stage: the question in parts.
 
-`parse_query` finds words, phrases, named authors, dates and exclusions. The records of later
+`parse_query` finds words, phrases, named authors and dates. The records of later
 stages stand here too. Pure: no SQL, no clock.
 """
 
@@ -35,15 +35,14 @@ _ASKING_WORDS = """
     has
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
-_ASKING_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
+ASKING_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 
 
-# `-word`, `-"two words"`: not a minus between words or before a number.
-_EXCLUDED = re.compile(r"""(?<!\S)-(?:"([^"]{1,200})"|([^\W\d_]\w*))""")
 _QUOTED = re.compile(r"""["“«「]([^"“”«»「」]{3,200})["”»」]""")
-# Words joined without a space: a path, a file name, an identifier, a version, a number.
+# Words joined without a space: a path, a file name, an identifier, a version, a number; and a flag
+# with the word before it.
 # Possessive, from the first letter on: backing up takes quadratic time in a long word.
-_JOINED = re.compile(r"(?<!\w)(?:\w++(?:[./:@#\\-]{1,2}\w++)+|_*+[^\W_]++_\w++)")
+_JOINED = re.compile(r"(?<!\w)(?:\w++(?:[./:@#\\-]{1,2}\w++)+|_*+[^\W_]++_\w++|\w++ -{1,2}\w++)")
 _MAX_PHRASES = 8
 _PHRASE_CHARS = 10_000
 
@@ -65,7 +64,6 @@ class Query(Record):
         bounds: All days before or after a time, for "before May".
         limits: The times that its bounds exclude; a text may name them too.
         phrases: Runs of words that belong together: in quotes, or joined as in `file_name.py`.
-        excluded: Words that put what holds them last, from `-word`.
         is_question: It ends with a question mark or begins with an asking word.
         user: Words of the name of the scope's user that it holds: in a memory of
             theirs, they say little.
@@ -86,7 +84,6 @@ class Query(Record):
     bounds: tuple[DaySpan, ...] = ()
     limits: tuple[DaySpan, ...] = ()
     phrases: tuple[tuple[str, ...], ...] = ()
-    excluded: tuple[str, ...] = ()
     user: frozenset[str] = frozenset()
     misspelt: frozenset[str] = frozenset()
     identifiers: tuple[str, ...] = ()
@@ -149,15 +146,9 @@ def parse_query(
     (['Ann Lee'], (DateMention(month=5, day=3),))
     """
     clean = _without_piles(text)
-    excluded = _excluded(clean)
-    if excluded:
-        clean = _EXCLUDED.sub(" ", clean)
     words = query_words(clean)
     time = read_time(text, today)
     asked = time.asked
-    if excluded and not words:  # nothing but exclusions: they are what is asked about
-        excluded, clean = (), _without_piles(text)
-        words = query_words(clean)
     names = {author: query_words(author) for author in authors}
     corrected = _unaccented(words, names.values())
     misspelt = misspelt_names(clean, words, names.values())
@@ -179,7 +170,6 @@ def parse_query(
         bounds=asked.bounds,
         limits=asked.limits,
         phrases=_phrases(clean),
-        excluded=excluded,
         misspelt=frozenset(corrected),
         identifiers=_identifiers(clean, words) if asks(text) else (),
         is_time=time.is_all,
@@ -198,7 +188,7 @@ def asks(text: str) -> bool:
     >>> [asks(text) for text in ("Tea?", "where is it", "It is here.")]
     [True, True, False]
     """
-    if text.rstrip().endswith(_ASKING_MARKS):
+    if text.rstrip().endswith(ASKING_MARKS):
         return True
     first = text.split(maxsplit=1)[:1]
     return bool(first) and first[0].lower() in _ASKING
@@ -363,13 +353,6 @@ def _without_piles(text: str) -> str:
     return text if text.isascii() else _PILE.sub(r"\1", text)
 
 
-def _excluded(text: str) -> tuple[str, ...]:
-    found = [
-        word for pair in _EXCLUDED.findall(text) for part in pair for word in query_words(part)
-    ]
-    return tuple(dict.fromkeys(found))
-
-
 def _phrases(text: str) -> tuple[tuple[str, ...], ...]:
     """Return the runs of two and more words that are quoted or joined, each once."""
     pieces = _QUOTED.findall(text) + _JOINED.findall(text[:_PHRASE_CHARS])
@@ -404,6 +387,7 @@ class Question(Record):
         now_ms: The time for which entries are valid and faded, UTC milliseconds.
         half_lives_ms: By category, after what time an entry counts half.
         unknown_names: Names and identifiers of the query that no text holds.
+        texts: How many texts are searched, of all kinds.
         windows: Days that are asked for, each with its end.
         is_listing: Its answer is what is of those days, the newest first.
     """
@@ -421,6 +405,7 @@ class Question(Record):
     half_lives_ms: Mapping[str, int | None]
     runs: tuple[Run, ...] = ()
     unknown_names: tuple[str, ...] = ()
+    texts: int = 0
     windows: tuple[Window, ...] = ()
     is_listing: bool = False
 
@@ -435,7 +420,7 @@ class Corpus(Record):
         allowed: The ids of the span that count. None means all.
         total: How many rows count.
         postings: For each term that was looked up, the ids that hold it.
-        excluded: Ids that hold a word which the query excludes.
+        excluded: Ids that hold a word which the request excludes.
         past: Entries as they were at `SearchRequest.at_ms`, by id. None means
             that rows are read as they are.
     """

@@ -20,6 +20,7 @@ from memdb.models.record import Record
 from memdb.search.candidates import Worth, fuse, top
 from memdb.search.date_score import DateScorer
 from memdb.search.features import read_features, weighted_sum
+from memdb.search.parse import ASKING_MARKS
 from memdb.search.relevance import NOTHING, Evidence, Relevance, relevance
 from memdb.search.weights import (
     ALMOST_SURE,
@@ -28,16 +29,18 @@ from memdb.search.weights import (
     LEAST_COVER,
     LISTED,
     MESSAGES,
-    RELEVANT_ROWS,
+    ORDERED,
+    SURE,
 )
 from memdb.text.data_files import read_json
+from memdb.text.terms import STOP_WORDS, query_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from memdb.search.candidates import Candidates
     from memdb.search.features import Features
-    from memdb.search.parse import Corpus, Question
+    from memdb.search.parse import Corpus, Query, Question
     from memdb.search.weights import Weights
 
 
@@ -83,7 +86,6 @@ def rank(
     *,
     limit: int = 10,
     explain: bool = False,
-    excluded: Collection[int] = (),
     dates: DateScorer | None = None,
 ) -> list[Ranked]:
     """
@@ -91,10 +93,9 @@ def rank(
 
     Args:
         features: What is known of the rows of the ids that `best` returned.
-        weights: `table`, `off` and `excluded` are used.
+        weights: `table` and `off` are used.
         limit: Most messages to return.
         explain: Whether to fill `Ranked.terms`.
-        excluded: Ids of messages that hold a word which the query excludes; they come last.
         dates: Of a question that names a time.
     """
     by_name = weights_of(weights.table, features.assistance)
@@ -105,8 +106,6 @@ def rank(
     sums = weighted_sum(features.columns, by_name)
     scores = dict(zip(features.ids, map(math.exp, sums), strict=True))
     lowered = _below_lenders(scores, features.lenders)
-    for message in scores.keys() & set(excluded):
-        scores[message] *= weights.excluded
     place = {}
     if explain or dates is not None:
         place = {message: number for number, message in enumerate(features.ids)}
@@ -119,8 +118,6 @@ def rank(
             terms = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
             if message in lowered:
                 terms["nearness"] = lowered[message]
-            if message in excluded:
-                terms["excluded"] = math.log(weights.excluded)
         fits = None if dates is None else dates.fits(features.columns["date"][place[message]])
         found.append(Ranked(message, scores[message], terms, fits))
     return found
@@ -150,7 +147,6 @@ def rank_entries(
     weights: Weights = DOCUMENTS,
     limit: int = 10,
     explain: bool = False,
-    excluded: Collection[int] = (),
     least: float = 0.0,
     dates: DateScorer | None = None,
 ) -> list[Ranked]:
@@ -166,7 +162,7 @@ def rank_entries(
         lexical: Scores by id, as `Lexical.scores` has them.
         cosine: Cosine similarity by id, higher is nearer.
         worths: By id; that of a new entry where it is absent.
-        weights, limit, explain, excluded: As in `rank`.
+        weights, limit, explain: As in `rank`.
         least: As in `fuse`.
         dates: Scores the days that the texts speak of. None means that they do not count.
     """
@@ -181,8 +177,6 @@ def rank_entries(
         gains = {key: dates.score(worth.created_ms, worth.spans) for key, worth in worths.items()}
     for entry in scores.keys() & gains.keys():
         scores[entry] += gains[entry]
-    for entry in scores.keys() & set(excluded):
-        scores[entry] *= weights.excluded
     found = []
     for entry in top(scores, limit):
         terms: dict[str, float] = {}
@@ -195,8 +189,6 @@ def rank_entries(
             if gains.get(entry):
                 terms["date"] = gains[entry]
             terms.update(zip(_WORTH_TERMS, factors[entry], strict=True))
-            if entry in excluded:
-                terms["excluded"] = weights.excluded
         is_dated = dates is not None and dates.is_dated and entry in gains
         fits = dates.fits(gains[entry]) if is_dated and dates is not None else None
         found.append(Ranked(entry, scores[entry], terms, fits))
@@ -223,7 +215,7 @@ def score_of(kind: str, terms: Mapping[str, float]) -> float:
         return math.exp(sum(own))
     added = terms.get("lexical", 0.0) + terms.get("vector", 0.0)
     score = added * math.prod([terms.get(name, 1.0) for name in _FACTORS])
-    return (score + terms.get("date", 0.0)) * terms.get("excluded", 1.0)
+    return score + terms.get("date", 0.0)
 
 
 class Ranking(Record):
@@ -231,7 +223,7 @@ class Ranking(Record):
     The ranked rows of one corpus, best first.
 
     Attributes:
-        ranked: `RELEVANT_ROWS` or more, if so many were found.
+        ranked: `ORDERED` more than are asked for, if so many were found.
         relevance: How much they say about the question. None means that a score
             is a cosine and stays as it is.
     """
@@ -248,6 +240,12 @@ class Ranking(Record):
         score = self.relevance.value * (row.score / best) if best > 0 else 0.0
         return min(score, ALMOST_SURE) if row.fits is False else score
 
+    def is_sure(self, row: Ranked) -> bool:
+        """Return whether one of `ranked` answers the question by itself."""
+        if self.relevance is None or row.fits is False:
+            return False
+        return self.relevance.rows.get(row.id, 0.0) >= SURE
+
     def explain(self, row: Ranked) -> dict[str, float]:
         """Return the terms of a row's score: those of its place, then those of the relevance."""
         if self.relevance is None:
@@ -260,18 +258,41 @@ class Ranking(Record):
 def rank_messages(question: Question, candidates: Candidates, weights: Weights) -> Ranking:
     """Rank candidate messages, with words of similar meaning if the request allows them."""
     request, corpus = question.request, candidates.corpus
+    unwanted = corpus.excluded | _echoes(question.query, candidates)
     features = read_features(
         question.query, candidates, weights, with_similar=bool(candidates.cosine) and request.rerank
     )
     ranked = rank(
         features,
         weights,
-        limit=max(request.depth, RELEVANT_ROWS),
+        limit=request.depth + ORDERED + len(unwanted),
         explain=request.explain,
-        excluded=corpus.excluded,
         dates=DateScorer(question.query, weights) if question.query.is_dated else None,
     )
-    return Ranking(corpus, ranked, _relevance(question, candidates, ranked))
+    ranked = [row for row in ranked if row.id not in unwanted]
+    return Ranking(corpus, ranked, _relevance(question, candidates, ranked, unwanted))
+
+
+def _echoes(query: Query, candidates: Candidates) -> frozenset[int]:
+    """
+    Return the candidates that ask the question itself, and the replies to it that say nothing.
+
+    Neither is evidence: asked once more, a question would find itself before the fact.
+    """
+    if not query.is_question:
+        return frozenset()
+    words, texts = set(query.words), candidates.texts
+    same = {
+        key
+        for key, text in texts.items()
+        if text.rstrip().endswith(ASKING_MARKS) and set(query_words(text)) == words
+    }
+    return frozenset(same).union(
+        key + 1
+        for key in same
+        if (text := texts.get(key + 1)) is not None
+        and STOP_WORDS.issuperset(set(query_words(text)) - words)
+    )
 
 
 def rank_documents(question: Question, candidates: Candidates, weights: Weights) -> Ranking:
@@ -281,25 +302,25 @@ def rank_documents(question: Question, candidates: Candidates, weights: Weights)
         candidates.cosine,
         candidates.worths,
         weights=weights,
-        limit=max(question.request.depth, RELEVANT_ROWS),
+        limit=question.request.depth + ORDERED + len(candidates.corpus.excluded),
         explain=question.request.explain,
-        excluded=candidates.corpus.excluded,
         least=LEAST_COVER * candidates.lexical.every_word,
         dates=DateScorer(question.query, weights),
     )
-    return Ranking(candidates.corpus, ranked, _relevance(question, candidates, ranked))
+    unwanted = candidates.corpus.excluded
+    ranked = [row for row in ranked if row.id not in unwanted]
+    return Ranking(candidates.corpus, ranked, _relevance(question, candidates, ranked, unwanted))
 
 
-def rank_vectors(question: Question, candidates: Candidates, weights: Weights) -> Ranking:
+def rank_vectors(question: Question, candidates: Candidates, _weights: Weights) -> Ranking:
     """Rank candidates by their cosine alone: that is the score, of every kind."""
-    excluded = candidates.corpus.excluded
-    terms = {
-        key: {"vector": cosine, **({"excluded": weights.excluded} if key in excluded else {})}
+    scores = {
+        key: cosine
         for key, cosine in candidates.cosine.items()
+        if key not in candidates.corpus.excluded
     }
-    scores = {key: math.prod(of_row.values()) for key, of_row in terms.items()}
     ranked = [
-        Ranked(key, scores[key], terms[key] if question.request.explain else {})
+        Ranked(key, scores[key], {"vector": scores[key]} if question.request.explain else {})
         for key in top(scores, question.request.depth)
     ]
     return Ranking(candidates.corpus, ranked, None)
@@ -322,7 +343,8 @@ def rank_listed(rankings: Sequence[Ranking], listed: Sequence[Mapping[int, int]]
             scores[key] = LISTED + (1 - LISTED) * ((time - first) / width if width else 1.0)
         rows = [Ranked(key, scores[key], {"time": scores[key]}) for key in top(scores, len(scores))]
         value = rows[0].score if rows else 0.0
-        made.append(ranking.replace(ranked=rows, relevance=Relevance(value, {"time": value})))
+        found_by_time = Relevance(value, {"time": value}, scores)
+        made.append(ranking.replace(ranked=rows, relevance=found_by_time))
     return made
 
 
@@ -331,7 +353,12 @@ def rank_nothing(corpus: Corpus) -> Ranking:
     return Ranking(corpus, [], NOTHING)
 
 
-def _relevance(question: Question, candidates: Candidates, ranked: Sequence[Ranked]) -> Relevance:
+def _relevance(
+    question: Question,
+    candidates: Candidates,
+    ranked: Sequence[Ranked],
+    without: frozenset[int],
+) -> Relevance:
     """Return how much ranked candidates say about the question."""
     evidence = Evidence(
         corpus=candidates.corpus,
@@ -340,5 +367,7 @@ def _relevance(question: Question, candidates: Candidates, ranked: Sequence[Rank
         cosines=candidates.cosine,
         texts=candidates.texts,
         model=candidates.model,
+        crowd=question.texts,
+        without=without,
     )
     return relevance(question.query, evidence)

@@ -73,7 +73,7 @@ missing: The most that a word says, but a name, which it lacks, and nothing near
 unknown: Share of the question that no row holds.
 lead: How far its cosine is above the mean of the other rows.
 typed: Whether it has the number, time or name that is asked for.
-crowd: Tenfolds of texts in the corpus.
+crowd: Tenfolds of texts that are searched, of all kinds.
 statement, keywords: Whether the query is no question, and then has few words.
 statement_topics: Of a statement, the share of its words but names that the row holds, or
     that a word of it is near to.
@@ -87,10 +87,12 @@ class Relevance(Record):
     Attributes:
         value: 0 to 1; 0.5 is as likely an answer as not.
         terms: What is added up by name, see the module.
+        rows: What each of the first rows says by itself, by id.
     """
 
     value: float
     terms: dict[str, float]
+    rows: Mapping[int, float] = {}
 
 
 NOTHING = Relevance(0.0, {})
@@ -108,6 +110,8 @@ class Evidence(Record):
         texts: By id, where they are known.
         model: Name of the model that the cosines are of. None means that rows
             were not compared by meaning.
+        crowd: How many texts are searched, of all kinds.
+        without: Ids of rows that are no evidence.
     """
 
     corpus: Corpus
@@ -116,6 +120,8 @@ class Evidence(Record):
     cosines: Mapping[int, float]
     texts: Mapping[int, str]
     model: str | None
+    crowd: int = 0
+    without: AbstractSet[int] = frozenset()
 
 
 class Word(Record):
@@ -146,13 +152,15 @@ def relevance(query: Query, evidence: Evidence) -> Relevance:
     if not evidence.rows:
         return NOTHING
     weights = learned()["tables"][for_messages(evidence.model).table]
-    most, best, facts_of_best = -math.inf, {}, {}
-    for facts in facts_of(query, evidence):
+    most, best = -1.0, dict[str, float]()
+    rows: dict[int, float] = {}
+    for row_id, facts in facts_of(query, evidence):
         terms = {name: weight * facts[name] for name, weight in weights.items() if facts[name]}
-        total = sum(terms.values())
-        if total > most:
-            most, best, facts_of_best = total, terms, facts
-    return Relevance(limited(1 / (1 + math.exp(-most)), facts_of_best), best)
+        value = limited(1 / (1 + math.exp(-sum(terms.values()))), facts)
+        rows[row_id] = max(value, rows.get(row_id, 0.0))
+        if value > most:
+            most, best = value, terms
+    return Relevance(most, best, rows)
 
 
 def limited(value: float, facts: Mapping[str, float]) -> float:
@@ -165,15 +173,15 @@ def limited(value: float, facts: Mapping[str, float]) -> float:
     return value if facts["missing"] <= most else min(value, ALMOST_SURE)
 
 
-def facts_of(query: Query, evidence: Evidence) -> list[dict[str, float]]:
-    """Return the `FACTS` of each of the first rows, once for each sentence of the query."""
+def facts_of(query: Query, evidence: Evidence) -> list[tuple[int, dict[str, float]]]:
+    """Return id and `FACTS` of each of the first rows, once for each sentence of the query."""
     cosines, words = _widened(evidence), read_words(query, evidence)
     rows = [(row_id, evidence.texts.get(row_id, "")) for row_id in evidence.rows[:RELEVANT_ROWS]]
     near = [cosines.get(row_id, 0.0) for row_id, _ in rows]
     statement = float(not query.is_question)
     of_question = {
         "bias": 1.0,
-        "crowd": math.log10(max(evidence.corpus.total, 1)),
+        "crowd": math.log10(max(evidence.crowd, evidence.corpus.total, 1)),
         "statement": statement,
         "keywords": float(statement and len(query.words) <= KEYWORDS),
     }
@@ -183,15 +191,11 @@ def facts_of(query: Query, evidence: Evidence) -> list[dict[str, float]]:
         for place, (row_id, text) in enumerate(rows):
             facts, topics = _compare(part, row_id, text)
             has_type = any(traits_of(text)[trait] for trait in wanted)
-            found.append(
-                {
-                    **facts,
-                    **of_question,
-                    "lead": near[place] - _mean(near, place),
-                    "typed": float(has_type),
-                    "statement_topics": statement * topics,
-                }
-            )
+            facts |= of_question
+            facts["lead"] = near[place] - _mean(near, place)
+            facts["typed"] = float(has_type)
+            facts["statement_topics"] = statement * topics
+            found.append((row_id, facts))
     return found
 
 
@@ -225,7 +229,7 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
                 (NAME_WORD if word in names else 1.0)
                 * word_weight("".join(term.words) if pairs else word, language)
                 * (1 - min(len(ids) / texts, 1.0) ** COMMON_POWER),
-                evidence.holders(term),
+                evidence.holders(term) - evidence.without,
                 stem,
                 word in only_names,
                 near.get(word, {}),

@@ -12,6 +12,7 @@ from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.models.record import Record
 from memdb.search.weights import GROUP_DEPTH, GROUP_ROWS
+from memdb.text.terms import query_words
 from memdb.text.validate import (
     MAX_MS,
     MIN_MS,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 KINDS = ("message", "entry", "artifact", "summary", "item", "session")
 """Every kind of record that can be searched."""
 
-DEFAULT_KINDS = ("message", "entry", "artifact", "session")
+DEFAULT_KINDS = ("message", "entry", "artifact", "item", "session")
 """The kinds that are searched if a caller names none."""
 
 WAYS = ("meaning", "words", "vector")
@@ -94,6 +95,7 @@ class SearchRequest(Record):
         item_filter: Returns the ids of the items of a scope that count. None means all.
         count_use: False writes nothing: neither uses nor embeddings that are due.
         prefix: The last word of the text is only the beginning of one.
+        exclude: Words that no hit may hold.
     """
 
     text: str
@@ -121,6 +123,7 @@ class SearchRequest(Record):
     item_filter: Callable[[Tx, int], set[int]] | None = None
     count_use: bool = True
     prefix: bool = False
+    exclude: tuple[str, ...] = ()
 
     @property
     def is_timed(self) -> bool:
@@ -159,6 +162,7 @@ def search_request(
     cut: str | None = None,
     count_use: bool = True,
     prefix: bool = False,
+    exclude: Sequence[str] = (),
 ) -> SearchRequest:
     """
     Validate the arguments of a recall; see `Scope.recall` and `SearchRequest`.
@@ -202,6 +206,7 @@ def search_request(
         cut=None if cut is None else choice_value(cut, "cut", CUTS),
         count_use=flag_value(count_use, "count_use"),
         prefix=flag_value(prefix, "prefix"),
+        exclude=_excluded(exclude),
         **filters,
     )
 
@@ -225,6 +230,16 @@ def times_of(since: Moment, until: Moment, as_of: Moment) -> tuple[int, int, int
     if since_ms is not None and until_ms is not None and until_ms < since_ms:
         raise InvalidInput(f"until is {until_ms}, before since, {since_ms}: swap them")
     return first_ms, end_ms if at_ms is None else min(end_ms, at_ms + 1), at_ms
+
+
+def _excluded(given: object) -> tuple[str, ...]:
+    """Return the words that a list of texts consists of."""
+    texts = _names(given, "exclude") or ()
+    words = {text: query_words(text) for text in texts}
+    for text, found in words.items():
+        if not found:
+            raise InvalidInput(f"exclude holds {text!r}, which has no word: leave it out")
+    return tuple(dict.fromkeys(word for found in words.values() for word in found))
 
 
 def _optional_share(value: object, field: str) -> float | None:

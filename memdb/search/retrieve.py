@@ -214,7 +214,7 @@ def read_postings(
     newest: int | None = None,
 ) -> tuple[Postings, frozenset[int]]:
     """Return the posting lists of the terms, and the ids that hold an excluded word."""
-    unwanted = word_terms(question.query.excluded, TERMS_AT_ONCE)
+    unwanted = word_terms(question.request.exclude, TERMS_AT_ONCE)
     excluded = tx.words.postings(kind, unwanted, *span) if unwanted else {}
     postings = tx.words.first_postings(kind, question.terms, span, keep, newest)
     return postings, frozenset(key for ids in excluded.values() for key in ids)
@@ -302,6 +302,7 @@ def newest_within(tx: Tx, question: Question, corpus: Corpus, limit: int) -> lis
             tx, *corpus.span, first, end, limit, roles=request.roles, authors=request.authors
         )
         found.update(row for row in rows if corpus_ids is None or row[0] in corpus_ids)
+    found = {key: time_ms for key, time_ms in found.items() if key not in corpus.excluded}
     return sorted(found.items(), key=lambda row: (-row[1], -row[0]))[:limit]
 
 
@@ -323,7 +324,7 @@ def list_of_time(tx: Tx, question: Question, corpus: Corpus, limit: int) -> dict
     times = {
         key: entry.created_ms
         for key, entry in entries.get_many(tx, ids).items()
-        if is_within(question.windows, entry.created_ms)
+        if key not in corpus.excluded and is_within(question.windows, entry.created_ms)
     }
     newest = sorted(times, key=lambda key: (-times[key], -key))
     return {key: times[key] for key in newest[:limit]}

@@ -281,6 +281,7 @@ class SearchService:
     ) -> tuple[Question, list[Ranking]]:
         """Return the ranking of each corpus; all words of the query count if nothing was found."""
         question, corpora = retrieved.question, retrieved.corpora
+        question = question.replace(texts=sum(corpus.total for _, corpus in corpora))
         if question.is_listing:
             return question, self._list(tx, question, corpora, vector)
         rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]

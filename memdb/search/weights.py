@@ -33,8 +33,6 @@ class Weights(Record):
             0.920 without the first, 0.928 with it, and with 0.8 of the second nDCG@10 is lower.
         vague: Power of the share of a text's days that the query's days hold: "last year" is
             little evidence of a day, and more of a season.
-        excluded: Factor of what holds a word that the query excludes: it comes last, but an answer
-            is not empty for it.
         seeds: Messages whose words are spread to their neighbours; more change nothing.
         pool: Once so many messages hold a rarer word, a commoner word adds no new ones.
         importance: Gain of an entry of importance 10, and loss of importance 0; 5 is neutral.
@@ -58,7 +56,6 @@ class Weights(Record):
     about: float = 1.2
     own: float = 1.0
     vague: float = 0.5
-    excluded: float = 0.1
     seeds: int = 200
     pool: int = 1000
     importance: float = 0.2
@@ -176,6 +173,16 @@ CUT_SHARE = 0.6
 CUT_GAP = 0.15
 """`cut="auto"` keeps what scores this share of the best hit, and what follows it before the score
 falls by so much of the best hit at once, down to half the share."""
+
+ORDERED = 20
+ALIKE = 0.5
+SAME_WORDS = 0.5
+"""Of so many first hits the newer of two that answer alike goes first: both hold the same words of
+the question, this share of them at least, and share this part of their other words."""
+
+RETRACTED = 0.5
+SHOWN_WORDS = 3
+"""Share of its score that an entry keeps which was taken back; words that a reason names."""
 
 STOP_WORD = 0.2
 NAME_WORD = 0.7

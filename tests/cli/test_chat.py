@@ -192,16 +192,19 @@ def test_search_golden(run_json, trip):
 
     assert sorted(first) == [
         *(
+            "also",
             "explanation",
             "hits",
             "is_sure",
             "kind",
+            "outdated_by",
             "rank",
             "role",
             "score",
             "source",
             "text",
             "trust",
+            "why",
             "writer",
         )
     ]

@@ -76,6 +76,9 @@ def test_recall_golden(run_json, trip):
         "role": "user",
         "writer": "Ann",
         "is_sure": True,
+        "also": [],
+        "outdated_by": None,
+        "why": "Has *fly* and *oslo*.",
     }
 
 
@@ -206,8 +209,8 @@ def test_recall_explains(run, run_json, trip):
     said = run("recall", trip, "Oslo", "--explain", "--limit", 1).stdout.splitlines()
     told = run_json("recall", trip, "Oslo", "--explain", "--limit", 1)["hits"]
 
-    assert said[1].startswith("    lexical ")
-    assert "lexical" in told[0]["explanation"]
+    assert said[1].startswith("    Has *oslo*. ")
+    assert "relevance" in told[0]["explanation"]
 
 
 def test_recall_by_session(run, run_json, trip):

@@ -291,25 +291,3 @@ def test_a_month_that_is_a_word_needs_the_right_word_before(text: str, months: i
 def test_phrases(text: str, phrases: list[tuple[str, ...]]) -> None:
     """Words in quotes, and words joined without a space, belong together."""
     assert list(parse_query(text).phrases) == phrases
-
-
-@pytest.mark.parametrize(
-    ("text", "excluded", "content"),
-    [
-        pytest.param("dinner -nuts", ("nuts",), ("dinner",), id="word"),
-        pytest.param('dinner -"green tea"', ("green", "tea"), ("dinner",), id="phrase"),
-        pytest.param("well-known -3 - x", (), ("well", "known", "3", "x"), id="no exclusion"),
-    ],
-)
-def test_excluded_words(text: str, excluded: tuple[str, ...], content: tuple[str, ...]) -> None:
-    """A minus before a word takes it away; one between words or before a number does not."""
-    query = parse_query(text)
-
-    assert (query.excluded, query.content) == (excluded, content)
-
-
-def test_a_query_of_exclusions_alone_asks_for_them() -> None:
-    """Somebody may have pasted an option of a command."""
-    query = parse_query("-verbose")
-
-    assert (query.excluded, query.content) == ((), ("verbose",))

@@ -174,17 +174,6 @@ def test_rank_orders_ties_newest_first_and_stops_at_the_limit() -> None:
     assert rank(features("tea", {}, {})) == []
 
 
-def test_what_is_excluded_comes_last() -> None:
-    """By a factor, so that it is still there if nothing else is."""
-    rows = {10: row(), 20: row()}
-
-    found = rank(features("tea", rows, dict.fromkeys(rows, 0.5)), excluded=[20], explain=True)
-
-    assert [one.id for one in found] == [10, 20]
-    assert found[1].score == pytest.approx(found[0].score * MESSAGES.excluded)
-    assert found[1].terms["excluded"] == pytest.approx(math.log(MESSAGES.excluded))
-
-
 def test_rank_entries() -> None:
     """Entries are fused half and half; importance moves them gently."""
     weights = DOCUMENTS.replace(lexical_share=0.5, importance=0.2, entry_scale=2.0)

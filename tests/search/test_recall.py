@@ -12,6 +12,7 @@ from memdb import MemDB, Source
 from memdb.engine.sqlite.words import SqliteWords
 from memdb.postgres.words import PostgresWords
 from memdb.search import kinds
+from memdb.search.weights import ORDERED
 from memdb.text.terms import Term
 
 START_MS = 1_700_000_000_000
@@ -248,18 +249,6 @@ def test_a_phrase_is_better_than_its_words(query: str, seq: int) -> None:
     assert hits[0].source.seq == seq
 
 
-@pytest.mark.parametrize("kind", ["message", "entry", "artifact"])
-def test_excluded_words_put_last_what_holds_them(db: MemDB, kind: str) -> None:
-    """`-word` counts by words and by meaning; the answer is not empty for it."""
-    ann = db.scope("ann")
-    for place, text in enumerate(["cake with nuts", "cake with cream"]):
-        ann.session("s").append("user", text)
-        ann.remember(text)
-        ann.artifacts.save(f"user:{place}.md", text)
-
-    assert found(ann.recall("cake -nuts", kinds=[kind])) == ["cake with cream", "cake with nuts"]
-
-
 @pytest.mark.parametrize("pause_days", [0, 400], ids=["today", "an old conversation"])
 def test_relative_dates_are_counted_from_today_or_from_the_last_message(
     db: MemDB, clock: Any, pause_days: int
@@ -394,7 +383,6 @@ def test_why_tells_the_place_of_a_message(db: MemDB) -> None:
 
     first, behind = ann.why("green tea", "s", 1), ann.why("green tea", "s", 2, 1)
     outside = ann.why("green tea", "s", 1, until=5)
-    excluded = ann.why("tea -green", "s", 1)
 
     assert (first.rank, first.reason) == (1, "It is number 1 of the answer.")
     assert first.explanation is not None
@@ -402,8 +390,6 @@ def test_why_tells_the_place_of_a_message(db: MemDB) -> None:
     assert "words" in behind.reason
     assert behind.last == first.explanation
     assert (outside.rank, outside.reason[:19]) == (None, "It was said outside")
-    assert excluded.explanation is not None
-    assert excluded.explanation["excluded"] < 0
     with pytest.raises(memdb.NotFound):
         ann.why("tea", "s", 99)
     with pytest.raises(memdb.NotFound):
@@ -429,7 +415,9 @@ def test_why_gives_the_place_that_recall_gave(limit: int) -> None:
             for hit in hits[:12]
         ]
 
-    assert places == list(range(1, len(places) + 1))
+    # Of what answers alike the newest goes first, which its place by score does not tell.
+    assert len(set(places)) == len(places)
+    assert all(place is not None and place <= limit + ORDERED for place in places)
 
 
 def test_why_says_where_nothing_is_shared() -> None:

@@ -37,6 +37,7 @@ LIMITS = {
     "_MONTHS",
     "_WEEK",
     "_YEAR",
+    "_SENTENCE",
     # Characters of numbers and words, and digits of a year.
     "_NO_DIGITS",
     "_WORD_BYTES",

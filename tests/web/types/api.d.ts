@@ -209,6 +209,9 @@ declare namespace Api {
     role: string | null;
     writer: string | null;
     is_sure: boolean;
+    also: Array<Source>;
+    outdated_by: number | string | null;
+    why: string;
   }
   interface Hits {
     hits: Array<Hit>;

@@ -86,7 +86,8 @@ export async function mount(root, ctx) {
     const typedWords = (params.q ?? "").match(/[\p{L}\p{N}]+/gu) ?? [];
     const long = typedWords.filter((one) => one.length > 3);
     const parts = long.length ? long : typedWords;
-    const why = reason(hit.explanation);
+    const numbers = reason(hit.explanation);
+    const why = `${hit.why} ${numbers}`.trim();
     const details = h("details", {}, h("summary", {}, h("span", { class: "meta" }, why || "its score")), hit.explanation && terms(hit.explanation));
     const to = target(hit);
     const score = hit.score ?? 0;

@@ -1,0 +1,202 @@
+"""
+Order of an answer: equal texts once, and of statements about the same thing the newest first.
+
+Pure functions over the hits that were read; scores still fall. Entries are put in order by their
+links (`memdb.records.links`) before; what has none, and messages, by their words.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from memdb.search.weights import (
+    ALIKE,
+    ORDERED,
+    RETRACTED,
+    SAME_WORDS,
+    SHOWN_WORDS,
+    STEM_LETTERS,
+    STEM_SHARE,
+)
+from memdb.text.terms import STOP_WORDS, query_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from memdb.models.entries import Link
+    from memdb.models.messages import Hit
+    from memdb.search.parse import Query, Question
+
+# Kinds whose equal texts are one statement; what has a name or key is a record of its own.
+STATEMENTS = ("message", "entry")
+NEWER = "newer than another hit that answers alike"
+
+
+def fold_equal(hits: Iterable[Hit]) -> list[Hit]:
+    """Return *hits* with equal texts once; the first names the places of the others in `also`."""
+    places: dict[tuple[str, ...], int] = {}
+    found: list[Hit] = []
+    for hit in hits:
+        words = (hit.kind, *query_words(hit.text)) if hit.kind in STATEMENTS else ()
+        place = places.get(words) if words else None
+        if place is None:
+            if words:
+                places[words] = len(found)
+            found.append(hit)
+        else:
+            first = found[place]
+            found[place] = first.replace(also=(*first.also, hit.source))
+    return found
+
+
+def follow_links(
+    hits: Sequence[Hit],
+    newest: Mapping[int, Link],
+    taken: Mapping[int, Hit],
+    same: Mapping[int, int],
+) -> list[Hit]:
+    """
+    Return *hits* with the newer of two linked entries before the older one.
+
+    Args:
+        newest: By id of an older entry the link to the newest one.
+        taken: By id the newer entries that are no hits.
+        same: By id of an entry that repeats another the id of that one.
+    """
+    found: list[Hit] = []
+    places: dict[int, int] = {}
+    by_id = {hit.source.entry_id: hit for hit in hits if hit.source.entry_id is not None}
+    by_id.update(taken)
+    for hit in sorted(hits, key=lambda hit: -_linked_score(hit, newest)):
+        key = hit.source.entry_id
+        link = newest.get(key) if key is not None else None
+        newer = None if link is None or link.kind == "retracts" else by_id.get(link.newer_id)
+        if newer is not None and newer.source.entry_id not in places:
+            places[newer.source.entry_id or 0] = len(found)
+            found.append(
+                newer.replace(
+                    score=max(hit.score, newer.score),
+                    is_sure=hit.is_sure or newer.is_sure,
+                    why=NEWER,
+                )
+            )
+        if key is None:
+            found.append(hit)
+            continue
+        other = same.get(key, next((new for new, old in same.items() if old == key), None))
+        if key in places:
+            continue
+        if other is not None and other in places:
+            first = found[places[other]]
+            found[places[other]] = first.replace(also=(*first.also, hit.source))
+            continue
+        places[key] = len(found)
+        score = _linked_score(hit, newest)
+        is_sure = hit.is_sure and score == hit.score
+        outdated_by = None if link is None else link.newer_id
+        found.append(hit.replace(score=score, is_sure=is_sure, outdated_by=outdated_by))
+    return found
+
+
+def _linked_score(hit: Hit, newest: Mapping[int, Link]) -> float:
+    """Return the score of a hit, less if it was taken back."""
+    link = None if hit.source.entry_id is None else newest.get(hit.source.entry_id)
+    return hit.score * (RETRACTED if link is not None and link.kind == "retracts" else 1.0)
+
+
+def reason_of(question: Question, hit: Hit, hits: Sequence[Hit]) -> str:
+    """Return in a sentence why *hit* is one of *hits*."""
+    query = question.query
+    held = held_words(query.content, query_words(hit.text))
+    parts = [f"has {' and '.join(f'*{word}*' for word in held[:SHOWN_WORDS])}"] if held else []
+    if question.is_listing:
+        parts = ["is of that time"]
+    elif not held:
+        has_vectors = question.request.by != "words"
+        parts = ["is near in meaning" if has_vectors else "stands beside what has the words"]
+    if hit.source.author in query.authors:
+        parts.append(f"{hit.source.author} said it")
+    if hit.why:
+        parts.append(hit.why)
+    if hit.outdated_by is not None:
+        parts.append(f"entry {hit.outdated_by} is newer")
+    if hit.also:
+        parts.append(f"said {len(hit.also) + 1} times")
+    best = hits[0].source
+    if hit.rank > 1 and hit.kind == "message" and hit.source.session == best.session:
+        parts.append("same conversation as the best hit")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
+    """
+    Return *hits* with an older one behind a newer one of the same author that answers alike.
+
+    Both hold the same words of the question, half of them at least, and share half of their
+    other words but numbers and names. The newer one gets the score of the older one.
+    """
+    found = list(hits)
+    traits = [_traits(query, hit) for hit in found[:ORDERED]]
+    for place in range(1, len(traits)):
+        newer = found[place]
+        for before in range(place):
+            older = found[before]
+            if _is_newer(newer, older) and _are_alike(traits[place], traits[before]):
+                found.insert(
+                    before, newer.replace(score=older.score, is_sure=older.is_sure, why=NEWER)
+                )
+                del found[place + 1]
+                traits.insert(before, traits.pop(place))
+                break
+    return found
+
+
+def _traits(query: Query, hit: Hit) -> tuple[AbstractSet[str], AbstractSet[str], int]:
+    """Return which words of the question a hit holds, its other words, and how many it has."""
+    words = query_words(hit.text)
+    held = frozenset(held_words(query.content, words))
+    names = {
+        word for piece in hit.text.split()[1:] if piece[:1].isupper() for word in query_words(piece)
+    }
+    topics = {
+        word
+        for word in words
+        if not any(letter.isdigit() for letter in word) and word not in STOP_WORDS
+    }
+    return held, topics - names, len(query.content)
+
+
+def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
+    """Return which of *asked* a text with these *words* holds, in any of their forms."""
+    given = list(words)
+    return [word for word in asked if any(_is_form(word, one) for one in given)]
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Return whether a text's word is *word* in another form, or a compound that ends in it."""
+    if len(word) < STEM_LETTERS:
+        return other == word or (word.isascii() and other in (f"{word}s", f"{word}es"))
+    return other.startswith(word[: math.ceil(STEM_SHARE * len(word))]) or other.endswith(word)
+
+
+def _is_newer(newer: Hit, older: Hit) -> bool:
+    if newer.kind not in STATEMENTS or older.kind not in STATEMENTS:
+        return False
+    authors = {hit.source.author or hit.role for hit in (newer, older) if hit.kind == "message"}
+    if len(authors) > 1 or (authors and newer.kind != older.kind and "assistant" in authors):
+        return False
+    return (newer.source.created_ms or 0) > (older.source.created_ms or 0)
+
+
+def _are_alike(
+    first: tuple[AbstractSet[str], AbstractSet[str], int],
+    second: tuple[AbstractSet[str], AbstractSet[str], int],
+) -> bool:
+    held, topics, asked = first
+    if held != second[0] or len(held) < SAME_WORDS * asked or not held:
+        return False
+    least = min(len(topics), len(second[1]))
+    return least > 0 and len(topics & second[1]) >= ALIKE * least

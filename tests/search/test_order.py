@@ -1,0 +1,151 @@
+"""The order of an answer: newest of what answers alike, equal texts once, no echoes, no operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import memdb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OTHERS = [
+    "The tomatoes need water.",
+    "We fly to Oslo in May.",
+    "The cat is called Miso.",
+    "The gate squeaks when it rains.",
+]
+# Two statements of the same thing, and what asks for it.
+CHANGES = [
+    ("Our vet is Dr. Lund.", "Our vet is Dr. Falk.", "Who is our vet?"),
+    ("The rent is 900 euros a month.", "The rent is 950 euros a month.", "How much is the rent?"),
+    ("My gym is in Harbour Street.", "My gym is in Mill Lane.", "Where is my gym?"),
+    ("The car is parked on level 2.", "The car is parked on level 5.", "Where is the car parked?"),
+]
+COMMANDS = {
+    "rm -rf": "Never run rm -rf on the build host.",
+    "ssh -p 49222": "Connect with ssh -p 49222 to the old server.",
+    "git commit -m": "Write git commit -m with a subject of 60 characters.",
+    "pytest -k slow": "Run pytest -k slow before a release.",
+    "the -v flag": "The -v flag of the importer prints each row.",
+    "tar -xzf": "Unpack backups by tar -xzf only.",
+}
+
+
+@pytest.fixture
+def ann(open_db: Callable[..., memdb.MemDB]) -> memdb.Scope:
+    """Return a scope with other messages."""
+    scope = open_db(":memory:", embedder="static").scope("ann")
+    scope.session("other").extend([{"role": "user", "text": text} for text in OTHERS])
+    return scope
+
+
+def test_the_newer_of_two_that_answer_alike_goes_first(ann: memdb.Scope) -> None:
+    """Messages, and an entry and a message."""
+    chat = ann.session("s")
+    wrong = []
+    for place, (older, newer, question) in enumerate(CHANGES):
+        if place % 3 == 2:
+            ann.remember(older, created="2025-01-01")
+        else:
+            chat.append("user", older, created="2025-01-01")
+        chat.append("user", newer, created="2026-01-01")
+        hits = ann.recall(question)
+        if hits[0].text != newer:
+            wrong.append((question, hits[0].text, hits[0].why))
+        scores = [hit.score for hit in hits]
+        assert scores == sorted(scores, reverse=True)
+    assert wrong == []
+
+
+def test_two_things_are_not_put_in_order_by_time(ann: memdb.Scope) -> None:
+    """What holds more of the question stays first, however old."""
+    chat = ann.session("s")
+    chat.append("user", "The blue boat needs a new sail.", created="2025-01-01")
+    chat.append("user", "The boat race begins in June.", created="2026-01-01")
+
+    assert ann.recall("What does the blue boat need?")[0].text.startswith("The blue boat")
+
+
+def test_links_put_the_newest_first_and_mark_the_older(ann: memdb.Scope) -> None:
+    """Also where only the older one holds the words of the question."""
+    old = ann.remember("I live in Turku.", created="2025-01-01").entry.id
+    new = ann.remember("I moved to Tampere.", created="2026-01-01").entry.id
+    ann.remember("The sauna is heated on Fridays.")
+    hits = ann.recall("Where do I live?", kinds=["entry"])
+    by_id = {hit.source.entry_id: hit for hit in hits}
+
+    if old in by_id and by_id[old].outdated_by is not None:
+        assert by_id[old].outdated_by == new
+        assert by_id[new].rank < by_id[old].rank
+
+
+def test_equal_texts_are_one_hit(ann: memdb.Scope) -> None:
+    """The first says where the others stand; items and titles are records of their own."""
+    for run in range(12):
+        ann.session(f"run{run}").append("user", "Deploy the billing service.")
+    hits = ann.recall("deploy the billing service", 5)
+
+    assert [hit.text for hit in hits].count("Deploy the billing service.") == 1
+    assert len(hits[0].also) == 11
+    assert {one.session for one in (hits[0].source, *hits[0].also)} == {
+        f"run{run}" for run in range(12)
+    }
+    for key in "ab":
+        ann.items.put((), key, "A green lamp.")
+    found = ann.recall("green lamp", kinds=["item"])
+    assert {hit.source.key for hit in found} == {"a", "b"}
+
+
+def test_a_question_is_no_answer_to_itself(ann: memdb.Scope) -> None:
+    """Neither its earlier copies nor the replies that say nothing."""
+    ann.remember("The user drives a red Volvo.")
+    for chat in map(ann.session, "abc"):
+        chat.append("user", "what colour is my car?")
+        chat.append("assistant", "I don't know.")
+    texts = [hit.text for hit in ann.recall("What colour is my car?")]
+
+    assert texts[0] == "The user drives a red Volvo."
+    assert "I don't know." not in texts
+    assert "what colour is my car?" not in texts
+
+
+def test_a_dash_excludes_nothing(ann: memdb.Scope) -> None:
+    """Commands and flags are found, bare and in a sentence."""
+    chat = ann.session("s")
+    chat.extend([{"role": "user", "text": text} for text in COMMANDS.values()])
+    wrong = [
+        query
+        for words, text in COMMANDS.items()
+        for query in (words, f"what did I say about {words}?", f"`{words}`")
+        if ann.recall(query)[0].text != text
+    ]
+    assert wrong == []
+
+
+def test_what_is_excluded_is_no_hit(ann: memdb.Scope) -> None:
+    """By every kind, and named if it is no word."""
+    for text in ("cake with cream", "cake with nuts"):
+        ann.session("s").append("user", text)
+        ann.remember(f"Ann bakes {text}.")
+    for given in ({}, {"by": "vector"}, {"by": "words"}, {"group": "session"}):
+        hits = ann.recall("cake", exclude=["nuts"], min_score=0, **given)  # type: ignore[arg-type]
+        shown = [one.text for hit in hits for one in (hit, *hit.hits)]
+        assert shown
+        assert not any("nuts" in text for text in shown), given
+    assert not any("cake" in hit.text for hit in ann.recall("cake", exclude=["cake"]))
+    for wrong in (["!"], "nuts", [1]):
+        with pytest.raises(memdb.InvalidInput, match="exclude"):
+            ann.recall("cake", exclude=wrong)  # type: ignore[arg-type]
+
+
+def test_every_hit_says_why(ann: memdb.Scope) -> None:
+    """In a sentence, by what it has."""
+    ann.session("s").append("user", "The rent rises in July.", author="Mia")
+    reasons: list[Any] = [hit.why for hit in ann.recall("When does Mia's rent rise?")]
+
+    assert "*rent*" in reasons[0]
+    assert "Mia said it" in reasons[0]
+    assert all(reason.endswith(".") and reason[0].isupper() for reason in reasons)
