@@ -157,6 +157,7 @@ CREATE TABLE summaries (
   hint TEXT,                           -- what expanding it would show; NULL: not said
   quality TEXT NOT NULL CHECK (quality IN ('fallback', 'extractive', 'model')),
   summarizer TEXT NOT NULL,            -- name of what wrote the text
+  trust TEXT NOT NULL CHECK (trust IN ('untrusted', 'flagged')),   -- the least of its sources' and its own
   tokens INTEGER NOT NULL CHECK (tokens >= 0),
   counter_code TEXT,                   -- as in messages
   counter TEXT NOT NULL GENERATED ALWAYS AS (
@@ -654,6 +655,7 @@ SELECT
   summaries.hint,
   summaries.quality,
   summaries.summarizer,
+  summaries.trust,
   summaries.tokens,
   strftime('%Y-%m-%dT%H:%M:%fZ', summaries.created_ms / 1000.0, 'unixepoch') AS created,
   summaries.uid AS summary,

@@ -16,7 +16,7 @@ from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.observation import refuse_copy
 from memdb.text.parts import text_of
 from memdb.text.sanitize import quoted
-from memdb.text.trust import FLAGGED, trust_of_message, trust_of_summary
+from memdb.text.trust import FLAGGED, trust_of_message
 from memdb.text.validate import flag_value, int_value, iso_day, text_value
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def _for_gemini(one: dict[str, Any]) -> dict[str, Any]:
 def _summary_line(summary: Summary) -> str:
     hint = f"\n  (more in it: {summary.hint})" if summary.hint else ""
     span = f"{summary.first_seq}-{summary.last_seq}"
-    flag = FLAG if trust_of_summary(summary.text) == FLAGGED else ""
+    flag = FLAG if summary.trust == FLAGGED else ""
     return f"[{summary.id}] summary of messages {span}{flag}: {quoted(summary.text)}{hint}"
 
 

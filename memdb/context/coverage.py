@@ -30,7 +30,7 @@ from memdb.summaries.summarizer import EXTRACT_MOST_TOKENS
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
 from memdb.text.sanitize import clipped, quoted
-from memdb.text.trust import FLAGGED, trust_of_summary
+from memdb.text.trust import FLAGGED, UNTRUSTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +76,7 @@ class Part(Record):
     tokens: int
     summary_id: str | None
     writer: str | None = None
+    trust: str = UNTRUSTED
 
 
 class Coverage:
@@ -195,7 +196,9 @@ class Coverage:
         for chunk in chunks:
             if chunk:
                 made = self._summaries.maker.digest(chunk)
-                found.append(Part(start, chunk[-1].seq, 0, made.text, made.tokens, None))
+                found.append(
+                    Part(start, chunk[-1].seq, 0, made.text, made.tokens, None, trust=made.trust)
+                )
                 start = chunk[-1].seq + 1
         if found:
             found[-1] = found[-1].replace(last_seq=end_seq)
@@ -249,13 +252,14 @@ def _part(summary: Summary) -> Part:
         summary.tokens,
         summary.id,
         writer=summary.summarizer,
+        trust=summary.trust,
     )
 
 
 def _line(part: Part, text: str, reason: str) -> Line:
     """Return the line of a part; one that reads like an order says so."""
     kind = "digest" if part.summary_id is None else "summary"
-    trust = trust_of_summary(part.text)
+    trust = part.trust
     piece = Piece(
         kind,
         part.first_seq,

@@ -167,6 +167,9 @@ def _sources(tx: Tx, summary: Summary, fresh: dict[int, Made], summaries: Summar
         fresh[one.row_id].text if one.row_id in fresh else summaries.with_text(tx, one).text
         for one in below
     ]
+    below = [
+        one.replace(trust=fresh[one.row_id].trust) if one.row_id in fresh else one for one in below
+    ]
     said = [(one, text) for one, text in zip(below, texts, strict=True) if text != FORGOTTEN]
     return items_of_summaries([one for one, _ in said], [text for _, text in said])
 

@@ -143,6 +143,7 @@ SUMMARY = (
     Field("hint", GIVEN, TEXT, HASHED, EXPORTED, VIEWED),
     Field("quality", HASHED, EXPORTED, VIEWED),
     Field("summarizer", GIVEN, NAME, SHARED, HASHED, EXPORTED, VIEWED),
+    Field("trust", EXPORTED, VIEWED),
     Field("tokens", EXPORTED, VIEWED),
     Field("counter", GIVEN, NAME, SHARED, EXPORTED, column="counter_code"),
     Field("created_ms", EXPORTED, VIEWED),

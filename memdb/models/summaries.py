@@ -28,6 +28,7 @@ class SourceItem(Record):
         role: Of a message; None for a summary.
         text: Text of a message with its tool calls and results, or of a summary.
         created_ms: Of a message, UTC milliseconds; None for a summary.
+        trust: As in `Hit`.
     """
 
     first_seq: int
@@ -36,6 +37,7 @@ class SourceItem(Record):
     role: str | None
     text: str
     created_ms: int | None = None
+    trust: str = "untrusted"
 
 
 class SummaryText(Record):
@@ -66,6 +68,8 @@ class Summary(Record):
             means that it is part of the frontier.
         row_id: Packed row id, see `memdb.models.ids`.
         branch: The branch that it belongs to; None means the session itself.
+        trust: "untrusted", or "flagged" if its text or something that it stands for reads like
+            an order to a model.
     """
 
     id: str
@@ -83,6 +87,7 @@ class Summary(Record):
     created_ms: int
     row_id: int
     branch: str | None = None
+    trust: str = "untrusted"
 
     @property
     def message_count(self) -> int:

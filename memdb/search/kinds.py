@@ -344,8 +344,9 @@ def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Cont
                 last_seq=row.last_seq,
                 branch=row.branch,
             ),
-            UNTRUSTED,
+            row.trust,
             writer=row.summarizer,
+            judged=True,
         )
         for row in summaries.get_many(tx, ids)
     }

@@ -27,7 +27,7 @@ from memdb.search.weights import (
 )
 from memdb.tables import sessions
 from memdb.text.terms import query_words
-from memdb.text.trust import least_trust, trust_of_summary, trust_of_text
+from memdb.text.trust import least_trust, trust_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,8 +189,7 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
 def _to_hit(kind: str, content: Content, score: float, rank: int, *, judge: bool = True) -> Hit:
     trust = content.trust
     if judge and not content.judged:
-        judged = trust_of_summary if kind == "summary" else trust_of_text
-        trust = judged(content.text, trust)
+        trust = trust_of_text(content.text, trust)
     return Hit(
         kind,
         content.text,

@@ -322,6 +322,7 @@ class Summaries:
             "hint": made.hint,
             "quality": made.quality,
             "summarizer": made.summarizer,
+            "trust": made.trust,
             "tokens": made.tokens,
             "counter": self._counting.name,
             "bigrams": bigrams_of(made.text),

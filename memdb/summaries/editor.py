@@ -15,6 +15,7 @@ from memdb.records.scopes import find_session
 from memdb.summaries.summarizer import Made
 from memdb.summaries.tree import find_summary
 from memdb.tables import summaries
+from memdb.text.trust import trust_of_summary
 from memdb.text.validate import text_value
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class SummaryEditor:
                 )
         fields = self._screen.pass_fields("summary", {"text": text, "hint": hint})
         tokens = self._summaries.count(fields["text"])
-        return Made(fields["text"], fields["hint"], "model", HOST, tokens)
+        trust = trust_of_summary(fields["text"])
+        return Made(fields["text"], fields["hint"], "model", HOST, tokens, trust)
 
     def _replace(self, tx: Tx, summary: Summary, made: Made) -> None:
         """Write new words, and anew what quotes the old ones."""

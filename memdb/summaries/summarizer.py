@@ -16,6 +16,7 @@ from memdb.models.model_client import port_error, run_within
 from memdb.models.observation import report_failure
 from memdb.models.record import Record
 from memdb.models.summaries import SourceItem, SummaryText
+from memdb.text.trust import trust_of_message, trust_of_summary
 from memdb.text.validate import text_value
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ class Made(Record):
     quality: str
     summarizer: str
     tokens: int
+    trust: str = "untrusted"
 
 
 class SummaryMaker:
@@ -257,6 +259,17 @@ class SummaryMaker:
         Raises:
             Stopped: *cancelled* returned True.
         """
+        made, failure = self._make(source, depth, local, cancelled)
+        trust = trust_of_summary(made.text, *{item.trust for item in source})
+        return made.replace(trust=trust), failure
+
+    def _make(
+        self,
+        source: Sequence[SourceItem],
+        depth: int,
+        local: bool,  # noqa: FBT001 (of `make`)
+        cancelled: Callable[[], bool] | None,
+    ) -> tuple[Made, PortError | None]:
         source_tokens = sum(self._counting.count_many([item.text for item in source]))
         if not any(item.text.strip() for item in source):
             return self._made(WORDLESS, None, "extractive", self._local.name), None
@@ -391,7 +404,15 @@ def items_of_messages(messages: Sequence[Message]) -> list[SourceItem]:
     from memdb.conversations.windows import said_by
 
     return [
-        SourceItem(one.seq, one.seq, one.author or one.role, one.role, said_by(one), one.created_ms)
+        SourceItem(
+            one.seq,
+            one.seq,
+            one.author or one.role,
+            one.role,
+            said_by(one),
+            one.created_ms,
+            trust_of_message(one.role, one.text),
+        )
         for one in messages
     ]
 
@@ -399,6 +420,6 @@ def items_of_messages(messages: Sequence[Message]) -> list[SourceItem]:
 def items_of_summaries(summaries: Sequence[Summary], texts: Sequence[str]) -> list[SourceItem]:
     """Return summaries as sources, each with its text."""
     return [
-        SourceItem(summary.first_seq, summary.last_seq, "summary", None, text)
+        SourceItem(summary.first_seq, summary.last_seq, "summary", None, text, trust=summary.trust)
         for summary, text in zip(summaries, texts, strict=True)
     ]

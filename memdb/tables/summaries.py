@@ -52,7 +52,7 @@ UPDATE_TEXT = compose.update(
     "summaries.improve",
     "summaries",
     "id = :id",
-    "text, hint, quality, summarizer, tokens, counter_code, content_hash, bigrams",
+    "text, hint, quality, summarizer, trust, tokens, counter_code, content_hash, bigrams",
 )
 
 # The fields of a Summary in their order, each as its column.

@@ -64,7 +64,10 @@ def trust_of_summary(text: str, *sources: str) -> str:
     Return the trust of a summary.
 
     It is never "trusted": its words are those of what made it. Its lines begin with who
-    speaks, so that this alone makes no order of it.
+    speaks, so that this alone makes no order of it. It is stored with the summary.
+
+    Args:
+        sources: Trust of each message or summary that it stands for.
     """
     orders = set(_marks(text)) - {"role"}
     return least_trust([FLAGGED if orders else UNTRUSTED, *sources])

@@ -51,6 +51,7 @@ from memdb.tables.items import FIRST
 from memdb.tables.state import StateRow
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of
+from memdb.text.trust import FLAGGED, UNTRUSTED, trust_of_summary
 from memdb.text.validate import json_value, name_value, parse_json, text_value
 from memdb.transfer.lines import (
     PAGE,
@@ -428,7 +429,7 @@ def write_items(target: Target, tx: Tx, lines: list[ItemLine]) -> None:
 
 SUMMARY = Codec(
     "summary",
-    needs="session depth first_seq last_seq quality summarizer tokens counter created_ms "
+    needs="session depth first_seq last_seq quality summarizer trust tokens counter created_ms "
     "source_hash",
     checks={
         "depth": between(0, summaries.MAX_DEPTH),
@@ -438,13 +439,14 @@ SUMMARY = Codec(
         "hint": text_value,
         "quality": one_of(*QUALITIES),
         "summarizer": text_value,
+        "trust": one_of(UNTRUSTED, FLAGGED),
         "tokens": between(0, MAX_INT),
         "counter": text_value,
         "source_hash": text_value,
     },
 )
 COPIED = (
-    *("depth", "first_seq", "last_seq", "text", "hint", "quality", "summarizer"),
+    *("depth", "first_seq", "last_seq", "text", "hint", "quality", "summarizer", "trust"),
     *("tokens", "counter", "created_ms"),
 )
 
@@ -502,6 +504,7 @@ def write_summaries(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
                 "session_id": session,
                 "bigrams": None if row["text"] is None else bigrams_of(row["text"]),
                 **{column: row[column] for column in COPIED},
+                "trust": trust_of_summary(row["text"] or "", row["trust"]),
             },
             improvable=False,
         )

@@ -21,7 +21,6 @@ from memdb.text.trust import (
     UNTRUSTED,
     least_trust,
     trust_of_message,
-    trust_of_summary,
     trust_of_text,
 )
 
@@ -244,7 +243,7 @@ def _expand(scope: Scope, given: Arguments) -> Answer:
             "first_seq": one.first_seq,
             "last_seq": one.last_seq,
             "text": one.text or "",
-            **written(trust_of_summary(one.text or ""), None, one.summarizer),
+            **written(one.trust, None, one.summarizer),
         }
         for one in found.summaries
     ]
