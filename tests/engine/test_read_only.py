@@ -139,7 +139,7 @@ READS: dict[type, str] = {
     "tools artifacts preview_forget",
     Host: "head prepare segments snapshot window",
     Summaries: "tree expand index list",
-    Entries: "has_arbiter prepare get find history replaced decisions list page",
+    Entries: "has_arbiter prepare get find history replaced links list page",
     Artifacts: "load open export versions diff list",
     Items: "find get keys list namespaces recall",
     State: "all find",

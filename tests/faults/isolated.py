@@ -241,6 +241,8 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Entries.set_trust": lambda db, names: ann(db).entries.set_trust(names.entry, "flagged"),
     "Entries.set_active": lambda db, names: ann(db).entries.set_active(names.entry, False),
     "Entries.note_use": lambda db, names: ann(db).entries.note_use(names.entry),
+    "Entries.unlink": lambda db, names: ann(db).entries.unlink(entry(db), names.entry),
+    "Entries.unlink theirs": lambda db, names: ann(db).entries.unlink(names.entry, entry(db)),
     "Entries.supersede": lambda db, names: ann(db).entries.supersede(entry(db), names.entry),
     "Entries.supersede theirs": lambda db, names: ann(db).entries.supersede(names.entry, entry(db)),
     "Entries.unpin": lambda db, names: ann(db).entries.unpin(names.entry),

@@ -486,6 +486,15 @@ WRITES: dict[str, Write] = {
         ("Entries.supersede",),
         lambda db: db.scope("ann").entries.supersede(entry(db), entry(db, "lamp")),
     ),
+    "unlink": Write(
+        ("Scope.remember", "Entries.unlink"),
+        lambda db: (
+            first := db.scope("ann").remember("The rent is 14,500 a month.").entry,
+            new := db.scope("ann").remember("Correction: the rent is 15,400, not 14,500.").entry,
+            db.scope("ann").entries.unlink(new.id, first.id),
+        ),
+        stepwise=True,
+    ),
     "revert": Write(
         ("Entries.revert",),
         lambda db: (
@@ -685,7 +694,7 @@ def every_write(step: int = 1) -> pytest.MarkDecorator:
 # Public calls that write nothing into the file: no fault can leave anything half done.
 READS = {
     "Artifacts": "diff export list load open versions",
-    "Entries": "decisions find get has_arbiter history list note_use page replaced",
+    "Entries": "find get has_arbiter history links list note_use page replaced",
     "File": "check copy count_tokens info mark now_ms spaces stamp warm",
     "Host": "head segments snapshot",
     "Items": "keys namespaces",
