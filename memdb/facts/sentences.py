@@ -42,6 +42,8 @@ _ABBREVIATION = re.compile(
 _ABBREVIATION_CHARS = 8
 
 _MARK = re.compile(r"^(?:[-*+\u2022\u2023\u25aa\u25cf\u2013]\s+|#{1,6}\s+|>\s?)+(?:\[[ xX]\]\s+)?")
+# The number of a point of a list, which is no sentence of its own.
+_POINT = re.compile(r"[0-9]{1,2}\.")
 # A line is taken as wrapped from this length on, a paragraph as one up to that.
 _WRAPPED_CHARS = 50
 _MAX_JOINED_CHARS = 4_000
@@ -171,6 +173,8 @@ def sentences(text: str, *, wrapped: bool = True) -> list[str]:
 
     >>> sentences("Hi Dr. Wu! It costs 3.50 today.\n- milk\n- 2 eggs")
     ['Hi Dr. Wu!', 'It costs 3.50 today.', 'milk', '2 eggs']
+    >>> sentences("1. Call Ida. 2. Buy milk.")
+    ['1. Call Ida.', '2. Buy milk.']
     >>> sentences("我们去北京。好吗。")
     ['我们去北京。', '好吗。']
     """
@@ -350,6 +354,8 @@ def _of_line(line: str) -> Iterator[str]:
                 continue
             before = line[max(start, end - _ABBREVIATION_CHARS) : end]
             if _ABBREVIATION.search(before) and end < len(line):
+                continue
+            if _POINT.fullmatch(line[start:end].strip()) and end < len(line):
                 continue
         if sentence := line[start:end].strip():
             yield sentence
