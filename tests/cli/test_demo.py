@@ -54,7 +54,11 @@ def test_demo_learns_its_entries_from_the_messages(run_json):
 
     assert kinds == {"message", "artifact"}
     assert len(learnt) > 10
-    assert [one["text"] for one in learnt if json.dumps(one["text"])[1:-1] not in lines] == []
+    assert [
+        one["text"]
+        for one in learnt
+        if json.dumps(one["text"], ensure_ascii=False)[1:-1] not in lines
+    ] == []
     assert all(one["first_seq"] and one["session"] for one in learnt)
 
 
