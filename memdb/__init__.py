@@ -123,13 +123,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.messages import Why as Why
     from memdb.models.observation import CallStats as CallStats
     from memdb.models.observation import Event as Event
-    from memdb.models.overviews import CategoryCount as CategoryCount
-    from memdb.models.overviews import Changes as Changes
-    from memdb.models.overviews import DayCount as DayCount
-    from memdb.models.overviews import Hunk as Hunk
-    from memdb.models.overviews import ScopeCounts as ScopeCounts
-    from memdb.models.overviews import SessionPlace as SessionPlace
-    from memdb.models.overviews import TextDiff as TextDiff
     from memdb.models.protocols import Arbiter as Arbiter
     from memdb.models.protocols import Claim as Claim
     from memdb.models.protocols import Clock as Clock
@@ -140,11 +133,15 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.protocols import Summarizer as Summarizer
     from memdb.models.protocols import TokenCounter as TokenCounter
     from memdb.models.protocols import Verdict as Verdict
+    from memdb.models.reports import CategoryCount as CategoryCount
     from memdb.models.reports import ChangeMark as ChangeMark
+    from memdb.models.reports import Changes as Changes
     from memdb.models.reports import CopiedScope as CopiedScope
     from memdb.models.reports import CopyReport as CopyReport
+    from memdb.models.reports import DayCount as DayCount
     from memdb.models.reports import Failure as Failure
     from memdb.models.reports import FileInfo as FileInfo
+    from memdb.models.reports import Hunk as Hunk
     from memdb.models.reports import ImportReport as ImportReport
     from memdb.models.reports import LeftOut as LeftOut
     from memdb.models.reports import PreviewPage as PreviewPage
@@ -157,13 +154,16 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.reports import RefusedText as RefusedText
     from memdb.models.reports import Restored as Restored
     from memdb.models.reports import Rows as Rows
+    from memdb.models.reports import ScopeCounts as ScopeCounts
     from memdb.models.reports import Secret as Secret
     from memdb.models.reports import SecretPlace as SecretPlace
     from memdb.models.reports import SessionHead as SessionHead
+    from memdb.models.reports import SessionPlace as SessionPlace
     from memdb.models.reports import SessionSnapshot as SessionSnapshot
     from memdb.models.reports import StateValue as StateValue
     from memdb.models.reports import Stats as Stats
     from memdb.models.reports import TableColumns as TableColumns
+    from memdb.models.reports import TextDiff as TextDiff
     from memdb.models.reports import Upkeep as Upkeep
     from memdb.models.settings import Category as Category
     from memdb.models.settings import Settings as Settings
@@ -256,17 +256,14 @@ _HOMES = {
         "ProfileBlock SessionInfo Source SpaceInfo Why BranchInfo"
     ),
     "memdb.models.observation": "CallStats Event",
-    "memdb.models.overviews": (
-        "CategoryCount Changes DayCount Hunk ScopeCounts SessionPlace TextDiff"
-    ),
     "memdb.models.protocols": (
         "Arbiter Claim Clock Detector Embedder Ids Model Summarizer TokenCounter Verdict"
     ),
     "memdb.models.reports": (
-        "ChangeMark CopiedScope CopyReport Failure FileInfo ImportReport LeftOut PreviewPage "
-        "PreviewRow Proof QueueState "
-        "Receipt RecoveredTable Recovery RefusedText Restored Rows Secret SecretPlace SessionHead "
-        "SessionSnapshot StateValue Stats TableColumns Upkeep"
+        "CategoryCount ChangeMark Changes CopiedScope CopyReport DayCount Failure FileInfo Hunk "
+        "ImportReport LeftOut PreviewPage PreviewRow Proof QueueState Receipt RecoveredTable "
+        "Recovery RefusedText Restored Rows ScopeCounts Secret SecretPlace SessionHead "
+        "SessionPlace SessionSnapshot StateValue Stats TableColumns TextDiff Upkeep"
     ),
     "memdb.models.settings": "Category Settings",
     "memdb.models.summaries": (

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from memdb import MemDB, Scope
     from memdb.api.items import Items
+    from memdb.formats.transcripts import Line
     from memdb.models.messages import NewMessage
-    from memdb.models.transcripts import Line
 
 # The scope whose items say how far each transcript is read.
 POSITIONS_APP = "memdb agents"

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 
     from memdb.models.messages import Message
-    from memdb.models.overviews import Changes
+    from memdb.models.reports import Changes
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from memdb.api._container import Services
     from memdb.models.entries import Entry, EntryPage, EntryVersion, Link, NewEntry, Remembered
     from memdb.models.messages import Artifact, ArtifactVersion
-    from memdb.models.overviews import TextDiff
-    from memdb.models.reports import StateValue
+    from memdb.models.reports import StateValue, TextDiff
     from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
     from memdb.models.types import ArtifactOrder, EntryOrder, When
     from memdb.records.scopes import ScopeRef

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from memdb.models.entries import Candidate
     from memdb.models.messages import Message
     from memdb.models.observation import Event
-    from memdb.models.overviews import Changes
     from memdb.models.protocols import (
         Arbiter,
         Clock,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         TokenCounter,
     )
     from memdb.models.reports import (
+        Changes,
         ImportReport,
         Rows,
         Stats,

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from memdb.api.items import Items
     from memdb.models.entries import Remembered
     from memdb.models.messages import Hits, Message, ProfileBlock, SessionInfo, Why
-    from memdb.models.overviews import ScopeCounts
-    from memdb.models.reports import PreviewPage, Receipt, SecretPlace
+    from memdb.models.reports import PreviewPage, Receipt, ScopeCounts, SecretPlace
     from memdb.models.types import (
         Kind,
         Partition,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from memdb.engine.base import Engine, Tx
-    from memdb.models.overviews import TextDiff
+    from memdb.models.reports import TextDiff
     from memdb.models.types import ArtifactOrder
     from memdb.records.scopes import ScopeRef
     from memdb.tables.artifacts import Stored

@@ -83,7 +83,7 @@ COMMANDS = {
     "vacuum": Loaded("file", "Give the free room of FILE back to the disk"),
     "query": Loaded("file", "Print what a SELECT finds in FILE, whoever's it is"),
     "pack": Loaded("bench", "Make, verify, open and compare fixture packs"),
-    "bench": Loaded("bench", "Measure how often recall finds the evidence in a data set"),
+    "bench": Loaded("bench", "Measure recall and learning over a data set"),
 }
 
 EPILOG = """

@@ -42,8 +42,7 @@ from memdb.text.validate import is_address
 if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.messages import Finding, SpaceInfo
-    from memdb.models.overviews import Changes, ScopeCounts
-    from memdb.models.reports import FileInfo, Recovery, Stats, Upkeep
+    from memdb.models.reports import Changes, FileInfo, Recovery, ScopeCounts, Stats, Upkeep
 
 
 MAX_SCOPES = 20  # users that are listed for a person; --json has them all

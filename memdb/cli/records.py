@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.entries import Entry
     from memdb.models.messages import SessionInfo
-    from memdb.models.overviews import TextDiff
+    from memdb.models.reports import TextDiff
 
 
 count_use_option = click.option(

@@ -186,7 +186,7 @@ def _rehearse(read: Callable[[MemDB, Callable[[int, int], object]], object]) -> 
 def _watch(call: Call, user: str, source: str, format_: str | None, *, no_embed: bool) -> None:
     """Import notes and then what changes, until Ctrl-C or SIGTERM."""
     from memdb.cli.service import ending_by_signals
-    from memdb.formats.watch import watch_folder
+    from memdb.formats.importing import watch_folder
 
     with ending_by_signals(), call.open(create=True) as db:
         changes = watch_folder(

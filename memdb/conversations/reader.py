@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import runs_of
+from memdb.engine.paging import pages_of
 from memdb.errors import NotFound
 from memdb.models.ids import MAX_SEQ, MAX_SESSION_NO
 from memdb.records.scopes import find_session
@@ -45,8 +46,6 @@ class Conversations:
         Read in pages of 500, so messages added meanwhile may come too; those of a
         transaction that was rolled back meanwhile do not.
         """
-        from memdb.engine.paging import pages_of  # who reads the last ones does not need it
-
         int_value(after_seq, "after_seq", 0, MAX_SEQ)
         left = MAX_SEQ if limit is None else int_value(limit, "limit", 0, MAX_SEQ)
 
@@ -120,7 +119,6 @@ class Conversations:
 
     def own_messages(self, owner: ScopeRef, session: BranchName) -> Iterator[Message]:
         """Yield the messages of a branch that it shares with no parent, oldest first."""
-        from memdb.engine.paging import pages_of
 
         def read(tx: Tx, after: int, count: int) -> list[Message]:
             target = find_session(tx, owner, session)

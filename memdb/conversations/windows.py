@@ -21,6 +21,7 @@ from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import ContextWindow
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS
+from memdb.text.parts import payload_of
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
@@ -56,8 +57,6 @@ def said_by(message: Message) -> str:
     """Return what is counted of *message*: its text, and what its tools were told and gave."""
     if not message.parts:
         return message.text
-    from memdb.text.parts import payload_of  # only for such messages
-
     extra = payload_of(message.parts)
     return message.text if extra in ("", message.text) else f"{message.text}\n{extra}"
 

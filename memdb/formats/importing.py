@@ -1,10 +1,14 @@
 """
 Import: find the format of what is given, and store what the format reads in it.
+
+A folder of notes can be watched (`memdb import --watch`): the files are looked at again and again.
+Nothing of the system's own notices is used, so it is the same everywhere, also on a network disk.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,6 +17,8 @@ from memdb.errors import FileError, InvalidInput
 from memdb.formats.detect import FEW_FILES, choose_format, formats_for
 from memdb.formats.imports.base import Request
 from memdb.formats.source import Tree
+from memdb.models.record import Record
+from memdb.models.reports import FolderChange
 from memdb.text.validate import flag_value, path_value
 from memdb.transfer.importer import Importer
 from memdb.transfer.lines import left_out
@@ -20,10 +26,16 @@ from memdb.transfer.lines import left_out
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
+    from memdb.api.database import MemDB
     from memdb.formats.imports.base import Format, Read
     from memdb.models.reports import ImportReport, TableColumns
+    from memdb.models.types import SecretAction
     from memdb.records.scopes import ScopeRef
     from memdb.transfer.lines import Item, TransferServices
+
+    # When a file was changed, and its size.
+    Stamps = dict[str, tuple[int, int]]
+
 
 # Names of files that a report lists.
 SHOWN = 5
@@ -178,3 +190,116 @@ def list_unread(tree: Tree, names: list[str]) -> Iterator[Item]:
     for why, files in by_reason.items():
         shown = ", ".join(files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
         yield left_out(tree.name, "files", f"{why}: {shown}", len(files))
+
+
+INTERVAL_S = 2.0
+
+
+class Difference(Record):
+    """
+    What is different in a folder from what was imported.
+
+    Attributes:
+        changed: Files that are new or changed, and were left alone since the last look.
+        removed: Files that are gone.
+    """
+
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+class FolderWatch:
+    """Compares the notes of a folder with those of the last look."""
+
+    def __init__(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """
+        Look for the first time; make it before the notes are imported.
+
+        Raises:
+            FileError: *path* cannot be read.
+            InvalidInput: it holds no notes, or is an archive.
+        """
+        self._path = path
+        with Tree(path) as tree:
+            chosen, _ = choose_format(
+                tree, has_owner=True, session=None, format=format, columns=None
+            )
+            if not chosen.is_watched or tree.is_archive:
+                raise InvalidInput(
+                    f"{tree.name} is {chosen.label}: only a folder of Markdown or text is watched"
+                )
+            self._claim = chosen.claim
+            self._imported = self._before = self._stamps(tree)
+
+    def compare(self) -> Difference:
+        """
+        Return what is different; a file that is being written is told by the next look.
+
+        Raises:
+            FileError: the folder cannot be read.
+        """
+        with Tree(self._path) as tree:
+            now = self._stamps(tree)
+        changed = [
+            name
+            for name, stamp in now.items()
+            if stamp == self._before.get(name) and stamp != self._imported.get(name)
+        ]
+        removed = [name for name in self._imported if name not in now]
+        kept = {name: stamp for name, stamp in self._imported.items() if name in now}
+        self._imported = {**kept, **{name: now[name] for name in changed}}
+        self._before = now
+        return Difference(tuple(changed), tuple(removed))
+
+    def _stamps(self, tree: Tree) -> Stamps:
+        stamps = {name: tree.stamp(name) for name in self._claim(tree)}
+        return {name: stamp for name, stamp in stamps.items() if stamp is not None}
+
+
+def watch_folder(
+    db: MemDB,
+    path: str | os.PathLike[str],
+    *,
+    user: str,
+    app: str | None = None,
+    format: str | None = None,  # noqa: A002 (the word that users of files use)
+    secrets: SecretAction | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Iterator[FolderChange]:
+    """
+    Import a folder of notes, then what changes in it, until the caller stops.
+
+    A changed note becomes the next version of its artifact once it was left alone for two
+    seconds. The first change is the import of all.
+
+    Args:
+        sleep: Waits so many seconds between two looks.
+
+    Raises:
+        FileError: the folder cannot be read.
+        InvalidInput: it holds no notes.
+    """
+
+    def read(names: tuple[str, ...] | None) -> ImportReport:
+        return import_file(
+            db._services.transfer(secrets),
+            path,
+            owner=db._owner(user, app or "default"),
+            format=format,
+            progress=progress,
+            only=names,
+        )
+
+    watch = FolderWatch(path, format)
+    yield FolderChange(read(None), ())
+    while True:
+        sleep(INTERVAL_S)
+        difference = watch.compare()
+        report, failure = None, None
+        try:
+            report = read(difference.changed) if difference.changed else None
+        except InvalidInput as error:
+            failure = error
+        if report is not None or failure is not None or difference.removed:
+            yield FolderChange(report, difference.removed, failure)

@@ -34,7 +34,6 @@ from memdb.formats.provider_messages import read_messages, role_of
 from memdb.formats.provider_parts import read_part
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
-from memdb.models.transcripts import Line
 from memdb.text.parts import content_text, json_text, kind_of, text_of, text_value, without_original
 from memdb.text.times import iso_ms
 from memdb.text.validate import MAX_NAME_CHARS
@@ -42,6 +41,27 @@ from memdb.text.validate import MAX_NAME_CHARS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import PurePath
+
+
+class Line(Record):
+    """
+    What a line of a transcript says.
+
+    Attributes:
+        kind: What the program calls the line, to count what is left out.
+        messages: What was said, in the roles of those who said it; [] for a line without.
+        session: The id of the session, where the line tells it.
+        parent: The id of the session whose agent started this one.
+        folder: The working directory.
+        title: The rank and text of a title, a higher rank being stronger; (-1, "") for none.
+    """
+
+    kind: str
+    messages: list[NewMessage]
+    session: str | None = None
+    parent: str | None = None
+    folder: str | None = None
+    title: tuple[int, str] = (-1, "")
 
 
 # Lines that are looked at for the session and the folder; a longer line is no message but a

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import InvalidInput, MemDBError, PortError, Unavailable, Unreadable
 from memdb.models.ids import MAX_INT
+from memdb.text.secrets import redact
 from memdb.text.validate import int_value, text_value
 
 if TYPE_CHECKING:
@@ -205,8 +206,6 @@ def port_error(name: str, error: BaseException, secrets: Iterable[str | None] = 
     cause is kept only if the texts of its whole chain hold no secret, because
     a traceback would show them.
     """
-    from memdb.text.secrets import redact  # loads re, which a plain read does not need
-
     hidden = list(secrets)
     text = " ".join(redact(_message(error), hidden).split())
     is_clean = all(redact(part, hidden) == part for part in _chain_texts(error))

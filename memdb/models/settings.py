@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.record import Record
+from memdb.text.validate import choice_value, int_value, name_value, share_value, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -387,8 +388,6 @@ def _category_of(given: object) -> object:
 
 
 def _check(settings: Settings) -> None:
-    from memdb.text.validate import choice_value, name_value
-
     _check_numbers(settings, DEFAULTS, _RANGES, "settings")
     for field, choices in _CHOICES.items():
         value = getattr(settings, field)
@@ -408,8 +407,6 @@ def _check(settings: Settings) -> None:
 
 
 def _check_categories(settings: Settings) -> None:
-    from memdb.text.validate import name_value
-
     for field in ("extract_categories", "context_categories"):
         for name in getattr(settings, field) or ():
             name_value(name, f"settings.{field}")
@@ -422,8 +419,6 @@ def _check_categories(settings: Settings) -> None:
 
 
 def _check_prompt(settings: Settings, field: str, most: int) -> None:
-    from memdb.text.validate import text_value
-
     value = getattr(settings, field)
     if value is None:
         return
@@ -435,8 +430,6 @@ def _check_prompt(settings: Settings, field: str, most: int) -> None:
 
 def check_category(category: Category) -> None:
     """Raise InvalidInput if a field of *category* is out of its range."""
-    from memdb.text.validate import choice_value, name_value, text_value
-
     name_value(category.name, "category.name")
     text_value(category.description, "category.description")
     _check_numbers(category, Category("usual"), _CATEGORY_RANGES, "category")
@@ -448,8 +441,6 @@ def check_category(category: Category) -> None:
 def _check_numbers(
     record: Record, usual: Record, ranges: dict[str, tuple[int, int]], place: str
 ) -> None:
-    from memdb.text.validate import int_value
-
     optional = ("half_life_days", "ttl_days")
     for field, (low, high) in ranges.items():
         value = getattr(record, field)
@@ -464,8 +455,6 @@ def _check_flag(record: Record, field: str, place: str) -> None:
 
 
 def _check_share(settings: Settings, field: str) -> None:
-    from memdb.text.validate import share_value
-
     value = getattr(settings, field)
     if value is not None or getattr(DEFAULTS, field) is not None:
         share_value(value, f"settings.{field}")

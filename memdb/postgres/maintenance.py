@@ -14,6 +14,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.base import Storage
+from memdb.engine.sqlite.query import bounded_foreign
+from memdb.engine.sqlite.schema import read_schema
 from memdb.errors import (
     Closed,
     Interrupted,
@@ -25,6 +27,8 @@ from memdb.errors import (
 from memdb.postgres import driver, schema
 from memdb.postgres.link import DELETE_WRITER
 from memdb.postgres.schema import read_names
+from memdb.postgres.vectors import due_indexes, left_indexes
+from memdb.postgres.word_check import find_archived_words, find_differences
 from memdb.text.validate import check_query_values
 
 if TYPE_CHECKING:
@@ -63,8 +67,6 @@ RULES = (
 
 def read_views() -> dict[str, str]:
     """Return the SELECT of each view in PostgreSQL's dialect."""
-    from memdb.engine.sqlite.schema import read_schema  # only for queries that name one
-
     found = {}
     for name, select in VIEW.findall(COMMENT.sub("", read_schema())):
         body = select
@@ -220,15 +222,11 @@ class PostgresMaintenance:
 
     def check_indexes(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each index that differs from its rows, once per scope, and how."""
-        from memdb.postgres.word_check import find_differences  # only for this
-
         with self._db.read() as tx:
             yield from find_differences(tx)
 
     def check_archived_words(self) -> list[str]:
         """Return words of archived messages on which their index and the segments differ."""
-        from memdb.postgres.word_check import find_archived_words  # only for this
-
         with self._db.read() as tx:
             return find_archived_words(tx)
 
@@ -266,8 +264,6 @@ class PostgresMaintenance:
         Also drops those of dropped spaces, and removes what ended connections left in
         `commits`; autovacuum does the rest.
         """
-        from memdb.postgres.vectors import due_indexes, left_indexes  # only for this
-
         with self._db.write() as tx:
             tx.run(DELETE_WRITER, {"writer": 0, "before_ms": tx.now_ms - MONTH_MS})
             tx.run(DELETE_OLD_WATCHERS)
@@ -368,8 +364,6 @@ class PostgresMaintenance:
         self, connection: Any, table: str | None, *, timeout_s: float
     ) -> AbstractContextManager[None]:
         """Bound a stranger's SQLite file, as the engine of files does."""
-        from memdb.engine.sqlite.query import bounded_foreign  # only for such files
-
         return bounded_foreign(connection, table, timeout_s)
 
     def copy_to(  # (of the protocol)

@@ -15,7 +15,7 @@ from memdb.engine.sqlite import schema as file_schema
 from memdb.engine.steps import StepFailed
 from memdb.errors import Busy, IOFailed, MigrationFailed, NotAMemDB, SchemaTooNew
 from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
-from memdb.postgres import driver
+from memdb.postgres import driver, vectors, words
 from memdb.postgres.connection import LOCK, LOCK_SPACE, SCHEMA_LOCK
 from memdb.postgres.dialect import PARTITION_COLUMNS
 from memdb.postgres.migrations import STEPS
@@ -311,16 +311,12 @@ def _create(db: PostgresDatabase, tx: Any) -> None:
 
 def own_script() -> str:
     """Return what makes the tables of a server others than those of a file."""
-    from memdb.postgres import vectors, words
-
     rules = (*SCHEMA_RULES, *UNCHECKED, *SAME_SCOPE, *PARTITION_COLUMNS.items())
     return "\n".join([words.TABLES, vectors.TABLES, OWN, CREATE_FORMAT, *map(repr, rules)])
 
 
 def read_script() -> str:
     """Return schema.sql in PostgreSQL's dialect, with words and vectors and without views."""
-    from memdb.postgres import vectors, words
-
     script = file_schema.read_schema()
     for pattern, replacement in SCHEMA_RULES:
         script = re.sub(pattern, replacement, script, flags=re.DOTALL)

@@ -16,6 +16,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import full_text
+from memdb.engine.segments import fill
 from memdb.models.ids import (
     SESSION_NO_MASK,
     scope_of,
@@ -517,8 +518,6 @@ class PostgresWords:
 
     def archived_texts(self, scope_no: int) -> Iterator[list[tuple[int, str]]]:
         """Yield the archived messages of a scope as (id, text); "" if a segment is damaged."""
-        from memdb.engine.segments import fill  # only for rebuild and check
-
         for rows in self.rows(SELECT_ARCHIVED_ROWS, *scope_range(scope_no)):
             texts = fill(self._tx, rows, ("id", "text"), lost_ok=True)
             yield [(row_id, text or "") for row_id, text in texts]

@@ -16,7 +16,7 @@ from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
 from memdb.errors import Closed, InvalidInput
-from memdb.models.overviews import Changes
+from memdb.models.reports import Changes
 from memdb.tables import sessions
 from memdb.tables.scopes import UNFINISHED
 from memdb.text.validate import text_value

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.models.overviews import DayCount, ScopeCounts
+from memdb.models.reports import DayCount, ScopeCounts
 from memdb.tables import overviews
 from memdb.tables.overviews import EPOCH_DAYS, DayCounts, DaySpan
 from memdb.text.validate import DAY_MS, MAX_MS, MIN_MS, MINUTE_MS, int_value

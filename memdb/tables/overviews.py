@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.models.ids import scope_range
-from memdb.models.overviews import CategoryCount
 from memdb.models.record import Record
+from memdb.models.reports import CategoryCount
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row, Tx
     from memdb.engine.branches import Run
-    from memdb.models.overviews import SessionPlace
-    from memdb.models.reports import SessionHead
+    from memdb.models.reports import SessionHead, SessionPlace
 
 # No name sorts after it: names have 1,024 characters at most.
 LAST_NAME = "\U0010ffff" * (MAX_NAME_CHARS + 1)
@@ -652,7 +651,7 @@ def read_lengths(tx: Tx, hidden: str) -> dict[int, int]:
 
 def find_places(tx: Tx, ids: Iterable[int]) -> tuple[SessionPlace, ...]:
     """Return where sessions and branches are; those that are gone are passed over."""
-    from memdb.models.overviews import SessionPlace  # rarely needed
+    from memdb.models.reports import SessionPlace  # rarely needed
 
     rows = tx.all(SELECT_PLACES, {"ids": list(ids)})
     return tuple(SessionPlace(app, user, name, branch or None) for app, user, name, branch in rows)

@@ -14,7 +14,7 @@ from difflib import Match, SequenceMatcher
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from memdb.models.overviews import Hunk, TextDiff
+from memdb.models.reports import Hunk, TextDiff
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from memdb.api.database import MemDB
-    from memdb.models.overviews import Changes
+    from memdb.models.reports import Changes
 
 INTERVAL_S = 0.25
 AFTER_CHANGE_S = 0.5  # at most two changes a second

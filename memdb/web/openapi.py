@@ -11,17 +11,8 @@ import inspect
 from typing import TYPE_CHECKING, get_args
 
 from memdb import __version__
-from memdb.models import (
-    entries,
-    items,
-    messages,
-    observation,
-    overviews,
-    reports,
-    settings,
-    summaries,
-    types,
-)
+from memdb.models import entries, items, messages, observation, reports, settings, summaries, types
+from memdb.models import reports as overviews
 from memdb.models.record import Record
 from memdb.web.errors import CODES
 from memdb.web.formats import KINDS

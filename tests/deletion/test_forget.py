@@ -17,7 +17,7 @@ from memdb.deletion.service import FORGOTTEN
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.models.settings import Settings
 from memdb.models.summaries import SummaryText
-from memdb.postgres.probes import ARCHIVE, NOT_PROMISED, ROWS, WORDS
+from memdb.postgres.engine import ARCHIVE, NOT_PROMISED, ROWS, WORDS
 from memdb.rescue import proof as proofs
 
 SMALL = Settings(summary_messages=4, summary_group=2, summary_condense_at=3, summary_max_depth=3)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.formats.watch import watch_folder
+from memdb.formats.importing import watch_folder
 from memdb.models.settings import ACTIONS
 
 from .writes import WRITES, beside

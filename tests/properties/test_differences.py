@@ -16,7 +16,7 @@ from memdb.text.differences import NO_END, compare_lines, split_lines
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memdb.models.overviews import TextDiff
+    from memdb.models.reports import TextDiff
 
 TEXTS = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "x\r\n", "\u2028\n"]), max_size=30)
 ENDS = st.sampled_from(["", "a", "b"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import memdb
-from memdb.formats.watch import watch_folder
+from memdb.formats.importing import watch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ import pytest
 from web_site import Site, opened, served
 
 import memdb
-from memdb.models.overviews import Changes
+from memdb.models.reports import Changes
 from memdb.web.events import MAX_LISTENERS, Events
 
 if TYPE_CHECKING:
