@@ -373,22 +373,22 @@ ROWS, WORDS, ARCHIVE, ARTIFACTS = "the rows", "the full text", "archive", "artif
 
 # The rows of a list of ids, by the kind of full text.
 ROWS_OF = {
-    "message": """/* probes.messages */
+    "message": """/* engine.messages */
 SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
 """,
-    "entry": """/* probes.entries */
+    "entry": """/* engine.entries */
 SELECT id FROM entries WHERE id IN (SELECT value FROM json_each(:ids))
 """,
-    "summary": """/* probes.summaries */
+    "summary": """/* engine.summaries */
 SELECT id FROM summaries WHERE id IN (SELECT value FROM json_each(:ids))
 """,
-    "artifact": """/* probes.artifacts */
+    "artifact": """/* engine.artifacts */
 SELECT id FROM artifact_names WHERE id IN (SELECT value FROM json_each(:ids))
 """,
-    "item": """/* probes.items */
+    "item": """/* engine.items */
 SELECT id FROM items WHERE id IN (SELECT value FROM json_each(:ids))
 """,
-    "session": """/* probes.sessions */
+    "session": """/* engine.sessions */
 SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
 """,
 }

@@ -103,7 +103,7 @@ def test_a_file_of_a_development_version_is_refused(filled: str, raw: Any, chang
 FROZEN = {
     1: (
         "ea0c75f1c7c94c4c380d4ef58f31ca3d150d2fd9d2266313e38d8985834c8e85",
-        "ae86be134f47e319ab6b78161a39bb19",
+        "cdabffc128f675367ea7981456e63ca4",
     ),
 }
 
