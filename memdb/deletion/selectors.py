@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
-from memdb.engine.text_rows import PLACES, rows_holding
+from memdb.engine.text_rows import ARTIFACT_KINDS, PLACES, rows_holding
 from memdb.errors import InvalidInput, NotFound, existing
 from memdb.models.ids import (
     BRANCH_MARK,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from memdb.engine.base import Row, Tx
+    from memdb.engine.text_rows import Ref
     from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
     from memdb.summaries.summarizer import Made
@@ -73,7 +74,8 @@ class Selector(Record):
         before_ms: Its messages written before this time.
         words: Of the query.
         query: As it was given.
-        artifacts: Also artifacts that hold the words, or that the messages saved.
+        artifacts: Also artifacts and old versions that hold the words, or that the messages
+            saved.
         force: Of a branch also those that leave from it.
         everything: With a query also what is no message, entry or item and says it.
     """
@@ -407,17 +409,46 @@ def _matching(
         entry_ids = tuple(one for one in holding if session is None or one in entry_ids)
         versions = tuple(row for row in old if session is None or row[:2] in own)
     places = dict.fromkeys(selection.artifacts)
+    copies: tuple[tuple[Place, int], ...] = ()
     if selector.artifacts:
-        named = sorted(_holding_all(tx, "artifact", terms, scope_range(scope_no)))
-        for one in artifact_rows.get_many(tx, named).values():
-            if session is None or one.session_no == session_no_of(session):
-                places[Place(scope_of(one.id), one.session_no, one.name)] = None
+        rows = rows_holding(tx, *span, terms, only_artifacts=True)
+        named, copies = _artifacts_saying(tx, scope_no, (ref for _, ref, _ in rows))
+        if session is not None:
+            number = session_no_of(session)
+            named = [place for place in named if place.session_no == number]
+            copies = tuple(one for one in copies if one[0].session_no == number)
+        places |= dict.fromkeys(named)
     return selection.replace(
         items=_holding_items(tx, scope_no, terms) if session is None else (),
         entries=entry_ids,
         versions=tuple(row for row in versions if row[0] not in entry_ids),
         artifacts=tuple(places),
+        copies=tuple(one for one in copies if one[0] not in places),
     )
+
+
+def _artifacts_saying(
+    tx: Tx, scope_no: int, refs: Iterable[Ref]
+) -> tuple[list[Place], tuple[tuple[Place, int], ...]]:
+    """
+    Return the artifacts whose names were found, and (artifact, version) of the others.
+
+    One rule for every query: an artifact goes as a whole if its name says the words, or each
+    of its versions does. Else the versions go that say them.
+    """
+    named: dict[Place, None] = {}
+    copies: dict[Place, dict[int, None]] = {}
+    for kind, name, rev_version, session_no in refs:
+        place = Place(scope_no, int(session_no), str(name))
+        if kind == "artifact":
+            named[place] = None
+        elif rev_version:
+            copies.setdefault(place, {})[MAX_INT - int(rev_version)] = None
+    for place, gone in copies.items():
+        if len(gone) == len(artifact_rows.versions(tx, place)):
+            named[place] = None
+    kept = [place for place in copies if place not in named]
+    return [*named], tuple((place, version) for place in kept for version in copies[place])
 
 
 def _saying(tx: Tx, scope_no: int, selector: Selector) -> Selection:
@@ -432,20 +463,18 @@ def _saying(tx: Tx, scope_no: int, selector: Selector) -> Selection:
     for row_id, (kind, *place), _ in rows_holding(tx, low, high, word_terms(selector.words)):
         found[kind][row_id, *place] = None
     names = dict(_all_sessions(tx, scope_no))
-    named = [row_id for row_id, *_ in found["session"]]
-    going = {row for one in named for row in (one, *descendants(tx, one))}
+    sessions_said = [row_id for row_id, *_ in found["session"]]
+    going = {row for one in sessions_said for row in (one, *descendants(tx, one))}
     sessions_going = {names[row] for row in going if not is_branch(row)}
     entry_ids = tuple(row_id for row_id, *_ in found["entry"])
     old = {(entry, version) for entry, version in found["history"] if entry not in entry_ids}
-    places = [
-        Place(scope_no, number, name)
-        for number, name in _artifacts_going(tx, scope_no, found["artifact"], going)
-    ]
-    copies = dict.fromkeys(
-        (Place(scope_no, number, name), MAX_INT - int(rev_version))
-        for _, name, rev_version, number in found["version"]
-        if rev_version
+    of_artifacts = ((kind, *row[1:]) for kind in ARTIFACT_KINDS for row in found[kind])
+    named, copies = _artifacts_saying(tx, scope_no, of_artifacts)
+    numbers = {session_no_of(row) for row in going if not is_branch(row)}
+    of_sessions = (
+        one for one in artifact_records.list_places(tx, scope_no) if one.session_no in numbers
     )
+    places = dict.fromkeys([*named, *of_sessions])
     return Selection(
         parts=tuple(one for one in _parts_saying(tx, found, names) if one.session not in going),
         whole=tuple((row, names[row]) for row in sorted(going)),
@@ -476,17 +505,6 @@ def _parts_saying(
         over.setdefault(summaries.session_of(tx, row_id), []).append(first_seq)
     for row in sorted({*seqs, *over}):
         yield Part(row, names[row], tuple(sorted(seqs.get(row, ()))), tuple(over.get(row, ())))
-
-
-def _artifacts_going(
-    tx: Tx, scope_no: int, named: dict[Row, None], going: set[int]
-) -> Iterator[tuple[int, str]]:
-    """Yield (session number, name) of the artifacts that were found, and of sessions that go."""
-    numbers = {session_no_of(row) for row in going if not is_branch(row)}
-    wanted = {(number, name) for _, name, _, number in named}
-    for place in artifact_records.list_places(tx, scope_no):
-        if place.session_no in numbers or (place.session_no, place.name) in wanted:
-            yield place.session_no, place.name
 
 
 def _all_sessions(tx: Tx, scope_no: int) -> list[tuple[int, str]]:

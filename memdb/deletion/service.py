@@ -264,6 +264,8 @@ class DeletionService:
                 message_records.remove(tx, part.session, part.seqs)
             for place in selection.artifacts:
                 artifact_records.remove(tx, place)
+            for place, version in selection.copies:
+                artifact_records.remove(tx, place, version)
             for entry_id in selection.entries:
                 entry_records.remove(tx, entry_id)
             _remove_versions(tx, selection)

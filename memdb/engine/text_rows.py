@@ -30,6 +30,9 @@ ESCAPE = re.compile(r"\\[bfnrt]")
 # Rows that are asked together whether they hold the words of a query.
 WORDS_AT_ONCE = 500
 
+# The end of a chunk of an artifact that is read again with the next one.
+TAIL_BYTES = 256
+
 SELECT_SEGMENTS = """/* text_rows.segments */
 SELECT session_id, first_seq, data, codec FROM archive_segments
 WHERE (session_id, first_seq) > (:session, :first_seq)
@@ -111,7 +114,8 @@ UNION ALL
 SELECT id, 'artifact', name, '', session_no, name FROM artifact_names
 WHERE id BETWEEN :low AND :high
 UNION ALL
-SELECT id, 'version', name, '', session_no, coalesce(text, '') FROM artifact_names
+SELECT id, 'version', name, '', session_no, name || char(10) || coalesce(text, '')
+FROM artifact_names
 WHERE id BETWEEN :low AND :high
 UNION ALL
 SELECT
@@ -120,7 +124,7 @@ SELECT
   name,
   CAST(rev_version AS TEXT),
   session_no,
-  coalesce(metadata, '') || char(10) || mime
+  name || char(10) || coalesce(metadata, '') || char(10) || mime
 FROM artifacts
 WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
 UNION ALL
@@ -154,6 +158,9 @@ PAGED = (
 )
 
 
+ARTIFACT_KINDS = ("artifact", "version")
+PACKED_KINDS = ("archive", "packed")  # compressed bytes, which hold no words
+
 # By kind, how a place is named.
 PLACES = {
     "archive": "archive",
@@ -162,6 +169,7 @@ PLACES = {
     "history": "entry {row_id}",
     "item": "item {0}",
     "message": "message",  # with its session and seq
+    "packed": "artifact {0}",
     "scope": "the name of the user or the app",
     "session": "name, title or metadata of session {0}",
     "state": "state {0}",
@@ -172,18 +180,35 @@ PLACES = {
 }
 
 
-def rows_holding(tx: Tx, low: int, high: int, terms: list[Term]) -> Iterator[TextRow]:
-    """Yield each row of the scopes in the range that holds every one of *terms*."""
-    rows = text_rows(tx, low, high) if terms else iter(())
+def rows_holding(
+    tx: Tx, low: int, high: int, terms: list[Term], *, only_artifacts: bool = False
+) -> Iterator[TextRow]:
+    """
+    Yield each row of the scopes in the range that holds every one of *terms*.
+
+    Args:
+        only_artifacts: Look at artifacts and their versions alone.
+    """
+    rows = text_rows(tx, low, high, only_artifacts=only_artifacts) if terms else iter(())
+    held: dict[tuple[int, Ref], set[int]] = {}
     while batch := list(islice(rows, WORDS_AT_ONCE)):
         texts = [
             (place, _plain(data), "")
             for place, (_, ref, data) in enumerate(batch)
-            if ref[0] != "archive"
+            if ref[0] not in PACKED_KINDS
         ]
-        postings = tx.words.postings_in(texts, terms)
-        for place in sorted(set.intersection(*map(set, postings.values()))):
-            yield batch[place]
+        postings = [set(ids) for ids in tx.words.postings_in(texts, terms).values()]
+        for place in sorted(set.union(*postings)):
+            row_id, ref, _ = batch[place]
+            own = {number for number, ids in enumerate(postings) if place in ids}
+            if ref[0] == "version":  # its bytes come in several rows
+                before = held.setdefault((row_id, ref), set())
+                if len(before) == len(postings):
+                    continue
+                before |= own
+                own = before
+            if len(own) == len(postings):
+                yield batch[place]
 
 
 def _plain(data: bytes) -> str:
@@ -192,10 +217,31 @@ def _plain(data: bytes) -> str:
     return f"{text}\n{ESCAPE.sub(' ', text)}" if "\\" in text else text
 
 
-def text_rows(tx: Tx, low: int, high: int) -> Iterator[TextRow]:
+def text_rows(tx: Tx, low: int, high: int, *, only_artifacts: bool = False) -> Iterator[TextRow]:
     """Yield (id, kind, text) of every row with text of the scopes whose ids are in the range."""
     if low > high:
         return
+    if not only_artifacts:
+        yield from _text_rows(tx, low, high)
+    for row_id, *names, text in tx.all(SELECT_NAMES, {"low": low, "high": high}):
+        if not only_artifacts or names[0] in ARTIFACT_KINDS:
+            yield row_id, tuple(names), text.encode()
+    for blob_no, scope_no, session_no, name, rev_version in tx.all(
+        SELECT_BLOBS, {"low": low, "high": high}
+    ):
+        after = {"blob_no": blob_no, "chunk_no": -1}
+        ref = ("version", name, str(rev_version), session_no)
+        tail = b""  # a word may end in the next chunk
+        for _, _, codec, data in chain.from_iterable(tx.pages(SELECT_CHUNKS_OF, after)):
+            said = tail + inflated(codec, data)
+            yield scope_no << SCOPE_SHIFT, ref, b"\n".join((name.encode(), said))
+            if codec == "zlib":
+                yield scope_no << SCOPE_SHIFT, ("packed", name), data
+            tail = said[-TAIL_BYTES:]
+
+
+def _text_rows(tx: Tx, low: int, high: int) -> Iterator[TextRow]:
+    """Yield the rows of the tables that are read in pages."""
     columns = ("id", *segments.CONTENT, "author", "external_id")
     for rows in _pages(tx, SELECT_MESSAGES, ("after",), low, high):
         for row in segments.fill(tx, rows, columns, lost_ok=True):
@@ -203,15 +249,6 @@ def text_rows(tx: Tx, low: int, high: int) -> Iterator[TextRow]:
     for sql, keys, kind in PAGED:
         for row in chain.from_iterable(_pages(tx, sql, keys, low, high)):
             yield row[0], (kind, row[1]), _joined(row[len(keys) :])
-    for row_id, *names, text in tx.all(SELECT_NAMES, {"low": low, "high": high}):
-        yield row_id, tuple(names), text.encode()
-    for blob_no, scope_no, session_no, name, rev_version in tx.all(
-        SELECT_BLOBS, {"low": low, "high": high}
-    ):
-        after = {"blob_no": blob_no, "chunk_no": -1}
-        ref = ("version", name, str(rev_version), session_no)
-        for _, _, codec, data in chain.from_iterable(tx.pages(SELECT_CHUNKS_OF, after)):
-            yield scope_no << SCOPE_SHIFT, ref, b"\n".join((inflated(codec, data), data))
 
 
 def _pages(tx: Tx, sql: str, keys: tuple[str, ...], low: int, high: int) -> Iterator[list[Row]]:

@@ -586,10 +586,10 @@ sys.stdin.readline()
     db = open_db(path, timeout_ms=300)
     session = fill(db)
     real = SqliteEngine.apart
-    started = []
+    started, caller = [], threading.current_thread()
 
     def apart(engine, **options):
-        if not started:
+        if not started and threading.current_thread() is caller:  # upkeep opens one too
             started.append(start_child(program, path))
             assert started[0].stdout.readline() == "writing\n"
         return real(engine, **options)

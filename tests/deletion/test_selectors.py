@@ -242,3 +242,42 @@ def test_a_flag_is_true_or_false(db: MemDB, verb: str, flag: str, value: Any) ->
         getattr(ann, verb)(**given)
 
     assert ann.session("s").last(1)[0].text == "hello"
+
+
+# What an artifact can say a word in: by what is saved, the versions that a query leaves.
+SAYING = {
+    "its name": ([("peanuts.md", "x"), ("peanuts.md", "y")], None),
+    "an emoji in its name": ([("list 🥜.md", "x")], None),
+    "an older version": ([("a.md", "no peanuts"), ("a.md", "nothing")], [2]),
+    "the newest version": ([("a.md", "nothing"), ("a.md", "no peanuts")], [1]),
+    "every version": ([("a.md", "peanuts"), ("a.md", "a peanut")], None),
+    "no text by its type": ([("a.bin", b"no peanuts")], None),
+    "behind the indexed text": ([("a.md", "x " * 600_000 + "peanuts")], None),
+    "across two chunks": ([("a.md", "x" * ((256 << 10) - 4) + " peanuts")], None),
+    "nothing": ([("a.md", "walnuts")], [1]),
+}
+
+
+@pytest.mark.parametrize("verb", ["delete", "forget", "forget everything"])
+def test_artifacts_go_by_one_rule(db: MemDB, verb: str) -> None:
+    """A query takes the same of them whether it is for artifacts or for everything."""
+    wrong = []
+    for number, (case, (saved, left)) in enumerate(SAYING.items()):
+        ann = db.scope(f"ann {number}")
+        for name, data in saved:
+            ann.session("s").artifacts.save(name, data)
+        query = "🥜" if "emoji" in case else "peanuts"
+        if verb == "forget everything":
+            given: dict[str, Any] = {"everything": True}
+        else:
+            given = {"artifacts": True}
+        planned = getattr(ann, verb.split()[0])(query=query, dry_run=True, **given)
+        done = getattr(ann, verb.split()[0])(query=query, **given)
+        name = saved[0][0]
+        kept = [one.version for one in ann.session("s").artifacts.versions(name)]
+        if kept != (left or []) or planned.removed != done.removed:
+            wrong.append((case, kept, done.removed))
+        if (left is None) != (done.removed["artifacts"] == 1):
+            wrong.append((case, kept, done.removed))
+
+    assert wrong == []

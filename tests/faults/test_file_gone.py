@@ -53,7 +53,7 @@ def test_nothing_is_written_into_a_file_that_took_its_place(opened, path, tmp_pa
     with pytest.raises(memdb.FileError, match="put it back"):
         opened.scope("ann").session("s").append("user", "two")
     with pytest.raises(memdb.FileError, match="put it back"):
-        opened._db.connection(writable=False)
+        opened._db.pool.open(writable=False)
     opened.close()
 
     assert Path(path).read_bytes() == before

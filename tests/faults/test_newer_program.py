@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from writes import WRITES
 
 import memdb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from memdb import MemDB
 
@@ -37,3 +38,52 @@ def test_no_public_write_reaches_a_file_that_a_newer_program_migrated(
     assert dump(db.path) == before
     set_format(db, 1)
     assert db.scope("ann").session("trip").append("user", "the old format again").seq
+
+
+# What a newer format may have done to the tables that an older program reads.
+CHANGES = (
+    "ALTER TABLE messages RENAME COLUMN text TO said",
+    "ALTER TABLE sessions RENAME COLUMN last_seq TO newest_seq",
+    "ALTER TABLE entries RENAME COLUMN category TO kind",
+    "DROP TABLE state",
+)
+
+
+def read_each(db: MemDB) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the reads of an open file."""
+    ann = db.scope("ann")
+    chat = ann.session("trip")
+    yield "last", lambda: chat.last(5)
+    yield "messages", lambda: [*chat.messages()]
+    yield "recall", lambda: ann.recall("tea")
+    yield "context", lambda: chat.context(2000, query="tea")
+    yield "entries", lambda: ann.entries.list()
+    yield "sessions", lambda: [*ann.sessions()]
+    yield "state", lambda: ann.state.all()
+    yield "export", lambda: [*db.export_lines()]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_public_read_calls_the_rows_of_a_newer_program_damaged(
+    path: str, open_db: Callable[..., MemDB], raw: Callable[[str], Any], change: str
+) -> None:
+    """Each call reads what it knows, or says that the file is of a newer format."""
+    db = open_db(path)
+    db.scope("ann").session("trip").append("user", "We had green tea.")
+    db.scope("ann").remember("Ann likes tea.")
+    db.scope("ann").state["tea"] = "green"
+    other = raw(path)
+    other.execute(change)
+    other.execute("PRAGMA user_version = 99")
+    refused, wrong = [], []
+    for name, read in read_each(db):
+        try:
+            read()
+        except memdb.SchemaTooNew:
+            refused.append(name)
+        except memdb.MemDBError as error:
+            wrong.append((name, error))
+    other.execute("PRAGMA user_version = 1")
+
+    assert wrong == []
+    assert refused

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
         def apart(self, *, writable: bool = True) -> AbstractContextManager[Tx]:
             """See `SqliteEngine.apart`."""
 
-        def foreign_keys(self, *, on: bool) -> None:
-            """See `SqliteEngine.foreign_keys`."""
-
         def write_briefly(self) -> AbstractContextManager[Tx]:
             """See `SqliteEngine.write_briefly`."""
 

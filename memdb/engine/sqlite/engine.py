@@ -28,8 +28,6 @@ from memdb.text.validate import refuse_output, refuse_special
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import apsw
-
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.maintenance import SqliteMaintenance
     from memdb.engine.sqlite.upkeep import Upkeep
@@ -309,10 +307,6 @@ class SqliteEngine(Opened):
             return None
         finally:
             lock.release(block)
-
-    def connection(self, *, writable: bool) -> apsw.Connection:
-        """Open one more connection to the file; the caller closes it."""
-        return self.pool.open(writable=writable)
 
     def apart(self, *, writable: bool = True) -> ApartBlock | ReadBlock:
         """

@@ -23,7 +23,6 @@ from memdb.engine.sqlite.wal import (
     WalGuard,
     file_state,
     has_bytes,
-    has_wal,
     is_wal_mode,
     let_close,
     lost_wal,
@@ -32,8 +31,8 @@ from memdb.engine.sqlite.wal import (
     settle,
     untouched_state,
 )
-from memdb.engine.sqlite.writer import Writer
-from memdb.errors import Busy, Closed, FileError, MemDBError, WrongProcess
+from memdb.engine.sqlite.writer import Writer, refuse_newer
+from memdb.errors import Busy, Closed, Corrupt, FileError, MemDBError, WrongProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +72,7 @@ class ConnectionPool:
         self.is_read_only = is_read_only
         # What the file is like while it is read without locks; None: with them.
         self._untouched: tuple[int, ...] | None = None
-        self._found_wal = is_read_only and has_wal(path)
+        self._found_wal = is_read_only and os.path.lexists(f"{path}-wal")
         self.path = path
         self.options = options
         self.write_lock = WriteLock()
@@ -450,7 +449,14 @@ class ReadBlock(Block):
             raise
         return self.tx
 
-    def _leave(self, *_: object) -> None:
+    def _leave(self, _kind: object = None, error: object = None, *_: object) -> None:
+        try:
+            if isinstance(error, Corrupt) and self.tx is not None:
+                refuse_newer(self.tx, self._pool.path)  # rows of another format are no damage
+        finally:
+            self._release()
+
+    def _release(self) -> None:
         reader, pool = self.tx, self._pool
         if reader is not None and not pool.is_memory:
             if reader.wal == NO_WAL_YET:

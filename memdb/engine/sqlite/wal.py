@@ -646,11 +646,6 @@ def has_bytes(path: str) -> bool:
     return any(file_state(path)[2:3])
 
 
-def has_wal(path: str) -> bool:
-    """Return whether there is a WAL of the file at *path*."""
-    return os.path.exists(f"{path}-wal")  # noqa: PTH110 (pathlib is slow to load)
-
-
 def let_close(connection: apsw.Connection) -> None:
     """Let SQLite move the WAL into the file and remove it, if *connection* is the last."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
@@ -668,7 +663,7 @@ def file_state(path: str) -> tuple[int, ...]:
 def untouched_state(path: str) -> tuple[int, ...] | None:
     """Return the state of a file that nobody is writing to, None if somebody may be."""
     state = file_state(path)
-    if not state or has_wal(path) or os.path.lexists(f"{path}-journal"):
+    if not state or any(map(os.path.lexists, (f"{path}-wal", f"{path}-journal"))):
         return None
     return state if abs(time_ns() - state[-1]) > CLOCK_STEP_NS else None
 
