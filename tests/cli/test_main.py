@@ -60,6 +60,7 @@ LEAVES = [
     ("entry", "history"),
     ("entry", "diff"),
     ("entry", "supersede"),
+    ("entry", "unlink"),
     ("entry", "revert"),
     ("entry", "revive"),
     ("entry", "pin"),
@@ -108,6 +109,7 @@ LEAVES = [
     ("bench", "recall"),
     ("bench", "compare"),
     ("bench", "convert"),
+    ("bench", "facts"),
 ]
 NAMES = [" ".join(words) for words in LEAVES]
 WHOLE = (
