@@ -269,6 +269,7 @@ def misspelt_names(
 
 # Letters of a name: fewer make no misspelt name, from the second on two may be wrong.
 _MIN_NAME = 4
+_LEAST_NAME = 3  # of a name that no text holds
 _LONG_NAME = 7
 _MAX_NAME = 32
 _MAX_MISSPELT = 32
@@ -291,7 +292,7 @@ def _identifiers(text: str, words: Collection[str]) -> tuple[str, ...]:
             if piece[0][0].isupper() and not _begins_sentence(text, piece.start())
             for word in query_words(piece[0])
         ]
-        found.update(word for word in named if word not in STOP_WORDS)
+        found.update(word for word in named if word not in STOP_WORDS and len(word) >= _LEAST_NAME)
     return tuple(word for word in words if word in found and not _DATE_WORD.fullmatch(word))
 
 

@@ -231,7 +231,7 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
                 * (1 - min(len(ids) / texts, 1.0) ** COMMON_POWER),
                 evidence.holders(term) - evidence.without,
                 stem,
-                word in only_names,
+                word in names or (word in only_names and bool(ids)),  # else it is missing
                 near.get(word, {}),
             )
             for term in word_terms([word])

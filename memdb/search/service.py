@@ -330,7 +330,11 @@ class SearchService:
 
 
 def _unknown_names(question: Question, corpora: Iterable[tuple[Kind, Corpus]]) -> tuple[str, ...]:
-    """Return the names and identifiers of the question that no text of any corpus holds."""
+    """
+    Return the names and identifiers of the question that no text holds, if it knows none of them.
+
+    A question about somebody known and a place that is not may still have an answer.
+    """
     query = question.query
     known = query.names() | query.user
     held = {
@@ -339,7 +343,9 @@ def _unknown_names(question: Question, corpora: Iterable[tuple[Kind, Corpus]]) -
         for term in corpus.terms()
         for word in (*term.words, *term.any_of)
     }
-    return tuple(word for word in query.identifiers if word not in known and word not in held)
+    asked = [word for word in query.identifiers if word not in known]
+    is_known = bool(known.intersection(query.words)) or not held.isdisjoint(asked)
+    return () if is_known else tuple(asked)
 
 
 def _read_corpora(tx: Tx, question: Question) -> list[tuple[Kind, Corpus]]:

@@ -148,6 +148,9 @@ def test_a_name_that_no_text_holds_has_no_answer(path: str, open_db: Any) -> Non
         "boats in Oslo",
         "Somebody in Oslo repairs boats.",
     ]
+    # Who is known beside what is not: there may be an answer, and none is sure.
+    for query in ("Does Birger repair boats in Oslo?", "Did build 1501 of RX9999SE fail?"):
+        assert scope.recall(query).certainty == "unsure", query
     for query in known:
         assert scope.recall(query).certainty != "none", query
 

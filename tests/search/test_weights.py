@@ -25,6 +25,7 @@ LIMITS = {
     "_MAX_PHRASES",
     "_PHRASE_CHARS",
     "_MIN_NAME",
+    "_LEAST_NAME",
     "_LONG_NAME",
     "_MAX_NAME",
     "_MAX_MISSPELT",
