@@ -166,9 +166,8 @@ def _print(report: Report, keep: str | None) -> None:
     said = len(report.evidence)
     _heading(f"Learnt without a model from {said} messages: {len(report.learnt)} entries")
     for entry in report.learnt[-SHOWN:]:
-        older = entry.outdated_by
-        mark = "" if older is None else f" (older: see entry {number_of(older)})"
-        _line(f"{number_of(entry.id)} {when(entry.created_ms)}: {entry.text}{mark}")
+        text = f"{_mark(entry)}{entry.text}"
+        _line(f"{number_of(entry.id)} {when(entry.created_ms)}: {text}")
     click.echo()
     columns = [Column(""), Column("SOURCE", cut=True), Column("SAID"), Column("TEXT", cut=True)]
     for number, (question, hits) in enumerate(report.answers, start=1):
@@ -179,7 +178,7 @@ def _print(report: Report, keep: str | None) -> None:
                 "*" if report.is_evidence(hit, question["expected"]) else "",
                 source_of(hit),
                 when(hit.source.created_ms),
-                hit.text,
+                f"{_mark(hit)}{hit.text}",
             )
             for hit in hits
         ]
@@ -214,6 +213,12 @@ def _print_window(report: Report) -> None:
     for message in window.messages:
         _line(f"#{message.seq} {message.author or message.role}: {message.text}")
     click.echo()
+
+
+def _mark(found: Entry | Hit) -> str:
+    """Return what stands before a text that a newer one outdates; "" for another."""
+    newer = found.outdated_by
+    return "" if newer is None else f"(older: see entry {number_of(newer)}) "
 
 
 def _line(text: str) -> None:

@@ -262,11 +262,6 @@ def _asked(
     if place.alone:
         for link in _links(scope):
             scope.entries.unlink(link.newer_id, link.older_id)
-    outdated = {
-        entry.id
-        for entry in scope.entries.list(inactive=True)
-        if entry.outdated_by is not None or not entry.holds(place.clock.now_ms)
-    }
     for case in group:
         hits = scope.recall(case.question, SHOWN)
         if hits.failure is not None:
@@ -275,7 +270,7 @@ def _asked(
         for hit in hits:
             which = which_of(hit, case)
             current = None if which is None else _is_current(case, which, hit.text)
-            marked = hit.source.entry_id in outdated
+            marked = hit.outdated_by is not None
             shown.append(None if current is None else Shown(current, marked))
         for measure, holds in judged(case, shown):
             yield case, measure, holds
