@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     SpaceVector = tuple[int, bytes]
 
-# Entries that a statement is compared with: 0.1 ms each.
-MAX_PAIRS = 8
+# Entries that a statement is compared with: half of the time of `remember` is theirs.
+MAX_PAIRS = 5
 
 # Entries that words and vectors bring, from which the pairs are taken.
 BY_WORDS = 12

@@ -79,5 +79,5 @@ def test_a_common_word_brings_its_newest_entries(monkeypatch: pytest.MonkeyPatch
             for n in range(40)
         ]
 
-        assert _words_of(db, "A painted lantern", 20, monkeypatch) == {ids[3], *ids[-7:]}
+        assert _words_of(db, "A painted lantern", 20, monkeypatch) == {ids[3], *ids[-4:]}
         assert _words_of(db, "It is painted", 20, monkeypatch) <= {*ids[-20:]}
