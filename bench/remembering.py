@@ -6,10 +6,10 @@ What remembering costs, and what a cosine can tell.
 With --growth alone: the CPU time of a new statement beside 1,000, 10,000 and 100,000
 entries whose words are all common, with and without the limit on common words.
 
-First `remember` with 1,000 active entries of the user (offline arbiter, no FULL
+First `remember` with 1,000 active entries of the user (without a model, no FULL
 sync). Then the cosines of the static table between statements of the scripted
 year that say the same in other words, that differ in one thing, and that
-contradict each other: no threshold parts them, which is why the rules decide.
+contradict each other: no threshold parts them, which is why no cosine decides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from unittest import mock
 import memdb
 from bench.year_statements import Told, Year
 from memdb.embeddings.static_model import StaticEmbedder
-from memdb.entries import similarity
+from memdb.records import link_maker
 
 ENTRIES = 1_000
 TRIALS = 300
@@ -90,8 +90,8 @@ def growth(path: str, entries: int) -> dict[str, float]:
         db.jobs.run()
         for _ in range(30):
             for name in rng.sample(sorted(spent), 2):
-                limit = similarity.MAX_HOLDERS if name == "limited" else 1 << 40
-                with mock.patch.object(similarity, "MAX_HOLDERS", limit):
+                limit = link_maker.MAX_HOLDERS if name == "limited" else 1 << 40
+                with mock.patch.object(link_maker, "MAX_HOLDERS", limit):
                     begun = time.thread_time()
                     ann.remember(statement())
                     spent[name].append((time.thread_time() - begun) * 1000)
