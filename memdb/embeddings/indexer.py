@@ -43,6 +43,7 @@ BATCH = 256
 
 # Texts that a search embeds by itself before it answers: 40 ms with the static table.
 DRAIN_TEXTS = 256
+FIRST_TEXTS = 8
 
 # Consecutive failures after which a run gives up.
 MAX_FAILURES = 3
@@ -151,10 +152,12 @@ class SpaceFiller:
         """
         total = 0
         while total < limit:
-            due = self._due(span, limit - total, early=False)
+            # The first batch is small: an embedder that hangs is given up after 19 s, not 143.
+            size = min(limit - total, limit if total else FIRST_TEXTS)
+            due = self._due(span, size, early=False)
             if not due:
                 break
-            total += self._run(due, limit - total, [])
+            total += self._run(due, size, [])
         self.settle()
 
     def _due(self, span: tuple[int, int], limit: int, *, early: bool) -> list[Job]:
