@@ -49,6 +49,7 @@ MEASURES = (
     "chat: outdated marked",
     "learnt of listed facts",
     "listed of learnt facts",
+    "sure link of two facts",
     "learnt of what is none",
     "learnt of traps",
 )
@@ -310,30 +311,39 @@ def _learnt(place: _Place, chat: Chat) -> Iterator[tuple[str, str, bool]]:
         NewMessage(one.role, one.text, author=one.author, created_ms=one.created_ms)
         for one in chat.messages
     ]
-    found = _extracted(place, chat.id, said)
+    learnt = _extracted(place, chat.id, said)
+    found = [*learnt.values()]
     listed = frozenset().union(*(fact.seqs for fact in chat.facts))
     for fact in chat.facts:
         yield "learnt of listed facts", fact.kind, any(seqs & fact.seqs for seqs in found)
     for seqs in found:
         yield "listed of learnt facts", "", bool(seqs & listed)
+    facts_of = {
+        entry_id: {number for number, fact in enumerate(chat.facts) if seqs & fact.seqs}
+        for entry_id, seqs in learnt.items()
+    }
+    for link in _links(place.db.scope(chat.id, APP)):
+        newer, older = facts_of[link.newer_id], facts_of[link.older_id]
+        if link.probability >= SURE and newer and older:
+            yield "sure link of two facts", link.kind, not newer & older
     for one in chat.never:
         if one.seqs - listed:  # else the message holds a fact too
             is_learnt = any(seqs & (one.seqs - listed) for seqs in found)
             yield "learnt of what is none", one.kind, is_learnt
 
 
-def _extracted(place: _Place, name: str, said: list[NewMessage]) -> list[frozenset[int]]:
-    """Return, for each entry learnt from a conversation, the numbers of its messages."""
+def _extracted(place: _Place, name: str, said: list[NewMessage]) -> dict[int, frozenset[int]]:
+    """Return the entries learnt from a conversation, with the numbers of their messages."""
     place.clock.now_ms = max(one.created_ms or 0 for one in said) + MINUTE_MS
     scope = place.db.scope(name, APP)
     session = scope.session("chat")
     session.extend(said)
     session.extract()
-    found = []
+    found = {}
     for entry in scope.entries.list(inactive=True):
         versions: list[Entry | EntryVersion] = [entry, *scope.entries.history(entry.id)]
         spans = ((one.first_seq or 0, one.last_seq or -1) for one in versions)
-        found.append(frozenset(seq for low, high in spans for seq in range(low, high + 1)))
+        found[entry.id] = frozenset(seq for low, high in spans for seq in range(low, high + 1))
     return found
 
 

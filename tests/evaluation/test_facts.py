@@ -9,6 +9,7 @@ from cases import each
 import memdb
 from memdb.evaluation import facts, facts_set
 from memdb.evaluation.facts import MEASURES, Result, Shown
+from memdb.models.entries import Link
 
 SAMPLE = Path(__file__).parent / "facts_sample.jsonl"
 PAIR = {"older": "a", "newer": "b", "kind": "none", "question_older": "c?"}
@@ -149,7 +150,8 @@ def test_every_measure_of_every_case_is_reported(told):
     for one in told:
         cases[one.alone, one.measure].add(one.case)
 
-    assert {one.measure for one in told} == {*MEASURES}
+    only_where_linked = {"sure link of two facts"}
+    assert {one.measure for one in told} | only_where_linked == {*MEASURES}
     assert len(cases[False, "lost"]) == len(cases[True, "lost"]) == 24
     assert len(cases[False, "chat: lost"]) == len(cases[True, "chat: lost"]) == 12
     assert len(cases[False, "learnt of traps"]) == 12
@@ -162,6 +164,23 @@ def test_a_memory_that_keeps_everything_marks_nothing(told):
     marks = ("outdated marked", "chat: outdated marked")
 
     assert not any(one.holds for one in told if one.alone and one.measure in marks)
+
+
+@each("seqs, wrong", [(([1], [2]), [True]), (([1, 2], [2]), [False]), (([1], []), [])])
+def test_a_sure_link_may_not_join_two_facts(tmp_path, monkeypatch, seqs, wrong):
+    """Of entries that come from one listed fact it is right; of what is not listed none knows."""
+    said = [{"role": "user", "text": f"Remember that I {verb}."} for verb in ("dive", "sing")]
+    listed = [{"fact": "a", "seq": seq, "category": "profile"} for seq in seqs]
+    data = _set_of(tmp_path, CHAT | {"messages": said, "facts": listed})
+
+    def linked(scope):
+        older, newer = (entry.id for entry in scope.entries.list())
+        return [Link(newer, older, "repeats", 0.9, "", "m", 0, "guessed")]
+
+    monkeypatch.setattr(facts, "_links", linked)
+    results = facts.run(data, {"words": None})
+
+    assert [one.holds for one in results if one.measure == "sure link of two facts"] == wrong
 
 
 def test_a_crowd_shares_scopes(tmp_path):
