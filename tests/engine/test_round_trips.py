@@ -23,8 +23,9 @@ QUERY = "which tea does Ann drink?"
 CALLS: dict[str, tuple[Callable[[memdb.Scope], object], int, int]] = {
     "append": (lambda ann: ann.session("trip").append("user", "We drink tea."), 1, 5),
     "last": (lambda ann: ann.session("trip").last(50), 2, 2),
-    "recall": (lambda ann: ann.recall(QUERY), 11, 23),
-    "recall by words": (lambda ann: ann.recall(QUERY, by="words"), 7, 16),
+    # Items are among what is searched: their words, vectors, owners and texts; links of entries.
+    "recall": (lambda ann: ann.recall(QUERY), 17, 29),
+    "recall by words": (lambda ann: ann.recall(QUERY, by="words"), 11, 19),
     "put": (
         lambda ann: ann.items.put(("notes",), "k1", {"a": 1}, index=False, vectors=[VECTOR]),
         4,

@@ -702,8 +702,8 @@ READS = {
     "Items": "keys namespaces",
     "Jobs": "pending",
     "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats watch",
-    "Scope": "app artifacts counts entries export find_secrets items preview_forget profile session "
-    "sessions state user why",
+    "Scope": "app artifacts counts entries export find_secrets items messages preview_forget profile "
+    "session sessions state user why",
     "Session": "artifacts branch_name branches find get host last last_seq messages parent "
     "preview_forget profile state summaries tools",
     "State": "all find get items keys values",
@@ -724,7 +724,7 @@ PLACES = [
 ]
 
 # What stands around it and is a function of `memdb`, or of its command line.
-AROUND = ["memdb.rescue.recovery", "memdb.formats.watch"]
+AROUND = {"memdb.recover", "memdb.restore", "memdb.watch_folder"}
 
 
 def public_calls() -> set[str]:
@@ -737,10 +737,10 @@ def public_calls() -> set[str]:
     }
     functions = {
         f"memdb.{name}"
-        for module in map(importlib.import_module, [*PLACES, *AROUND])
+        for module in map(importlib.import_module, PLACES)
         for name, value in vars(module).items()
         if inspect.isfunction(value)
         and value.__module__ == module.__name__
         and not name.startswith("_")
     }
-    return calls | functions
+    return calls | functions | AROUND
