@@ -58,12 +58,12 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> I
 
     Args:
         indent: Stands before each line, and counts.
-        first: Before the first line in its place; None means *indent*.
+        first: Before the first line in its place, and counts there; None means *indent*.
     """
     lead = indent if first is None else first
     room = max(1, width - width_of(indent))
     for paragraph in text.split("\n"):
-        line, used = "", 0
+        line, used = "", width_of(lead) - width_of(indent)
         for piece in _pieces(paragraph, room):
             size = width_of(piece)
             if line and used + width_of(piece.rstrip()) > room:

@@ -33,10 +33,11 @@ def test_history_shows_what_was_replaced_and_why(run, run_json, moved):
 
     assert told["entry"]["text"] == "Ann lives in Bergen."
     assert texts(told["replaced"]) == ["Ann lives in Oslo."]
-    assert told["decisions"][0]["decided_by"] == "key"
+    assert [(one["kind"], one["decided"]) for one in told["links"]] == [("updates", "confirmed")]
+    assert told["links"][0]["older_id"] == told["replaced"][0]["id"]
     assert "Ann lives in Bergen." in shown
     assert "Ann lives in Oslo." in shown
-    assert "superseded by key: " in shown
+    assert "updates entry 1 (confirmed)" in shown
     assert done.exit_code == 0
 
 

@@ -138,7 +138,7 @@ def test_no_embedder_is_one_that_can_be_named(
     found = run("recall", path, "tea", "--json", *options, env=env)
     worked = run("work", path, *options, env=env)
 
-    assert json.loads(found.stdout)[0]["text"] == "Green tea, please."
+    assert json.loads(found.stdout)["hits"][0]["text"] == "Green tea, please."
     assert (found.stderr, worked.exit_code) == ("", 0)
     with memdb.open(path, embedder=None) as db:
         assert db.file.spaces() == ()

@@ -27,6 +27,14 @@ def test_lines_fit_and_no_word_is_broken(text: str, width: int, indent: str) -> 
     )
 
 
+@given(TEXTS, st.integers(10, 60), st.integers(0, 40))
+def test_what_leads_the_first_line_counts(text: str, width: int, lead: int) -> None:
+    """The first line is too wide only for one word behind its lead."""
+    first, *_ = [*wrap(text, width, "  ", "-" * lead), ""]
+
+    assert width_of(first) <= width or len(first[lead:].split()) <= 1
+
+
 @pytest.mark.parametrize(
     ("text", "width", "lines"),
     [
