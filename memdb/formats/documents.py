@@ -369,7 +369,7 @@ TITLE, APP = "# Memory of ", "App "
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _ENTITY = re.compile(r"&(?=(?:amp;)*lt;)")
 _ENTITIES = re.compile(r"&((?:amp;)*)lt;")
-_PICTURE = re.compile(r"(\\*)!(?=\[)")
+_PICTURE = re.compile(r"(?<!\\)(\\*)!(?=\[)")
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 _MARKED = re.compile(r"\\(.)|&middot;")
 

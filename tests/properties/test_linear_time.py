@@ -1,5 +1,5 @@
 """
-No text makes a pure function of memdb.text or memdb.facts take quadratic time.
+No text makes a pure function of memdb.text, memdb.facts or memdb.formats take quadratic time.
 
 Regular expressions do not count their steps, so a timeout is the guard: with
 20,000 characters a quadratic pattern needs minutes, a linear one milliseconds.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import io
 import json
 import pkgutil
 from pathlib import PurePath
@@ -28,12 +29,12 @@ from memdb.facts import keeping, pairs, wording
 from memdb.facts.dates import asked_days, days_about, find_times
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.facts.sentences import head_and_tail, tidy, weighted_terms, without_series
-from memdb.formats import claude_code, provider_messages, transcripts
+from memdb.formats import claude_code, documents, provider_messages, source, transcripts
 from memdb.formats import shapes as formats
 from memdb.models.messages import Message, NewMessage
 from memdb.models.summaries import SourceItem
 from memdb.search import parse
-from memdb.text import differences, parts, sanitize, secrets, terms, validate, values
+from memdb.text import differences, parts, sanitize, secrets, terms, trust, validate, values
 from memdb.text.derived import date_spans
 from memdb.text.times import iso_ms, when_ms
 from memdb.text.tokens import EstimateCounter, counter_by_name
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 USUAL = [
     *(
         ("", part)
-        for part in ("x", "1", " ", "(", "_", "!?&", "a. ", "a_", "京", "e\u0301", "\u0301")
+        for part in ("x", "1", " ", "(", "_", "!?&", "a. ", "a_", "\\", "京", "e\u0301", "\u0301")
     ),
     *(("", part) for part in ("I ", "is ", "it's ", "may 1 ", "<recalled>")),
     *(("?", "sig"), ("", "<user_query>")),
@@ -90,6 +91,11 @@ def lines(text: str) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def opened(text: str) -> source.Source:
+    """Return a file that says *text*."""
+    return source.Source(contextlib.ExitStack(), io.BytesIO(text.encode()), "a.json")
+
+
 ANN = frozenset({"ann"})
 SUMMARIZER = ExtractiveSummarizer(EstimateCounter().count_many)
 # How those are called that take more than a text, or something else.
@@ -121,6 +127,16 @@ CALLS: dict[str, Callable[[str], object]] = {
     "provider_messages.read_bedrock": lambda text: provider_messages.read_bedrock(
         {"role": "user", "content": [{"text": text}]}
     ),
+    "provider_messages.plain_value": lambda text: provider_messages.plain_value(
+        {text: [text], "parts": [{"text": text}]}, "message"
+    ),
+    "documents.one_line": documents.one_line,
+    "documents.plain": documents.plain,
+    "documents.unquoted": lambda text: documents.unquoted(documents.quoted(text).split("\n")),
+    "source.parse_line": lambda text: source.parse_line(1, text.encode()),
+    "source.first_value": lambda text: source.first_value(opened(text)),
+    "source.read_object": lambda text: source.read_object(opened(text)),
+    "elements of a source": lambda text: list(opened(f"[{text}").elements()),
     "shapes.langchain_of": lambda text: formats.langchain_of(message(text)),
     "claude_code.read_entry": lambda text: [
         claude_code.read_entry(line, whole=whole) for line in lines(text) for whole in (True, False)
@@ -129,9 +145,11 @@ CALLS: dict[str, Callable[[str], object]] = {
         [{"type": "summary", "summary": text}, {"customTitle": text}]
     ),
     "claude_code.entries_of": lambda text: claude_code.entries_of([message(text)] * 2, "s"),
-    "read_codex": lambda text: [transcripts.read_codex(line) for line in lines(text)],
-    "read_cursor": lambda text: [transcripts.read_cursor(line) for line in lines(text)],
-    "read_gemini_cli": lambda text: [transcripts.read_gemini_cli(line) for line in lines(text)],
+    "transcripts.read_codex": lambda text: [transcripts.read_codex(line) for line in lines(text)],
+    "transcripts.read_cursor": lambda text: [transcripts.read_cursor(line) for line in lines(text)],
+    "transcripts.read_gemini_cli": lambda text: [
+        transcripts.read_gemini_cli(line) for line in lines(text)
+    ],
     "transcripts.format_of": lambda text: [transcripts.format_of(line) for line in lines(text)],
     "transcripts.read_claude_code": lambda text: [
         transcripts.read_claude_code(line) for line in lines(text)
@@ -164,6 +182,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "terms.phrase_terms": lambda text: terms.phrase_terms([(text, text)]),
     "terms.word_terms": lambda text: terms.word_terms([text]),
     "terms.begun_terms": lambda text: terms.begun_terms(terms.word_terms([text]), text),
+    "trust.trust_of_message": lambda text: trust.trust_of_message("user", text),
     "times.when_ms": lambda text: when_ms(text, "since", 0),
     "tokens.counter_by_name": lambda text: counter_by_name("cl100k_base").count(text),
     "validate.check_path": lambda text: validate.check_path(text, "path", is_database=True),
@@ -207,6 +226,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 }
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
+    "documents.write_document",  # a file
     "projects.app_of",  # a path of the system
     "derived.content_hash",
     "keeping.softmax",  # takes numbers
@@ -226,7 +246,7 @@ WITHOUT_TEXT = {
     *("shapes.without_links", "shapes.items_of", "shapes.gemini_parts_of"),
     *("turns.turns_of", "turns.steps_of", "turns.turn_of", "turns.own_form", "turns.results_of"),
     *("turns.joined", "turns.answered_calls", "turns.one_call_turn", "turns.turn_alone"),
-    *("turns.call_of", "provider_objects.plain_value", "provider_messages.read_parts"),
+    *("turns.call_of", "provider_messages.read_parts"),
     *("provider_messages.provider_of", "provider_messages.role_of", "provider_messages.read_item"),
     *("provider_messages.gemini_parts", "provider_parts.read_part", "provider_parts.other"),
     *("provider_parts.is_providers", "provider_parts.media", "parts.payload_of", "parts.kind_of"),
@@ -236,6 +256,15 @@ WITHOUT_TEXT = {
     *("validate.int_value", "validate.json_list", "validate.json_object", "validate.moment_ms"),
     *("validate.optional_name", "validate.refuse_special", "validate.share_value"),
     "provider_parts.is_bedrocks",
+    # By `documents.plain`, `documents.quoted` and `documents.guarded`.
+    *("documents.write_csv", "documents.write_html", "documents.write_markdown"),
+    *("documents.time_of", "documents.title_of", "documents.parts_of", "documents.label_of"),
+    "documents.words_of",
+    # By `secrets.find_secrets`, or of bytes and names of actions.
+    *("screening.screened", "screening.screened_value", "screening.is_binary"),
+    "screening.action_value",
+    # An error, or `source.parse_line` with another answer.
+    *("source.too_long", "source.json_problem", "source.value_or_error"),
     # Files of the package, and JSON and tokens of memdb's own.
     *("data_files.read_bytes", "data_files.read_text", "data_files.read_json"),
     "vocabulary.pack",
@@ -247,14 +276,20 @@ WITHOUT_TEXT = {
 }
 
 
+# Modules whose functions take files, trees of files or a database.
+OF_FILES = {"detect", "importing", "sqlite_files"}
+
+
 def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
-    """Yield the public functions of both packages, by module and name."""
+    """Yield the public functions of the packages that take no file, by module and name."""
     for package in (memdb.text, memdb.facts, memdb.formats):
         for found in pkgutil.iter_modules(package.__path__):
+            if found.name in OF_FILES:
+                continue
             module = importlib.import_module(f"{package.__name__}.{found.name}")
             for name, value in vars(module).items():
                 is_own = inspect.isfunction(value) and value.__module__ == module.__name__
-                if is_own and not name.startswith("_") and found.name != "screening":
+                if is_own and not name.startswith("_"):
                     yield f"{found.name}.{name}", value
 
 
