@@ -195,8 +195,7 @@ class Receipt(Record):
         removed: How many of each: messages, sessions, entries, items, versions (of
             entries and artifacts that stay), summaries, artifacts, state, titles (of
             sessions that stay, with their metadata).
-        rewritten: How many of each stayed, without what was forgotten:
-            summaries, segments (of archived messages).
+        rewritten: How many of each stayed without it: summaries, archived segments.
         forgotten_ms: When.
         dry_run: Nothing was removed: it says what would be.
         proof: None where none was asked for.
@@ -217,8 +216,7 @@ class Receipt(Record):
         """
         Whether a proof was asked for, nothing is left, and nothing says the query's words.
 
-        Names inside other words, and inflected forms that the index does not join with the
-        query's words, are other words.
+        Names inside other words, and inflections that the index keeps apart, are other words.
         """
         proof = self.proof
         if proof is None or self.pending:

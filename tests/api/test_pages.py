@@ -172,3 +172,4 @@ def test_a_damaged_part_of_the_archive_hides_no_session(db: MemDB) -> None:
         tx.run("UPDATE sessions SET title = 'x'")
         renew_digests(tx, "sessions")
     db.file.rebuild()
+    db.file.check(accept=True)

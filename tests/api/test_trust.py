@@ -14,7 +14,7 @@ from memdb.cli import cli
 from memdb.context.blocks import FLAGGED_LINE
 from memdb.errors import InvalidInput
 from memdb.integrations.mcp.server import _Door
-from memdb.integrations.mcp.tools import TOOLS
+from memdb.integrations.mcp.tools import TOOLS, escaped
 from memdb.text.trust import TRUST, least_trust, trust_of_merged, trust_of_summary
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def filled(tmp_path: Path) -> Any:
 
 
 def tool(scope: Scope, name: str, **given: Any) -> Any:
-    """Return what a tool of MCP answers."""
+    """Return what a tool of MCP answers, as it leaves."""
     (found,) = [one for one in TOOLS if one.name == name]
-    return found.run(scope, given)
+    return escaped(found.run(scope, given))
 
 
 def hits_of(db: MemDB) -> list[Any]:
@@ -81,7 +81,7 @@ def resource(db: MemDB) -> list[Any]:
     door._place = ("ann", "default")
     found = door._read(db, "memdb://sessions/x")
     assert found is not None
-    return [json.loads(line) for line in found[1]["text"].splitlines()]
+    return [json.loads(line) for line in escaped(found)["text"].splitlines()]
 
 
 # What hands out records with fields, each with who wrote it.
