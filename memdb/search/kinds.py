@@ -251,8 +251,10 @@ def _item_corpora(tx: Tx, question: Question) -> list[Corpus]:
         ids = {key for keys in postings.values() for key in keys}
         return restricted(postings, items.live_ids(tx, ids, question.now_ms)) if ids else postings
 
+    total = items.count(tx, scope_no)
+    if not total:
+        return []
     postings, excluded = read_postings(tx, question, "item", question.span, keep)
-    total = max(items.count(tx, scope_no), 1)
     return [Corpus("item", question.span, None, total, postings, excluded)]
 
 

@@ -391,7 +391,8 @@ def find_items(
     lexical = Lexical(corpus.postings, corpus.total, weights)
     scores = lexical.best(weights.arm)
     cosine = _nearest(tx, question, corpus, vector)
-    texts = items.texts(tx, {*scores, *cosine})
+    ids = {*scores, *cosine}
+    texts = items.texts(tx, ids) if ids else {}
     model = None if vector is None else vector.model
     return Candidates(corpus, lexical, scores, cosine, texts=texts, model=model)
 
