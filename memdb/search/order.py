@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from memdb.facts.pairs import says_the_same
 from memdb.search.weights import (
     ALIKE,
     ORDERED,
@@ -36,14 +37,14 @@ NEWER = "newer than another hit that answers alike"
 
 def fold_equal(hits: Iterable[Hit]) -> list[Hit]:
     """Return *hits* with equal texts once; the first names the places of the others in `also`."""
-    places: dict[tuple[str, ...], int] = {}
+    places: dict[tuple[str, ...], list[int]] = {}
     found: list[Hit] = []
     for hit in hits:
         words = (hit.kind, *query_words(hit.text)) if hit.kind in STATEMENTS else ()
-        place = places.get(words) if words else None
-        if place is None:
-            if words:
-                places[words] = len(found)
+        alike = places.setdefault(words, []) if words else []
+        same = (place for place in alike if says_the_same(hit.text, found[place].text))
+        if (place := next(same, None)) is None:
+            alike.append(len(found))
             found.append(hit)
         else:
             first = found[place]

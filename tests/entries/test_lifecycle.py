@@ -222,11 +222,12 @@ def test_uses_are_stored_once_an_hour(db: MemDB, clock: Any) -> None:
 
 
 def test_newer_goes_before_older_and_lasting_before_passing(db: MemDB, clock: Any) -> None:
-    """Of the same words; a future time is as new as now."""
+    """Of the same words the newest is first; of one time the one that lasts, which stays fresh."""
     ann = db.scope("ann")
     for category, age in (("events", 90), ("profile", 90), ("events", 1), ("cases", 120)):
         created_ms = clock.now_ms - age * DAY_MS
-        new = NewEntry("the lamp is green", category=category, created_ms=created_ms)
+        text = f"the lamp is green, noted {age} {category}"  # equal texts are one hit
+        new = NewEntry(text, category=category, created_ms=created_ms)
         ann._services.entries.add(ann._owner, new)
 
     hits = ann.recall("green lamp", kinds=["entry"], explain=True)
@@ -238,12 +239,12 @@ def test_newer_goes_before_older_and_lasting_before_passing(db: MemDB, clock: An
     assert [(hit.source.category, age(hit)) for hit in hits] == [
         ("events", 1),
         ("profile", 90),
-        ("cases", 120),
         ("events", 90),
+        ("cases", 120),
     ]
-    assert all(
-        hit.explanation is not None and 0.8 <= hit.explanation["freshness"] <= 1 for hit in hits
-    )
+    fresh = [(hit.explanation or {})["freshness"] for hit in hits]
+    assert fresh[2] < fresh[3] < fresh[1]
+    assert all(0.8 <= one <= 1 for one in fresh)
 
 
 def test_supersede_links_two_entries(db: MemDB) -> None:
