@@ -96,7 +96,7 @@ ASKING = {
     "tools": lambda db: (
         db.scope("ann").session("trip").tools().call("memory_search", {"query": "Oslo"})
     ),
-    "remember": lambda db: db.scope("ann").remember("Ann lives in Oslo now."),
+    "remember": lambda db: db.scope("ann").remember("Ann moved to Bergen."),
     "jobs.run": lambda db: db.jobs.run(),
     "jobs.run_due": lambda db: db.jobs.run_due(),
     "warm": lambda db: db.file.warm(),
