@@ -514,6 +514,7 @@ declare namespace Api {
     created_ms: number;
     row_id: number | string;
     branch: string | null;
+    trust: string;
   }
   interface SummaryTree {
     summaries: Array<Summary>;
