@@ -281,7 +281,9 @@ class SearchService:
     ) -> tuple[Question, list[Ranking]]:
         """Return the ranking of each corpus; all words of the query count if nothing was found."""
         question, corpora = retrieved.question, retrieved.corpora
-        question = question.replace(texts=sum(corpus.total for _, corpus in corpora))
+        # A session is its messages, which are counted already.
+        texts = sum(corpus.total for kind, corpus in corpora if kind.name != "session")
+        question = question.replace(texts=texts)
         if question.is_listing:
             return question, self._list(tx, question, corpora, vector)
         rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]

@@ -258,6 +258,21 @@ def test_unrelated_texts_change_a_score_by_little(path: str, open_db: Any) -> No
         assert not now or now[0].score < max(0.5, hits[0].score if hits else 0.0)
 
 
+def test_a_message_is_counted_once(path: str, open_db: Any) -> None:
+    """Asked of messages alone or of every kind, also in a scope of few, the score is the same."""
+    texts = [*FACTS, *(f"Parcel {number} came by post." for number in range(20))]
+    db = open_db(path, embedder="static")
+    for run in range(2):
+        chat = db.scope("ann").session(f"s{run}")
+        chat.extend([{"role": "user", "text": text} for text in texts[run::2]])
+    for question in (KNOWN, "when does Ann play?", "seats", "I lost my wifi password again."):
+        every = db.scope("ann").recall(question, min_score=0.0)[0]
+        alone = db.scope("ann").recall(question, min_score=0.0, kinds=("message",))[0]
+
+        assert every.text == alone.text
+        assert every.score == pytest.approx(alone.score, abs=0.02)
+
+
 def test_more_of_the_question_scores_more(path: str, open_db: Any) -> None:
     """Each further word of it that a text holds."""
     scores = []
