@@ -167,9 +167,10 @@ def limited(value: float, facts: Mapping[str, float]) -> float:
     """
     Return a relevance that is sure only if the row holds what the question is about.
 
-    A near miss holds the person and the thing, and lacks the word for what is asked.
+    A near miss holds the person and the thing, and lacks the word for what is asked. Keywords
+    ask nothing: they name a topic, of which a row may lack more.
     """
-    most = MOST_MISSING_TYPED if facts["typed"] else MOST_MISSING
+    most = MOST_MISSING_TYPED if facts["typed"] or facts["keywords"] else MOST_MISSING
     return value if facts["missing"] <= most else min(value, ALMOST_SURE)
 
 

@@ -273,6 +273,21 @@ def test_a_message_is_counted_once(path: str, open_db: Any) -> None:
         assert every.score == pytest.approx(alone.score, abs=0.02)
 
 
+def test_keywords_are_sure_of_a_topic_that_a_question_is_not(ann: memdb.Scope) -> None:
+    """A question that lacks a word is a near miss; keywords name a topic and ask nothing."""
+    found = {
+        query: ann.recall(query).certainty
+        for query in ("printer level", "office town", "cello days", "who repairs the printer?")
+    }
+
+    assert found == {
+        "printer level": "sure",
+        "office town": "sure",
+        "cello days": "sure",
+        "who repairs the printer?": "unsure",
+    }
+
+
 def test_more_of_the_question_scores_more(path: str, open_db: Any) -> None:
     """Each further word of it that a text holds."""
     scores = []
