@@ -282,8 +282,7 @@ class SearchService:
         """Return the ranking of each corpus; all words of the query count if nothing was found."""
         question, corpora = retrieved.question, retrieved.corpora
         # A session is its messages, which are counted already.
-        texts = sum(corpus.total for kind, corpus in corpora if kind.name != "session")
-        question = question.replace(texts=texts)
+        question = question.replace(texts=sum(c.total for k, c in corpora if k.name != "session"))
         if question.is_listing:
             return question, self._list(tx, question, corpora, vector)
         rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]
