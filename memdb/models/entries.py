@@ -286,8 +286,7 @@ class Outcome(Record):
     Result of extraction for one candidate; in a dry run what the result would be.
 
     Attributes:
-        action: "added", "merged", "superseded", "ignored", or "dropped" if it
-            was not stored at all.
+        action: As of `Remembered`, or "dropped" if it was not stored at all.
         reason: Why, in a short sentence.
         entry: The entry that states it now; None if it was dropped.
         conflict: One of `CONFLICTS`; None if the model named none.

@@ -119,17 +119,14 @@ class Life(RuleBasedStateMachine):
         keyed = [one for one in mine if key is not None and self.entries[one]["key"] == key]
         done = scope.remember(text, key=key)
         now = done.entry.id
-        if done.action in ("added", "superseded"):
+        if done.action in ("added", "updated"):
             assert now not in self.entries
             self.entries[now] = {"user": user, "text": text, "old": []}
-        elif done.action == "merged":
-            assert now in mine
-            self.entries[now]["old"].append(self.entries[now]["text"])
         else:
-            assert (done.action, done.entry.text) == ("ignored", self.entries[now]["text"])
+            assert (done.action, done.entry.text) == ("repeated", self.entries[now]["text"])
         self.entries[now] |= {"key": done.entry.key, "text": done.entry.text}
         gone = {one.id for one in scope.entries.replaced(now)} & mine
-        assert (done.action == "superseded") <= bool(gone)
+        assert (done.action == "updated") <= bool(gone)
         assert set(keyed) <= gone | {now}
         for number in gone:
             del self.entries[number]
@@ -254,7 +251,7 @@ class Life(RuleBasedStateMachine):
             expected = {
                 seq for seq, (_, text) in enumerate(said, start=1) if text in ("tea", "green tea")
             }
-            assert expected <= {hit.source.seq for hit in hits}
+            assert expected <= {one.seq for hit in hits for one in (hit.source, *hit.also)}
             assert all("tea" in hit.text.lower() for hit in hits)
 
 

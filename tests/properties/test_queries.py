@@ -13,7 +13,7 @@ from cases import each
 
 import memdb
 from memdb import Scope
-from memdb.text.terms import query_words
+from memdb.text.terms import STOP_WORDS, query_words
 
 SAID = [
     "I drink green tea in the morning.",
@@ -36,6 +36,10 @@ SAID = [
     "who are you and what is this",
 ]
 WORDS = sorted({word for text in SAID for word in query_words(text)})
+TIMES = (
+    *("yesterday", "last week", "two weeks ago", "31 February 2023", "13/13/2023"),
+    "999999 days ago",
+)
 NOISE = (
     *"\"'`*^():-+{}[]\\.,;!?~#@/|&%$=<>",
     *(" ", "\t", "\n", "\r\n", "\0", "\ud800", "\u200b", "\u200d", "\ufe0f", "\ufeff", "\uffff"),
@@ -44,14 +48,7 @@ NOISE = (
     *("a*", '""', '"', '"a', "-", "-a", '-"a b"', "--", "/*", "*/", "- text : a", "col:a AND", "("),
     *("'; DROP TABLE messages; --", "1=1", "SELECT * FROM messages", "UNION ALL", "%", "_", "?1"),
     *("../../etc/passwd", "C:\\x", "${x}", "{{x}}", "%s", "\\u0000", "<b>", "&amp;", "null", "NaN"),
-    *(
-        "yesterday",
-        "last week",
-        "two weeks ago",
-        "31 February 2023",
-        "13/13/2023",
-        "999999 days ago",
-    ),
+    *TIMES,
     *(
         "🎉",
         "👩‍👩‍👧",
@@ -83,7 +80,10 @@ def queries(count: int, seed: int) -> Iterator[tuple[str, bool]]:
             parts.append("".join(letters))
         shares = number % 2 == 0
         if shares:
-            parts.insert(source.randrange(len(parts) + 1), f" {source.choice(WORDS)} ")
+            word = source.choice(WORDS)
+            # A time with no other word lists what is of that time: nothing is, of those times.
+            shares = word not in STOP_WORDS or not {*TIMES} & {*parts}
+            parts.insert(source.randrange(len(parts) + 1), f" {word} ")
         if number % 500 == 250:
             parts = [*parts, *source.choices(NOISE, k=40_000)]  # about 100 KB
         glue = source.choice(("", " ", " "))
