@@ -17,7 +17,7 @@ from memdb.facts.calendar import AskedDays, DateMention, DaySpan, days_of, perio
 from memdb.facts.dates import asked_days
 from memdb.facts.wording import recognise
 from memdb.models.record import Record
-from memdb.search.weights import TOPIC
+from memdb.search.weights import PARTICLE, TOPIC
 from memdb.search.words import word_weight
 from memdb.text.data_files import read_json
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words
@@ -36,7 +36,8 @@ _MONTHS = 12
 _TALK = (
     "talk talked talking discuss discussed discussing speak spoke spoken chat chatted mention "
     "mentioned conversation conversations happen happens happened going thing things "
-    "message messages latest recent recently newest most anything something everything remember"
+    "message messages latest recent recently newest most anything something everything remember "
+    "write wrote written note noted ask asked come came bring brought"
 )
 _DATE_WORDS = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri|satur"
@@ -74,9 +75,11 @@ def read_time(text: str, today: int | None) -> AskedTime:
     asked = asked_days(text, today)
     if today is None or not 0 < today < _LAST_DAY or len(text) > _CHARS:
         return AskedTime(asked, is_all=False)
-    language = recognise(text)
     day = _EPOCH + timedelta(days=today)
     rest = text.lower()
+    language = recognise(text)
+    if language == "en" and asked.is_empty and len(text.split()) < _SENTENCE:
+        language = _language_of_time(rest, day)
     if language == "en":
         pattern = _weekdays(_WEEKDAYS)
         found = [_past_weekday(match, day) for match in pattern.finditer(rest)]
@@ -112,6 +115,16 @@ def windows(asked: AskedDays, today: int) -> list[DaySpan]:
     return found
 
 
+def _language_of_time(text: str, day: date) -> str:
+    """Return the language in which *text*, a word or two, names a time and nothing else."""
+    languages: list[str] = [*read_json(__file__, "times.json")]
+    for language in languages:
+        spans, dates, rest = _read(language, text, day)
+        if (spans or dates) and not query_words(rest):
+            return language
+    return "en"
+
+
 def _topics(rest: str, language: str) -> list[str]:
     """Return the words of a question without its times that are what it is about."""
     if language != "en" and has_cjk(rest):
@@ -122,6 +135,7 @@ def _topics(rest: str, language: str) -> list[str]:
         word
         for word in query_words(rest)
         if word not in talk
+        and (language == "en" or len(word) > PARTICLE)
         and not (language == "en" and _DATE_WORDS.fullmatch(word))
         and (word not in STOP_WORDS if language == "en" else word_weight(word, language) > TOPIC)
     ]
@@ -186,11 +200,12 @@ def _pattern(words: tuple[str, ...], has_spaces: bool) -> re.Pattern[str]:  # no
 
 @cache
 def _weekdays(names: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:on|last|this) ({'|'.join(names.split())})\b")
+    return re.compile(rf"\b(on|last|this|since) ({'|'.join(names.split())})\b")
 
 
 def _past_weekday(match: re.Match[str], day: date) -> DaySpan:
-    return _before(day, _WEEKDAYS.split().index(match[1]))
+    found = _before(day, _WEEKDAYS.split().index(match[2]))
+    return DaySpan(found.first, (day - _EPOCH).days) if match[1] == "since" else found
 
 
 def _before(day: date, weekday: int) -> DaySpan:

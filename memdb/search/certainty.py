@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
 from memdb.search.weights import CUT_GAP, CUT_SHARE, HIT_LEAST, POSSIBLE
+from memdb.text.terms import word_terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,8 @@ def choose(question: Question, rankings: Sequence[Ranking], limit: int) -> Choic
     certainty = certainty_of(question, rankings)
     kept, left = ranked, None
     if question.request.only_sure:
-        is_known = certainty != "none"
-        kept = [line for line in ranked if is_known and rankings[line[1]].is_sure(line[2])]
+        kept = [line for line in ranked if is_sure(question, rankings[line[1]], line[2])]
+        kept = [] if certainty == "none" else kept
         if len(kept) < len(ranked):
             matches = _matches(len(ranked) - len(kept))
             left = f"{matches} left out that may not answer: only_sure=False shows them"
@@ -74,8 +75,25 @@ def certainty_of(question: Question, rankings: Sequence[Ranking]) -> str:
     best = max(ranking.score(row) for ranking in found for row in ranking.ranked)
     if question.unknown_names or best < POSSIBLE:
         return "none"
-    is_sure = any(ranking.is_sure(row) for ranking in found for row in ranking.ranked)
-    return "sure" if is_sure else "unsure"
+    sure = any(is_sure(question, ranking, row) for ranking in found for row in ranking.ranked)
+    return "sure" if sure else "unsure"
+
+
+def is_sure(question: Question, ranking: Ranking, row: Ranked) -> bool:
+    """
+    Return whether a row answers the question by itself.
+
+    It holds each number and identifier that is asked for: "ticket 418" is not answered by
+    ticket 419. If a time is asked for, it holds a name that is asked for too.
+    """
+    if not ranking.is_sure(row):
+        return False
+    query, postings = question.query, ranking.corpus.postings
+    held = (row.id in postings.get(term, ()) for term in query.exact_terms())
+    if question.is_listing or not all(held):
+        return question.is_listing
+    names = set(query.identifiers) - query.names() - query.user if query.is_dated else ()
+    return not names or any(row.id in postings.get(term, ()) for term in word_terms(names))
 
 
 def keep(

@@ -15,7 +15,7 @@ from memdb.models.messages import Hit, Source, Why
 from memdb.models.record import Record
 from memdb.records.links import LEAST, find_newest, links_among
 from memdb.records.links import SURE as LINK_SURE
-from memdb.search.certainty import certainty_of, choose, keep
+from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, Content, kinds_of
 from memdb.search.order import fold_equal, follow_links, put_newest_first, reason_of
 from memdb.search.weights import (
@@ -76,8 +76,8 @@ def load_hits(
             continue
         explanation = rankings[order].explain(row) if question.request.explain else None
         hit = _to_hit(rankings[order].corpus.kind, content, score, len(hits) + 1, judge=judge)
-        is_sure = choice.certainty == "sure" and rankings[order].is_sure(row)
-        hits.append(hit.replace(is_sure=is_sure, explanation=explanation))
+        sure = choice.certainty == "sure" and is_sure(question, rankings[order], row)
+        hits.append(hit.replace(is_sure=sure, explanation=explanation))
     if question.request.by != "vector" and not question.is_listing:
         hits = _by_links(tx, question, rankings, hits)
         if not question.query.is_dated:  # the time that is asked for decides
@@ -150,16 +150,16 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     chosen = sorted(scores, key=lambda session: (-scores[session], -session))
     certainty = certainty_of(question, rankings)
     if question.request.only_sure:
-        is_sure = {
+        answers = {
             session: any(
-                ranking.is_sure(row)
+                is_sure(question, ranking, row)
                 for ranking in rankings
                 if ranking.corpus.kind == "message"
                 for row, _ in by_session.get(session, ())
             )
             for session in chosen
         }
-        chosen = [one for one in chosen if certainty == "sure" and is_sure[one]]
+        chosen = [one for one in chosen if certainty == "sure" and answers[one]]
     count, left_out = keep(question, rankings, [scores[one] for one in chosen], certainty)
     chosen = chosen[: min(count, question.request.limit)]
     shown = {session: by_session.get(session, [])[:SHOWN_MESSAGES] for session in chosen}
@@ -174,7 +174,7 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
         for row, score in shown[session]:
             if content := contents.get((messages[0], row.id)):
                 hit = _to_hit("message", content, score, len(best) + 1)
-                row_is_sure = certainty == "sure" and rankings[messages[0]].is_sure(row)
+                row_is_sure = certainty == "sure" and is_sure(question, rankings[messages[0]], row)
                 best.append(hit.replace(is_sure=row_is_sure))
         if card is None or not (best or session in titles):
             continue  # deleted since the first snapshot

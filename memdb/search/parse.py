@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from memdb.facts.wording import fold, recognise
 from memdb.models.record import Record
 from memdb.search.asked_time import read_time
-from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
+from memdb.search.weights import KEYWORDS
+from memdb.text.terms import (
+    STOP_WORDS,
+    content_words,
+    phrase_terms,
+    query_words,
+    spellings,
+    word_terms,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -113,6 +121,19 @@ class Query(Record):
     def is_dated(self) -> bool:
         """Whether it names a time."""
         return bool(self.dates or self.spans or self.bounds)
+
+    def exact_terms(self) -> list[Term]:
+        """
+        Return the terms of numbers and identifiers that an answer must hold.
+
+        A statement of many words tells a number and asks for none; a date is compared.
+        """
+        if self.is_dated or not (self.is_question or len(self.words) <= KEYWORDS):
+            return []
+        runs = [run for run in self.phrases if any(map(_HAS_DIGIT.search, run))]
+        joined = {word for run in runs for word in run}
+        words = [word for word in self.words if word not in joined and _IDENTIFIER.fullmatch(word)]
+        return phrase_terms(runs) + word_terms(words)
 
     def names(self) -> set[str]:
         """Return the words of the authors that it names."""
@@ -261,9 +282,9 @@ def misspelt_names(
     likely = [word for word in likely if word[0] in initials and word not in parts]
     for word in likely[:_MAX_MISSPELT]:
         if word.isalpha() and word not in STOP_WORDS:
-            nearest = _nearest(word, near)
-            if nearest is not None and not _is_english(word):
-                found[word] = nearest
+            meant = nearest(word, near)
+            if meant is not None and not is_english(word):
+                found[word] = meant
     return found
 
 
@@ -296,6 +317,7 @@ def _identifiers(text: str, words: Collection[str]) -> tuple[str, ...]:
     return tuple(word for word in words if word in found and not _DATE_WORD.fullmatch(word))
 
 
+_HAS_DIGIT = re.compile(r"\d")
 _IDENTIFIER = re.compile(r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{4,}|\d{3,}")
 _DATE_WORD = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri"
@@ -308,7 +330,7 @@ def _begins_sentence(text: str, place: int) -> bool:
     return not before or before[-1] in ".!?:;\n…。"
 
 
-def _nearest(word: str, names: Iterable[str]) -> str | None:
+def nearest(word: str, names: Iterable[str]) -> str | None:
     """Return which of *names* is nearest to *word*. None if it is far, short or not alone."""
     found: dict[int, list[str]] = {}
     letters = set(word)
@@ -343,7 +365,8 @@ def _edits(first: str, second: str) -> int:
     return row[-1]
 
 
-def _is_english(word: str) -> bool:
+def is_english(word: str) -> bool:
+    """Return whether the built-in table has *word*."""
     from memdb.embeddings.static_model import NO_ROW, table
 
     return table().row_of[word] != NO_ROW

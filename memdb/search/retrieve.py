@@ -21,7 +21,15 @@ from memdb.search.candidates import Candidates, Lexical, Worth, best, fuse_candi
 from memdb.search.features import row_of
 from memdb.search.parse import NO_SPAN, Corpus, Question, parse_query
 from memdb.search.request import has_metadata
-from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
+from memdb.search.spelling import Speller
+from memdb.search.weights import (
+    MAX_TERMS,
+    NOISE,
+    PAUSE_MS,
+    SECOND_STAGE,
+    SPELT_ROWS,
+    VECTOR_ARM,
+)
 from memdb.tables import entries, items, messages, sessions
 from memdb.text.terms import TERMS_AT_ONCE, begun_terms, phrase_terms, query_words, word_terms
 from memdb.text.validate import DAY_MS
@@ -31,12 +39,21 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Postings, Tx
     from memdb.models.entries import Entry
+    from memdb.models.messages import Message
     from memdb.records.scopes import ScopeRef
     from memdb.search.parse import Query, Vector, Window
     from memdb.search.request import SearchRequest
     from memdb.search.weights import Weights
+    from memdb.text.terms import Term
 
     Keep = Callable[[Postings], Postings]
+
+
+# Reads the rows of a kind whose texts are looked at for other spellings.
+_SPELT: Mapping[str, Callable[[Tx, Sequence[int]], Mapping[int, Message | Entry]]] = {
+    "message": messages.get_many,
+    "entry": entries.get_many,
+}
 
 
 class Authors:
@@ -101,6 +118,39 @@ def read_question(
         windows=windows,
         is_listing=bool(windows) and query.is_time,
     )
+
+
+def spell(tx: Tx, question: Question, corpora: Iterable[Corpus]) -> SearchRequest:
+    """Return the request of *question* with its words as the texts have them, see `Speller`."""
+    request, found = question.request, [corpus.postings for corpus in corpora if corpus.postings]
+    missing = {
+        word
+        for word in question.query.content
+        for term in word_terms([word])
+        if found and not any(postings.get(term, True) for postings in found)
+    }
+    if not missing or request.by == "vector" or request.prefix or request.at_ms is not None:
+        return request
+    spans = {corpus.kind: corpus.span for corpus in corpora if corpus.kind in _SPELT}
+    kinds: dict[int, str] = {}
+
+    def holders(terms: Sequence[Term]) -> dict[Term, list[int]]:
+        found: dict[Term, list[int]] = {term: [] for term in terms}
+        for kind, span in spans.items():
+            for term, ids in tx.words.postings(kind, terms, *span, newest=SPELT_ROWS).items():
+                found[term] += ids
+                kinds.update(dict.fromkeys(ids, kind))
+        return found
+
+    def texts(ids: Sequence[int]) -> list[str]:
+        return [
+            row.text
+            for kind in spans
+            for row in _SPELT[kind](tx, [key for key in ids if kinds[key] == kind]).values()
+        ]
+
+    text = Speller(holders, texts).spelt(request.text, missing)
+    return request if text == request.text else request.replace(text=text)
 
 
 def _windows(request: SearchRequest, query: Query, today_ms: int) -> tuple[Window, ...]:

@@ -29,6 +29,7 @@ from memdb.search.retrieve import (
     find_texts,
     list_of_time,
     read_question,
+    spell,
 )
 from memdb.search.weights import MAX_TERMS, RELEVANT_ROWS, SECOND_STAGE, widened
 from memdb.tables import messages
@@ -251,17 +252,27 @@ class SearchService:
         self, tx: Tx, scope: ScopeRef, request: SearchRequest, serving: Serving | None
     ) -> Retrieved | None:
         """Read the question and what it searches."""
-        question = read_question(
-            tx,
-            scope,
-            request,
-            authors=self._authors,
-            now_ms=self._db.clock(),
-            half_lives_ms=self._half_lives() if "entry" in request.kinds else {},
-        )
+        half_lives_ms = self._half_lives() if "entry" in request.kinds else {}
+        now_ms = self._db.clock()
+
+        def read(asked: SearchRequest) -> Question | None:
+            return read_question(
+                tx,
+                scope,
+                asked,
+                authors=self._authors,
+                now_ms=now_ms,
+                half_lives_ms=half_lives_ms,
+            )
+
+        question = read(request)
         if question is None:
             return None
-        return Retrieved(question, _read_corpora(tx, question), serving)
+        corpora = _read_corpora(tx, question)
+        spelt = spell(tx, question, [corpus for _, corpus in corpora])
+        if spelt is not request and (respelt := read(spelt)) is not None:
+            question, corpora = respelt, _read_corpora(tx, respelt)
+        return Retrieved(question, corpora, serving)
 
     def embed(self, retrieved: Retrieved) -> Embedding:
         """Embed the question, once for all kinds; calls the embedder."""

@@ -154,6 +154,21 @@ LISTED = 0.8
 """A word that says more is a topic of a question: one that names a time and no topic lists what is
 of that time, with scores from `LISTED` for the oldest to 1 for the newest."""
 
+PARTICLE = 2
+"""Letters of a word that is grammar in other languages than English: qu', je, du."""
+
+MOST_WORDS, MOST_JOINED, MOST_CHARS = 16, 6, 40
+"""Words of a question that is spelt as the texts are, of a run that is joined, and characters of a
+word."""
+
+LEAST_CUT, LEAST_PART, MOST_PARTS, MOST_BEGUN = 8, 3, 8, 8
+"""Letters of a word without digits that is cut, and of its parts; parts of a word, and beginnings
+of it that are cut further."""
+
+LEAST_MISSPELT, BEGINNING, LEAST_HASH, SPELT_ROWS = 5, 3, 7, 16
+"""Letters of a word that may be misspelt, how many of them are right, characters of a hash that
+name it, and rows that are read for the words that begin alike."""
+
 SURE = 0.5
 ALMOST_SURE = 0.49
 POSSIBLE = 0.115

@@ -1,0 +1,151 @@
+"""
+Spelling: the words of a question as the texts of a scope have them.
+
+An identifier is one word in one text and several in another ("RX2290", "RX 2290", "1,240"), and a
+word may be misspelt. So a word that stands nowhere is looked for in three ways: joined with the
+words beside it, cut into words that stand side by side, and as the nearest word that begins as it
+does. Only the index is asked, and the texts of a few rows are read; what is found replaces the word
+in the question.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from memdb.search.parse import asks, is_english, nearest
+from memdb.search.weights import (
+    BEGINNING,
+    LEAST_CUT,
+    LEAST_HASH,
+    LEAST_MISSPELT,
+    LEAST_PART,
+    MOST_BEGUN,
+    MOST_CHARS,
+    MOST_JOINED,
+    MOST_PARTS,
+    MOST_WORDS,
+)
+from memdb.text.terms import STOP_WORDS, Term, has_cjk, query_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    Holders = Callable[[Sequence[Term]], dict[Term, list[int]]]
+    Texts = Callable[[list[int]], Iterable[str]]
+
+_HASH = re.compile(r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]+")
+
+
+class Speller:
+    """Finds how the texts of a scope spell the words of a question."""
+
+    def __init__(self, holders: Holders, texts: Texts) -> None:
+        """
+        Look words up.
+
+        Args:
+            holders: Returns by term some rows that hold it.
+            texts: Returns the texts of some rows.
+        """
+        self._holders = holders
+        self._texts = texts
+
+    def spelt(self, text: str, missing: AbstractSet[str]) -> str:
+        """Return *text* with other spellings of the words of it that are *missing* in the texts."""
+        words = query_words(text)
+        if len(words) > MOST_WORDS or has_cjk(text):
+            return text
+        missing = missing - STOP_WORDS
+        text, joined = self._join(text, words, missing)
+        for word in missing - joined:
+            if len(word) <= MOST_CHARS and (other := self._cut(word) or self._similar(word)):
+                text = _replaced(text, (word,), other)
+        return text
+
+    def _join(
+        self, text: str, words: Sequence[str], missing: AbstractSet[str]
+    ) -> tuple[str, set[str]]:
+        """Return *text* with words side by side as the one that is stored, and those words."""
+        runs: dict[str, tuple[str, ...]] = {}
+        grammar = STOP_WORDS if asks(text) else frozenset[str]()
+        for size in range(min(MOST_JOINED, len(words)), 0, -1):
+            for start in range(len(words) - size + 1):
+                run = tuple(words[start : start + size])
+                whole = "".join(run)
+                is_one = size > 1 or _has_digit(whole)
+                if is_one and not missing.isdisjoint(run) and grammar.isdisjoint(run):
+                    runs.setdefault(whole, run)
+        plain = [whole for whole in runs if not _has_digit(whole)]
+        if plain and not any(self._holders([Term((plain[0],), any_of=tuple(plain[1:]))]).values()):
+            runs = {whole: run for whole, run in runs.items() if _has_digit(whole)}
+        terms = {whole: Term((whole,), prefix=_has_digit(whole)) for whole in runs}
+        found = self._holders([*terms.values()]) if terms else {}
+        done: set[str] = set()
+        for whole, run in runs.items():
+            ids = found.get(terms[whole])
+            if not ids or not done.isdisjoint(run):
+                continue
+            stored = self._completed(whole, ids) if terms[whole].prefix else whole
+            if stored is not None:
+                text = _replaced(text, run, stored)
+                done.update(run)
+        return text, done
+
+    def _completed(self, beginning: str, ids: list[int]) -> str | None:
+        """Return the word that begins so: with a hash, or before its number or its letters end."""
+        words = {word for text in self._texts(ids) for word in query_words(text)}
+        if beginning in words:
+            return beginning
+        is_hash = len(beginning) >= LEAST_HASH and _HASH.fullmatch(beginning)
+        found = [
+            word
+            for word in words
+            if word.startswith(beginning)
+            and (is_hash or word[len(beginning)].isdigit() != beginning[-1].isdigit())
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _cut(self, word: str) -> str | None:
+        """Return the words that stand side by side in a text and that *word* joins."""
+        has_digit = _has_digit(word)
+        if not has_digit and len(word) < LEAST_CUT:
+            return None
+        least = 1 if has_digit else LEAST_PART
+        begun: list[tuple[str, ...]] = [()]
+        for _ in range(MOST_PARTS):
+            longer = []
+            for parts in begun[:MOST_BEGUN]:
+                rest = word[len("".join(parts)) :]
+                ends = (*range(least, len(rest) - least + 1), len(rest))
+                longer += [(*parts, rest[:end]) for end in ends if parts or end < len(rest)]
+            terms = {Term(parts): parts for parts in longer}
+            found = self._holders([*terms]) if terms else {}
+            begun = [parts for term, parts in terms.items() if found.get(term)]
+            for parts in begun:
+                if "".join(parts) == word:
+                    return "-".join(parts)
+            begun.sort(key=lambda parts: -len("".join(parts)))
+            if not begun:
+                return None
+        return None
+
+    def _similar(self, word: str) -> str | None:
+        """Return the word that *word* is a misspelling, or another form, of."""
+        if len(word) < LEAST_MISSPELT or not word.isalpha() or is_english(word):
+            return None
+        beginning = Term((word[:BEGINNING],), prefix=True)
+        ids = self._holders([beginning]).get(beginning, [])
+        words = {each for text in self._texts(ids) for each in query_words(text)} if ids else set()
+        return nearest(word, words)
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
+
+
+def _replaced(text: str, words: Sequence[str], other: str) -> str:
+    """Return *text* with *other* in the place of *words*, whatever stands between these."""
+    pattern = r"[\W_]+".join(map(re.escape, words))
+    return re.sub(rf"(?<![^\W_]){pattern}(?![^\W_])", other, text, count=1, flags=re.IGNORECASE)

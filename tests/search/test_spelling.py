@@ -1,0 +1,92 @@
+"""Spelling: identifiers and words that a text writes in another way than the question."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+import memdb
+
+TEXTS = {
+    "The build fails in OrderQueueWorker.java": ("order queue worker", "order_queue_worker"),
+    "Ticket ZET-1187 is about slow exports": ("zet1187", "ZET 1187", "zet/1187"),
+    "Parcel RX2290SE is late": ("RX 2290", "rx 2290 se", "rx2290"),
+    "We only allow TLS1.3 at the proxy": ("TLS 1.3",),
+    "The kitchen quote is $1,750 in total": ("1750 dollars", "1750"),
+    "Rent went up to 1240 euros": ("1,240", "€1.240"),
+    "MAX_RETRY_COUNT is set to seven": ("maxRetryCount", "max retry count"),
+    "IBAN of Opa: DE44 5001 0517 5407 3249 31": ("DE44500105175407324931",),
+    "The commit 77ab03e9 fixed the crash": ("77ab03e",),
+    "Our choir needs a bookkeeper": ("book keeper",),
+    "The light house tour starts at noon": ("lighthouse",),
+    "Call Przybylski about the scaffolding": ("przybilski", "the scafolding"),
+    "Meine Brille liegt im Auto": ("Brillen",),
+}
+OTHERS = (
+    "ZET-1188", "RX2291", "RX 2291", "TLS 1.1", "1,751", "1241 euros", "77ab03e8", "77ac03e",
+    "DE44500105175407324932", "what is ticket ZET-1188 about?",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("embedder", ["static", None])
+@pytest.mark.parametrize("kind", ["message", "entry"])
+def test_other_spellings_are_found_and_other_numbers_are_not_sure(
+    kind: str, embedder: str | None
+) -> None:
+    """Each spelling finds its text among three; a number of no text is sure in none."""
+    with memdb.open(":memory:", embedder=embedder, settings=ALLOWED) as db:
+        scope = db.scope("ann")
+        if kind == "entry":
+            for text in TEXTS:
+                scope.remember(text)
+        else:
+            scope.session("s").extend([{"role": "user", "text": text} for text in TEXTS])
+        db.jobs.run()
+
+        asked = [(text, query) for text, queries in TEXTS.items() for query in queries]
+        missed = [
+            query
+            for text, query in asked
+            if text not in [hit.text for hit in scope.recall(query, 3, min_score=0)]
+        ]
+        sure = [query for query in OTHERS if scope.recall(query).certainty == "sure"]
+
+    assert (missed, sure) == ([], [])
+
+
+ALLOWED = {"secrets_in_entries": "allow", "secrets_in_messages": "allow"}
+NOW = dt.datetime(2026, 9, 15, 12, tzinfo=dt.UTC)
+SAID = {
+    "2026-03-19": "The vet says Bruno must lose two kilos",
+    "2026-07-08": "Bike tour along the Weser",
+    "2026-08-12": "Wasps under the roof",
+    "2026-09-14": "Discussed the route for the Harz hike",
+    "2026-09-15": "The lamp needs a new cable",
+}
+TIMES = {
+    "what did I write on 8 July?": ["2026-07-08"],
+    "everything since Monday": ["2026-09-15", "2026-09-14"],
+    "ayer": ["2026-09-14"],
+    "hier": ["2026-09-14"],
+    "gestern": ["2026-09-14"],
+    "昨天": ["2026-09-14"],
+    "qu'ai-je dit en août ?": ["2026-08-12"],
+    "in March": ["2026-03-19"],
+}
+NOT_SURE = ("what did I say about Bruno yesterday?", "what was said two weeks ago?", "im Dezember")
+
+
+def test_a_time_alone_lists_and_a_time_of_something_else_is_not_sure() -> None:
+    """A word of any language may be the time, and a row of the time must name who is asked for."""
+    with memdb.open(":memory:", clock=lambda: round(NOW.timestamp() * 1000)) as db:
+        session = db.scope("ann").session("s")
+        for day, text in SAID.items():
+            session.append("user", text, created=f"{day}T10:00:00Z")
+        db.jobs.run()
+
+        found = {query: [hit.text for hit in db.scope("ann").recall(query)] for query in TIMES}
+        sure = [query for query in NOT_SURE if db.scope("ann").recall(query).certainty == "sure"]
+
+    assert found == {query: [SAID[day] for day in days] for query, days in TIMES.items()}
+    assert sure == []
