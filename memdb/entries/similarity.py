@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import PortError
 from memdb.facts import pairs
+from memdb.facts.markers import says_the_same
 from memdb.models.ids import branch_of, scope_of
 from memdb.models.protocols import Claim
 from memdb.models.record import Record
@@ -159,9 +160,7 @@ def find_similar(
     nearby = link_maker.find_near(tx, scope_no, statement.text, vector, is_near)
     if merge == BY_MEANING:
         equal = [
-            near.entry
-            for near in nearby.found
-            if pairs.says_the_same(statement.text, near.entry.text)
+            near.entry for near in nearby.found if says_the_same(statement.text, near.entry.text)
         ]
         same = _first_same(tx, statement, equal, categories)
     else:

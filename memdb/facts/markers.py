@@ -2,17 +2,18 @@
 Markers: the words that show what a sentence does, from `markers.toml`.
 
 They are the only list of words in this package. A language without a table works by the other
-features of the models.
+features of the models. Two texts that differ in an order to remember only say the same.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from functools import cache, lru_cache
 
 from memdb.errors import InvalidInput
-from memdb.facts.wording import LETTER, fold, recognise
+from memdb.facts.wording import LETTER, fold, recognise, words_of
 from memdb.text.data_files import read_text
 
 KINDS = (
@@ -129,3 +130,33 @@ def order_end(folded: str) -> int:
         if "remember" in kinds and (match := kinds["remember"].match(folded, start))
     )
     return max(ends, default=0)
+
+
+def says_the_same(newer: str, older: str) -> bool:
+    """
+    Return whether both say the same, word by word, but for spelling and an order to remember it.
+
+    Letter case, accents on Latin letters, punctuation and the format of numbers are no
+    difference; a lone letter, a sign of a unit and a question mark are.
+
+    >>> says_the_same("Please remember that I drink oat milk!", "i drink oat milk")
+    True
+    >>> says_the_same("I take vitamin C.", "I take vitamin D.")
+    False
+    """
+    return _bare(newer) == _bare(older)
+
+
+# Punctuation that makes a difference, beside all symbols.
+_SIGNS = frozenset("?\u061f%#@&")
+
+
+@lru_cache(maxsize=2_048)
+def _bare(text: str) -> tuple[str, ...]:
+    """Return all words and signs of a text without an order to remember it at its head."""
+    folded = fold(text)
+    if (end := order_end(folded)) and folded[end:].strip(" .:,"):
+        text = folded[end:].lstrip(" :,")
+    found = [word.text for word in words_of(text)]
+    rest = [sign for sign in fold(text) if sign in _SIGNS or unicodedata.category(sign)[0] == "S"]
+    return (*found, "|", *rest)

@@ -9,14 +9,13 @@ markers of `markers.toml`. `bench/facts/train.py` makes the weights from `bench/
 from __future__ import annotations
 
 import math
-import unicodedata
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from memdb.facts.keeping import KEPT, KINDS, kinds_of, softmax, unpacked
-from memdb.facts.markers import markers, marks, order_end
+from memdb.facts.markers import markers, marks, says_the_same
 from memdb.facts.sentences import is_question
 from memdb.facts.wording import fold, recognise, words_of
 from memdb.models.record import Record
@@ -118,21 +117,6 @@ def _size(part: tuple[str, float]) -> tuple[float, str]:
     return -abs(part[1]), part[0]
 
 
-def says_the_same(newer: str, older: str) -> bool:
-    """
-    Return whether both say the same, word by word, but for spelling and an order to remember it.
-
-    Letter case, accents on Latin letters, punctuation and the format of numbers are no
-    difference; a lone letter, a sign of a unit and a question mark are.
-
-    >>> says_the_same("Please remember that I drink oat milk!", "i drink oat milk")
-    True
-    >>> says_the_same("I take vitamin C.", "I take vitamin D.")
-    False
-    """
-    return _bare(newer) == _bare(older)
-
-
 def is_retraction(text: str) -> bool:
     """
     Return whether *text* takes something back: an order to forget, or that it is over.
@@ -142,21 +126,6 @@ def is_retraction(text: str) -> bool:
     """
     found = marks(text)
     return "retraction" in found and "condition" not in found and not is_question(text.rstrip())
-
-
-# Punctuation that makes a difference, beside all symbols.
-_SIGNS = frozenset("?\u061f%#@&")
-
-
-@lru_cache(maxsize=2_048)
-def _bare(text: str) -> tuple[str, ...]:
-    """Return all words and signs of a text without an order to remember it at its head."""
-    folded = fold(text)
-    if (end := order_end(folded)) and folded[end:].strip(" .:,"):
-        text = folded[end:].lstrip(" :,")
-    found = [word.text for word in words_of(text)]
-    rest = [sign for sign in fold(text) if sign in _SIGNS or unicodedata.category(sign)[0] == "S"]
-    return (*found, "|", *rest)
 
 
 def features(

@@ -112,7 +112,8 @@ def keep(
     count = sum(score >= least for score in scores)
     if count < len(scores) and (not count or request.min_score is not None):
         return _cut(request, scores, count), _reason(question, scores, count, least)
-    kept = _cut(request, scores, count)
+    # What is unsure is shown for a person or a model to judge: its scores do not tell.
+    kept = _cut(request, scores, count) if certainty == "sure" else count
     if kept < count:
         return kept, f"{_matches(count - kept)} left out behind the best: cut=None shows them"
     return kept, None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from memdb.facts.pairs import says_the_same
+from memdb.facts.markers import says_the_same
 from memdb.search.weights import (
     ALIKE,
     ORDERED,

@@ -6,13 +6,13 @@ import string
 
 from cases import each
 
+from memdb.facts.markers import says_the_same
 from memdb.facts.pairs import (
     MODEL,
     RELATIONS,
     Statement,
     is_retraction,
     relate,
-    says_the_same,
 )
 
 DAY_MS = 86_400_000

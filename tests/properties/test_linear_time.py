@@ -25,7 +25,7 @@ import memdb.text
 from memdb.adapters import json_forms
 from memdb.errors import Corrupt, InvalidInput, TooLarge
 from memdb.extraction.candidates import is_echo, without_injected
-from memdb.facts import keeping, pairs, wording
+from memdb.facts import keeping, markers, pairs, wording
 from memdb.facts.dates import asked_days, days_about, find_times
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.facts.sentences import head_and_tail, tidy, weighted_terms, without_series
@@ -198,7 +198,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
     ),
     "pairs.same_stem": lambda text: pairs.same_stem(text, f"{text}x"),
-    "pairs.says_the_same": lambda text: pairs.says_the_same(text, text),
+    "markers.says_the_same": lambda text: markers.says_the_same(text, text),
     "pairs.features": lambda text: pairs.features(
         pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
     ),
