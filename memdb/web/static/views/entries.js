@@ -147,11 +147,11 @@ export async function mount(root, ctx) {
     });
   }
 
-  /** @param {Page.Id} id */
+  /** @param {Page.Id} id @param {Api.Link} one */
   const drawLink = (id, one) => {
     const isNewer = one.newer_id === id;
     const other = isNewer ? one.older_id : one.newer_id;
-    const sure = one.decided === "guessed" ? `${Math.round(one.probability * 100)} %` : one.decided;
+    const sure = one.decided === "guessed" && one.probability !== null ? `${Math.round(one.probability * 100)} %` : one.decided;
     const link = h("a", { "data-go": true, href: ctx.href("entries", { entry: other }) }, isNewer ? "an older entry" : "a newer entry");
     return h("li", {}, isNewer ? [`It ${one.kind} `, link] : ["Older: ", link, ` ${one.kind} it`], h("span", { class: "meta" }, ` · ${sure} · ${day(one.made_ms)}${one.reason ? ` · ${shown(one.reason)}` : ""}`));
   };
