@@ -308,7 +308,8 @@ class Scope:
                 numbers as the embedder gives, or their bytes as float32. None means
                 that the embedder is asked.
             min_score: Least score of a hit, 0 to 1; at 0 the nearest rows are returned
-                also where nothing is known. None means that these are left out.
+                also where nothing is known, and equal texts each. None means that these
+                are left out.
             only_sure: Return only hits that answer the query for sure.
             cut: "auto" leaves out hits that score far less than the best one.
             count_use: False changes nothing in the file: no entry counts as used, and

@@ -82,7 +82,9 @@ def load_hits(
         hits = _by_links(tx, question, rankings, hits)
         if not question.query.is_dated:  # the time that is asked for decides
             hits = put_newest_first(question.query, hits)
-    hits = [hit.replace(rank=rank) for rank, hit in enumerate(fold_equal(hits)[:limit], start=1)]
+    if question.request.min_score != 0:  # 0 asks for every match
+        hits = fold_equal(hits)
+    hits = [hit.replace(rank=rank) for rank, hit in enumerate(hits[:limit], start=1)]
     hits = [hit.replace(why=reason_of(question, hit, hits)) for hit in hits]
     return Answer(hits, choice.certainty, choice.left_out)
 
@@ -110,9 +112,10 @@ def _by_links(
     ]
     contents = KINDS["entry"].read(tx, question, own, missing) if missing else {}
     taken = {key: _to_hit("entry", content, 0.0, 0) for key, content in contents.items()}
+    folds = len(ids) > 1 and question.request.min_score != 0  # 0 asks for every match
     same = {
         link.newer_id: link.older_id
-        for link in (links_among(tx, question.scope_no, ids) if len(ids) > 1 else ())
+        for link in (links_among(tx, question.scope_no, ids) if folds else ())
         if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LINK_SURE
     }
     return follow_links(hits, newest, taken, same)

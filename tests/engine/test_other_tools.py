@@ -43,6 +43,9 @@ def fill(path: Path) -> None:
         entry = ann.remember("Ann likes tea.", key="drink").entry
         ann.entries.update(entry.id, text="Ann likes coffee.")
         ann.remember("Ann likes water.", key="drink")
+        rents = [ann.remember(one) for one in ("My rent is 900 euros.", "The rent went up to 950.")]
+        assert rents[1].links
+        ann.entries.unlink(rents[1].entry.id, rents[0].entry.id)
         ann.items.put(("notes",), "k1", {"text": "tea"})
         ann.state.update(mood="good")
         trip.artifacts.save("menu.md", "tea and cake")

@@ -52,6 +52,7 @@ COMMANDS = {
     "chat append file": "chat append PATH s hi --user ann",
     "demo keep": "demo --keep PATH",
     "bench convert target": "bench convert locomo LOCOMO PATH",
+    "bench facts records": "bench facts FACTS.jsonl --records PATH --lexical",
     "bench recall records": "bench recall DATASET.jsonl --records PATH --lexical",
     "bench recall drawing": "bench recall DATASET.jsonl --plot PATH --lexical",
     "pack make target": "pack make FILE -o PATH --replace",
@@ -70,6 +71,7 @@ INPUTS = {
     "bench convert source",
     "bench compare after",
     "bench compare before",
+    "bench facts data",
     "bench recall data",
     "copy source",
     "import source",
@@ -126,6 +128,7 @@ def command(db: MemDB, tmp_path: Path) -> Callable[[str, str], Any]:
     files = {
         "LINES": '{"role": "user", "text": "hi"}\n',
         "LOCOMO": json.dumps(talk),
+        "FACTS.jsonl": '{"type": "trap", "lang": "en", "text": "Do I like tea?", "why": "question"}\n',
         "DATASET.jsonl": '{"type": "message", "scope": "a", "session": "s", "id": "1", "text": "tea"}\n'
         '{"type": "message", "scope": "a", "session": "t", "id": "2", "text": "soup"}\n'
         '{"type": "question", "scope": "a", "id": "q", "text": "tea?", "evidence": ["1"]}\n',

@@ -101,6 +101,9 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (Entries, "pin"): lambda db, _: ann(db).entries.pin(entry(db)),
     (Entries, "unpin"): lambda db, _: ann(db).entries.unpin(entry(db)),
     (Entries, "set_trust"): lambda db, _: ann(db).entries.set_trust(entry(db), "flagged"),
+    (Entries, "unlink"): lambda db, _: ann(db).entries.unlink(
+        *[one.id for one in ann(db).entries.list()]
+    ),
     (Entries, "supersede"): lambda db, _: ann(db).entries.supersede(
         *[one.id for one in ann(db).entries.list()]
     ),
@@ -134,7 +137,7 @@ READS: dict[type, str] = {
     memdb.MemDB: "path closed jobs file scope shared settings scopes state export export_lines query close "
     "stats changes watch",
     memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
-    "find_secrets export preview_forget",
+    "find_secrets export messages preview_forget",
     memdb.Session: "branches branch_name parent last_seq messages last get find recall context profile summaries host state "
     "tools artifacts preview_forget",
     Host: "head prepare segments snapshot window",

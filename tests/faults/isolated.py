@@ -142,6 +142,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Scope.profile of entries": lambda db: ann(db).profile(400, entries=[entry(db)]),
     "StoredSettings.prompts": lambda db: db.settings.prompts(),
     "Scope.recall": lambda db: [ann(db).recall(query, 50, explain=True) for query in QUERIES],
+    "Scope.messages": lambda db: [*ann(db).messages(since=0, limit=50)],
     "Scope.recall by words": lambda db: [
         ann(db).recall(query, 50, explain=True, by="words", kinds=[kind])
         for query in QUERIES

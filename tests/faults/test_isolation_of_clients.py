@@ -240,6 +240,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "entry show": [["{entry}"], ["home"], ["{theirs}"], [S["entry_key"]]],
     "entry history": [["home"], ["{theirs}"], [S["entry_key"]]],
     "entry supersede": [["home", "{theirs}"], ["{theirs}", "home"]],
+    "entry unlink": [["home", "{theirs}"], ["{theirs}", "home"]],
     "entry pin": [["home"], ["{theirs}"]],
     "entry unpin": [["home"], ["{theirs}"]],
     "entry off": [["home"], ["{theirs}"]],
