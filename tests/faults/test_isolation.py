@@ -272,7 +272,9 @@ def test_a_shared_entry_counts_everybodys_uses(files: Files) -> None:
     files.beside.scope(THEIR_USER).recall("house")
     files.compare(lambda db: db.shared().remember("The garden is large."))  # counts are written
 
-    found = files.compare(lambda db: db.scope("ann").recall("house", kinds=["entry"], explain=True))
+    found = files.compare(
+        lambda db: db.scope("ann").recall("house", 1, kinds=["entry"], explain=True)
+    )
     alone, beside = (re.sub(r"'(use|score|best)': [\d.]+", "", one) for one in found)
 
     assert found[0] != found[1]
