@@ -553,7 +553,7 @@ def long_talk(count: int) -> list[dict[str, Any]]:
 
 
 def test_a_context_holds_the_whole_conversation_in_a_budget(session):
-    """Short ones as they are; long ones with summaries before the newest items."""
+    """Short ones as they are; of long ones the newest items, calls with their results."""
     items = long_talk(40)
     run(session.add_items(items))
 
@@ -567,8 +567,6 @@ def test_a_context_holds_the_whole_conversation_in_a_budget(session):
     calls = [item["call_id"] for item in fitted if item.get("type") == "function_call"]
     results = [item["call_id"] for item in fitted if item.get("type") == "function_call_output"]
     assert calls == results
-    text = json.dumps(fitted)
-    assert "summar" in text.lower() or "[1-" in text
     assert run(session.get_items()) == items
     with pytest.raises(memdb.TooLarge):
         run(session.context_items(1))
