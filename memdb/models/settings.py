@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.record import Record
-from memdb.text.validate import choice_value, int_value, name_value, share_value, text_value
+from memdb.text.validate import choice_value, int_value, name_value, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -452,12 +452,6 @@ def _check_flag(record: Record, field: str, place: str) -> None:
     value = getattr(record, field)
     if not isinstance(value, bool):
         raise InvalidInput(f"{place}.{field} is {value!r}: give True or False")
-
-
-def _check_share(settings: Settings, field: str) -> None:
-    value = getattr(settings, field)
-    if value is not None or getattr(DEFAULTS, field) is not None:
-        share_value(value, f"settings.{field}")
 
 
 def _check_tuple(settings: Settings, field: str, kind: type) -> None:

@@ -478,19 +478,6 @@ WITH RECURSIVE chain (id) AS (
 SELECT id FROM chain WHERE id <> :start ORDER BY id DESC
 """
 
-# What superseded an entry, and that one, and so on to the one that stands.
-SELECT_SUCCESSORS = """/* entries.successors */
-WITH RECURSIVE chain (start, id, depth) AS (
-  SELECT id, id, 0 FROM entries WHERE id IN (SELECT value FROM json_each(:ids))
-  UNION
-  SELECT chain.start, entries.superseded_by, chain.depth + 1
-  FROM chain
-  JOIN entries ON entries.id = chain.id
-  WHERE entries.superseded_by IS NOT NULL AND chain.depth < 100
-)
-SELECT start, id FROM chain ORDER BY start, depth
-"""
-
 # The version of each entry that the file held at a time: the row itself where it was
 # stored by then, else the version of its history that was replaced after it.
 _AT = WANTED.replace(":now_ms", ":at_ms")
@@ -646,11 +633,6 @@ def list_replaced(tx: Tx, entry_id: int) -> list[int]:
     low, high = scope_range(scope_of(entry_id))
     values = {"start": entry_id, "low": low, "high": high}
     return [row[0] for row in tx.all(SELECT_REPLACED, values)]
-
-
-def find_successors(tx: Tx, ids: Collection[int]) -> dict[int, int]:
-    """Return, for each of *ids*, the entry that stands where it was superseded."""
-    return dict(tx.all(SELECT_SUCCESSORS, {"ids": ids}))  # the last of each chain wins
 
 
 def list_as_of(

@@ -125,7 +125,6 @@ def _answer(
     return Response(content[0], 200, headers, kind)
 
 
-DEFAULT_PORT = 8642
 MOST_PORTS = 20
 ID_CHARS = 10
 # Without letters and digits that are read for one another.

@@ -53,7 +53,6 @@ READ_MORE = {
     "sessions.lengths": "a watched database: how long each session is",
     "branches.path": JOINED,
     "entries.leads_to": JOINED,
-    "entries.successors": JOINED,
     "artifacts.get_many": JOINED,
     "artifacts.versions": JOINED,
     "blobs.delete_stale": "only rebuild runs it",
