@@ -19,7 +19,13 @@ from memdb.models.ids import MAX_INT, MAX_SEQ, scope_range
 from memdb.records import entry_writer, links, spaces
 from memdb.tables import entries, entry_history
 from memdb.text.trust import TRUST
-from memdb.text.validate import name_value, optional_name, text_value, time_value
+from memdb.text.validate import (
+    name_value,
+    optional_name,
+    share_value,
+    text_value,
+    time_value,
+)
 from memdb.transfer.lines import (
     PAGE,
     REFUSALS,
@@ -46,12 +52,6 @@ if TYPE_CHECKING:
     from memdb.transfer.lines import Target
 
 
-def _share_value(value: object, field: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InvalidInput(f"{field} is {value!r}: give a number from 0 to 1")
-    return float(value)
-
-
 CONTENT = ("text", "category", "keywords", "importance")  # checked by `content_columns`
 CHECKS = {
     **dict.fromkeys((*CONTENT, "rejected"), unchecked),
@@ -75,7 +75,7 @@ VERSION = Codec("history", needs=f"{NEEDS} reason replaced_ms", checks=CHECKS)
 LINK = Codec(
     "link",
     needs="older link probability reason model made_ms rejected_ms",
-    checks={"link": one_of(*LINK_KINDS), "probability": _share_value, "reason": text_value},
+    checks={"link": one_of(*LINK_KINDS), "probability": share_value, "reason": text_value},
 )
 # A hand-written line has the fields of `remember`, with times in milliseconds
 # and the external id of a message.
