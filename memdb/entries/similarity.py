@@ -152,12 +152,7 @@ def find_similar(
         same = _first_same(tx, statement, entries.get_many(tx, ids).values(), categories)
         if same is not None:
             return similar.replace(same=same)
-    privacy = _privacy(statement)
-
-    def is_near(entry: Entry) -> bool:
-        return entry.holds(tx.now_ms) and links.privacy_of(entry) == privacy
-
-    nearby = link_maker.find_near(tx, scope_no, statement.text, vector, is_near)
+    nearby = link_maker.find_near(tx, scope_no, statement.text, vector, _privacy(statement))
     if merge == BY_MEANING:
         equal = [
             near.entry for near in nearby.found if says_the_same(statement.text, near.entry.text)

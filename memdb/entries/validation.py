@@ -102,13 +102,8 @@ class Statement(Record):
 
     def said(self, now_ms: int) -> pairs.Statement:
         """Return it as the model of links reads it."""
-        return pairs.Statement(
-            self.text,
-            now_ms if self.created_ms is None else self.created_ms,
-            category=self.category,
-            key=self.key,
-            trusted=self.trust == TRUST[0],
-        )
+        said_ms = now_ms if self.created_ms is None else self.created_ms
+        return pairs.Statement(self.text, said_ms, self.trust == TRUST[0])
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a new entry, by name."""

@@ -22,7 +22,7 @@ from memdb.models.record import Record
 from memdb.text.data_files import read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from memdb.facts.wording import Word
 
@@ -52,10 +52,6 @@ class Statement(Record):
 
     text: str
     created_ms: int
-    role: str | None = None
-    session_id: int | None = None
-    category: str | None = None
-    key: str | None = None
     trusted: bool = True
 
 
@@ -136,8 +132,7 @@ def features(
     rarity: Callable[[str], float],
 ) -> dict[str, float]:
     """Return the features of a pair; what is absent is 0."""
-    new, old = words_of(newer.text)[:_MOST_WORDS], words_of(older.text)[:_MOST_WORDS]
-    both = _matches(new, old)
+    new, old, both = _aligned(newer.text, older.text)
     left_new = [place for place in range(len(new)) if place not in both]
     taken = set(both.values())
     left_old = [place for place in range(len(old)) if place not in taken]
@@ -178,8 +173,7 @@ def grams_of(newer: str, older: str) -> dict[str, float]:
     Words, pairs of neighbours and parts of words, with their values: "moved" and "called off" are
     told from data, in any language, where no marker knows them.
     """
-    new, old = words_of(newer)[:_MOST_WORDS], words_of(older)[:_MOST_WORDS]
-    both = _matches(new, old)
+    new, _, both = _aligned(newer, older)
     found: dict[str, float] = {}
     for place, word in enumerate(new):
         if word.kind in ("number", "unit"):
@@ -200,6 +194,13 @@ def grams_of(newer: str, older: str) -> dict[str, float]:
 def bucket(gram: str) -> int:
     """Return the number of a piece in the weights."""
     return crc32(gram.encode("utf-8", "surrogatepass")) % BUCKETS
+
+
+@lru_cache(maxsize=64)
+def _aligned(newer: str, older: str) -> tuple[Sequence[Word], Sequence[Word], Mapping[int, int]]:
+    """Return the words of both texts, and which match; the model reads a pair twice."""
+    new, old = words_of(newer)[:_MOST_WORDS], words_of(older)[:_MOST_WORDS]
+    return new, old, _matches(new, old)
 
 
 def _matches(new: Sequence[Word], old: Sequence[Word]) -> dict[int, int]:
@@ -262,7 +263,7 @@ def _grams(text: str) -> frozenset[str]:
 def _places(
     new: Sequence[Word],
     old: Sequence[Word],
-    both: dict[int, int],
+    both: Mapping[int, int],
     left_new: Sequence[int],
     left_old: Sequence[int],
     weigh_new: Sequence[float],
@@ -306,7 +307,7 @@ def _places(
 def _frames(
     new: Sequence[Word],
     old: Sequence[Word],
-    both: dict[int, int],
+    both: Mapping[int, int],
     weigh_new: Sequence[float],
     weigh_old: Sequence[float],
 ) -> dict[str, float]:
@@ -338,7 +339,7 @@ def _is_value(word: Word) -> bool:
 def _numbers(
     new: Sequence[Word],
     old: Sequence[Word],
-    both: dict[int, int],
+    both: Mapping[int, int],
     left_new: Sequence[int],
     left_old: Sequence[int],
 ) -> dict[str, float]:
@@ -428,7 +429,7 @@ def _acts(
     newer: Statement,
     older: Statement,
     new: Sequence[Word],
-    both: dict[int, int],
+    both: Mapping[int, int],
     left_new: Sequence[int],
     share: float,
 ) -> dict[str, float]:
@@ -460,7 +461,7 @@ def _acts(
 
 
 def _rejected(
-    text: str, new: Sequence[Word], both: dict[int, int], left_new: Sequence[int]
+    text: str, new: Sequence[Word], both: Mapping[int, int], left_new: Sequence[int]
 ) -> dict[str, float]:
     """Return whether a value of the older statement stands behind a word of rejection."""
     code = recognise(text)

@@ -78,14 +78,7 @@ def insert(
     tx.words.add("entry", entry_id)
     _embed(tx, entry_id, filled["version"], vector)
     if filled["active"]:
-        trusted = filled["trust"] == TRUST[0]
-        said = pairs.Statement(
-            filled["text"],
-            made_ms,
-            category=filled["category"],
-            key=filled["key"],
-            trusted=trusted,
-        )
+        said = pairs.Statement(filled["text"], made_ms, filled["trust"] == TRUST[0])
         link_maker.make(tx, entry_id, said, vector, nearby)
     return entry_id
 

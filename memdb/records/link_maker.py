@@ -23,7 +23,7 @@ from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.trust import TRUST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.entries import Entry
@@ -103,14 +103,18 @@ def find_near(
     scope_no: int,
     text: str,
     vector: SpaceVector | None,
-    is_near: Callable[[Entry], bool],
+    privacy: tuple[str | None, str] | None = None,
+    *,
+    but: int | None = None,
 ) -> Nearby:
     """
-    Return the entries that resemble *text* by words or by vector, at most `MAX_PAIRS`.
+    Return the entries that hold and resemble *text* by words or by vector, at most `MAX_PAIRS`.
 
     Args:
         vector: Number of the space and vector of *text*; None compares words only.
-        is_near: Says which entries may be compared with the text at all.
+        privacy: Who recalls the text, as `links.privacy_of` says it: only entries that the
+            same recall are compared with it.
+        but: Id of the entry whose text it is.
     """
     rarity = Rarity(tx, scope_no)
     ranks: dict[int, float] = {}
@@ -128,7 +132,9 @@ def find_near(
     found = entries.get_many(tx, ranks)
     best = sorted(ranks, key=lambda one: (-ranks[one], -one))
     near = [
-        Near(found[one], cosines.get(one)) for one in best if one in found and is_near(found[one])
+        Near(entry, cosines.get(entry.id))
+        for entry in (found[one] for one in best if one in found and one != but)
+        if entry.holds(tx.now_ms) and links.privacy_of(entry) == privacy
     ][:MAX_PAIRS]
     texts = (text, *(one.entry.text for one in near))
     rarity.count(word for one in texts for word in query_words(one[:MAX_READ]))
@@ -143,13 +149,7 @@ def _add_ranks(ranks: dict[int, float], ids: Iterable[int]) -> None:
 
 def statement_of(entry: Entry) -> pairs.Statement:
     """Return an entry as the model of links reads it."""
-    return pairs.Statement(
-        entry.text,
-        entry.created_ms,
-        category=entry.category,
-        key=entry.key,
-        trusted=entry.trust == TRUST[0],
-    )
+    return pairs.Statement(entry.text, entry.created_ms, entry.trust == TRUST[0])
 
 
 def make_anew(tx: Tx, entry_id: int, vector: SpaceVector | None = None) -> None:
@@ -168,7 +168,8 @@ def make_anew(tx: Tx, entry_id: int, vector: SpaceVector | None = None) -> None:
     }
     link_rows.delete_guesses(tx, span, entry_id)
     entry = entries.get_many(tx, [entry_id])[entry_id]
-    make(tx, entry_id, statement_of(entry), vector, before=before)
+    nearby = _nearby_of(tx, entry, vector)
+    make(tx, entry_id, statement_of(entry), vector, nearby, before)
 
 
 def make(
@@ -191,7 +192,7 @@ def make(
         before: By the ends of a link, when it was made.
     """
     if nearby is None:
-        nearby = _find_nearby(tx, entry_id, vector)
+        nearby = _nearby_of(tx, entries.get_many(tx, [entry_id])[entry_id], vector)
     made = []
     for near in nearby.found:
         other = statement_of(near.entry)
@@ -204,17 +205,10 @@ def make(
     link_rows.add(tx, made)
 
 
-def _find_nearby(tx: Tx, entry_id: int, vector: SpaceVector | None) -> Nearby:
+def _nearby_of(tx: Tx, entry: Entry, vector: SpaceVector | None) -> Nearby:
     """Return the entries that resemble one that is stored."""
-    entry = entries.get_many(tx, [entry_id])[entry_id]
     privacy = links.privacy_of(entry)
-
-    def is_near(other: Entry) -> bool:
-        return (
-            other.id != entry_id and other.holds(tx.now_ms) and links.privacy_of(other) == privacy
-        )
-
-    return find_near(tx, scope_of(entry_id), entry.text, vector, is_near)
+    return find_near(tx, scope_of(entry.id), entry.text, vector, privacy, but=entry.id)
 
 
 def _row(ends: tuple[int, int], relation: pairs.Relation, made_ms: int) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def _words_of(db: MemDB, text: str, limit: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(link_maker, "MAX_HOLDERS", limit)
     with db._db.read() as tx:
         (scope_no,) = {scope_of(entry.id) for entry in db.scope("ann").entries.list()}
-        found = link_maker.find_near(tx, scope_no, text, None, lambda _: True).found
+        found = link_maker.find_near(tx, scope_no, text, None).found
         return {near.entry.id for near in found}
 
 
