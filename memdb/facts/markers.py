@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from functools import cache, lru_cache
 
 from memdb.errors import InvalidInput
-from memdb.facts.wording import LETTER, fold, recognise, words_of
+from memdb.facts.wording import LETTER, fold, recognise, words_and_signs
 from memdb.text.data_files import read_text
 
 KINDS = (
@@ -147,16 +146,10 @@ def says_the_same(newer: str, older: str) -> bool:
     return _bare(newer) == _bare(older)
 
 
-# Punctuation that makes a difference, beside all symbols.
-_SIGNS = frozenset("?\u061f%#@&")
-
-
 @lru_cache(maxsize=2_048)
 def _bare(text: str) -> tuple[str, ...]:
     """Return all words and signs of a text without an order to remember it at its head."""
     folded = fold(text)
     if (end := order_end(folded)) and folded[end:].strip(" .:,"):
         text = folded[end:].lstrip(" :,")
-    found = [word.text for word in words_of(text)]
-    rest = [sign for sign in fold(text) if sign in _SIGNS or unicodedata.category(sign)[0] == "S"]
-    return (*found, "|", *rest)
+    return words_and_signs(text)

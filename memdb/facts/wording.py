@@ -100,6 +100,24 @@ def words_of(text: str) -> tuple[Word, ...]:
     return tuple(found)
 
 
+def words_and_signs(text: str) -> tuple[str, ...]:
+    """
+    Return the words of a text, "|", and its signs that make a difference.
+
+    Letter case, accents on Latin letters, other punctuation and the format of numbers make none.
+
+    >>> words_and_signs("It costs 5 €?")
+    ('it', 'costs', '5', '€', '|', '€', '?')
+    """
+    found = [word.text for word in words_of(text)]
+    rest = [sign for sign in fold(text) if sign in _SIGNS or unicodedata.category(sign)[0] == "S"]
+    return (*found, "|", *rest)
+
+
+# Punctuation that makes a difference, beside all symbols.
+_SIGNS = frozenset("?\u061f%#@&")
+
+
 @lru_cache(maxsize=1_024)
 def recognise(text: str) -> str:
     """

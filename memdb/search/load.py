@@ -75,7 +75,7 @@ def load_hits(
         if content is None:
             continue
         explanation = rankings[order].explain(row) if question.request.explain else None
-        hit = _to_hit(rankings[order].corpus.kind, content, score, len(hits) + 1, judge=judge)
+        hit = _to_hit(rankings[order].corpus.kind, content, score, judge=judge)
         sure = choice.certainty == "sure" and is_sure(question, rankings[order], row)
         hits.append(hit.replace(is_sure=sure, explanation=explanation))
     if question.request.by != "vector" and not question.is_listing:
@@ -111,13 +111,14 @@ def _by_links(
         and (own.allowed is None or link.newer_id in own.allowed)
     ]
     contents = KINDS["entry"].read(tx, question, own, missing) if missing else {}
-    taken = {key: _to_hit("entry", content, 0.0, 0) for key, content in contents.items()}
+    taken = {key: _to_hit("entry", content, 0.0) for key, content in contents.items()}
     folds = len(ids) > 1 and question.request.min_score != 0  # 0 asks for every match
-    same = {
+    repeats = {
         link.newer_id: link.older_id
         for link in (links_among(tx, question.scope_no, ids) if folds else ())
         if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LINK_SURE
     }
+    same = {older: newer for newer, older in reversed(repeats.items())} | repeats
     return follow_links(hits, newest, taken, same)
 
 
@@ -189,7 +190,7 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     return Answer(hits, certainty, left_out)
 
 
-def _to_hit(kind: str, content: Content, score: float, rank: int, *, judge: bool = True) -> Hit:
+def _to_hit(kind: str, content: Content, score: float, rank: int = 0, *, judge: bool = True) -> Hit:
     trust = content.trust
     if judge and not content.judged:
         trust = trust_of_text(content.text, trust)

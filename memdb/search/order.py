@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from memdb.facts.markers import says_the_same
+from memdb.facts.wording import words_and_signs
 from memdb.search.weights import (
     ALIKE,
     ORDERED,
@@ -42,7 +42,7 @@ def fold_equal(hits: Iterable[Hit]) -> list[Hit]:
     for hit in hits:
         words = (hit.kind, *query_words(hit.text)) if hit.kind in STATEMENTS else ()
         alike = places.setdefault(words, []) if words else []
-        same = (place for place in alike if says_the_same(hit.text, found[place].text))
+        same = (place for place in alike if _say_the_same(hit.text, found[place].text))
         if (place := next(same, None)) is None:
             alike.append(len(found))
             found.append(hit)
@@ -50,6 +50,11 @@ def fold_equal(hits: Iterable[Hit]) -> list[Hit]:
             first = found[place]
             found[place] = first.replace(also=(*first.also, hit.source))
     return found
+
+
+def _say_the_same(one: str, other: str) -> bool:
+    """Return whether two texts with equal words of a query have equal signs and letters too."""
+    return words_and_signs(one) == words_and_signs(other)
 
 
 def follow_links(
@@ -64,7 +69,7 @@ def follow_links(
     Args:
         newest: By id of an older entry the link to the newest one.
         taken: By id the newer entries that are no hits.
-        same: By id of an entry that repeats another the id of that one.
+        same: By id of each of two entries that repeat each other the id of the other one.
     """
     found: list[Hit] = []
     places: dict[int, int] = {}
@@ -86,9 +91,9 @@ def follow_links(
         if key is None:
             found.append(hit)
             continue
-        other = same.get(key, next((new for new, old in same.items() if old == key), None))
         if key in places:
             continue
+        other = same.get(key)
         if other is not None and other in places:
             first = found[places[other]]
             found[places[other]] = first.replace(also=(*first.also, hit.source))
