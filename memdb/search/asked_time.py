@@ -13,7 +13,16 @@ from datetime import date, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
-from memdb.facts.calendar import AskedDays, DateMention, DaySpan, days_of, period_of, span_of
+from memdb.facts.calendar import (
+    EPOCH,
+    WEEKDAYS,
+    AskedDays,
+    DateMention,
+    DaySpan,
+    days_of,
+    period_of,
+    span_of,
+)
 from memdb.facts.dates import asked_days
 from memdb.facts.wording import recognise
 from memdb.models.record import Record
@@ -25,8 +34,7 @@ from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_EPOCH = date(1970, 1, 1)
-_LAST_DAY = (date(9998, 12, 31) - _EPOCH).days
+_LAST_DAY = (date(9998, 12, 31) - EPOCH).days
 _CHARS = 1_000
 _WEEK, _YEAR = 7, 366
 _SENTENCE = 3
@@ -48,7 +56,7 @@ _DATE_WORDS = re.compile(
 _LATEST = re.compile(
     r"\b(?:last|latest|newest|most recent) (?:thing|message|chat|conversation)s?\b", re.IGNORECASE
 )
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_PAST_WEEKDAY = re.compile(rf"\b(on|last|this|since) ({'|'.join(WEEKDAYS)})\b")
 _FIGURES = re.compile(r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})(?:\2(\d{4})|\2?)(?![\d./]\d)")
 
 
@@ -75,14 +83,13 @@ def read_time(text: str, today: int | None) -> AskedTime:
     asked = asked_days(text, today)
     if today is None or not 0 < today < _LAST_DAY or len(text) > _CHARS:
         return AskedTime(asked, is_all=False)
-    day = _EPOCH + timedelta(days=today)
+    day = EPOCH + timedelta(days=today)
     rest = text.lower()
     language = recognise(text)
     if language == "en" and asked.is_empty and len(text.split()) < _SENTENCE:
         language = _language_of_time(rest, day)
     if language == "en":
-        pattern = _weekdays(_WEEKDAYS)
-        found = [_past_weekday(match, day) for match in pattern.finditer(rest)]
+        found = [_past_weekday(match, day) for match in _PAST_WEEKDAY.finditer(rest)]
         spans = found if asked.is_empty else []
         if _LATEST.search(rest):
             spans.append(DaySpan(0, today))
@@ -198,14 +205,9 @@ def _pattern(words: tuple[str, ...], has_spaces: bool) -> re.Pattern[str]:  # no
     return re.compile(f"{edge[0]}{_any(words)}{edge[1]}")
 
 
-@cache
-def _weekdays(names: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(on|last|this|since) ({'|'.join(names.split())})\b")
-
-
 def _past_weekday(match: re.Match[str], day: date) -> DaySpan:
-    found = _before(day, _WEEKDAYS.split().index(match[2]))
-    return DaySpan(found.first, (day - _EPOCH).days) if match[1] == "since" else found
+    found = _before(day, WEEKDAYS.index(match[2]))
+    return DaySpan(found.first, (day - EPOCH).days) if match[1] == "since" else found
 
 
 def _before(day: date, weekday: int) -> DaySpan:
