@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
-from vfs import PLAIN, installed
+from vfs import PLAIN, WAIT_MS, installed
 
 import memdb
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 def dump(path: str) -> list[Any]:
     """Return all rows of a file, read through SQLite's own VFS, but for the mark of its use."""
     connection = apsw.Connection(path, vfs=PLAIN)
+    connection.set_busy_timeout(WAIT_MS)
     names = connection.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
         "AND name NOT GLOB '*_fts_*' ORDER BY name"

@@ -1,15 +1,19 @@
 """Another connection holds the write lock: wait, then Busy; reading never waits."""
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from cases import each
 from counters import count
-from shaker import Shaker
+from shaker import Shaker, run
+from vfs import Fault, Stall, installed
 from writes import WRITES, every_write
 
 import memdb
@@ -110,6 +114,84 @@ def test_a_write_waits_for_a_short_one(path: str, open_db: Callable[..., MemDB],
     release.join()
 
     assert stored.seq == 1
+
+
+@pytest.fixture
+def unrecovered(path: str, tmp_path: Path, open_db: Callable[..., MemDB]) -> Callable[[], MemDB]:
+    """Return a function that opens a file whose WAL the next connection has to recover."""
+    db = open_db(path, embedder=None)
+    db.scope("ann").session("trip").append("user", "before")
+    content = {end: Path(path + end).read_bytes() for end in ("", "-wal")}
+    numbers = itertools.count()
+
+    def make() -> MemDB:
+        copy = str(tmp_path / f"copy-{next(numbers)}.db")
+        for end, data in content.items():
+            Path(copy + end).write_bytes(data)
+        opened = open_db(copy, embedder=None)
+        opened._db.pool.close_idle()  # as after an error inside SQLite
+        return opened
+
+    return make
+
+
+# One call per way in which a connection is opened.
+OPENING: dict[str, Callable[[MemDB], object]] = {
+    "read": lambda db: db.scope("ann").session("trip").last(1),
+    "write": lambda db: db.scope("ann").session("trip").append("user", "next"),
+    "transaction": lambda db: _write_nothing(db),
+    "info": lambda db: db.file.info(),
+    "check": lambda db: db.file.check(),
+    "backup": lambda db: db.file.backup(f"{db.path}.bak"),
+    "vacuum": lambda db: db.file.vacuum(),
+    "checkpoint": lambda db: db._db.checkpoint(),
+    "open": lambda db: memdb.open(db.path, embedder=None).close(),
+    "open to read": lambda db: memdb.open(db.path, embedder=None, mode="read").close(),
+}
+
+
+def _write_nothing(db: MemDB) -> None:
+    with db.transaction():
+        pass
+
+
+def _count_tables(path: str) -> None:
+    connection = apsw.Connection(path)
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    connection.close()
+
+
+@each("name", OPENING)
+def test_every_call_waits_for_a_recovery_by_another(
+    unrecovered: Callable[[], MemDB], name: str
+) -> None:
+    """SQLite calls it SQLITE_BUSY_RECOVERY; it ends as soon as the other connection has done."""
+    db = unrecovered()
+    stall = Stall("recovery")
+    with installed(stall):
+        thread = threading.Thread(target=_count_tables, args=(db.path,), name="recovery")
+        thread.start()
+        assert stall.is_inside.wait(3)
+        threading.Timer(0.02, stall.go.set).start()
+        OPENING[name](db)
+        thread.join()
+    assert db.file.check() == []
+
+
+@each("name,nth", [(name, nth) for name in ("read", "write", "open") for nth in (1, 2, 3)])
+def test_a_recovery_that_fails_is_made_by_the_next_call(
+    unrecovered: Callable[[], MemDB], name: str, nth: int
+) -> None:
+    """An error while the WAL is read leaves no lock and no half of an index behind."""
+    db = unrecovered()
+    fault = Fault("read", nth)
+    with installed(fault), fault:
+        error = run(lambda: OPENING[name](db))
+
+    assert fault.hit
+    assert error is None or isinstance(error, memdb.IOFailed)
+    assert OPENING["read"](db)
+    assert db.file.check() == []
 
 
 def test_threads_of_one_handle_take_turns(file_db: MemDB) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PLAIN = apsw.vfs_names()[0]
+
+# How long connections of tests wait for those of memdb, one of which may recover the WAL.
+WAIT_MS = 10_000
 
 # What a call of each kind fails with: what the system, and so SQLite, says of it.
 CODES = {
@@ -165,6 +169,22 @@ class Recorder:
             self.events.append(event)
 
 
+class Stall:
+    """Holds the first read of a WAL by one thread until `go` is set: a slow recovery."""
+
+    def __init__(self, thread: str) -> None:
+        """Hold the thread of the name *thread*."""
+        self._thread = thread
+        self.is_inside, self.go = threading.Event(), threading.Event()
+
+    def __call__(self, event: Event) -> None:
+        """Wait in the first read."""
+        is_first = event.path.endswith("-wal") and not self.is_inside.is_set()
+        if event.kind == "read" and is_first and threading.current_thread().name == self._thread:
+            self.is_inside.set()
+            self.go.wait()
+
+
 @contextlib.contextmanager
 def starved(spare: int) -> Iterator[None]:
     """Let SQLite have *spare* bytes more than it holds, and no more."""
@@ -203,13 +223,19 @@ def installed(watcher: Watcher) -> Iterator[Watcher]:
 
 
 class Settings:
-    """What each new connection is set to while it is entered: a small page cache."""
+    """
+    What each new connection is set to while it is entered: a small page cache.
+
+    It waits for others as any connection of memdb does, whose handler is set after these: else
+    one that recovers the WAL at that moment would fail it.
+    """
 
     def __init__(self, *pragmas: str) -> None:
         """Run *pragmas* on each connection."""
         self._pragmas = pragmas
 
     def _apply(self, connection: apsw.Connection) -> None:
+        connection.set_busy_timeout(WAIT_MS)
         for pragma in self._pragmas:
             connection.execute(pragma).fetchall()
 
