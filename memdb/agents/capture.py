@@ -20,10 +20,14 @@ from memdb.errors import FileError
 from memdb.formats.transcripts import (
     MAX_LINE_BYTES,
     SUBAGENTS,
+    Head,
     document_lines,
     line_reader,
     parse_object,
     read_head,
+    repeats,
+    session_of,
+    spoken,
     with_ids,
 )
 from memdb.models.record import Record
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
     from memdb import MemDB, Scope
     from memdb.api.items import Items
+    from memdb.api.session import Session
     from memdb.formats.transcripts import Line
     from memdb.models.messages import NewMessage
 
@@ -45,6 +50,7 @@ POSITIONS = ("transcripts",)
 BATCH_LINES = 500
 BATCH_BYTES = 1 << 20
 HEAD_BYTES = 256
+RECENT = 40  # messages in which an echo of an earlier batch is looked up
 
 
 class Captured(Record):
@@ -74,6 +80,8 @@ class Position(Record):
         offset: Bytes that are read.
         head: A digest of its first line: another file may come to stand there.
         title_rank: How strong the title of its session is.
+        id: As `Head.id`.
+        sources: Sessions that have its first line: what is copied from them stays there.
     """
 
     offset: int
@@ -82,6 +90,8 @@ class Position(Record):
     session: str
     app: str
     title_rank: int
+    id: str | None = None
+    sources: tuple[str, ...] = ()
 
 
 def capture(
@@ -92,6 +102,7 @@ def capture(
     app: str | None = None,
     session: str | None = None,
     deadline: float | None = None,
+    is_whole: bool = False,
 ) -> Captured:
     """
     Store what is new in a transcript.
@@ -101,6 +112,7 @@ def capture(
         app: The project; None means by the working directory that the transcript names.
         session: Its name; None means by the id that the transcript names.
         deadline: When to stop, by `time.monotonic`. What is left is read the next time.
+        is_whole: Nothing is being written to it, so its last line says what it says.
 
     Raises:
         FileError: the transcript cannot be read.
@@ -123,7 +135,7 @@ def capture(
                     return Captured(str(path), "", "", 0, {"no session in it": 1}, is_done=True)
                 position = found
             worker = _Capture(db, db.scope(user, position.app), positions, key, position)
-            return worker.run(file, str(path), deadline)
+            return worker.run(file, str(path), deadline, is_whole=is_whole)
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}", str(path)) from error
 
@@ -146,6 +158,7 @@ class _Capture:
         self, db: MemDB, scope: Scope, positions: Items, key: str, position: Position
     ) -> None:
         self._db = db
+        self._scope = scope
         self._chat = scope.session(position.session)
         self._positions = positions
         self._key = key
@@ -153,13 +166,16 @@ class _Capture:
         self._read = line_reader(position.format)
         self._left_out: Counter[str] = Counter()
         self._added = 0
+        self._has_looked = False  # for the sessions of which this one is a copy
 
-    def run(self, file: IO[bytes], path: str, deadline: float | None) -> Captured:
+    def run(
+        self, file: IO[bytes], path: str, deadline: float | None, *, is_whole: bool
+    ) -> Captured:
         """Store batch after batch until the end, or the deadline."""
         file.seek(self._position.offset)
         is_done = False
         while not is_done and (deadline is None or time.monotonic() < deadline):
-            messages: list[NewMessage] = []
+            found: list[tuple[int, Line, list[NewMessage]]] = []
             title, offset, begun = (
                 (self._position.title_rank, ""),
                 self._position.offset,
@@ -170,13 +186,16 @@ class _Capture:
                 offset = end
                 line = self._line(raw)
                 if line is not None:
-                    messages += with_ids(line.messages, at, raw)
+                    found.append((at, line, with_ids(line.messages, at, raw)))
                     title = max(title, line.title, key=lambda one: one[0])
-                if len(messages) >= BATCH_LINES or offset - begun >= BATCH_BYTES:
+                is_full = len(found) >= BATCH_LINES or offset - begun >= BATCH_BYTES
+                if is_full and not (line and line.is_echo):
                     is_done = False
                     break
+            if is_done and found and found[-1][1].is_echo and found[-1][2] and not is_whole:
+                offset, *_ = found.pop()  # the line that says it for certain may follow
             if offset > self._position.offset:
-                self._store(messages, title, offset)
+                self._store(self._sorted(found), title, offset)
         left_out = dict(self._left_out)
         app, session = self._position.app, self._chat.name
         return Captured(path, app, session, self._added, left_out, is_done=is_done)
@@ -193,20 +212,62 @@ class _Capture:
             self._left_out[f"without words: {line.kind}"] += 1
         return line
 
-    def _store(self, messages: list[NewMessage], title: tuple[int, str], offset: int) -> None:
+    def _sorted(
+        self, found: list[tuple[int, Line, list[NewMessage]]]
+    ) -> list[tuple[Session, list[NewMessage]]]:
+        """Return the messages of lines by their session, without what is an echo or a copy."""
+        said = ""
+        if any(line.is_echo for _, line, _ in found):
+            before = [one.text for one in self._chat.last(RECENT) if one.role != "tool"]
+            said = "\n".join([*before, spoken(line for _, line, _ in found)])
+        head = Head(self._position.format, self._chat.name, "", self._position.id)
+        chats: dict[str, tuple[Session, list[NewMessage]]] = {}
+        for _, line, messages in found:
+            if repeats(line, said):
+                self._left_out[f"said by others: {line.kind}"] += bool(messages)
+            elif not self._is_copy(messages):
+                name = session_of(head, line)
+                chats.setdefault(name, (self._scope.session(name), []))[1].extend(messages)
+        return [*chats.values()]
+
+    def _is_copy(self, messages: list[NewMessage]) -> bool:
+        """Say whether a session has a line already: it was copied when the work went on here."""
+        id_ = messages[0].external_id if messages else None
+        if self._position.id is None or id_ is None:
+            return False
+        names = self._position.sources
+        if not self._position.offset and not self._has_looked:
+            self._has_looked = True
+            others = (one.name for one in self._scope.sessions() if one.name != self._chat.name)
+            names = tuple(one for one in others if self._scope.session(one).find(id_) is not None)
+        elif names:
+            names = tuple(one for one in names if self._scope.session(one).find(id_) is not None)
+        self._position = self._position.replace(sources=names)
+        return bool(names)
+
+    def _store(
+        self,
+        chats: list[tuple[Session, list[NewMessage]]],
+        title: tuple[int, str],
+        offset: int,
+    ) -> None:
         """Store a batch, and that it is read."""
-        store = self._chat.host.prepare(messages, secrets="redact", keep=True)
+        stores = [
+            (chat, chat.host.prepare(messages, secrets="redact", keep=True))
+            for chat, messages in chats
+        ]
         position = self._position.replace(offset=offset)
+        added = 0
         with self._db.transaction():
-            before = self._chat.last_seq
-            stored = store() if messages else []
-            fresh = {one.seq for one in stored if one.seq > before}
+            for chat, store in stores:
+                before = chat.last_seq
+                added += sum(one.seq > before for one in {one.seq: one for one in store()}.values())
             if title[1] and self._chat.last_seq:
                 position = position.replace(title_rank=title[0])
                 self._chat.host.update(title=redact_secrets(title[1]))
             self._positions.put(POSITIONS, self._key, position.to_dict(), index=False)
         self._position = position
-        self._added += len(fresh)
+        self._added += added
 
 
 def _key_of(path: Path) -> str:
@@ -232,7 +293,7 @@ def _begin(
     found = read_head((raw for _, _, raw in _lines(file)), path, session, app)
     if found is None:
         return None
-    return Position(0, head, found.format, found.session, found.app, -1)
+    return Position(0, head, found.format, found.session, found.app, -1, found.id)
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes]]:

@@ -111,7 +111,7 @@ def import_transcripts(
         try:
             if again:
                 forget_position(db, user, path)
-            found = capture(db, path, user=user, app=app)
+            found = capture(db, path, user=user, app=app, is_whole=True)
         except (FileError, InvalidInput) as error:
             counts["failed"][str(path)] = str(error)
         else:

@@ -600,7 +600,6 @@ class MemDB:
             format=format,
             progress=progress,
             columns=columns,
-            in_projects=app is None,
             dry_run=dry_run,
         )
 

@@ -62,7 +62,6 @@ FORMATS = {
     "cursor": Known("transcripts", ("message",)),
     "openai": Known("openai", ("messages",), ("role",)),
     "jsonl": Known("jsonl", ("kind", "role", "category")),
-    "memdb-markdown": Known("documents", files=("*.md", "*.markdown")),
     "markdown": Known("notes", files=("*.md", "*.markdown")),
     "csv": Known("csv", files=("*.csv", "*.tsv")),
     "text": Known("notes", files=("*.txt", "*.text")),

@@ -52,7 +52,6 @@ def import_file(
     format: str | None = None,  # noqa: A002 (the word that users of files use)
     progress: Callable[[int, int], object] | None = None,
     columns: TableColumns | None = None,
-    in_projects: bool = False,
     only: Container[str] | None = None,
     dry_run: bool = False,
 ) -> ImportReport:
@@ -69,7 +68,6 @@ def import_file(
         session: For messages that do not name theirs.
         format: One of `detect.NAMES`; None means by content.
         progress: Called with the bytes done and their total, after each chunk.
-        in_projects: Transcripts go to the apps of their projects, not to that of *owner*.
         only: The files to read, by their names in *path*; None means all of the format.
         dry_run: Read and check everything, and store nothing.
 
@@ -104,7 +102,6 @@ def import_file(
             chosen.name,
             is_strict=chosen.is_strict,
             is_captured=chosen.is_captured,
-            in_projects=in_projects,
             dry_run=dry_run,
         )
         request = Request(tree, names, session, columns, services.db, importer.refused, user)

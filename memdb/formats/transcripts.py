@@ -6,8 +6,9 @@ a line. Hooks and imports read with the functions here, so that each message has
 and the same id, whichever comes first. Claude Code has a module of its own.
 
 Codex: a rollout holds two logs: `response_item` is what the model got and gave, `event_msg` what
-the terminal showed of it. Only the first is read, so nothing is said twice. What Codex puts into
-the mouth of the user (its environment, AGENTS.md) is not the user's.
+the terminal showed of it. Words of the second count where the first has not got them: older
+sessions have no others. What Codex puts into the mouth of the user (its environment, AGENTS.md)
+is not the user's.
 
 Cursor: a line has a role and blocks as Anthropic writes them, and neither id nor time. What the
 user typed stands in `<user_query>`; the rest of a user's line is what Cursor attached.
@@ -23,12 +24,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from memdb.adapters.json_forms import storable
 from memdb.errors import InvalidInput
-from memdb.formats.claude_code import read_entry, title_of
+from memdb.formats.claude_code import is_echo, program_role, read_entry, title_of
 from memdb.formats.projects import app_of
 from memdb.formats.provider_messages import read_messages, role_of
 from memdb.formats.provider_parts import read_part
@@ -54,6 +56,7 @@ class Line(Record):
         parent: The id of the session whose agent started this one.
         folder: The working directory.
         title: The rank and text of a title, a higher rank being stronger; (-1, "") for none.
+        is_echo: Another line may say the same: it counts where none does.
     """
 
     kind: str
@@ -62,6 +65,7 @@ class Line(Record):
     parent: str | None = None
     folder: str | None = None
     title: tuple[int, str] = (-1, "")
+    is_echo: bool = False
 
 
 # Lines that are looked at for the session and the folder; a longer line is no message but a
@@ -69,6 +73,7 @@ class Line(Record):
 HEAD_LINES = 50
 MAX_LINE_BYTES = 32 << 20
 
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 SEPARATOR = "/"
 SUBAGENTS = "subagents"
 
@@ -83,11 +88,35 @@ class Head(Record):
     Attributes:
         session: The name of its session.
         app: Its project.
+        id: What its own lines call the session; None of a sub-agent, whose lines name another.
     """
 
     format: str
     session: str
     app: str
+    id: str | None = None
+
+
+def session_of(head: Head, line: Line) -> str:
+    """Return the session of a line: a fork begins with those of the session that it left."""
+    is_own = head.id is None or line.session in (None, head.id)
+    return head.session if is_own or line.session is None else line.session[:MAX_NAME_CHARS]
+
+
+def spoken(lines: Iterable[Line]) -> str:
+    """Return all that lines say for certain, to look an echo up in it."""
+    return "\n".join(
+        one.text
+        for line in lines
+        if not line.is_echo
+        for one in line.messages
+        if one.role != "tool"
+    )
+
+
+def repeats(line: Line, said: str) -> bool:
+    """Say whether a line is an echo of what was *said*."""
+    return line.is_echo and all(one.text.strip() in said for one in line.messages)
 
 
 def line_reader(name: str) -> Callable[[dict[str, Any]], Line]:
@@ -99,12 +128,15 @@ def line_reader(name: str) -> Callable[[dict[str, Any]], Line]:
 
 def read_claude_code(line: dict[str, Any]) -> Line:
     """Return what a line of Claude Code's says."""
+    origin = line.get("forkedFrom")
+    source = origin.get("sessionId") if isinstance(origin, dict) else None
     return Line(
         text_value(line.get("type")) or "?",
         read_entry(line, whole=False),
-        session=text_value(line.get("sessionId")) or None,
+        session=text_value(source) or text_value(line.get("sessionId")) or None,
         folder=text_value(line.get("cwd")) or None,
         title=title_of([line]),
+        is_echo=is_echo(line),
     )
 
 
@@ -149,14 +181,16 @@ def read_head(
         id_, parent, folder = id_ or line.session, parent or line.parent, folder or line.folder
     if chosen is None:
         return None
+    if chosen == "claude-code" and _UUID.fullmatch(path.stem):  # a fork's first lines name another
+        id_ = path.stem
     name = session or id_ or path.stem
     if SUBAGENTS in path.parts:  # <session>/subagents/.../agent-1.jsonl
         at = len(path.parts) - 1 - path.parts[::-1].index(SUBAGENTS)
-        name = SEPARATOR.join([*path.parts[at - 1 : -1], path.stem])
+        name, id_ = SEPARATOR.join([*path.parts[at - 1 : -1], path.stem]), None
     elif parent:
         name = SEPARATOR.join([parent, SUBAGENTS, name])
     place = app or (app_of(folder) if folder else path.parent.name or "default")
-    return Head(chosen, name[:MAX_NAME_CHARS], place)
+    return Head(chosen, name[:MAX_NAME_CHARS], place, id_ if chosen == "claude-code" else None)
 
 
 def parse_object(raw: bytes) -> dict[str, Any] | None:
@@ -198,15 +232,6 @@ def document_lines(data: bytes) -> bytes:
     return b"".join(json.dumps(one).encode() + b"\n" for one in lines)
 
 
-# What Codex writes in the place of the user's words, by how it begins.
-CODEX_TAGS = (
-    *"<environment_context> <user_instructions> <turn_aborted> <skill> <INSTRUCTIONS>".split(),
-    *"<subagent_notification> <permissions".split(),
-    "# AGENTS.md instructions",
-)
-TOOL_TAGS = ("<user_shell_command>", "<user_action>")
-
-
 def read_codex(line: dict[str, Any]) -> Line:
     """
     Return what a line of a rollout says.
@@ -223,19 +248,36 @@ def read_codex(line: dict[str, Any]) -> Line:
         return _header(payload)
     kind = f"{outer}/{text_value(payload.get('type')) or '?'}"
     created_ms = iso_ms(line.get("timestamp"))
-    if outer == "compacted":
-        text = text_value(storable(payload.get("message")))
-        found = [NewMessage("system", text, created_ms=created_ms)] if text.strip() else []
-        return Line(outer, found)
-    if outer == "turn_context":
-        return Line(outer, [], folder=_text(payload.get("cwd")))
     if outer != "response_item":
-        return Line(kind, [])
+        return _event(outer, kind, payload, created_ms)
     try:
         read = read_messages(storable(payload))
     except InvalidInput:
         return Line(kind, [])
     return Line(kind, [one for message in read for one in _codex_said(message, created_ms)])
+
+
+# Roles of the lines that tell what was said beside the response items.
+EVENTS = {
+    "compacted": "system",
+    "event_msg/user_message": "user",
+    "event_msg/agent_message": "assistant",
+}
+
+
+def _event(outer: str, kind: str, payload: dict[str, Any], created_ms: int | None) -> Line:
+    """Return what another line tells: a summary, a folder, a title, or words said elsewhere."""
+    text = text_value(storable(payload.get("message")))
+    name = " ".join(text_value(storable(payload.get("thread_name"))).split())
+    role = EVENTS.get(kind) or EVENTS.get(outer)
+    said = [NewMessage(role, text, created_ms=created_ms)] if role and text.strip() else []
+    return Line(
+        kind if outer == "event_msg" else outer,
+        said,
+        folder=_text(payload.get("cwd")) if outer == "turn_context" else None,
+        title=(0, name[:MAX_NAME_CHARS]) if name else (-1, ""),
+        is_echo=outer == "event_msg",
+    )
 
 
 def _header(payload: dict[str, Any]) -> Line:
@@ -264,10 +306,8 @@ def _codex_said(message: NewMessage, created_ms: int | None) -> list[NewMessage]
         return []
     text = text_of(parts) if parts else message.text
     role = message.role
-    if role == "user" and text.lstrip().startswith(TOOL_TAGS):
-        role = "tool"
-    if role == "user" and text.lstrip().startswith(CODEX_TAGS):
-        role = "system"
+    if role == "user":
+        role, _ = program_role(text) or (role, None)
     is_text = all(kind_of(part) == "text" for part in parts)
     kept = None if is_text else parts
     return [NewMessage(role, text, parts=kept, created_ms=created_ms)] if text.strip() else []
@@ -343,9 +383,6 @@ def _cut(text: str) -> tuple[list[str], str]:
     return queries, "".join([*rest, text[at:]])
 
 
-GEMINI_TAGS = ("<session_context>", "<hook_context>", "<system-reminder>")
-
-
 def read_gemini_cli(line: dict[str, Any]) -> Line:
     """
     Return what a line of a chat says.
@@ -388,8 +425,8 @@ def _gemini_said(line: dict[str, Any], kind: str, name: str) -> Iterator[NewMess
                                  external_id=named(f"#thought{number}"))  # fmt: skip
     text = _content(line.get("content"))
     role = "assistant" if kind == "gemini" else "user"
-    if role == "user" and text.lstrip().startswith(GEMINI_TAGS):
-        role = "system"
+    if role == "user":
+        role, _ = program_role(text) or (role, None)
     yield NewMessage(role, text, external_id=named(""))
     calls = line.get("toolCalls")
     for call in calls if isinstance(calls, list) else ():

@@ -336,7 +336,6 @@ class ImportReport(Record):
         left_out: What was not taken, and why.
         dry_run: Nothing was stored; the counts take all for new.
         samples: The first messages of a dry run, shortened.
-        apps: The projects of transcripts, which went to these apps.
         notes: What is stored, but not as the source has it now: a title that changed
             there, an edited question that is a branch here.
     """
@@ -360,7 +359,6 @@ class ImportReport(Record):
     left_out: tuple[LeftOut, ...] = ()
     dry_run: bool = False
     samples: tuple[str, ...] = ()
-    apps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -398,7 +396,6 @@ class ImportReport(Record):
         left += [away] if self.forgotten else []
         lines = ["; ".join([added, *left]) + "."]
         lines += [f"  {sample}" for sample in self.samples]
-        lines += [f"In the app of its project: {app}" for app in self.apps]
         lines += [f"Note: {note}." for note in self.notes]
         lines += [
             f"Left out: {one.what}{'' if one.is_place else f' ({one.count:,})'}: {one.why}."

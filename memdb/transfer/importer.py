@@ -18,7 +18,6 @@ from memdb.models.record import Record
 from memdb.models.reports import ImportReport, LeftOut
 from memdb.models.settings import read_settings
 from memdb.tables import scopes, settings
-from memdb.text.validate import name_value
 from memdb.transfer import artifacts, entries, messages, others
 from memdb.transfer.lines import (
     LEFT_OUT,
@@ -128,7 +127,6 @@ class Importer:
         *,
         is_strict: bool,
         is_captured: bool,
-        in_projects: bool,
         dry_run: bool,
     ) -> None:
         """
@@ -139,7 +137,6 @@ class Importer:
             is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
             is_captured: Hooks store the same: keys are redacted, and a message whose id is here
                 stays as it is.
-            in_projects: The app of an item is that of its project, not that of *owner*.
             dry_run: Only check and count.
         """
         self.added: Counter[str] = Counter()
@@ -160,7 +157,6 @@ class Importer:
             "settings": self._take_settings,
             "scope": self._enter,
             "end": _check_end,
-            "project": self._enter_project,
             NOTE: self._note,
             artifacts.PART.kind: self._read_part,
         }
@@ -168,8 +164,6 @@ class Importer:
         self._filled: list[Target] = []
         self._owner = owner
         self._target = None if owner is None else self._fill(owner, owner.app)
-        self._targets: dict[str, Target] = {}  # by project
-        self._in_projects = in_projects
         self._scope: dict[str, Any] | None = None
         self._scope_error: SecretFound | None = None
         self._waiting: list[_Checked] = []
@@ -227,8 +221,6 @@ class Importer:
             raise InvalidInput(f"kind is {item.kind!r}: use one of {', '.join(_KINDS)}")
         if item.kind == "scope":
             self.finish()
-        elif item.kind == "project":
-            self.flush()
         special(item)
         return None
 
@@ -291,7 +283,6 @@ class Importer:
             left_out=self._report.listed(),
             dry_run=self._dry_run,
             samples=tuple(self._samples),
-            apps=tuple(self._targets),
             notes=shorten_notes([note for one in self._filled for note in one.notes]),
         )
 
@@ -347,16 +338,6 @@ class Importer:
         target = Target(self._services, owner, file_app, self.added, is_captured=captured)
         self._filled.append(target)
         return target
-
-    def _enter_project(self, item: Item) -> None:
-        """Go on in the app of a project, unless the caller gave an app."""
-        if not self._in_projects or self._owner is None:
-            return
-        app = name_value(item.fields["app"], "app")
-        if app not in self._targets:
-            owner = self._services.scope(app, self._owner.user)
-            self._targets[app] = self._fill(owner, app)
-        self._target = self._targets[app]
 
     def _enter(self, item: Item) -> None:
         """Go on with another scope of an export."""

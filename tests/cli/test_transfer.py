@@ -60,7 +60,6 @@ def test_import_golden(run_json, path):
         "left_out": [],
         "dry_run": False,
         "samples": [],
-        "apps": [],
         "embedded": 196,
     }
 

@@ -63,7 +63,10 @@ def spoken(role: str, *texts: str) -> dict[str, Any]:
         (spoken("user", ""), []),
         (spoken("user"), []),
         (item({"type": "ghost_snapshot", "ghost_commit": {}}), None),
-        ({"type": "event_msg", "payload": {"type": "user_message", "message": "Hi."}}, []),
+        (
+            {"type": "event_msg", "payload": {"type": "user_message", "message": "Hi."}},
+            [("user", "Hi.")],
+        ),
         ({"type": "compacted", "payload": {"message": "Ferry."}}, [("system", "Ferry.")]),
         ({"type": "compacted", "payload": {"message": ""}}, []),
         ({"type": "turn_context", "payload": {"cwd": "/x"}}, []),

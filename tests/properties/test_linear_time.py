@@ -132,7 +132,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     ),
     "documents.one_line": documents.one_line,
     "documents.plain": documents.plain,
-    "documents.unquoted": lambda text: documents.unquoted(documents.quoted(text).split("\n")),
     "source.parse_line": lambda text: source.parse_line(1, text.encode()),
     "source.first_value": lambda text: source.first_value(opened(text)),
     "source.read_object": lambda text: source.read_object(opened(text)),
@@ -140,6 +139,12 @@ CALLS: dict[str, Callable[[str], object]] = {
     "shapes.langchain_of": lambda text: formats.langchain_of(message(text)),
     "claude_code.read_entry": lambda text: [
         claude_code.read_entry(line, whole=whole) for line in lines(text) for whole in (True, False)
+    ],
+    "claude_code.is_echo": lambda text: claude_code.is_echo({"operation": text, "reason": text}),
+    "claude_code.program_role": lambda text: [
+        claude_code.program_role(text),
+        claude_code.program_role(f"<{text}"),
+        claude_code.program_role(f"x:{text}\n<a-message>"),
     ],
     "claude_code.title_of": lambda text: claude_code.title_of(
         [{"type": "summary", "summary": text}, {"customTitle": text}]
@@ -151,6 +156,15 @@ CALLS: dict[str, Callable[[str], object]] = {
         transcripts.read_gemini_cli(line) for line in lines(text)
     ],
     "transcripts.format_of": lambda text: [transcripts.format_of(line) for line in lines(text)],
+    "transcripts.spoken": lambda text: transcripts.spoken(
+        [transcripts.read_cursor({"role": "user", "content": text})] * 2
+    ),
+    "transcripts.repeats": lambda text: transcripts.repeats(
+        transcripts.Line("", [NewMessage("user", text)], is_echo=True), text * 2
+    ),
+    "transcripts.session_of": lambda text: transcripts.session_of(
+        transcripts.Head("", "s", "a", "i"), transcripts.Line("", [], session=text)
+    ),
     "transcripts.read_claude_code": lambda text: [
         transcripts.read_claude_code(line) for line in lines(text)
     ],

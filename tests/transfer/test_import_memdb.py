@@ -70,7 +70,6 @@ def test_the_report_counts_what_was_added(export: str, open_db: Callable[..., Me
         "left_out": [],
         "dry_run": False,
         "samples": [],
-        "apps": [],
     }
     assert str(report) == (
         "Imported 7 messages in 1 new session, 2 entries, 3 artifact versions (memdb)."

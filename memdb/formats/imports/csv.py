@@ -13,28 +13,24 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.formats.documents import COLUMNS as OWN_COLUMNS
-from memdb.formats.documents import KEYWORD_MARK, unguarded
-from memdb.formats.imports.base import Format, groups, read_bytes, refused
-from memdb.formats.imports.documents import (
-    WHY,
-    Said,
-    conversations,
-    entry,
-    moment,
-    refuse_several,
-)
+from memdb.formats.documents import KEYWORD_MARK, OLD, unguarded
+from memdb.formats.imports.base import MISSHAPEN, Format, groups, read_bytes, refused
 from memdb.formats.provider_messages import role_of
 from memdb.formats.source import BOM, MAX_ELEMENT_BYTES
 from memdb.models.messages import ROLES
-from memdb.transfer.lines import Item, any_time, left_out, utc_time
+from memdb.models.record import Record
+from memdb.transfer.entries import derived_uid
+from memdb.transfer.lines import REFUSALS, Item, any_time, left_out, utc_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
     from memdb.formats.source import Tree
+    from memdb.transfer.lines import Group
 
+WHY = "only JSON lines (memdb export FILE x.jsonl) bring them back"
 PATTERNS = ("*.csv", "*.tsv")
 SEPARATORS = (",", ";", "\t")
 
@@ -172,31 +168,96 @@ def _own(name: str, shown: str, found: Iterator[tuple[str, tuple[int, list[str]]
         for place, (_, cells) in found
     ]
     owners = {(row.get("app"), row.get("user", "")) for _, row in rows}
-    refuse_several(shown, sorted(user for _, user in owners))
-    yield from conversations((one for one in rows if one[1]["kind"] == "message"), _said)
+    _refuse_several(shown, sorted(user for _, user in owners))
+    yield from _conversations(one for one in rows if one[1]["kind"] == "message")
     yield from groups((one for one in rows if one[1]["kind"] == "entry"), _own_entry)
     others = [row["kind"] for _, row in rows if row["kind"] not in ("message", "entry")]
     for kind in dict.fromkeys(others):
         yield left_out(name, f"rows of kind {kind}", WHY, others.count(kind))
 
 
-def _said(_place: str, row: dict[str, str]) -> Said:
+class _Said(Record):
+    """
+    A message of such an export.
+
+    Attributes:
+        seq, uid: Those that it had; None of either makes it a new one.
+    """
+
+    session: str
+    title: str | None
+    seq: int | None
+    uid: str | None
+    fields: dict[str, Any]
+
+
+def _conversations(found: Iterable[tuple[str, dict[str, str]]]) -> Iterator[Group]:
+    """Yield a group for each session in rows of messages, and one for each message."""
+    sessions: dict[str, list[tuple[str, _Said]]] = {}
+    for place, row in found:
+        try:
+            said = _said(row)
+        except (*REFUSALS, *MISSHAPEN) as error:
+            yield refused(place, error)
+        else:
+            sessions.setdefault(said.session, []).append((place, said))
+    for name, talk in sessions.items():
+        yield from groups([(talk[0][0], (name, [said for _, said in talk]))], _session)
+        yield from groups(talk, _message)
+
+
+def _session(place: str, session: tuple[str, list[_Said]]) -> Iterator[Item]:
+    name, said = session
+    title = next((one.title for one in said if one.title), None)
+    fields: dict[str, Any] = {"name": name, "title": title}
+    if all(one.seq and one.uid for one in said):
+        times = [one.fields["created_ms"] for one in said]
+        fields["last_seq"] = max(one.seq or 0 for one in said)
+        fields |= {"created_ms": min(times), "updated_ms": max(times)}
+        fields["uid"] = derived_uid({"name": name}, min(times))
+    yield Item(place, "session", fields)
+
+
+def _message(place: str, one: _Said) -> Iterator[Item]:
+    same = {"seq": one.seq, "uid": one.uid} if one.seq and one.uid else {}
+    yield Item(place, "message", {"session": one.session, **one.fields, **same})
+
+
+def _said(row: dict[str, str]) -> _Said:
     """Return the message of a row."""
     names = {"role": "role", "author": "author", "external_id": "id"}
     fields: dict[str, Any] = {field: row[name] for field, name in names.items() if row.get(name)}
-    fields |= {"text": row["text"], "created_ms": moment(row["time"])}
+    fields |= {"text": row["text"], "created_ms": _moment(row["time"])}
     seq = int(row["number"]) if row["number"].isdecimal() else None
-    return Said(row["session"], row["title"] or None, seq, row.get("uid") or None, fields)
+    return _Said(row["session"], row["title"] or None, seq, row.get("uid") or None, fields)
 
 
 def _own_entry(place: str, row: dict[str, str]) -> Iterator[Item]:
-    """Yield the entry of a row."""
-    fields: dict[str, Any] = {"text": row["text"], "created_ms": moment(row["time"])}
+    """Yield the entry of a row; one that does not hold any more is left out."""
+    if row.get("state") == OLD:
+        yield left_out(place, "entries", f"they hold no longer; {WHY}")
+        return
+    fields: dict[str, Any] = {"text": row["text"], "created_ms": _moment(row["time"])}
     fields |= {name: row[name] for name in ("category", "key", "trust") if row.get(name)}
     fields["keywords"] = row["keywords"].split(KEYWORD_MARK) if row.get("keywords") else []
     if row.get("expires"):
-        fields["expires_ms"] = moment(row["expires"])
-    yield from entry(place, fields, row.get("state", ""))
+        fields["expires_ms"] = _moment(row["expires"])
+    yield Item(place, "entry", fields)
+
+
+def _refuse_several(shown: str, users: list[str]) -> None:
+    """Refuse an export that holds the memory of several users: they would become one."""
+    if len(users) > 1:
+        raise InvalidInput(
+            f"{shown} holds the memory of {len(users)} users ({', '.join(users)}), which would be "
+            "mixed: export each by itself with --user, or all of them as JSON lines"
+        )
+
+
+def _moment(text: str) -> int:
+    """Return a time of such an export in milliseconds."""
+    found = utc_time(text.replace(" ", "T"), "time")
+    return 0 if found is None else found
 
 
 def _is_text(cell: str) -> bool:

@@ -23,6 +23,9 @@ from memdb.formats.transcripts import (
     line_reader,
     parse_object,
     read_head,
+    repeats,
+    session_of,
+    spoken,
     with_ids,
 )
 from memdb.text.secrets import redact_secrets
@@ -78,41 +81,46 @@ def _program(value: dict[str, Any]) -> str | None:
 
 
 def _read(request: Request) -> Read:
+    homes: dict[str, str] = {}  # a line that was copied stays where it came first
     for name in request.names:
-        yield from _Transcript(request.tree, name).read()
+        yield from _Transcript(request.tree, name, homes).read()
 
 
 class _Transcript:
     """One file: read once for its session and title, and once for its messages."""
 
-    def __init__(self, tree: Tree, name: str) -> None:
+    def __init__(self, tree: Tree, name: str, homes: dict[str, str]) -> None:
         self._tree = tree
+        self._homes = homes
         self._name = name
         above = PurePath(os.path.abspath(tree.path))  # noqa: PTH100
         self._path = above if tree.is_alone else above / name
         self._has_session = False
 
     def read(self) -> Read:
-        """Yield the project, then a group per line; the first with messages has the session."""
+        """Yield a group per line; the first with messages has the session."""
         head = read_head((raw for _, _, raw in self._lines()), self._path)
         if head is None:
             yield left_out(self._name, "files", "they name no session of a known program")
             return
-        yield Item(self._name, "project", {"app": head.app})
         read = line_reader(head.format)
-        titles = [read(value).title for value in map(parse_object, self._raws()) if value]
-        title = max(titles, key=lambda one: one[0], default=(-1, ""))[1]
+        lines = [read(value) for value in map(parse_object, self._raws()) if value]
+        title = max((one.title for one in lines), key=lambda one: one[0], default=(-1, ""))[1]
+        said = spoken(lines) if any(one.is_echo for one in lines) else ""
+        del lines
         found = (
             (self._tree.place(self._name, f"line {number}"), (at, raw))
             for number, (at, _, raw) in enumerate(self._lines(counts=True), start=1)
         )
-        yield from groups(found, partial(self._line, head, title))
+        yield from groups(found, partial(self._line, head, title, said))
 
     def _raws(self) -> Iterator[bytes]:
         return (raw for _, _, raw in self._lines())
 
-    def _line(self, head: Head, title: str, place: str, line: tuple[int, bytes]) -> Iterator[Item]:
-        """Yield the messages of a line."""
+    def _line(
+        self, head: Head, title: str, known: str, place: str, line: tuple[int, bytes]
+    ) -> Iterator[Item]:
+        """Yield the messages of a line; *known* is what others say for certain."""
         at, raw = line
         if not raw.strip():
             return
@@ -124,14 +132,21 @@ class _Transcript:
         if not said.messages:
             yield left_out(place, "lines", f"they have no words: {said.kind}")
             return
-        if not self._has_session:
+        if repeats(said, known):
+            yield left_out(place, "lines", f"others say the same: {said.kind}")
+            return
+        own = session_of(head, said)
+        if own == head.session and not self._has_session:
             self._has_session = True
             about = {"name": head.session, "title": redact_secrets(title) if title else None}
             yield Item(place, "session", about)
         for message in with_ids(said.messages, at, raw):
+            session = own
+            if head.id is not None and message.external_id:
+                session = self._homes.setdefault(message.external_id, own)
             fields = {name: getattr(message, name) for name in FIELDS}
             given = {name: one for name, one in fields.items() if one is not None}
-            yield Item(place, "message", {**given, "session": head.session})
+            yield Item(place, "message", {**given, "session": session})
 
     def _lines(self, *, counts: bool = False) -> Iterator[tuple[int, int, bytes]]:
         """Yield where each line begins and ends, and its bytes with the line end."""
