@@ -188,7 +188,7 @@ class Services:
 
             require(counter, "counter")
             counter = limited_counter(counter, self.meter)
-        return Counting(counter)
+        return Counting(counter, self.settings)
 
     @cached_property
     def writer(self) -> MessageService:

@@ -26,7 +26,12 @@ from memdb.context.blocks import (
 from memdb.context.coverage import Coverage
 from memdb.context.truncation import LEAST_TOKENS, shorten
 from memdb.conversations.tool_calls import orphans, unit_starts, unknown_answers
-from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens
+from memdb.conversations.windows import (
+    LARGER,
+    MESSAGE_OVERHEAD_TOKENS,
+    NewestMedia,
+    cost_tokens,
+)
 from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow, Message, Piece
 from memdb.models.record import Record
@@ -286,9 +291,10 @@ class _Plan:
         page_size = FIRST_PAGE
         total = 0
         met = False
+        media = NewestMedia(self._counting, limit)
         while self._place[0]:
             page = messages.last(self._tx, *self._place, page_size, before)
-            page = [one for one in page if one.seq >= self._first]
+            page = media.views([one for one in page if one.seq >= self._first])
             some = [cost_tokens(one, self._counting) for one in page]
             found, costs = page + found, some + costs
             total += sum(some)

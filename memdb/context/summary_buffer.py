@@ -15,7 +15,12 @@ from memdb.context.blocks import SYSTEM_REASON, message_piece
 from memdb.context.coverage import Coverage
 from memdb.context.truncation import shorten
 from memdb.conversations.tool_calls import unit_starts
-from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens
+from memdb.conversations.windows import (
+    LARGER,
+    MESSAGE_OVERHEAD_TOKENS,
+    NewestMedia,
+    cost_tokens,
+)
 from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow
 from memdb.summaries.planning import head_seq
@@ -102,11 +107,14 @@ def summary_buffer(
     budget_tokens = limits.budget
     if session.used > budget_tokens:
         raise TooLarge("tokens of the system text", budget_tokens, session.used, LARGER)
+    tail: list[Message] = []
+    total = session.total
     if session.whole:
-        tail = _newest(tx, counting, place, session.first, session.total, session.count)
-    else:
-        wanted = max(limits.tail(session.used + session.total) - session.used, 0)
-        tail = _newest(tx, counting, place, session.first, wanted, limits.keep_last)
+        tail = _newest(tx, counting, place, session, total, session.count)
+        total = sum(cost_tokens(one, counting) for one in tail)  # with what has no text
+    if not session.whole or session.used + total > budget_tokens:
+        wanted = max(limits.tail(session.used + total) - session.used, 0)
+        tail = _newest(tx, counting, place, session, wanted, limits.keep_last)
     cover: Block | None = None
     if tail and tail[0].seq > session.first:
         coverage = Coverage(tx, summaries, counting, place)
@@ -124,15 +132,21 @@ def _head(tx: Tx, place: tuple[int, str]) -> list[Message]:
 
 
 def _newest(
-    tx: Tx, counting: Counting, place: tuple[int, str], first: int, tokens: int, least: int
+    tx: Tx,
+    counting: Counting,
+    place: tuple[int, str],
+    session: Measured,
+    tokens: int,
+    least: int,
 ) -> list[Message]:
     """Return the newest messages within *tokens*, *least* at least, in whole units."""
+    media = NewestMedia(counting, session.limits.budget - session.used)
     found: list[Message] = []
     before: int | None = None
     total = 0
     while True:
         page = messages.last(tx, *place, PAGE, before)
-        more = [one for one in page if one.seq >= first]
+        more = media.views([one for one in page if one.seq >= session.first])
         found = more + found
         total += sum(cost_tokens(one, counting) for one in more)
         done = len(page) < PAGE or len(more) < len(page)

@@ -18,6 +18,7 @@ from memdb.text.parts import (
     part_text,
     text_of,
     text_value,
+    without_media,
     without_original,
 )
 
@@ -117,6 +118,10 @@ def _cap(costs: list[int], room: int) -> int:
 
 def _view(message: Message, tokens: int, counting: Counting) -> Message:
     """Return *message* cut to *tokens* at most."""
+    if message.parts and counting.extra_tokens(message.parts) > tokens // 2:
+        message = message.replace(parts=without_media(message.parts))
+        if cost_tokens(message, counting) - MESSAGE_OVERHEAD_TOKENS <= tokens:
+            return message
     gap = GAP_NAMED.format(seq=message.seq) if tokens >= NAMED_FROM_TOKENS else GAP
     whole = max((len(text) for text in _texts(message)), default=0)
     least, most = 0, min(whole, 16 * tokens)
@@ -124,13 +129,17 @@ def _view(message: Message, tokens: int, counting: Counting) -> Message:
     while least <= most:  # longer views cost more, but for a token here and there
         chars = (least + most) // 2
         view = _cut(message, chars, gap, counting)
-        if view.tokens <= tokens:
+        if _cost(view, counting) <= tokens:
             best, least = view, chars + 1
         else:
             most = chars - 1
-    if best.tokens > tokens:  # what the parts cost besides their texts: keep words alone
+    if _cost(best, counting) > tokens:  # what the parts cost besides their texts: keep words alone
         best = _cut(message.replace(text=said_by(message), parts=None), 0, "…", counting)
     return best
+
+
+def _cost(view: Message, counting: Counting) -> int:
+    return view.tokens + counting.extra_tokens(view.parts)
 
 
 def _texts(message: Message) -> list[str]:

@@ -21,7 +21,14 @@ from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import ContextWindow
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS
-from memdb.text.parts import payload_of
+from memdb.text.parts import (
+    bytes_of,
+    kind_of,
+    media_of,
+    media_tokens,
+    payload_of,
+    without_media,
+)
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
@@ -46,11 +53,52 @@ METADATA_KEY = "window"
 
 
 def cost_tokens(message: Message, counting: Counting) -> int:
-    """Return what *message* costs in a window, by the file's counter."""
+    """Return what *message* costs in a window: its words, its media, and its frame."""
     tokens = message.tokens
     if message.counter != counting.name:
         (tokens,) = counting.count_many([said_by(message)])
-    return tokens + MESSAGE_OVERHEAD_TOKENS
+    return tokens + counting.extra_tokens(message.parts) + MESSAGE_OVERHEAD_TOKENS
+
+
+class NewestMedia:
+    """
+    Keeps the newest images, sounds and files of messages within the limits of a budget.
+
+    The others become text, `[image: name]`. Half of the budget is for media, all of it
+    for those of the newest message.
+    """
+
+    def __init__(self, counting: Counting, budget_tokens: int) -> None:
+        """Keep what the settings of *counting* and *budget_tokens* allow."""
+        self._counting = counting
+        self._images = counting.settings.context_images
+        self._bytes = counting.settings.context_media_bytes
+        self._tokens = budget_tokens // 2
+        self._newest_tokens = budget_tokens
+
+    def views(self, page: Sequence[Message]) -> list[Message]:
+        """Return views of the messages of a page, oldest first; pages come from the end back."""
+        return [self._view(message) for message in reversed(page)][::-1]
+
+    def _view(self, message: Message) -> Message:
+        """Return *message*, or a view with labels for the media that are over a limit."""
+        kept: set[int] = set()
+        media = [*media_of(message.parts)] if message.parts else []
+        for part in reversed(media):
+            tokens = media_tokens(part, self._counting.settings, self._counting.name)
+            size = len(bytes_of(part))
+            is_image = kind_of(part) == "image"
+            fits = tokens <= self._tokens and size <= self._bytes
+            if (fits or tokens <= self._newest_tokens) and self._images >= is_image:
+                kept.add(id(part))
+                self._images -= is_image
+                self._bytes -= size
+                self._tokens -= tokens
+                self._newest_tokens -= tokens
+        self._newest_tokens = -1
+        if len(kept) == len(media):
+            return message
+        return message.replace(parts=without_media(message.parts or (), kept))
 
 
 def said_by(message: Message) -> str:
@@ -307,7 +355,14 @@ def _run_plain(
         int_value(last, "last", 0, MAX_SEQ)
     if budget_tokens is not None:
         int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET_TOKENS)
-    return newest_within(source.read, source.counting, last=last, budget_tokens=budget_tokens)
+    read = source.read if budget_tokens is None else _read_lean(source, budget_tokens).read
+    return newest_within(read, source.counting, last=last, budget_tokens=budget_tokens)
+
+
+def _read_lean(source: Source, budget_tokens: int) -> Source:
+    """Return a source whose messages have no more media than a budget allows."""
+    media = NewestMedia(source.counting, budget_tokens)
+    return source.replace(read=lambda count, before: media.views(source.read(count, before)))
 
 
 def _run_buffer(source: Source, last: int | None = None) -> ContextWindow:
@@ -322,7 +377,8 @@ def _run_token(
     rules, counting = source.settings, source.counting
     budget = _budget_value(rules.window_tokens if budget_tokens is None else budget_tokens)
     least = _keep_value(rules.window_keep_last if keep_last is None else keep_last)
-    kept = _read_back(source, lambda held: _token_start(held, counting, budget, least))
+    lean = _read_lean(source, budget)
+    kept = _read_back(lean, lambda held: _token_start(held, counting, budget, least))
     return _window(kept, counting, budget)
 
 

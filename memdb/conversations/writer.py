@@ -20,7 +20,14 @@ from memdb.records.messages import prepare_messages
 from memdb.records.scopes import find_session
 from memdb.tables import jobs, messages, sessions
 from memdb.text.screening import SecretScreen
-from memdb.text.validate import flag_value, int_value, json_object, list_value, name_value
+from memdb.text.validate import (
+    flag_value,
+    int_value,
+    json_object,
+    list_value,
+    name_value,
+    parse_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -88,8 +95,11 @@ class MessageService:
             if isinstance(one, str):
                 counts += self.counting.count_many([one])
             else:
-                counts.append(sum(draft.tokens or 0 for draft in self.prepare([one], ALLOW)))
+                counts.append(sum(map(self._cost, self.prepare([one], ALLOW))))
         return counts
+
+    def _cost(self, draft: Draft) -> int:
+        return (draft.tokens or 0) + self.counting.extra_tokens(parse_json(draft.parts, list))
 
     def append(
         self,

@@ -19,16 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.adapters.json_forms import storable
 from memdb.errors import InvalidInput
+from memdb.formats.originals import original_of, original_part
 from memdb.formats.provider_parts import read_part
 from memdb.models.messages import NewMessage
-from memdb.text.parts import (
-    ORIGINAL,
-    kind_of,
-    original_of,
-    original_part,
-    text_of,
-    text_value,
-)
+from memdb.text.parts import ORIGINAL, kind_of, text_of, text_value
 from memdb.text.times import iso_ms
 from memdb.text.validate import MAX_NAME_CHARS, MAX_NESTING, is_deep
 

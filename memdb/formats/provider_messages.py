@@ -16,18 +16,17 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
-from memdb.formats.provider_parts import is_bedrocks, is_providers, other, read_part
-from memdb.models.messages import ROLES, NewMessage
-from memdb.text.parts import (
-    KINDS,
-    MEDIA,
-    ORIGINAL,
-    kind_of,
-    original_part,
-    text_of,
-    text_value,
-    without_original,
+from memdb.formats.originals import original_part
+from memdb.formats.provider_parts import (
+    is_bedrocks,
+    is_providers,
+    measured,
+    media,
+    other,
+    read_part,
 )
+from memdb.models.messages import ROLES, NewMessage
+from memdb.text.parts import KINDS, MEDIA, ORIGINAL, kind_of, text_of, text_value, without_original
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +52,7 @@ _GEMINI_FIELDS = {
     "toolCall": "tool_call",
     "toolResponse": "tool_response",
 }
-_GEMINI_NESTED = frozenset(("inline_data", "file_data", "video_metadata"))
+_GEMINI_NESTED = frozenset(("inline_data", "file_data", "video_metadata", "function_response"))
 
 
 def plain_value(value: Any, field: str) -> Any:
@@ -88,6 +87,8 @@ def _gemini_part(part: Any) -> Any:
     for key in _GEMINI_NESTED & found.keys():
         if isinstance(found[key], dict):
             found[key] = {_GEMINI_FIELDS.get(k, k): v for k, v in found[key].items()}
+            if isinstance(found[key].get("parts"), list):
+                found[key]["parts"] = [*map(_gemini_part, found[key]["parts"])]
     return found
 
 
@@ -225,6 +226,7 @@ def read_parts(role: str, parts: Sequence[Any]) -> tuple[str, list[Any]]:
         provider = provider_of(data)
         found = [_read_block(part, provider) for part in plain]
         found.append(original_part(provider, data, found))
+    found = [*map(measured, found)]
     results = sum(kind_of(part) == "tool_result" for part in found)
     if results == 0 or role != "user":
         return role, found
@@ -405,6 +407,7 @@ def _read_openai(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
     if isinstance(told, str) and told:
         parts.append({"type": "thinking", "text": told})
     parts += [_read_block(block, OPENAI) for block in _blocks(data.get("content"))]
+    parts += [media("image", one) for one in _blocks(data.get("images")) if isinstance(one, str)]
     if isinstance(data.get("refusal"), str):
         parts.append({"type": "text", "text": data["refusal"], "refusal": True})
     sound = data.get("audio")

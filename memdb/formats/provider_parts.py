@@ -9,10 +9,21 @@ of their parts. A type that is in none of them becomes an `other` part with a wa
 from __future__ import annotations
 
 import json
+import re
+from binascii import a2b_base64
 from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any
 
-from memdb.text.parts import KINDS, MEDIA, json_text, kind_of, text_of, text_value
+from memdb.text.parts import (
+    KINDS,
+    MEDIA,
+    bytes_of,
+    is_opaque,
+    json_text,
+    kind_of,
+    text_of,
+    text_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +43,7 @@ PROVIDER_ONLY = {
     "openai-responses": (
         "web_search_call file_search_call code_interpreter_call mcp_call mcp_list_tools "
         "mcp_approval_request mcp_approval_response item_reference compaction "
-        "computer_screenshot tool_search_call tool_search_output"
+        "tool_search_call tool_search_output"
     ),
     "langchain": "server_tool_call server_tool_call_chunk server_tool_result remove",
     "gemini": "executable_code code_execution_result tool_call tool_response",
@@ -153,6 +164,8 @@ def _content(content: Any) -> Any:
     """Return what a tool gave: a text, parts where there is more than text, or a JSON value."""
     if isinstance(content, dict) and kind_of(content) in READERS:
         content = [content]
+    if isinstance(content, str) and content.startswith("data:image/") and is_opaque(content):
+        return [media("image", content)]
     if not isinstance(content, list) or not all(_is_block(one) for one in content):
         return content if isinstance(content, (str, dict, list)) else json_text(content)
     parts = [read_part(one) for one in content]
@@ -213,6 +226,10 @@ def media(
         part["url"] = text
     elif text:
         part["base64"] = _standard(text)
+    mime = mime or next(
+        (found for start, found in _SIGNATURES.items() if part.get("base64", "").startswith(start)),
+        None,
+    )
     if isinstance(mime, str) and mime:
         part.setdefault("media_type", mime)
     file_id = (holder or {}).get("file_id")
@@ -223,9 +240,86 @@ def media(
     return part
 
 
+# How base64 begins, of the images that say no media type.
+_SIGNATURES = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+}
+
+
 def _standard(base64: str) -> str:
     """Return base64 in the alphabet that all providers take."""
     return base64.replace("-", "+").replace("_", "/")
+
+
+HEADER_CHARS = 1 << 17  # of base64: the size of a JPEG stands behind its thumbnail
+_PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers of a JPEG with its size
+
+
+def measured(part: Any) -> Any:
+    """Return a part with the size of its image, its pages or its seconds, if its bytes say them."""
+    kind = kind_of(part)
+    if kind == "tool_result" and isinstance(part.get("content"), list):
+        return {**part, "content": [*map(measured, part["content"])]}
+    data = bytes_of(part) if kind in MEDIA else ""
+    found: dict[str, int] = {}
+    if kind == "image" and data:
+        found["width"], found["height"] = _image_size(_decoded(data[:HEADER_CHARS]))
+    elif kind == "audio" and data:
+        rate = _sound_rate(_decoded(data[:64]))
+        found["seconds"] = -(-len(data) * 3 // 4 // rate) if rate else 0
+    elif data and text_value(part.get("media_type")).endswith("pdf"):
+        found["pages"] = len(_PAGE.findall(_decoded(data)))
+    found = {name: number for name, number in found.items() if number and name not in part}
+    return {**part, **found} if found else part
+
+
+def _decoded(base64: str) -> bytes:
+    try:
+        return a2b_base64(base64[: len(base64) & ~3])
+    except ValueError:
+        return b""
+
+
+def _image_size(head: bytes) -> tuple[int, int]:
+    """Return width and height of a PNG, GIF, WebP or JPEG, (0, 0) of another."""
+    if head.startswith(b"\x89PNG"):
+        return _int(head[16:20], "big"), _int(head[20:24], "big")
+    if head.startswith(b"GIF8"):
+        return _int(head[6:8]), _int(head[8:10])
+    return _webp_size(head) if head[8:15] == b"WEBPVP8" else _jpeg_size(head)
+
+
+def _webp_size(head: bytes) -> tuple[int, int]:
+    if head[15:16] == b"X":
+        return _int(head[24:27]) + 1, _int(head[27:30]) + 1
+    if head[15:16] == b"L":
+        bits = _int(head[21:25])
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    return _int(head[26:28]) & 0x3FFF, _int(head[28:30]) & 0x3FFF
+
+
+def _jpeg_size(head: bytes) -> tuple[int, int]:
+    place = 2 if head[:2] == b"\xff\xd8" else len(head)
+    while head[place : place + 1] == b"\xff":
+        if head[place + 1] in _FRAMES:
+            height, width = head[place + 5 : place + 7], head[place + 7 : place + 9]
+            return _int(width, "big"), _int(height, "big")
+        place += 2 + _int(head[place + 2 : place + 4], "big")
+    return 0, 0
+
+
+def _int(data: bytes, order: Any = "little") -> int:
+    return int.from_bytes(data, order)
+
+
+def _sound_rate(head: bytes) -> int:
+    """Return the bytes per second that the header of a WAV file says, 0 for another."""
+    is_wave = head.startswith(b"RIFF") and head[12:16] == b"fmt "
+    return _int(head[28:32]) if is_wave else 0
 
 
 def _source(block: Part, kind: str) -> Part:
@@ -246,10 +340,11 @@ def _media(block: Part) -> Part:
     """Return media as memdb and LangChain have them: `url`, `base64` or `data`, and a type."""
     kind = kind_of(block) or text_value(block.get("kind"))
     kind = kind if kind in MEDIA else "file"
-    if not {"base64", "mime_type", "source_type", "data", "file_id"}.intersection(block):
+    if not _MEDIA_FIELDS.intersection(block):
         return block if kind_of(block) in MEDIA else media(kind, block.get("url"))
-    source = block.get("base64") or block.get("data") or block.get("url") or block.get("uri")
-    mime = block.get("media_type") or block.get("mime_type")
+    fields = ("base64", "data", "image", "url", "uri")
+    source = next((block[field] for field in fields if block.get(field)), None)
+    mime = next((block[field] for field in _MIME_FIELDS if block.get(field)), None)
     if block.keys() <= _OWN_MEDIA_FIELDS and kind_of(block) in MEDIA:
         return block
     name = block.get("name") or block.get("filename")
@@ -258,8 +353,11 @@ def _media(block: Part) -> Part:
     return media(kind, source, mime, name=name, holder=block)
 
 
+_MIME_FIELDS = ("media_type", "mime_type", "mimeType", "mediaType")
+_MEDIA_FIELDS = {"base64", "mime_type", "source_type", "data", "file_id", "image", "mimeType"}
 _OWN_MEDIA_FIELDS = frozenset(
-    "type url base64 media_type name file_id text warning mime_type uri".split()
+    "type url base64 media_type name file_id text warning mime_type uri width height pages "
+    "seconds".split()
 )
 
 
@@ -391,7 +489,7 @@ def _gemini_result(block: Part) -> Part:
 def _gemini_data(field: str, source: str) -> Callable[[Part], Part]:
     def read(block: Part) -> Part:
         told = block[field] if isinstance(block[field], dict) else {}
-        mime = text_value(told.get("mime_type"))
+        mime = text_value(told.get("mime_type", told.get("mimeType")))
         kind = mime.partition("/")[0]
         kind = kind if kind in MEDIA else "file"
         part = media(kind, "", mime, name=told.get("display_name"))
@@ -447,7 +545,7 @@ READERS: dict[str, Callable[[Part], Part | None]] = {
     "image": lambda block: _source(block, "image"),
     "document": lambda block: _source(block, "file"),
     "image_url": _image_url,
-    "input_image": _image_url,
+    **dict.fromkeys(("input_image", "computer_screenshot"), _image_url),
     "input_file": _input_file,
     "input_audio": _sound,
     "image_generation_call": _image_call,

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Protocol
 
+from memdb.formats.originals import original_of, parts_with_text
 from memdb.text.parts import (
     MEDIA,
     content_text,
     json_text,
     kind_of,
-    original_of,
     part_text,
-    parts_with_text,
     text_of,
     text_value,
     without_original,

@@ -146,6 +146,13 @@ class Settings(Record):
             and less than *session_archive_at*.
         context_messages: Most newest messages word for word, from 1; a tool call
             and its results are not parted. None means as many as fit.
+        context_images: Newest images that a context, or a window with a budget, keeps, 0 to
+            10,000; others read `[image: name]`.
+        context_media_bytes: Most bytes of images, sound and files besides those of the
+            newest message; the older ones are labels too. 0 to 1,000,000,000.
+        image_tokens: Tokens of an image; None means by its size, 1,600 if that is unknown.
+        page_tokens: Tokens of a page of a PDF.
+        sound_tokens: Tokens of a second of sound.
         context_tail_percent: Share of a context's budget for the newest
             messages word for word, after the system text and what is recalled,
             1 to 99; what summaries do not need goes to them too. Extracts, which no
@@ -170,7 +177,7 @@ class Settings(Record):
         buffer_recent_percent: ... of which so much is for messages, 10 to 95.
         buffer_keep_last: Newest messages that it keeps as far as the budget goes, from 1.
         counter: Name of what counts tokens, if `memdb.open` is given none: a
-            model ("gpt-4o"), an encoding ("o200k_base") or "estimate".
+            model ("gpt-4o", "claude-sonnet-4-5"), an encoding ("o200k_base") or "estimate".
     """
 
     categories: tuple[Category, ...] = ()
@@ -204,6 +211,11 @@ class Settings(Record):
     session_archive_at: int | None = None
     session_archive_keep: int = 500
     context_messages: int | None = None
+    context_images: int = 20
+    context_media_bytes: int = 4_000_000
+    image_tokens: int | None = None
+    page_tokens: int = 2_000
+    sound_tokens: int = 32
     context_tail_percent: int = 60
     context_recall_percent: int = 85
     context_known_tokens: int = 800
@@ -248,6 +260,11 @@ _RANGES = {
     "session_archive_at": (2, MAX_SEQ),
     "session_archive_keep": (0, MAX_SEQ),
     "context_messages": (1, MAX_SEQ),
+    "context_images": (0, 10_000),
+    "context_media_bytes": (0, 1_000_000_000),
+    "image_tokens": (0, 1_000_000),
+    "page_tokens": (0, 1_000_000),
+    "sound_tokens": (0, 1_000_000),
     "context_tail_percent": (1, 99),
     "context_recall_percent": (0, 90),
     "context_known_tokens": (0, 1_000_000),

@@ -77,6 +77,8 @@ class Image(TypedDict):
     file_id: NotRequired[str]
     name: NotRequired[str]
     text: NotRequired[str]
+    width: NotRequired[int]
+    height: NotRequired[int]
 
 
 class FilePart(TypedDict):
@@ -89,6 +91,8 @@ class FilePart(TypedDict):
     file_id: NotRequired[str]
     name: NotRequired[str]
     text: NotRequired[str]
+    pages: NotRequired[int]
+    seconds: NotRequired[int]
 
 
 class Other(TypedDict):

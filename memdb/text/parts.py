@@ -1,10 +1,10 @@
 """
-Parts of messages: what each reads as, and the original message that they come from.
+Parts of messages: what each reads as, and what it costs besides its text.
 
-docs/parts.md has the vocabulary; `memdb.models.types` types it. A message that a
-provider's package made also keeps its `original` part: the whole message as that
-provider's JSON. What its other parts hold stands there as a pointer,
-`{"$": [place, field]}`, so nothing is stored twice.
+docs/parts.md has the vocabulary; `memdb.models.types` types it. What has no text (images,
+pages, sound, and bytes that only a model reads) costs tokens by the rules of the providers,
+which are estimates. Without a counter for one of them, an image costs what the dearest of
+their rules says. `Settings` has the numbers that can be set.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from memdb.models.settings import Settings
 
     Part = dict[str, Any]
 
@@ -21,17 +23,18 @@ MEDIA = frozenset(("image", "audio", "file"))
 KINDS = MEDIA | {"text", "thinking", "tool_call", "tool_result", "other", "original"}
 ORIGINAL = "original"
 
-# A pointer takes about so many characters: shorter texts stand in both places.
-MIN_SHARED_CHARS = 24
-POINTER = "$"
-SHARED_FIELDS = ("text", "arguments", "content", "base64", "url", "data")
-
 # Fields of an unknown part that say nothing to a person.
 SILENT_FIELDS = frozenset(
     "id type part_kind object role status signature thought_signature cache_control index "
     "content_type media_type mime_type".split()
 )
 MAX_WORD_CHARS = 200  # a longer run without a blank is base64 or encrypted
+
+USUAL_IMAGE_TOKENS = 1_600  # of an image whose size is unknown, such as a link
+CHARS_PER_TOKEN = 4
+BYTES_PER_PAGE = 50_000  # of a PDF whose pages are compressed
+BYTES_PER_SECOND = 4_000  # of sound that says no rate; speech is rarely compressed further
+_PLACES = ("base64", "url", "uri", "file_id")
 
 
 def text_of(parts: Sequence[Any]) -> str:
@@ -114,7 +117,7 @@ def words_in(value: Any) -> str:
 def _words(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         text = value.strip()
-        if text and (len(text) <= MAX_WORD_CHARS or max(map(len, text.split())) <= MAX_WORD_CHARS):
+        if text and not is_opaque(text):
             yield text
     elif isinstance(value, dict):
         for key, inner in value.items():
@@ -125,6 +128,13 @@ def _words(value: Any) -> Iterator[str]:
             yield from _words(inner)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield str(value)
+
+
+def is_opaque(text: str) -> bool:
+    """Say whether *text* is base64 or encrypted: a run of ASCII that is too long for a word."""
+    if len(text) <= MAX_WORD_CHARS or not text.isascii():
+        return False
+    return max(map(len, text.split()), default=0) > MAX_WORD_CHARS
 
 
 def json_text(value: Any) -> str:
@@ -147,80 +157,118 @@ def without_original(parts: Iterable[Any]) -> list[Any]:
     return [part for part in parts if kind_of(part) != ORIGINAL]
 
 
-def parts_with_text(parts: Iterable[Any], text: str) -> list[Any]:
-    """Return parts without the original; first the *text* that stands beside them, if one does."""
-    plain = without_original(parts)
-    has_text = any(kind_of(part) == "text" for part in plain)
-    is_beside = not has_text and text != text_of(plain)
-    return [{"type": "text", "text": text}, *plain] if is_beside else plain
-
-
-def original_part(provider: str, data: Any, parts: Sequence[Part]) -> Part:
-    """Return the part that keeps *data*, a message of *provider*, beside the *parts* read of it."""
-    part = {"type": ORIGINAL, "provider": provider}
-    shared: dict[Any, list[Any]] = {}
-    ends: list[tuple[str, list[Any]]] = []
-    for place, one in enumerate(parts):
-        for field in SHARED_FIELDS:
-            value = one.get(field)
-            if isinstance(value, (dict, list)) and value:
-                shared[id(value)] = [place, field]
-            elif isinstance(value, str) and len(value) >= MIN_SHARED_CHARS:
-                shared.setdefault(value, [place, field])
-                if field == "base64":
-                    ends.append((value, [place, field]))
-    if not shared or _has_pointer(data):
-        return {**part, "whole": data}
-    return {**part, "data": _pointed(data, shared, ends)}
-
-
-def _pointed(  # noqa: PLR0911 (a line per type of JSON)
-    value: Any, shared: dict[Any, list[Any]], ends: list[tuple[str, list[Any]]]
-) -> Any:
-    """Return *value* with pointers in the place of what *shared* has: texts, objects by id."""
-    if isinstance(value, str):
-        if value in shared:
-            return {POINTER: shared[value]}
-        if value.startswith("data:"):
-            for end, place in ends:
-                if value.endswith(f",{end}"):
-                    return {POINTER: [*place, value[: -len(end)]]}
-        return value
-    if isinstance(value, (dict, list)) and id(value) in shared:
-        return {POINTER: shared[id(value)]}
-    if isinstance(value, dict):
-        return {key: _pointed(inner, shared, ends) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_pointed(inner, shared, ends) for inner in value]
-    return value
-
-
-def _has_pointer(value: Any) -> bool:
-    if isinstance(value, dict):
-        return POINTER in value or any(map(_has_pointer, value.values()))
-    return isinstance(value, list) and any(map(_has_pointer, value))
-
-
-def original_of(parts: Sequence[Any] | None, *providers: str) -> Any | None:
-    """Return the original of one of *providers* that *parts* keep; None without one."""
+def media_of(parts: Sequence[Any] | None) -> Iterator[Part]:
+    """Yield the images, sounds and files in *parts* that hold or name bytes, in order."""
     for part in parts or ():
-        if kind_of(part) == ORIGINAL and part.get("provider") in providers:
-            if "whole" in part:
-                return part["whole"]
-            try:
-                return _filled(part.get("data"), parts or ())
-            except (LookupError, TypeError, ValueError):
-                return None  # a host changed the parts and left the original
-    return None
+        kind = kind_of(part)
+        if kind in MEDIA and any(map(part.get, _PLACES)):
+            yield part
+        elif kind == "tool_result" and isinstance(part.get("content"), list):
+            yield from media_of(part["content"])
 
 
-def _filled(value: Any, parts: Sequence[Any]) -> Any:
+def bytes_of(part: Part) -> str:
+    """Return the base64 text that a part holds, "" for a link."""
+    link = text_value(part.get("url")) or text_value(part.get("uri"))
+    held = link.partition(",")[2] if link.startswith("data:") else ""
+    return text_value(part.get("base64")) or held
+
+
+def extra_tokens(parts: Sequence[Any] | None, settings: Settings, counter: str = "") -> int:
+    """
+    Return the tokens of *parts* besides those of their text.
+
+    Args:
+        settings: Have the numbers.
+        counter: The counter's name; "claude" and "gemini" choose that provider's rule.
+    """
+    media = [*media_of(parts)]
+    tokens = sum(media_tokens(part, settings, counter) for part in media)
+    unread = [
+        part.get("data", part.get("whole"))
+        for part in parts or ()
+        if kind_of(part) in ("other", ORIGINAL)
+    ]
+    known = {bytes_of(part) for part in media} if unread else set()
+    return tokens + sum(_opaque_chars(value, known) for value in unread) // CHARS_PER_TOKEN
+
+
+def media_tokens(part: Part, settings: Settings, counter: str = "") -> int:
+    """Return the tokens of an image, a sound or a file by what was measured of it."""
+    kind, length = kind_of(part), len(bytes_of(part)) * 3 // 4
+    if kind == "image":
+        width, height = part.get("width"), part.get("height")
+        if settings.image_tokens is not None:
+            return settings.image_tokens
+        if not (isinstance(width, int) and isinstance(height, int) and min(width, height) > 0):
+            return USUAL_IMAGE_TOKENS
+        rules = [_RULES[counter]] if counter in _RULES else _RULES.values()
+        return max(rule(width, height) for rule in rules)
+    if kind == "audio":
+        seconds = part.get("seconds")
+        return settings.sound_tokens * _whole(seconds, -(-length // BYTES_PER_SECOND))
+    mime = text_value(part.get("media_type")) or text_value(part.get("mime_type"))
+    if length and not mime.endswith("pdf"):
+        return length // CHARS_PER_TOKEN
+    return settings.page_tokens * _whole(part.get("pages"), max(-(-length // BYTES_PER_PAGE), 1))
+
+
+def _whole(value: Any, usual: int) -> int:
+    return value if isinstance(value, int) and value > 0 else usual
+
+
+def without_media(parts: Sequence[Any], kept: Collection[int] = ()) -> list[Any]:
+    """Return *parts* without the original; media whose `id` is not *kept* are labels."""
+    found: list[Any] = []
+    for part in without_original(parts):
+        kind = kind_of(part)
+        if kind in MEDIA and id(part) not in kept:
+            found.append({"type": "text", "text": part_text(part)})
+        elif kind == "tool_result" and isinstance(part.get("content"), list):
+            found.append({**part, "content": without_media(part["content"], kept)})
+        else:
+            found.append(part)
+    return found
+
+
+def _opaque_chars(value: Any, known: Collection[str]) -> int:
+    """Return the characters in a JSON value that no text of the message holds."""
+    if isinstance(value, str):
+        is_known = not is_opaque(value) or value.rpartition(",")[2] in known
+        return 0 if is_known else len(value)
     if isinstance(value, dict):
-        if POINTER in value:
-            place, field, *before = value[POINTER]
-            found = parts[place][field]
-            return before[0] + found if before else found
-        return {key: _filled(inner, parts) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_filled(inner, parts) for inner in value]
-    return value
+        value = [*value.values()]
+    return sum(_opaque_chars(one, known) for one in value) if isinstance(value, list) else 0
+
+
+# Source: https://docs.claude.com/en/docs/build-with-claude/vision (750 pixels per token, at
+# most 1,568 pixels on a side and about 1,600 tokens).
+def _by_anthropic(width: int, height: int) -> int:
+    scale = min(1.0, 1568 / max(width, height))
+    return min(-(-int(width * scale * height * scale) // 750), USUAL_IMAGE_TOKENS)
+
+
+# Source: https://platform.openai.com/docs/guides/images-vision (85 and 170 per tile of 512
+# pixels, after fitting into 2,048 pixels and 768 on the short side).
+def _by_openai(width: int, height: int) -> int:
+    scale = min(1.0, 2048 / max(width, height))
+    scale = min(scale, 768 / min(width, height))
+    return 85 + 170 * _tiles(width * scale, height * scale, 512)
+
+
+# Source: https://ai.google.dev/gemini-api/docs/image-understanding (258 per tile).
+def _by_gemini(width: int, height: int) -> int:
+    if max(width, height) <= 384:  # noqa: PLR2004 (of the source)
+        return 258
+    return 258 * _tiles(width, height, min(max(min(width, height) // 1.5, 256), 768))
+
+
+def _tiles(width: float, height: float, side: float) -> int:
+    return int(-(-width // side) * -(-height // side))
+
+
+_RULES: dict[str, Callable[[int, int], int]] = {
+    "claude": _by_anthropic,
+    "gpt": _by_openai,
+    "gemini": _by_gemini,
+}

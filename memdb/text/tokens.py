@@ -15,11 +15,13 @@ import re
 import sys
 from itertools import accumulate, pairwise
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import MAX_INT
+from memdb.models.settings import DEFAULTS
 from memdb.text.data_files import read_bytes
+from memdb.text.parts import extra_tokens
 from memdb.text.vocabulary import PieceCounter, Vocabulary
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import tiktoken
 
     from memdb.models.protocols import TokenCounter
+    from memdb.models.settings import Settings
 
 # Patterns and special tokens are part of the encodings' definition
 # (Source: https://github.com/openai/tiktoken 0.14, tiktoken_ext/openai_public.py).
@@ -188,7 +191,43 @@ class EstimateCounter:
         return [self.count(text) for text in texts]
 
 
-Counter = TiktokenCounter | EstimateCounter
+class FactorCounter:
+    """
+    Estimates the tokens of a family of models whose tokenizer is not public.
+
+    The count is that of cl100k_base times a factor, rounded up. The factors are
+    estimates from published comparisons of English text and code.
+
+    >>> FactorCounter("claude").count("I drink green tea.")
+    7
+    """
+
+    __slots__ = ("_exact", "_family")
+
+    def __init__(self, family: str) -> None:
+        """Count for the *family* of models, a key of `FACTORS`."""
+        self._family = family
+        self._exact = TiktokenCounter(DEFAULT_COUNTER)
+
+    @property
+    def name(self) -> str:
+        """The name of the family."""
+        return self._family
+
+    def count(self, text: str) -> int:
+        """Return the estimated number of tokens in *text*."""
+        return self.count_many([text])[0]
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Return the estimate for each text, in order."""
+        percent = FACTORS[self._family]
+        return [-(-count * percent // 100) for count in self._exact.count_many(texts)]
+
+
+# Percent of the tokens that cl100k_base counts.
+FACTORS = {"claude": 130, "gemini": 110}
+
+Counter = TiktokenCounter | EstimateCounter | FactorCounter
 
 
 def counter_by_name(name: str) -> Counter:
@@ -196,33 +235,44 @@ def counter_by_name(name: str) -> Counter:
     Return the counter called *name*; nothing is loaded before its first count.
 
     Args:
-        name: "cl100k_base", "o200k_base" or "estimate".
+        name: "cl100k_base", "o200k_base", "o200k_harmony", "estimate", or a model's
+            name, also behind that of its provider ("openai/gpt-5"). Counts for Claude
+            and Gemini are estimates.
 
     Raises:
         InvalidInput: there is no counter of that name.
 
-    >>> counter_by_name("estimate").name
-    'estimate'
+    >>> counter_by_name("estimate").name, counter_by_name("claude-sonnet-4-5").name
+    ('estimate', 'claude')
     """
     if name == "estimate":
         return EstimateCounter()
-    encoding = name if name in _DEFINITIONS else _encoding_of_model(name)
+    model = name.rpartition("/")[2].lower()
+    family = next((one for one in FACTORS if one in model), None)
+    if family is not None:
+        return FactorCounter(family)
+    encoding = name if name in _DEFINITIONS else _encoding_of_model(model)
     if encoding in _DEFINITIONS:
         return TiktokenCounter(encoding)
     valid = ", ".join([*_DEFINITIONS, "estimate"])
-    raise InvalidInput(f"no token counter {name!r}: use one of {valid}, or a model of OpenAI's")
+    raise InvalidInput(
+        f"no token counter {name!r}: use one of {valid}, or a model of OpenAI, Claude or Gemini"
+    )
+
+
+_OPENAI_MODEL = re.compile(r"(gpt|chatgpt|codex|ft:gpt|o\d)(-|$)|o200k_harmony$")
 
 
 def _encoding_of_model(model: str) -> str | None:
-    """Return the name of the encoding of a model, as tiktoken knows it."""
+    """Return the encoding of a model as tiktoken knows it, the newest one for a newer model."""
     try:
         from tiktoken.model import encoding_name_for_model
-    except ImportError:
-        return None
-    try:
-        return encoding_name_for_model(model)
-    except KeyError:
-        return None
+
+        known: str | None = encoding_name_for_model(model)
+    except (ImportError, KeyError):
+        known = "o200k_base" if _OPENAI_MODEL.match(model) else None
+    # The two differ in the special tokens alone, which count as ordinary text.
+    return "o200k_base" if known == "o200k_harmony" else known
 
 
 def _counter_of_short(name: str) -> Callable[[str], int]:
@@ -333,9 +383,13 @@ DEFAULT_COUNTER = "cl100k_base"
 class Counting:
     """The token counter of an open file."""
 
-    def __init__(self, counter: TokenCounter | str | None = None) -> None:
+    def __init__(
+        self, counter: TokenCounter | str | None = None, settings: Settings = DEFAULTS
+    ) -> None:
         """
         Count by *counter*: a port, a built-in name, or None for the default.
+
+        *settings* say what images, pages and sound cost.
 
         The default is "cl100k_base" where tiktoken is installed, else "estimate"; also
         from the first text on that needs tiktoken where it is installed but does not load.
@@ -345,6 +399,7 @@ class Counting:
         """
         self._counter = counter_by_name(counter) if isinstance(counter, str) else counter
         self._is_default = counter is None
+        self.settings = settings
 
     @property
     def name(self) -> str:
@@ -374,6 +429,10 @@ class Counting:
         ):
             raise PortError(f"counter {self.name!r}", "it must give one int from 0 per text")
         return counts
+
+    def extra_tokens(self, parts: Sequence[Any] | None) -> int:
+        """Return the tokens of what has no text in the parts of a message; 0 without any."""
+        return extra_tokens(parts, self.settings, self.name) if parts else 0
 
     def count_or_estimate(self, texts: Sequence[str]) -> tuple[list[int], str]:
         """

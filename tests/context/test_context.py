@@ -629,15 +629,16 @@ def test_a_session_of_system_messages_alone(chat: Session) -> None:
 
 
 def test_messages_of_images_alone(chat: Session) -> None:
-    """Each is shown by its label, which is counted."""
+    """Half of the budget is for the newest; the others are shown by their labels."""
     picture = {"type": "image", "url": "https://example.org/a.png"}
     chat.extend([{"role": "user", "parts": [picture]} for _ in range(40)])
 
     whole, narrow = chat.context(4_000), chat.context(120)
 
-    assert whole.tokens == 40 * (FRAME + 9)
+    sent = whole.to("anthropic")["messages"][0]["content"]
+    assert whole.tokens == 40 * (FRAME + 9) + 1_600
     assert whole.messages[0].text == "[image: https://example.org/a.png]"
-    assert len(whole.to("anthropic")["messages"][0]["content"]) == 40
+    assert [block["type"] for block in sent] == ["text"] * 39 + ["image"]
     assert told(narrow) == list(range(1, 41))
     assert narrow.tokens <= 120
 

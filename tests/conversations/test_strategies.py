@@ -26,6 +26,7 @@ from memdb.conversations import windows as strategies
 from memdb.conversations.tool_calls import units
 from memdb.conversations.windows import buffer_window, none, token_window, user_first
 from memdb.models.messages import Message
+from memdb.models.settings import Settings
 
 FRAME = 4  # tokens a message costs besides its text
 
@@ -34,6 +35,11 @@ class Fixed:
     """A counter that every message below was counted with."""
 
     name = "fixed"
+    settings = Settings()
+
+    def extra_tokens(self, parts: object) -> int:
+        """Nothing costs more than its words."""
+        return 0
 
 
 def message(seq: int, note: str, tokens: int = 6) -> Message:

@@ -13,8 +13,8 @@ from cases import each
 
 import memdb
 from memdb import InvalidInput, MemDB
+from memdb.formats.originals import original_of
 from memdb.formats.provider_messages import provider_of, read_messages
-from memdb.text.parts import original_of
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 

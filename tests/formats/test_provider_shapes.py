@@ -9,8 +9,8 @@ import pytest
 from shape_checks import CHECKS
 
 import memdb
+from memdb.formats.originals import original_of
 from memdb.formats.provider_messages import plain_value, read_messages
-from memdb.text.parts import original_of
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "shapes.json").read_text("utf-8"))
 SHAPES = RECORDED["shapes"]

@@ -45,6 +45,11 @@ OTHER: dict[str, Any] = {
     "session_archive_at": 1_000,
     "session_archive_keep": 100,
     "context_messages": 12,
+    "context_images": 0,
+    "context_media_bytes": 0,
+    "image_tokens": 85,
+    "page_tokens": 258,
+    "sound_tokens": 10,
     "context_tail_percent": 50,
     "context_recall_percent": 0,
     "context_known_tokens": 20,
@@ -100,6 +105,11 @@ WRONG = {
     "session_archive_at": [1, "1"],
     "session_archive_keep": [-1, None],
     "context_messages": [0, "12"],
+    "context_images": [-1, 10_001, None],
+    "context_media_bytes": [-1, 1_000_000_001, None],
+    "image_tokens": [-1, 1_000_001, "85"],
+    "page_tokens": [-1, None],
+    "sound_tokens": [-1, None],
     "context_tail_percent": [0, 100, None],
     "context_recall_percent": [-1, 91, None],
     "context_known_tokens": [-1, 1_000_001, None],
@@ -114,7 +124,7 @@ WRONG = {
     "buffer_target_percent": [9, 101, None],
     "buffer_recent_percent": [9, 96, None],
     "buffer_keep_last": [0, None],
-    "counter": ["gpt-99", "", 7],
+    "counter": ["llama-4", "", 7],
 }
 
 

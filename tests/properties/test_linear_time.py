@@ -29,9 +29,18 @@ from memdb.facts import keeping, markers, pairs, wording
 from memdb.facts.dates import asked_days, days_about, find_times
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.facts.sentences import head_and_tail, tidy, weighted_terms, without_series
-from memdb.formats import claude_code, documents, provider_messages, source, transcripts
+from memdb.formats import (
+    claude_code,
+    documents,
+    originals,
+    provider_messages,
+    provider_parts,
+    source,
+    transcripts,
+)
 from memdb.formats import shapes as formats
 from memdb.models.messages import Message, NewMessage
+from memdb.models.settings import DEFAULTS
 from memdb.models.summaries import SourceItem
 from memdb.search import parse
 from memdb.text import differences, parts, sanitize, secrets, terms, trust, validate, values
@@ -172,8 +181,15 @@ CALLS: dict[str, Callable[[str], object]] = {
     "differences.compare_lines": lambda text: differences.compare_lines(
         [f"{one}\n" for one in text], [f"{one}\n" for one in f"x{text[1:]}y"], (1, 2)
     ),
-    "parts.parts_with_text": lambda text: parts.parts_with_text(
+    "originals.parts_with_text": lambda text: originals.parts_with_text(
         [{"type": "thinking", "text": text}], text
+    ),
+    "parts.extra_tokens": lambda text: parts.extra_tokens(
+        [{"type": "other", "data": text}], DEFAULTS
+    ),
+    "parts.without_media": lambda text: parts.without_media([{"type": "image", "name": text}]),
+    "provider_parts.measured": lambda text: provider_parts.measured(
+        {"type": "file", "base64": text, "media_type": "application/pdf"}
     ),
     "parts.content_text": lambda text: parts.content_text([{"type": "text", "text": text}]),
     "json_forms.json_of": lambda text: json_forms.json_of({"a": text}, "a"),
@@ -263,9 +279,17 @@ WITHOUT_TEXT = {
     *("turns.call_of", "provider_messages.read_parts"),
     *("provider_messages.provider_of", "provider_messages.role_of", "provider_messages.read_item"),
     *("provider_messages.gemini_parts", "provider_parts.read_part", "provider_parts.other"),
-    *("provider_parts.is_providers", "provider_parts.media", "parts.payload_of", "parts.kind_of"),
+    *(
+        "provider_parts.is_providers",
+        "provider_parts.media",
+        "parts.payload_of",
+        "parts.media_of",
+        "parts.bytes_of",
+        "parts.media_tokens",
+        "parts.kind_of",
+    ),
     *("parts.part_text", "parts.warnings_of", "parts.text_value", "parts.without_original"),
-    *("parts.original_part", "parts.original_of", "validate.flag_value"),
+    *("originals.original_part", "originals.original_of", "validate.flag_value"),
     *("validate.iso_day", "validate.iso_time", "validate.list_value"),
     *("validate.int_value", "validate.json_list", "validate.json_object", "validate.moment_ms"),
     *("validate.optional_name", "validate.refuse_special", "validate.share_value"),

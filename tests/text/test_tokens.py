@@ -179,7 +179,7 @@ def test_a_model_means_its_encoding(model: str, encoding: str) -> None:
     assert counter_by_name(model).name == encoding
 
 
-@pytest.mark.parametrize("name", ["", "gpt-99", "text-davinci-003", "Estimate", "p50k_base"])
+@pytest.mark.parametrize("name", ["", "llama-4", "text-davinci-003", "Estimate", "p50k_base"])
 def test_unknown_names_are_refused_and_the_valid_ones_named(name: str) -> None:
     """An unknown name is the caller's mistake, and the message says what is valid."""
     with pytest.raises(InvalidInput, match="cl100k_base, o200k_base, estimate"):

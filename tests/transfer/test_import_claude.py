@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memdb.formats.imports.claude import MIMES, PLAIN
-from memdb.text.parts import original_of
+from memdb.formats.originals import original_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,10 +14,11 @@ from google.adk.events import Event
 from google.genai import types
 
 from memdb.adapters.json_forms import storable
+from memdb.formats.originals import original_of
 from memdb.formats.provider_messages import ADK, gemini_parts
 from memdb.formats.shapes import gemini_parts_of
 from memdb.models.messages import NewMessage
-from memdb.text.parts import ORIGINAL, original_of
+from memdb.text.parts import ORIGINAL
 from memdb.text.validate import MAX_MS, MIN_MS
 
 if TYPE_CHECKING:

@@ -21,10 +21,11 @@ from agent_framework.exceptions import AgentFrameworkException
 from memdb.adapters.adapter import Adapter
 from memdb.adapters.json_forms import json_of, storable
 from memdb.errors import InvalidInput
+from memdb.formats.originals import original_part
 from memdb.formats.provider_parts import media, other, read_part
 from memdb.formats.turns import own_form
 from memdb.models.messages import ContextWindow, NewMessage
-from memdb.text.parts import ORIGINAL, original_part
+from memdb.text.parts import ORIGINAL
 from memdb.text.validate import int_value, iso_time
 
 if TYPE_CHECKING:

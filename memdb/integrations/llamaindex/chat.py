@@ -21,17 +21,11 @@ from memdb.adapters.adapter import OpenFile
 from memdb.adapters.batches import is_key
 from memdb.adapters.json_forms import is_plain, json_of, storable
 from memdb.errors import InvalidInput
+from memdb.formats.originals import original_part
 from memdb.formats.provider_messages import keep_whole, role_of
 from memdb.formats.provider_parts import read_part
 from memdb.formats.turns import own_form
-from memdb.text.parts import (
-    content_text,
-    json_text,
-    kind_of,
-    original_part,
-    part_text,
-    without_original,
-)
+from memdb.text.parts import content_text, json_text, kind_of, part_text, without_original
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:

@@ -23,18 +23,10 @@ from memdb import NewMessage, NotFound
 from memdb.adapters.batches import is_key
 from memdb.adapters.json_forms import is_plain, json_of, storable
 from memdb.errors import InvalidInput
+from memdb.formats.originals import original_of, original_part, parts_with_text
 from memdb.formats.provider_messages import PYDANTIC, keep_whole, read_messages
 from memdb.formats.turns import own_form
-from memdb.text.parts import (
-    content_text,
-    json_text,
-    kind_of,
-    original_of,
-    original_part,
-    part_text,
-    parts_with_text,
-    without_original,
-)
+from memdb.text.parts import content_text, json_text, kind_of, part_text, without_original
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -26,10 +26,11 @@ from strands.types.session import (
 from memdb.adapters.adapter import Adapter
 from memdb.adapters.json_forms import json_of, pack_value, storable, unpack_value
 from memdb.errors import AlreadyExists, InvalidInput, VersionConflict
+from memdb.formats.originals import original_of
 from memdb.formats.provider_messages import BEDROCK, read_bedrock
 from memdb.formats.shapes import OPENER
 from memdb.models.messages import ContextWindow
-from memdb.text.parts import ORIGINAL, original_of, without_original
+from memdb.text.parts import ORIGINAL, without_original
 from memdb.text.validate import iso_time, name_value
 
 if TYPE_CHECKING:
