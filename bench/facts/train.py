@@ -1,12 +1,11 @@
 """
 Train the two models of `memdb/facts` from `bench/facts/data`.
 
-    python -m bench.facts.train [--judge] [--data FOLDER] [--out FOLDER] [--steps N]
+    python -m bench.facts.train [--data FOLDER] [--out FOLDER] [--steps N]
 
 It writes `common.json` (how many statements hold a word), `sentences.json` (what is worth keeping)
 and `pairs.json` (what a newer statement does to an older one). The same data and code give the
-same files. A fifth of the data is kept apart by the hash of its line; `--judge` reports on it and
-writes nothing.
+same files. A fifth of the data is kept apart by the hash of its line, and judges the weights.
 
 Data, one JSON object a line, by `WRITER-KIND-LANGUAGE`: `pairs` {older, newer, kind, days},
 `sentences` {speaker, before, text, keep, why}, `notebooks` {facts, asks}; `matrix` holds templates
@@ -17,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import random
 from base64 import b85encode
 from collections import Counter
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "memdb" / "facts"
-DAY_MS = 86_400_000
 FRAMED = ("roleplay", "fiction", "material", "reported", "joke", "hypothesis")
 ASKED = ("question", "request")
 MOST_ROWS = 28_000
@@ -44,11 +41,17 @@ LEAST_SEEN = 2
 LEAST_TOLD = 2
 NONE = 0.6
 CROWD = 20
-WEIGHTS = {"mixed": 0.25, "notebook": 0.3, "turned": 0.5, "matrix": 0.7}
+CROSSED = 3
+WEIGHTS = {"mixed": 0.25, "crossed": 0.25, "notebook": 0.3, "turned": 0.5, "matrix": 0.7}
+UNRELATED = (0.1, 0.4)  # cosines that unrelated statements of one writer have
 MOST_COMMON, LEAST_COMMON = 120, 5
 MOST_PRODUCTS = 240
-STEPS = 80
+STEPS, STEPS_PAIRS = 80, 50
 PRECISION = 0.8
+LINKED, SURE = 0.5, 0.8  # probabilities from which a link is stored, and hides the older entry
+MOST_WRONG = 0.01  # wrong sure links between statements that resemble each other
+MOST_UNRELATED = 0.05  # links between statements that do not
+EASY = ("mixed", "crossed", "notebook")
 
 
 class Pair(NamedTuple):
@@ -57,7 +60,6 @@ class Pair(NamedTuple):
     older: str
     newer: str
     kind: str
-    days: float
     language: str
     source: str
     apart: bool
@@ -105,44 +107,70 @@ def read_pairs(folder: Path) -> list[Pair]:
     """Return the pairs of all writers, and those made of notebooks and matrices."""
     found: dict[tuple[str, str], Pair] = {}
 
-    def add(older: str, newer: str, kind: str, days: float, source: str, key: str) -> None:
+    told: dict[str, list[tuple[str, str]]] = {}  # by language, what ends something, and its older
+    said: dict[str, list[str]] = {}
+    numbered: dict[str, list[str]] = {}
+
+    def add(older: str, newer: str, kind: str, source: str, key: str) -> None:
         if (older, newer) not in found:
             apart = _is_apart(key)
-            found[older, newer] = Pair(older, newer, kind, days, language, source, apart)
+            found[older, newer] = Pair(older, newer, kind, language, source, apart)
 
     for path in sorted(folder.glob("*pairs-*.jsonl")):
         language = path.stem[-2:]
         rows = [row for row in _rows(path) if row["kind"] in pairs.RELATIONS]
         for row in rows:
             older, newer, kind = row["older"], row["newer"], row["kind"]
-            add(older, newer, kind, row.get("days", 30), "written", older)
+            add(older, newer, kind, "written", older)
             if kind in ("repeats", "none"):
-                add(newer, older, kind, row.get("days", 30), "turned", older)
-        chance = random.Random(path.name)
-        for row in rows:
-            other = chance.choice(rows)
-            if other is not row:
-                add(
-                    row["older"],
-                    other["newer"],
-                    "none",
-                    chance.randrange(400),
-                    "mixed",
-                    row["older"],
-                )
+                add(newer, older, kind, "turned", older)
+            if kind in pairs.ENDS:
+                told.setdefault(language, []).append((newer, older))
+            said.setdefault(language, []).append(older)
+        for older, newer in mixed(path.name, rows):
+            add(older, newer, "none", "mixed", older)
     for path in sorted(folder.glob("*notebooks-*.jsonl")):
         language = path.stem[-2:]
-        for number, row in enumerate(_rows(path)):
-            chance = random.Random(f"{path.name} {number}")
-            facts = row["facts"]
-            for _ in range(16):
-                one, other = chance.sample(facts, 2)
-                add(one, other, "none", chance.randrange(300), "notebook", facts[0])
+        for one, other, key in beside(path):
+            add(one, other, "none", "notebook", key)
     for path in sorted(folder.glob("*matrix-*.json")):
         language = path.stem[-2:]
         for older, newer, kind, key in products(json.loads(path.read_text(encoding="utf-8"))):
-            add(older, newer, kind, random.Random(older + newer).randrange(200), "matrix", key)
+            add(older, newer, kind, "matrix", key)
+            if kind == "none":
+                numbered.setdefault(language, []).append(older)
+    for language, changes in told.items():
+        for older, newer, own in crossed(language, changes, said[language], numbered.get(language)):
+            add(older, newer, "none", "crossed", own)
     return list(found.values())
+
+
+def mixed(seed: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the older statements of pairs, each with the newer one of another pair."""
+    chance = random.Random(seed)
+    for row in rows:
+        other = chance.choice(rows)
+        if other is not row:
+            yield row["older"], other["newer"]
+
+
+def beside(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield pairs of facts that hold at the same time, and the first fact of their notebook."""
+    for number, row in enumerate(_rows(path)):
+        chance = random.Random(f"{path.name} {number}")
+        for _ in range(16):
+            one, other = chance.sample(row["facts"], 2)
+            yield one, other, row["facts"][0]
+
+
+def crossed(
+    seed: str, changes: list[tuple[str, str]], said: list[str], numbered: list[str] | None
+) -> Iterator[tuple[str, str, str]]:
+    """Yield older, newer and what it ends, of changes and of statements that they leave alone."""
+    chance = random.Random(seed)
+    for newer, own in changes:
+        others = chance.sample(said, CROSSED) + chance.sample(numbered or said, CROSSED)
+        yield from ((older, newer, own) for older in others if older != own)
 
 
 def products(matrix: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
@@ -476,12 +504,13 @@ def pair_features(found: list[Pair]) -> list[dict[str, float]]:
     made = []
     for number, one in enumerate(found):
         cosine = None
-        known = embedder.covers(one.older) and embedder.covers(one.newer)
-        if number % 2 and known:
+        if number % 2 and one.source == "crossed":
+            cosine = random.Random(number).uniform(*UNRELATED)
+        elif number % 2:
             cosine = _cosine(*embedder.embed([one.older, one.newer]))
         made.append(
             pairs.features(
-                pairs.Statement(one.newer, round(one.days * DAY_MS)),
+                pairs.Statement(one.newer, 0),
                 pairs.Statement(one.older, 0),
                 cosine=cosine,
                 rarity=rarities[one.language][number % 3],
@@ -495,8 +524,7 @@ def rarity_among(texts: list[str]) -> Callable[[str], float]:
     counts = Counter(
         word for text in texts for word in {one.text for one in wording.words_of(text)}
     )
-    total = max(len(texts), 2)
-    return lambda word: math.log(total / max(counts[word], 1)) / math.log(total)
+    return lambda word: pairs.rarity_of(counts[word], len(texts))
 
 
 def _cosine(one: bytes | None, other: bytes | None) -> float | None:
@@ -570,11 +598,15 @@ def train_pairs(found: list[Pair], steps: int) -> dict[str, Any]:
     weights = np.concatenate([np.round(weights[: len(columns)], 3), small * unit])
     bias = np.round(bias, 3)
     scores = table(columns, ~near).times(weights) + bias
-    warm = temperature(scores, labels[~near])
     apart = [one for one in found if one.apart]
+    warm = temperature(scores, labels[~near])
+    shares = shares_of(scores * warm)
+    slope, shift = calibrated(shares, apart)
     return {
         "kinds": list(pairs.RELATIONS),
         "scale": warm,
+        "slope": slope,
+        "shift": shift,
         "bias": [float(one) for one in bias],
         "features": {
             name: [float(one) for one in row]
@@ -583,22 +615,45 @@ def train_pairs(found: list[Pair], steps: int) -> dict[str, Any]:
         },
         "unit": unit,
         **packed(kept, small),
-        "judged": judged_pairs(shares_of(scores * warm), apart),
+        "judged": judged_pairs(shares, apart, slope, shift),
     }
 
 
-def judged_pairs(shares: Any, found: list[Pair]) -> dict[str, Any]:
+def calibrated(shares: Any, found: list[Pair]) -> tuple[float, float]:
+    """
+    Return slope and shift of the logarithm of the odds of a link (Platt).
+
+    A link is likelier than not where `MOST_UNRELATED` of the unrelated pairs have one, and sure
+    where `MOST_WRONG` of those that resemble each other have a wrong one.
+    """
+    wrong: list[float] = []
+    unrelated: list[float] = []
+    for row, one in zip(shares, found, strict=True):
+        ends = float(row[1:-1].sum())
+        kind, share = max(("repeats", float(row[0])), ("ends", ends), key=lambda pair: pair[1])
+        if one.source in EASY:
+            unrelated.append(share)
+        else:
+            meant = one.kind if one.kind in ("repeats", pairs.NONE) else "ends"
+            wrong.append(share if kind != meant else 0.0)
+    linked = pairs.log_odds(float(np.quantile(unrelated, 1 - MOST_UNRELATED)))
+    sure = pairs.log_odds(float(np.quantile(wrong, 1 - MOST_WRONG)))
+    slope = pairs.log_odds(SURE) / max(sure - linked, 0.1)
+    return round(slope, 3), round(-slope * linked, 3)
+
+
+def judged_pairs(shares: Any, found: list[Pair], slope: float, shift: float) -> dict[str, Any]:
     """Return how many are right, and how many links above .8 are wrong, of those kept apart."""
     told: dict[str, Counter[str]] = {}
     for row, one in zip(shares, found, strict=True):
-        best = pairs.RELATIONS[int(row.argmax())]
-        sure = best != "none" and float(row.max()) >= 0.8
+        best, share = pairs.decided([float(part) for part in row], slope, shift)
+        sure = best != "none" and share >= SURE
         wrong = sure and (one.kind == "none" or (best == "repeats") != (one.kind == "repeats"))
         for name in (one.language, f"{one.source}: {one.kind}", one.source, "all"):
             count = told.setdefault(name, Counter())
             count["pairs"] += 1
             count["right"] += best == one.kind
-            count["linked"] += best != "none" and float(1 - row[-1]) >= 0.5
+            count["linked"] += best != "none" and share >= LINKED
             count["sure"] += sure
             count["wrong"] += wrong
     return {
@@ -661,7 +716,7 @@ def train(data: Path, out: Path, steps: int) -> None:
     write(out / "common.json", count_common(texts))
     mark = fingerprint(data)
     write(out / "sentences.json", train_sentences(sentences, steps) | {"hash": mark})
-    write(out / "pairs.json", train_pairs(found, steps) | {"hash": mark})
+    write(out / "pairs.json", train_pairs(found, min(steps, STEPS_PAIRS)) | {"hash": mark})
 
 
 def main() -> None:

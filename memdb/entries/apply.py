@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from memdb.entries.similarity import SimilarEntries
     from memdb.entries.validation import Statement
     from memdb.models.protocols import Ids
-    from memdb.records.link_maker import Nearby
+    from memdb.records.link_maker import Near
     from memdb.records.scopes import ScopeRef
     from memdb.text.screening import SecretScreen
 
@@ -157,27 +157,28 @@ class EntryWriter:
         active = self._quota.count_active(tx, scope_no)
         if not self._quota.has_room(tx, scope_no, active):
             return _refuse(statement, "every entry of a full memory is pinned: unpin some")
-        target = self._find_retracted(tx, similar)
+        target = self._find_retracted(similar)
         if target is not None:
             statement = statement.replace(active=0)
             done = self.insert(tx, scope_no, statement, "it takes back what was said")
-            said = statement.said(tx.now_ms)
-            link_maker.make(tx, done.entry.id, said, similar.vector, similar.nearby)
+            link_maker.make(tx, done.entry.id, similar.vector, similar.nearby)
             return done.replace(action="retracted", other=target)
-        done = self.insert(tx, scope_no, statement, reason, similar.vector, similar.nearby)
+        done = self.insert(tx, scope_no, statement, reason, similar.vector, similar.nearby or None)
         self._quota.make_room(tx, scope_no, done.entry, active + 1)
         return done
 
     @staticmethod
-    def _find_retracted(tx: Tx, similar: SimilarEntries) -> Entry | None:
+    def _find_retracted(similar: SimilarEntries) -> Entry | None:
         """Return the one entry that a statement takes back for certain; None in doubt."""
         statement = similar.statement
         if statement.key is not None or not pairs.is_retraction(statement.text):
             return None
         taken_back = [
             one.entry
-            for one in similar.neighbors(tx.now_ms)
-            if one.relation.kind == "retracts" and one.relation.probability >= links.SURE
+            for one in similar.nearby
+            if one.ends
+            and one.relation.kind == "retracts"
+            and one.relation.probability >= links.SURE
         ]
         return taken_back[0] if len(taken_back) == 1 else None
 
@@ -201,7 +202,7 @@ class EntryWriter:
         statement: Statement,
         reason: str,
         vector: SpaceVector | None = None,
-        nearby: Nearby | None = None,
+        nearby: Sequence[Near] | None = None,
     ) -> Remembered:
         """Insert a statement as a new entry, which expires as its category says."""
         row = statement.columns()

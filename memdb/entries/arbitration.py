@@ -21,10 +21,10 @@ from memdb.text.validate import iso_day
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memdb.entries.similarity import Neighbor
     from memdb.entries.validation import Statement
     from memdb.models.entries import Entry
     from memdb.models.protocols import Arbiter, Model
+    from memdb.records.link_maker import Near
 
 # Characters of a fact that a model is shown, and of an answer that are read.
 MAX_SHOWN_CHARS = 2_000
@@ -58,7 +58,7 @@ class Resolution(Record):
     """A verdict with the entries whose places it names."""
 
     verdict: Verdict
-    neighbors: tuple[Neighbor, ...]
+    neighbors: tuple[Near, ...]
 
     @property
     def targets(self) -> list[Entry]:
@@ -84,10 +84,13 @@ class Resolution(Record):
 
 
 def ask_arbiter(
-    arbiter: Arbiter, statement: Statement, neighbors: Sequence[Neighbor], now_ms: int
+    arbiter: Arbiter, statement: Statement, neighbors: Sequence[Near], now_ms: int
 ) -> Resolution | None:
     """Return what *arbiter* decides; None if it failed or its answer is invalid."""
-    claims = [neighbor.claim for neighbor in neighbors]
+    claims = [
+        Claim(one.entry.text, one.entry.category, one.entry.key, one.entry.updated_ms, one.cosine)
+        for one in neighbors
+    ]
     try:
         verdict = arbiter.decide(_claim_of(statement, now_ms), claims)
         verdict = checked_verdict(verdict, len(claims), arbiter.name)

@@ -117,8 +117,7 @@ class RememberService:
                 similar = self.find_similar(tx, prepared)
                 if arbiter is None:
                     return self.settle(tx, similar)
-                near = similar.neighbors(tx.now_ms)
-                shown = tuple(one for one in near if one.related)[:MAX_SHOWN]
+                shown = tuple(one for one in similar.nearby if one.related)[:MAX_SHOWN]
                 versions = tuple((one.entry.id, one.entry.version) for one in shown)
                 if not shown or versions in answers or len(answers) == MAX_ROUNDS:
                     return self.settle(tx, similar, answers.get(versions))

@@ -10,10 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import PortError
-from memdb.facts import pairs
 from memdb.facts.markers import says_the_same
 from memdb.models.ids import branch_of, scope_of
-from memdb.models.protocols import Claim
 from memdb.models.record import Record
 from memdb.models.settings import BY_MEANING, NO_MERGE
 from memdb.records import link_maker, links
@@ -28,35 +26,7 @@ if TYPE_CHECKING:
     from memdb.entries.categories import Categories
     from memdb.entries.validation import Statement
     from memdb.models.entries import Entry
-    from memdb.records.link_maker import Nearby
-
-# An entry may be related to a statement unless the model is so sure that it is not.
-UNRELATED = 0.8
-
-
-class Neighbor(Record):
-    """
-    An active entry that resembles a statement.
-
-    Attributes:
-        cosine: Similarity of the two; None if no vectors were compared.
-        relation: What the statement does to it, as the model of links judges.
-    """
-
-    entry: Entry
-    cosine: float | None
-    relation: pairs.Relation
-
-    @property
-    def related(self) -> bool:
-        """Whether an arbiter is asked about it."""
-        return self.relation.kind != "none" or self.relation.probability < UNRELATED
-
-    @property
-    def claim(self) -> Claim:
-        """The entry as an arbiter sees it."""
-        entry = self.entry
-        return Claim(entry.text, entry.category, entry.key, entry.updated_ms, self.cosine)
+    from memdb.records.link_maker import Near
 
 
 class SimilarEntries(Record):
@@ -67,26 +37,14 @@ class SimilarEntries(Record):
         vector: Number of the space and vector of the statement, for the index;
             None means that it is embedded later.
         same: Entry with its key, or active entry that says the same.
-        nearby: The entries that resemble it; None if they were not looked for.
+        nearby: The entries that resemble it, the most similar first; none with *same*.
     """
 
     scope_no: int
     statement: Statement
     vector: tuple[int, bytes] | None
     same: Entry | None = None
-    nearby: Nearby | None = None
-
-    def neighbors(self, now_ms: int) -> list[Neighbor]:
-        """Return the entries that resemble the statement, most similar first, each judged."""
-        if self.nearby is None:
-            return []
-        new = self.statement.said(now_ms)
-        found = []
-        for near in self.nearby.found:
-            older = link_maker.statement_of(near.entry)
-            relation = pairs.relate(new, older, cosine=near.cosine, rarity=self.nearby.rarity)
-            found.append(Neighbor(near.entry, near.cosine, relation))
-        return found
+    nearby: tuple[Near, ...] = ()
 
 
 class StatementVector(Record):
@@ -152,11 +110,11 @@ def find_similar(
         same = _first_same(tx, statement, entries.get_many(tx, ids).values(), categories)
         if same is not None:
             return similar.replace(same=same)
-    nearby = link_maker.find_near(tx, scope_no, statement.text, vector, _privacy(statement))
+    nearby = link_maker.find_near(
+        tx, scope_no, statement.said(tx.now_ms), vector, _privacy(statement)
+    )
     if merge == BY_MEANING:
-        equal = [
-            near.entry for near in nearby.found if says_the_same(statement.text, near.entry.text)
-        ]
+        equal = [near.entry for near in nearby if says_the_same(statement.text, near.entry.text)]
         same = _first_same(tx, statement, equal, categories)
     else:
         same = None

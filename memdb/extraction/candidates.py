@@ -54,10 +54,11 @@ if TYPE_CHECKING:
     from memdb.engine.base import Engine, Tx
     from memdb.entries.categories import Categories
     from memdb.entries.remember import PreparedStatement, RememberService
-    from memdb.entries.similarity import Neighbor, SimilarEntries
+    from memdb.entries.similarity import SimilarEntries
     from memdb.models.entries import Entry, ExtractHooks
     from memdb.models.messages import Message
     from memdb.models.model_client import ModelCaller
+    from memdb.records.link_maker import Near
     from memdb.records.scopes import ScopeRef
     from memdb.text.screening import SecretScreen
 
@@ -483,12 +484,12 @@ class CandidateResolver:
                 offered.append(dict(zip(labels, shown, strict=True)))
         return offered
 
-    def _find_neighbors(self, tx: Tx, candidate: ResolvedCandidate) -> Sequence[Neighbor]:
+    def _find_neighbors(self, tx: Tx, candidate: ResolvedCandidate) -> Sequence[Near]:
         """Return the entries that resemble a candidate; () if its session was deleted."""
         if candidate.prepared is None:
             return ()
         try:
-            return self._remember.find_similar(tx, candidate.prepared).neighbors(tx.now_ms)
+            return self._remember.find_similar(tx, candidate.prepared).nearby
         except NotFound:
             return ()
 
@@ -532,7 +533,7 @@ class CandidateResolver:
             if _is_past(similar):
                 past = self._remember.add_past(tx, similar)
                 return Outcome(candidate, "added", past.reason, past.entry)
-            neighbors = similar.neighbors(tx.now_ms) if resolved.verdict is not None else []
+            neighbors = similar.nearby if resolved.verdict is not None else ()
             done = self._remember.settle(tx, similar, self._answer(resolved, neighbors))
         except UNUSABLE as error:
             return Outcome(candidate, "dropped", str(error))
@@ -546,9 +547,7 @@ class CandidateResolver:
             None if done.other is None else done.other.id,
         )
 
-    def _answer(
-        self, resolved: ResolvedCandidate, neighbors: Sequence[Neighbor]
-    ) -> Resolution | None:
+    def _answer(self, resolved: ResolvedCandidate, neighbors: Sequence[Near]) -> Resolution | None:
         """Return the model's verdict about the entries as they are; None if they changed."""
         if resolved.verdict is None or self._caller is None:
             return None

@@ -67,6 +67,7 @@ _OWN_LABELS = frozenset({"remember", "correction", "change"})
 _INTRODUCES_OWN = 0.5
 # A sentence with fewer words, or fewer that say something, needs the one before it.
 _FEW_WORDS, _HEAVY, _FEW_HEAVY = 3, 0.6, 2
+_LAST_CLAUSE = re.compile(r"(?:[,;](?=\s)|[\uff0c\u3001])[^,;\uff0c\u3001]*$")
 _MOST_LEARNT = 12
 _GREETING_WORDS = 3
 _MOST_CHARS = 20_000
@@ -108,7 +109,8 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
     place = 0
     for paragraph in _own_paragraphs(text[:_MOST_CHARS], role):
         before, count = "", len(found)
-        for sentence in paragraph:
+        for whole_sentence in paragraph:
+            sentence = stated(whole_sentence, role, before)
             shares = kinds_of(sentence, role, before)
             ordered = role == "user" and "remember" in marks(sentence)
             if shares[FRAMED] >= MOST_FRAMED and not ordered:
@@ -132,6 +134,19 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
         if len(found) == count and not _greets(paragraph):
             break  # it says what to do with the paragraphs behind it
     return _best(found)
+
+
+def stated(sentence: str, role: str, before: str) -> str:
+    """
+    Return a sentence without the question or request behind its last comma.
+
+    >>> stated("I keep bees on the allotment, should I open the hive?", "user", "")
+    'I keep bees on the allotment'
+    """
+    head = _LAST_CLAUSE.sub("", sentence)
+    shares = kinds_of(sentence, role, before)
+    asks = is_question(sentence) or shares[ASKED] >= sum(shares[:KEPT])
+    return head if asks and head and not leans_on_another(head)[0] else sentence
 
 
 def _greets(paragraph: list[str]) -> bool:
@@ -166,10 +181,8 @@ def kinds_of(sentence: str, role: str, before: str) -> tuple[float, ...]:
     scores = list(model.bias)
     for value, buckets in features(sentence, role, before):
         for bucket in buckets:
-            row = model.rows.get(bucket)
-            if row is not None:
-                for kind, weight in enumerate(row):
-                    scores[kind] += value * weight
+            for kind, weight in enumerate(model.rows.get(bucket, ())):
+                scores[kind] += value * weight
     return tuple(softmax([score * model.scale for score in scores]))
 
 

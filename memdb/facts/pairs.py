@@ -32,7 +32,8 @@ ENDS = ("updates", "corrects", "retracts")
 
 # Markers of a newer statement that asserts nothing about the older one.
 UNREAL = ("question", "condition", "hedge", "report", "temporary")
-DAY_MS = 86_400_000
+PRIOR = 50
+_LEAST_SHARE = 1e-9
 _STEM_SHARE = 0.65
 _STEM_CHARS = 4
 _HEAVY = 0.6
@@ -44,7 +45,7 @@ _NEAR_WORDS = 3
 _MOST_REASONS = 8
 BUCKETS = 1 << 14
 _PART = 4
-_WORD_VALUE, _PAIR_VALUE, _PART_VALUE = 0.5, 0.4, 0.2
+_WORD_VALUE, _PAIR_VALUE, _PART_VALUE, _OLDER_VALUE = 0.5, 0.4, 0.2, 0.3
 
 
 class Statement(Record):
@@ -61,7 +62,8 @@ class Relation(Record):
 
     Attributes:
         kind: One of `RELATIONS`.
-        probability: That it is this kind.
+        probability: That it is this kind; of an update, a correction and a retraction, that
+            it is one of the three.
         reasons: Features and what each adds to this kind, the largest first.
     """
 
@@ -100,17 +102,41 @@ def relate(
         shares = [
             0.0 if kind in ENDS else share for kind, share in zip(RELATIONS, shares, strict=True)
         ]
-    best = max(range(len(RELATIONS)), key=shares.__getitem__)
-    parts = sorted(((name, value * weights[best]) for name, value, weights in given), key=_size)
+    kind, probability = decided(shares, _MODEL.slope, _MODEL.shift)
+    best = RELATIONS.index(kind)
+    parts = [(name, value * weights[best]) for name, value, weights in given]
+    parts.sort(key=lambda part: (-abs(part[1]), part[0]))
     return Relation(
-        RELATIONS[best],
-        shares[best],
+        kind,
+        probability,
         tuple((name, round(part, 3)) for name, part in parts[:_MOST_REASONS]),
     )
 
 
-def _size(part: tuple[str, float]) -> tuple[float, str]:
-    return -abs(part[1]), part[0]
+def decided(shares: Sequence[float], slope: float = 1.0, shift: float = 0.0) -> tuple[str, float]:
+    """
+    Return the kind of a link and its probability, of the shares of `RELATIONS`.
+
+    What ends the older statement is one kind against the others: which end it is matters less
+    than that it is one.
+
+    Args:
+        slope: Of the logarithm of the odds of a link, to which *shift* is added (Platt).
+
+    >>> decided([0.1, 0.3, 0.3, 0.0, 0.3])
+    ('updates', 0.6)
+    """
+    told = dict(zip(RELATIONS, shares, strict=True))
+    end = max(ENDS, key=told.__getitem__)
+    share, kind = max((told["repeats"], "repeats"), (sum(told[one] for one in ENDS), end))
+    share = 1 / (1 + math.exp(-slope * log_odds(share) - shift))
+    return (NONE, 1 - share) if share < 0.5 else (kind, share)  # noqa: PLR2004 (what is likelier)
+
+
+def log_odds(share: float) -> float:
+    """Return the logarithm of the odds of a probability, for 0 and 1 too."""
+    share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    return math.log(share / (1 - share))
 
 
 def is_retraction(text: str) -> bool:
@@ -122,6 +148,19 @@ def is_retraction(text: str) -> bool:
     """
     found = marks(text)
     return "retraction" in found and "condition" not in found and not is_question(text.rstrip())
+
+
+def rarity_of(held: int, total: int) -> float:
+    """
+    Return how rare a word is that *held* of *total* statements hold: from 0, all, to 1, none.
+
+    A few statements tell little: `PRIOR` others are counted that do not hold it.
+
+    >>> round(rarity_of(2, 2), 2), round(rarity_of(500, 1_000), 2)
+    (0.82, 0.11)
+    """
+    whole = max(total, held) + PRIOR
+    return math.log(whole / max(held, 1)) / math.log(whole)
 
 
 def features(
@@ -157,8 +196,6 @@ def features(
     found |= _numbers(new, old, both, left_new, left_old)
     found |= _letters_and_names(new, old, left_new, left_old)
     found |= _acts(newer, older, new, both, left_new, most)
-    days = (newer.created_ms - older.created_ms) / DAY_MS
-    found["days"] = math.log1p(max(days, 0.0)) / 7
     if cosine is not None:
         found["cosine known"] = 1.0
         found["cosine"] = cosine
@@ -168,12 +205,12 @@ def features(
 
 def grams_of(newer: str, older: str) -> dict[str, float]:
     """
-    Return what a newer statement says that the older one does not, in hashed pieces.
+    Return what a pair says, in hashed pieces: "moved" and "my gym is" are told from data.
 
-    Words, pairs of neighbours and parts of words, with their values: "moved" and "called off" are
-    told from data, in any language, where no marker knows them.
+    Of the newer statement what the older one does not say: words, pairs of neighbours and parts
+    of words, with their values. Of the older one how it begins, and pairs of neighbours.
     """
-    new, _, both = _aligned(newer, older)
+    new, old, both = _aligned(newer, older)
     found: dict[str, float] = {}
     for place, word in enumerate(new):
         if word.kind in ("number", "unit"):
@@ -188,6 +225,9 @@ def grams_of(newer: str, older: str) -> dict[str, float]:
             padded = f"<{word.text}>"
             for at in range(len(padded) - _PART + 1):
                 found[padded[at : at + _PART]] = _PART_VALUE
+    texts = ["0" if word.kind == "number" else word.text for word in old]
+    for one, other in pairwise(["", *texts]):
+        found[f"older: {one} {other}"] = found[f"older: {other}"] = _OLDER_VALUE
     return found
 
 
@@ -357,7 +397,7 @@ def _numbers(
         return found
     found["numbers differ"] = 1.0
     here, there = ours[0], theirs[0]
-    one, other = _value(new[here].text), _value(old[there].text)
+    one, other = float(new[here].text), float(old[there].text)
     is_year = all(_YEARS[0] <= value < _YEARS[1] and value % 1 == 0 for value in (one, other))
     found["years differ"] = float(is_year)
     if is_year:
@@ -393,10 +433,6 @@ def _names(words: Sequence[Word], place: int) -> bool:
     if before is None or before.kind == "unit" or (after is not None and after.kind == "unit"):
         return False
     return before.weight > _HEAVY and (place <= 2 or before.is_name)  # noqa: PLR2004
-
-
-def _value(text: str) -> float:
-    return float(text)
 
 
 def _letters_and_names(
@@ -441,8 +477,7 @@ def _acts(
         found[f"newer: {kind}, shared words"] = share
     for kind in marked_old:
         found[f"older: {kind}"] = 1.0
-    unreal = any(kind in marked_new for kind in UNREAL)
-    found["newer asserts nothing"] = float(unreal)
+    found["newer asserts nothing"] = float(any(kind in marked_new for kind in UNREAL))
     found["denial on one side"] = float(("negation" in marked_new) != ("negation" in marked_old))
     sort_new, sort_old = kinds_of(newer.text, "user", ""), kinds_of(older.text, "user", "")
     events = KINDS.index("events")
@@ -464,20 +499,17 @@ def _rejected(
     text: str, new: Sequence[Word], both: Mapping[int, int], left_new: Sequence[int]
 ) -> dict[str, float]:
     """Return whether a value of the older statement stands behind a word of rejection."""
-    code = recognise(text)
-    denial = markers().get(code, {}).get("negation")
-    left = set(left_new)
+    denial = markers().get(recognise(text), {}).get("negation")
     if denial is None:
         return {}
     for place, word in enumerate(new):
         if not denial.fullmatch(word.text):
             continue
-        behind = range(place + 1, min(place + 1 + _NEAR_WORDS, len(new)))
-        for at in behind:
+        for at in range(place + 1, min(place + 1 + _NEAR_WORDS, len(new))):
             if at in both and new[at].weight > _HEAVY:
                 kind = new[at].kind
                 named = new[at].is_name
-                others = [n for n in left if new[n].kind == kind and new[n].is_name == named]
+                others = [n for n in left_new if new[n].kind == kind and new[n].is_name == named]
                 is_value = kind == "number" or named
                 return {
                     "an older word is denied": 1.0,
@@ -494,6 +526,7 @@ class _Model:
     def __init__(self, data: dict[str, Any]) -> None:
         """Take the weights of *data*."""
         self.scale = float(data["scale"])
+        self.slope, self.shift = float(data["slope"]), float(data["shift"])
         self.bias: list[float] = data["bias"]
         self.weights: dict[str, list[float]] = data["features"]
         self.hash = str(data["hash"])

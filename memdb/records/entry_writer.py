@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.facts import pairs
 from memdb.models.ids import SCOPE_SHIFT
 from memdb.records import dependents, link_maker
 from memdb.tables import entries, entry_history, jobs, scopes
 from memdb.text.derived import bigrams_of, date_spans, said_hash
-from memdb.text.trust import TRUST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Tx
     from memdb.models.entries import Entry
     from memdb.models.protocols import Ids
-    from memdb.records.link_maker import Nearby
+    from memdb.records.link_maker import Near
 
     SpaceVector = tuple[int, bytes]  # number of the space, vector as it is stored
 
@@ -51,7 +49,7 @@ def insert(
     row: Mapping[str, Any],
     ids: Ids,
     vector: SpaceVector | None = None,
-    nearby: Nearby | None = None,
+    nearby: Sequence[Near] | None = None,
 ) -> int:
     """
     Add a validated row, with defaults for the columns it lacks, and return its id.
@@ -78,8 +76,7 @@ def insert(
     tx.words.add("entry", entry_id)
     _embed(tx, entry_id, filled["version"], vector)
     if filled["active"]:
-        said = pairs.Statement(filled["text"], made_ms, filled["trust"] == TRUST[0])
-        link_maker.make(tx, entry_id, said, vector, nearby)
+        link_maker.make(tx, entry_id, vector, nearby)
     return entry_id
 
 

@@ -7,7 +7,6 @@ or an adapter. Every function joins the caller's transaction.
 
 from __future__ import annotations
 
-import math
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +46,9 @@ MAX_COUNTED = 200
 
 MAX_READ = 400  # characters of each
 
+# An entry may be related to a statement unless the model is so sure that it is not.
+UNRELATED = 0.6
+
 # Features that the reason of a link names, those of most weight.
 MAX_REASONS = 4
 
@@ -57,17 +59,24 @@ class Near(Record):
 
     Attributes:
         cosine: Similarity of the two; None if no vectors were compared.
+        relation: What the newer one of the two does to the older one, as the model judges.
+        is_older: Whether the entry is the older one.
     """
 
     entry: Entry
-    cosine: float | None = None
+    cosine: float | None
+    relation: pairs.Relation
+    is_older: bool
 
+    @property
+    def related(self) -> bool:
+        """Whether an arbiter is asked about it: unless the model is sure that it is not."""
+        return self.relation.kind != pairs.NONE or self.relation.probability < UNRELATED
 
-class Nearby(Record):
-    """The entries that resemble a statement, the most similar first, and how rare words are."""
-
-    found: tuple[Near, ...]
-    rarity: Rarity
+    @property
+    def ends(self) -> bool:
+        """Whether the statement says that the entry holds no more."""
+        return self.is_older and self.relation.kind in pairs.ENDS
 
 
 class Rarity:
@@ -77,15 +86,14 @@ class Rarity:
         """Count the entries of a scope."""
         self._tx = tx
         self._span = scope_range(scope_no)
-        self._total = max(scopes.last_n(tx, scope_no), 2)
+        self._total = scopes.last_n(tx, scope_no)
         self._counts: dict[str, int] = {}
 
     def __call__(self, word: str) -> float:
         """Return the rarity of a word."""
         if word not in self._counts:
             self.count([word])
-        held = min(self._counts[word], self._total)
-        return math.log(self._total / max(held, 1)) / math.log(self._total)
+        return pairs.rarity_of(self._counts[word], self._total)
 
     def count(self, words: Iterable[str], most: int = MAX_COUNTED) -> list[Collection[int]]:
         """Count the entries that hold each of *words*; return their ids, at most *most* each."""
@@ -101,44 +109,59 @@ class Rarity:
 def find_near(
     tx: Tx,
     scope_no: int,
-    text: str,
+    said: pairs.Statement,
     vector: SpaceVector | None,
     privacy: tuple[str | None, str] | None = None,
     *,
     but: int | None = None,
-) -> Nearby:
+) -> tuple[Near, ...]:
     """
-    Return the entries that hold and resemble *text* by words or by vector, at most `MAX_PAIRS`.
+    Return the entries that hold and resemble a statement, the most similar first.
+
+    At most `MAX_PAIRS`, by words and by vector; where these are fewer, the newest of the scope
+    take the places that are left. Cost: 1 ms.
 
     Args:
-        vector: Number of the space and vector of *text*; None compares words only.
+        vector: Number of the space and vector of the text; None compares words only.
         privacy: Who recalls the text, as `links.privacy_of` says it: only entries that the
             same recall are compared with it.
         but: Id of the entry whose text it is.
     """
-    rarity = Rarity(tx, scope_no)
+    rarity, (low, high) = Rarity(tx, scope_no), scope_range(scope_no)
     ranks: dict[int, float] = {}
     cosines: dict[int, float] = {}
     if vector is not None:
-        span, (space_no, values) = scope_range(scope_no), vector
-        cosines = dict(tx.vectors.nearest(space_no, "entry", values, span, limit=BY_VECTOR))
+        cosines = dict(
+            tx.vectors.nearest(vector[0], "entry", vector[1], (low, high), limit=BY_VECTOR)
+        )
         _add_ranks(ranks, cosines)
     scores: dict[int, float] = {}
-    words = content_words(query_words(text))[:MAX_TERMS]
+    words = content_words(query_words(said.text))[:MAX_TERMS]
     for ids in rarity.count(words, MAX_HOLDERS):
         for entry_id in ids:
             scores[entry_id] = scores.get(entry_id, 0.0) + 1.0 / (1 + len(ids))
     _add_ranks(ranks, nlargest(BY_WORDS, scores, key=lambda one: (scores[one], one)))
-    found = entries.get_many(tx, ranks)
-    best = sorted(ranks, key=lambda one: (-ranks[one], -one))
+    best: list[Entry] = []
+    if len(ranks) <= MAX_PAIRS:
+        wanted = entries.EntryFilter(tx.now_ms, inactive=True)
+        best = entries.list_newest(tx, low, but or high, limit=2 * MAX_PAIRS, wanted=wanted)
+    if missing := ranks.keys() - {but} - {entry.id for entry in best}:
+        best += entries.get_many(tx, missing).values()
+    best.sort(key=lambda one: (-ranks.get(one.id, 0.0), -one.id))
     near = [
-        Near(entry, cosines.get(entry.id))
-        for entry in (found[one] for one in best if one in found and one != but)
-        if entry.holds(tx.now_ms) and links.privacy_of(entry) == privacy
+        entry for entry in best if entry.holds(tx.now_ms) and links.privacy_of(entry) == privacy
     ][:MAX_PAIRS]
-    texts = (text, *(one.entry.text for one in near))
+    texts = (said.text, *(entry.text for entry in near))
     rarity.count(word for one in texts for word in query_words(one[:MAX_READ]))
-    return Nearby(tuple(near), rarity)
+
+    def judged(entry: Entry) -> Near:
+        other, cosine = statement_of(entry), cosines.get(entry.id)
+        is_older = (other.created_ms, entry.id) < (said.created_ms, but or high)
+        newer, older = (said, other) if is_older else (other, said)
+        relation = pairs.relate(newer, older, cosine=cosine, rarity=rarity)
+        return Near(entry, cosine, relation, is_older)
+
+    return tuple(judged(entry) for entry in near)
 
 
 def _add_ranks(ranks: dict[int, float], ids: Iterable[int]) -> None:
@@ -167,48 +190,39 @@ def make_anew(tx: Tx, entry_id: int, vector: SpaceVector | None = None) -> None:
         for link in link_rows.list_about(tx, span, [entry_id])
     }
     link_rows.delete_guesses(tx, span, entry_id)
-    entry = entries.get_many(tx, [entry_id])[entry_id]
-    nearby = _nearby_of(tx, entry, vector)
-    make(tx, entry_id, statement_of(entry), vector, nearby, before)
+    make(tx, entry_id, vector, before=before)
 
 
 def make(
     tx: Tx,
     entry_id: int,
-    said: pairs.Statement,
     vector: SpaceVector | None = None,
-    nearby: Nearby | None = None,
+    nearby: Sequence[Near] | None = None,
     before: Mapping[tuple[int, int], int] | None = None,
 ) -> None:
     """
     Link a new entry to those that it resembles.
 
-    Cost: 1 ms, mostly to find them.
+    Of the older entries that it ends, those that are sure are linked, else the likeliest.
 
     Args:
-        said: What it says.
         vector: Of its text.
         nearby: What `find_near` gave for it; None looks for it.
         before: By the ends of a link, when it was made.
     """
     if nearby is None:
-        nearby = _nearby_of(tx, entries.get_many(tx, [entry_id])[entry_id], vector)
+        entry = entries.get_many(tx, [entry_id])[entry_id]
+        said, privacy = statement_of(entry), links.privacy_of(entry)
+        nearby = find_near(tx, scope_of(entry_id), said, vector, privacy, but=entry_id)
+    ended = [one.relation.probability for one in nearby if one.ends]
+    least = min(max(ended, default=0.0), links.SURE)
     made = []
-    for near in nearby.found:
-        other = statement_of(near.entry)
-        is_newer = (said.created_ms, entry_id) > (other.created_ms, near.entry.id)
-        ends = (entry_id, near.entry.id) if is_newer else (near.entry.id, entry_id)
-        newer, older = (said, other) if is_newer else (other, said)
-        relation = pairs.relate(newer, older, cosine=near.cosine, rarity=nearby.rarity)
-        if relation.kind != "none" and relation.probability >= links.LEAST:
-            made.append(_row(ends, relation, (before or {}).get(ends, tx.now_ms)))
+    for near in nearby:
+        if near.relation.kind == pairs.NONE or (near.ends and near.relation.probability < least):
+            continue
+        ends = (entry_id, near.entry.id) if near.is_older else (near.entry.id, entry_id)
+        made.append(_row(ends, near.relation, (before or {}).get(ends, tx.now_ms)))
     link_rows.add(tx, made)
-
-
-def _nearby_of(tx: Tx, entry: Entry, vector: SpaceVector | None) -> Nearby:
-    """Return the entries that resemble one that is stored."""
-    privacy = links.privacy_of(entry)
-    return find_near(tx, scope_of(entry.id), entry.text, vector, privacy, but=entry.id)
 
 
 def _row(ends: tuple[int, int], relation: pairs.Relation, made_ms: int) -> dict[str, Any]:

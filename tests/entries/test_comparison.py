@@ -6,6 +6,7 @@ import pytest
 
 import memdb
 from memdb import Category, MemDB
+from memdb.facts.pairs import Statement
 from memdb.models.ids import scope_of
 from memdb.records import link_maker
 
@@ -50,7 +51,7 @@ def _words_of(db: MemDB, text: str, limit: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(link_maker, "MAX_HOLDERS", limit)
     with db._db.read() as tx:
         (scope_no,) = {scope_of(entry.id) for entry in db.scope("ann").entries.list()}
-        found = link_maker.find_near(tx, scope_no, text, None).found
+        found = link_maker.find_near(tx, scope_no, Statement(text, 0), None)
         return {near.entry.id for near in found}
 
 

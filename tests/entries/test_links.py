@@ -343,3 +343,13 @@ def test_what_is_forgotten_takes_its_links_along(db: MemDB, judge: None) -> None
 
     assert shown(ann, old) == [("updates", newest, old, "guessed")]
     assert db.file.check(deep=True) == []
+
+
+def test_a_statement_ends_one_other_and_those_of_the_very_value(db: MemDB) -> None:
+    """A correction among thirty numbered things links to what it corrects, and to no other."""
+    scope = db.scope("ann")
+    told(scope, *(f"Pump {number} now burns biogas." for number in range(30)))
+    (old,) = told(scope, "The membership of the rowing club costs 240 euros a year, due in April.")
+    (new,) = told(scope, "Correction: the membership is 260 euros a year, not 240.")
+
+    assert shown(scope, new) == [("corrects", new, old, "guessed")]

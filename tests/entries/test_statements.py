@@ -14,12 +14,12 @@ CALLS = ("all", "one", "run", "many")
 BARS = {
     "a new fact": (23, "added", lambda ann: ann.remember("The printer is blue.")),
     "a new fact with words to compare": (
-        23,
+        24,
         "added",
         lambda ann: ann.remember("Ann works at Acme in Oslo since 2019."),
     ),
     "a new fact of a session": (
-        26,
+        27,
         "added",
         lambda ann: ann.remember("The dog is called Rex.", session="s", seq=1),
     ),

@@ -64,6 +64,23 @@ def test_a_question_is_not_kept() -> None:
     assert learnt("Do you remember that I live in Graz?") == []
 
 
+def test_a_fact_before_a_question() -> None:
+    """A fact that is learnt alone is learnt before a question too; a condition is not."""
+    facts = (
+        "My brother-in-law is a vet in Truro",
+        "My daughter Ines studies law in Leuven",
+        "I keep bees on the allotment",
+        "Meine Schwester wohnt in Husum",
+    )
+    others = ("If I lived in Graz", "He said that he lives in Graz", "Suppose I were a vet")
+
+    known = [fact for fact in facts if learnt(fact)]
+
+    assert len(known) > 1
+    assert [learnt(f"{fact}, what could I bring?") for fact in known] == [[one] for one in known]
+    assert [learnt(f"{other}, what could I bring?") for other in others] == [[], [], []]
+
+
 def test_a_category() -> None:
     """An allergy is no event."""
     assert category_of("I'm allergic to peanuts.") == "profile"

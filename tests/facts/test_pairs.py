@@ -101,6 +101,64 @@ def test_a_statement_that_is_not_trusted_ends_nothing() -> None:
     assert relation(older, newer, trusted=False)[0] in ("none", "repeats")
 
 
+def test_time_alone_decides_nothing() -> None:
+    """Two statements give the same link, told within a second or years apart."""
+    pairs = (
+        ("I live in Lisbon.", "I moved to Porto."),
+        ("The rent is 14 500.", "Correction: the rent is 15 400, not 14 500."),
+        ("I play the piano.", "I no longer play the piano."),
+        ("我住在北京。", "我搬到上海了。"),
+        ("Server 3 runs Debian.", "Server 4 now runs Debian."),
+    )
+    told = [
+        [
+            relate(
+                Statement(newer, days * DAY_MS),
+                Statement(older, 0),
+                cosine=cosine,
+                rarity=lambda _: 1.0,
+            )
+            for days in (0, 1, 200, 2_000)
+        ]
+        for older, newer in pairs
+        for cosine in (None, 0.3)
+    ]
+
+    assert [row for row in told if any(one != row[0] for one in row)] == []
+    assert {row[0].kind for row in told} > {"none"}
+
+
+def test_words_of_change_end_nothing_that_they_do_not_name() -> None:
+    """A correction, an update or a retraction leaves unrelated and numbered statements alone."""
+    changes = (
+        "Correction: the membership is 260 euros a year, not 240; the treasurer had an old list.",
+        "I moved to Tampere last week.",
+        "I no longer eat meat.",
+        "Korrektur: Die Miete ist 950, nicht 900 Euro.",
+    )
+    others = (
+        *(f"Pump {number} now burns biogas." for number in range(1, 13)),
+        "My sister plays the oboe.",
+        "The boat lies in the third row.",
+        "Bus 14 stops at the mill.",
+    )
+    ended = [
+        (older, newer, found)
+        for newer in changes
+        for older in others
+        for cosine in (None, 0.1, 0.25, 0.4)
+        if (
+            found := relate(
+                Statement(newer, 0), Statement(older, 0), cosine=cosine, rarity=lambda _: 1.0
+            )
+        ).kind
+        != "none"
+        and found.probability >= 0.8
+    ]
+
+    assert ended == []
+
+
 def test_a_relation_tells_its_reasons() -> None:
     """The reasons are features of the model, the largest first."""
     found = relate(
