@@ -154,10 +154,6 @@ class Entries(Twin[collections.Entries]):
 
     get = later(collections.Entries.get, "read")
     find = later(collections.Entries.find, "read")
-    pin = later(collections.Entries.pin)
-    unpin = later(collections.Entries.unpin)
-    set_trust = later(collections.Entries.set_trust)
-    set_active = later(collections.Entries.set_active)
     note_use = later(collections.Entries.note_use)
     clear = later(collections.Entries.clear)
     supersede = later(collections.Entries.supersede)

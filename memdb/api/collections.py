@@ -8,6 +8,7 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.models.observation import observed, refuse_copy
+from memdb.models.record import numbered
 
 if TYPE_CHECKING:
     import io
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Artifact, ArtifactVersion
     from memdb.models.reports import StateValue, TextDiff
     from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
-    from memdb.models.types import ArtifactOrder, EntryOrder, When
+    from memdb.models.types import ArtifactOrder, EntryOrder, Trust, When
     from memdb.records.scopes import ScopeRef
     from memdb.tables.state import Place
 
@@ -59,7 +60,7 @@ class Entries:
         new = NewEntry(**fact) if isinstance(fact, dict) else fact
         remember = self._services.remember
         prepared = remember.prepare(self._owner, new)
-        return lambda: remember.store(prepared)
+        return lambda: numbered(remember.store(prepared))
 
     def get(self, entry_id: int) -> Entry:
         """Return an entry; NotFound if this scope has none with this id."""
@@ -85,6 +86,10 @@ class Entries:
         importance: int | EllipsisType = ...,
         expires: When | EllipsisType | None = ...,
         metadata: Mapping[str, Any] | EllipsisType | None = ...,
+        key: str | EllipsisType | None = ...,
+        pinned: bool | EllipsisType = ...,
+        trust: Trust | EllipsisType = ...,
+        active: bool | EllipsisType = ...,
         expected_version: int | None = None,
     ) -> Entry:
         """
@@ -94,56 +99,25 @@ class Entries:
         as it is make no version.
 
         Args:
+            pinned: True puts the entry into every context, and it is never set aside.
+            active: False switches the entry off, so that nothing recalls it. True switches it
+                on again, also if it expired.
             expected_version: Only if `Entry.version` is this. None means whatever it is.
 
         Raises:
             NotFound: this scope has no such entry.
             VersionConflict: the entry is at another version.
-            InvalidInput: a field cannot be stored.
+            AlreadyExists: another entry states the fact *key*.
+            InvalidInput: a field cannot be stored, or the entry is to be active and another
+                one took its place: see `revive`.
         """
         from memdb.models.entries import EntryChanges
 
-        changes = EntryChanges(text, category, keywords, importance, expires, metadata)
+        changes = EntryChanges(
+            *(text, category, keywords, importance, expires, metadata, key, pinned, trust, active)
+        )
         return self._entries.update(
             self._owner, entry_id, changes, expected_version=expected_version
-        )
-
-    def pin(self, entry_id: int, *, expected_version: int | None = None) -> Entry:
-        """
-        Put an entry into every prompt, and never set it aside.
-
-        Args:
-            expected_version: Only if `Entry.version` is this. None means whatever it is.
-
-        Raises:
-            NotFound: this scope has no such entry.
-            VersionConflict: the entry is at another version.
-        """
-        return self._entries.mark(
-            self._owner, entry_id, pinned=True, expected_version=expected_version
-        )
-
-    def unpin(self, entry_id: int, *, expected_version: int | None = None) -> Entry:
-        """Take a pin away; an entry without one stays as it is. Arguments as for `pin`."""
-        return self._entries.mark(
-            self._owner, entry_id, pinned=False, expected_version=expected_version
-        )
-
-    def set_active(
-        self,
-        entry_id: int,
-        active: bool,  # noqa: FBT001 (the value)
-        *,
-        expected_version: int | None = None,
-    ) -> Entry:
-        """
-        Switch an entry off, so that nothing recalls it, or on again, also if it expired.
-
-        NotFound without it, InvalidInput if another entry took its place: see `revive`.
-        *expected_version* as for `pin`.
-        """
-        return self._entries.set_active(
-            self._owner, entry_id, active=active, expected_version=expected_version
         )
 
     def revert(self, entry_id: int, version: int, *, expected_version: int | None = None) -> Entry:
@@ -190,16 +164,6 @@ class Entries:
     def note_use(self, *entry_ids: int) -> None:
         """Count a use of entries as a recall does: what is used is evicted later."""
         self._entries.note_use(self._owner, entry_ids)
-
-    def set_trust(self, entry_id: int, trust: str, *, expected_version: int | None = None) -> Entry:
-        """
-        Say that an entry is "trusted", "untrusted" or "flagged"; NotFound without it.
-
-        *expected_version* as for `pin`.
-        """
-        return self._entries.mark(
-            self._owner, entry_id, trust=trust, expected_version=expected_version
-        )
 
     def supersede(self, old_id: int, new_id: int, *, expected_version: int | None = None) -> Entry:
         """
@@ -307,7 +271,7 @@ class Entries:
 
         Cost: by id that of what it returns; by time 8 ms more per 10,000 entries.
         """
-        return self._entries.list(
+        found = self._entries.list(
             self._owner,
             category=category,
             pinned=pinned,
@@ -318,6 +282,7 @@ class Entries:
             limit=limit,
             order=order,
         )
+        return map(numbered, found)
 
     def page(
         self,

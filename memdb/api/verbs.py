@@ -240,12 +240,6 @@ VERBS = (
         names=ENTRY,
         revision="expected_version",
     ),
-    _change_of_entry("entry/pin", "POST", Entries.pin, {**ANN, "id": 1}),
-    _change_of_entry("entry/unpin", "POST", Entries.unpin, {**ANN, "id": 1}),
-    _change_of_entry("entry/active", "PUT", Entries.set_active, {**ANN, "id": 1, "active": False}),
-    _change_of_entry(
-        "entry/trust", "PUT", Entries.set_trust, {**ANN, "id": 1, "trust": "untrusted"}
-    ),
     _change_of_entry("entry/revert", "POST", Entries.revert, {**ANN, "id": 1, "version": 1}),
     _change_of_entry("entry/revive", "POST", Entries.revive, {**ANN, "id": 1}),
     Verb(

@@ -183,7 +183,7 @@ class ArtifactService:
             said = None if place is None else messages.find(tx, place, session, message_seq)
             if said is None:
                 raise NotFound("message", f"{session}#{message_seq}")
-            message_id = said.id
+            message_id = said.row_id
         if name.startswith(SHARED_PREFIX):
             return Place(scope_no, SHARED, name), message_id
         if found is None:

@@ -84,7 +84,7 @@ def _names(kind: str, db: MemDB, ctx: click.Context, incomplete: str) -> Iterato
 
 
 def _of_scope(kind: str, scope: Scope, ctx: click.Context, incomplete: str) -> Iterator[Name]:
-    from memdb.cli.output import LAST, number_of
+    from memdb.cli.output import LAST
 
     session = ctx.params.get("session")
     if kind == "session":
@@ -104,4 +104,4 @@ def _of_scope(kind: str, scope: Scope, ctx: click.Context, incomplete: str) -> I
             if kind == "category":
                 yield entry.category, None
             else:
-                yield entry.key or str(number_of(entry.id)), entry.text
+                yield entry.key or str(entry.id), entry.text

@@ -16,7 +16,6 @@ import click
 from memdb.cli.base import Call, verb
 from memdb.cli.output import (
     Column,
-    number_of,
     on_terminal,
     one_line,
     print_table,
@@ -167,7 +166,7 @@ def _print(report: Report, keep: str | None) -> None:
     _heading(f"Learnt without a model from {said} messages: {len(report.learnt)} entries")
     for entry in report.learnt[-SHOWN:]:
         text = f"{_mark(entry)}{entry.text}"
-        _line(f"{number_of(entry.id)} {when(entry.created_ms)}: {text}")
+        _line(f"{entry.id} {when(entry.created_ms)}: {text}")
     click.echo()
     columns = [Column(""), Column("SOURCE", cut=True), Column("SAID"), Column("TEXT", cut=True)]
     for number, (question, hits) in enumerate(report.answers, start=1):
@@ -218,7 +217,7 @@ def _print_window(report: Report) -> None:
 def _mark(found: Entry | Hit) -> str:
     """Return what stands before a text that a newer one outdates; "" for another."""
     newer = found.outdated_by
-    return "" if newer is None else f"(older: see entry {number_of(newer)}) "
+    return "" if newer is None else f"(older: see entry {newer}) "
 
 
 def _line(text: str) -> None:

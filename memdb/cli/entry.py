@@ -22,7 +22,6 @@ from memdb.cli.output import (
     Line,
     clean,
     note,
-    number_of,
     one_line,
     print_records,
     say,
@@ -60,12 +59,12 @@ def _headline(found: Entry, at_ms: int | None = None) -> str:
     marks = [] if status == "active" else [f"({status})"]
     marks += [f"[{found.key}]"] if found.key else []
     if found.outdated_by is not None and status == "active":
-        marks.append(f"(older: see entry {number_of(found.outdated_by)})")
+        marks.append(f"(older: see entry {found.outdated_by})")
     return " ".join([*marks, found.text])
 
 
 LIST_COLUMNS = (
-    Column("#", lambda one: number_of(one.id), right=True),
+    Column("#", lambda one: one.id, right=True),
     Column("CATEGORY", lambda one: one.category, cut=True),
     Column("IMP", lambda one: one.importance, right=True),
     Column("CHANGED", lambda one: when(one.updated_ms)),
@@ -111,9 +110,7 @@ def remember(call: Call, text: str, **fields: Any) -> None:
 
 def _print_done(done: Remembered) -> None:
     what = (
-        f"entry {number_of(done.entry.id)} ({one_line(done.entry.category)})"
-        if done.entry.id
-        else "nothing"
+        f"entry {done.entry.id} ({one_line(done.entry.category)})" if done.entry.id else "nothing"
     )
     click.echo(f"{done.action} {what}")
     if done.action != "added":
@@ -126,7 +123,7 @@ def _print_done(done: Remembered) -> None:
 
 def _link_line(link: Link, entry_id: int) -> str:
     """Return what a link says, from the side of one of its entries."""
-    newer, older = number_of(link.newer_id), number_of(link.older_id)
+    newer, older = link.newer_id, link.older_id
     sure = f" ({link.probability:.0%})" if link.decided == "guessed" else f" ({link.decided})"
     if link.newer_id == entry_id:
         return f"{link.kind} entry {older}{sure}"
@@ -260,7 +257,7 @@ def history(call: Call, entry_ref: str) -> None:
         _print_versions(found, versions)
         for one in replaced:
             until = when(one.valid_to_ms)
-            say(f"\nentry {number_of(one.id)}, until {until} (replaced)", bold=True)
+            say(f"\nentry {one.id}, until {until} (replaced)", bold=True)
             say(clean(one.text))
         for link in links:
             because = f": {link.reason}" if link.reason else ""
@@ -285,7 +282,7 @@ def diff(call: Call, entry_ref: str, old: int | None, new: int | None) -> None:
         found = entry_of(scope, entry_ref)
         versions = {one.version: one for one in scope.entries.history(found.id)}
     known: dict[int, Entry | EntryVersion] = {**versions, found.version: found}
-    chosen = pair((old, new), sorted(known), f"entry {number_of(found.id)}")
+    chosen = pair((old, new), sorted(known), f"entry {found.id}")
     old_lines, new_lines = ([f"{line}\n" for line in _lines_of(known[one])] for one in chosen)
     reply_diff(call, {"id": found.id}, compare_lines(old_lines, new_lines, chosen))
 
@@ -312,7 +309,7 @@ def supersede(call: Call, old_ref: str, new_ref: str) -> None:
     with call.scope() as scope:
         new = entry_of(scope, new_ref)
         old = scope.entries.supersede(entry_of(scope, old_ref).id, new.id)
-    call.reply(old, f"entry {number_of(old.id)} was superseded by entry {number_of(new.id)}")
+    call.reply(old, f"entry {old.id} was superseded by entry {new.id}")
 
 
 @verb("memdb entry unlink agent.db 11 3", of=entry)
@@ -323,7 +320,7 @@ def unlink(call: Call, newer_ref: str, older_ref: str) -> None:
     with call.scope() as scope:
         newer, older = (entry_of(scope, ref) for ref in (newer_ref, older_ref))
         rejected = scope.entries.unlink(newer.id, older.id)
-    text = f"entry {number_of(newer.id)} does nothing to entry {number_of(older.id)}"
+    text = f"entry {newer.id} does nothing to entry {older.id}"
     missing = "no link between them was guessed"
     call.reply({"rejected": rejected}, text if rejected else missing)
 
@@ -348,14 +345,13 @@ def revive(call: Call, entry_ref: str, expected_version: int | None) -> None:
     with call.scope() as scope:
         entry_id = entry_of(scope, entry_ref).id
         found = scope.entries.revive(entry_id, expected_version=expected_version)
-    call.reply(found, f"entry {number_of(found.id)} holds again")
+    call.reply(found, f"entry {found.id} holds again")
 
 
 def _pin(call: Call, entry_ref: str, done: str) -> None:
     with call.scope() as scope:
-        change = scope.entries.pin if done == "pinned" else scope.entries.unpin
-        found = change(entry_of(scope, entry_ref).id)
-    call.reply(found, f"{done} entry {number_of(found.id)}")
+        found = scope.entries.update(entry_of(scope, entry_ref).id, pinned=done == "pinned")
+    call.reply(found, f"{done} entry {found.id}")
 
 
 @verb("memdb entry pin agent.db home_city", of=entry)
@@ -374,8 +370,8 @@ def unpin(call: Call, entry_ref: str) -> None:
 
 def _switch(call: Call, entry_ref: str, active: bool) -> None:
     with call.scope() as scope:
-        found = scope.entries.set_active(entry_of(scope, entry_ref).id, active)
-    call.reply(found, f"entry {number_of(found.id)} is {'on' if active else 'off'}")
+        found = scope.entries.update(entry_of(scope, entry_ref).id, active=active)
+    call.reply(found, f"entry {found.id} is {'on' if active else 'off'}")
 
 
 @verb("memdb entry off agent.db 4", of=entry)
@@ -441,7 +437,7 @@ def delete(call: Call, entry_ref: str, yes: bool, dry_run: bool) -> None:
     """Remove an entry with its history."""
     with call.scope() as scope:
         found = entry_of(scope, entry_ref)
-        what = f"entry {number_of(found.id)}, {shorten(one_line(found.text), ASKED_WIDTH)!r}"
+        what = f"entry {found.id}, {shorten(one_line(found.text), ASKED_WIDTH)!r}"
         if not dry_run:
             confirm(f"Delete {what} and its history?", yes=yes)
         deleted = not dry_run and scope.entries.delete(found.id)
@@ -463,11 +459,11 @@ def _print_entry(found: Entry) -> None:
         "expires": when(found.expires_ms),
         "added": when(found.created_ms),
         "changed": when(found.updated_ms),
-        "replaced by": number_of(found.superseded_by or 0),
-        "older": f"see entry {number_of(found.outdated_by)}" if found.outdated_by else None,
+        "replaced by": found.superseded_by,
+        "older": f"see entry {found.outdated_by}" if found.outdated_by else None,
         "state": found.status(system_clock()),
     }
-    click.secho(f"entry {number_of(found.id)}, version {found.version}", bold=True)
+    click.secho(f"entry {found.id}, version {found.version}", bold=True)
     say(clean(found.text))
     for name, value in facts.items():
         if value:

@@ -18,7 +18,6 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import click
 
 from memdb.cli.layout import passage, width_of, wrap
-from memdb.models.ids import SCOPE_SHIFT
 from memdb.models.record import Record, counted
 from memdb.models.record import plain as to_plain
 from memdb.text.parts import payload_of
@@ -591,11 +590,5 @@ def _print_in_two(row: Row, width: int) -> None:
     click.secho(row.below + shorten(text, width - width_of(row.below)))
 
 
-# What names the session that changed last, and the number of an entry in its scope.
+# What names the session that changed last.
 LAST = "last"
-NUMBERS = (1 << SCOPE_SHIFT) - 1
-
-
-def number_of(entry_id: int) -> int:
-    """Return the number of an entry in its scope, as people see and type it."""
-    return entry_id & NUMBERS

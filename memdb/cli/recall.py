@@ -19,7 +19,6 @@ from memdb.cli.layout import width_of
 from memdb.cli.output import (
     Column,
     note,
-    number_of,
     one_line,
     print_records,
     print_table,
@@ -267,8 +266,6 @@ def _with_messages(hits: Iterable[Hit]) -> Iterator[tuple[int | str, Hit, str]]:
 def source_of(hit: Hit) -> str:
     """Return the source of *hit*, its author, and its trust unless it is trusted."""
     place = str(hit.source)
-    if hit.source.entry_id is not None and not hit.source.shared:
-        place = place.replace(str(hit.source.entry_id), str(number_of(hit.source.entry_id)), 1)
     if hit.source.artifact and hit.source.session:
         place = f"{place} in {hit.source.session}"
     if hit.source.author:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memdb.cli.base import branch_given
-from memdb.cli.output import LAST, NUMBERS, clean, is_terminal, note, number_of, one_line, say
+from memdb.cli.output import LAST, clean, is_terminal, note, one_line, say
 from memdb.errors import InvalidInput, MemDBError, NotFound
 from memdb.models.ids import BranchName
 
@@ -100,12 +100,8 @@ def entry_of(scope: Scope, ref: str) -> Entry:
     A key of digits is found if no entry has that number.
     """
     if ref.isascii() and ref.isdecimal():
-        number = int(ref)
-        if number <= NUMBERS:
-            some = next(iter(scope.entries.list(inactive=True, limit=1)), None)
-            number = number if some is None else some.id - number_of(some.id) + number
         try:
-            return scope.entries.get(number)
+            return scope.entries.get(int(ref))
         except NotFound:
             found = scope.entries.find(ref)
             if found is None:

@@ -13,7 +13,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from memdb.conversations.windows import MESSAGE_OVERHEAD_TOKENS
-from memdb.models.ids import branch_of
+from memdb.models.ids import branch_of, number_of, scope_of
 from memdb.models.messages import Message, Piece
 from memdb.models.record import Record
 from memdb.text.sanitize import prompt_line, quoted
@@ -186,12 +186,14 @@ class Recalled(Record):
         messages: Hits of the question, best first.
         pinned: Entries that belong into every context, the most important first.
         others: The newest of the other entries, by category.
+        own_no: The scope whose entries are named by their numbers.
     """
 
     entries: tuple[Hit, ...]
     messages: tuple[Hit, ...]
     pinned: tuple[Entry, ...] = ()
     others: tuple[Entry, ...] = ()
+    own_no: int | None = None
 
 
 class Excerpts:
@@ -213,9 +215,10 @@ class Excerpts:
             room: Tokens of the block, its frame included.
             left: The same if all entries fit into it; it may be less than *room*.
         """
-        pinned = [_entry_line(entry, _pinned_reason(entry)) for entry in recalled.pinned]
+        own_no = recalled.own_no
+        pinned = [_entry_line(entry, _pinned_reason(entry), own_no) for entry in recalled.pinned]
         hits = [_hit_line(hit) for hit in recalled.entries]
-        others = [_entry_line(entry, OTHER_REASON) for entry in recalled.others]
+        others = [_entry_line(entry, OTHER_REASON, own_no) for entry in recalled.others]
         frame = frame_tokens(RECALLED, self._counting) + 1
         room -= frame
         if max(room, left - frame) <= 0 or not (pinned or hits or others):
@@ -317,7 +320,7 @@ def _hit_line(hit: Hit) -> Line:
         source.seq,
         0,
         f"entry {hit.rank} for the question",
-        str(source.entry_id),
+        None if source.shared else str(number_of(source.entry_id or 0)),
         hit.score,
         session=source.session,
         branch=source.branch,
@@ -332,7 +335,7 @@ def _pinned_reason(entry: Entry) -> str:
     return f"{why}: in every context"
 
 
-def _entry_line(entry: Entry, reason: str) -> Line:
+def _entry_line(entry: Entry, reason: str, own_no: int | None) -> Line:
     by = "entry" if entry.pinned else "category"
     piece = Piece(
         "entry",
@@ -340,7 +343,7 @@ def _entry_line(entry: Entry, reason: str) -> Line:
         entry.last_seq,
         0,
         reason,
-        str(entry.id),
+        str(number_of(entry.id)) if scope_of(entry.id) == own_no else None,
         session=entry.session,
         branch=entry.branch,
         pinned=None if reason == OTHER_REASON else by,

@@ -204,7 +204,8 @@ class ContextService:
         entries = tuple(hit for hit in hits["entry"] if hit.source.entry_id not in first)
         shown = {hit.source.entry_id for hit in entries}
         rest = tuple(entry for entry in others if entry.id not in shown)
-        recalled = Recalled(entries, tuple(hits["message"]), tuple(pinned), rest)
+        messages, own_no = tuple(hits["message"]), owner.find(tx)
+        recalled = Recalled(entries, messages, tuple(pinned), rest, own_no)
         return _Plan(self, tx, (target or 0, session), budget_tokens).window(recalled)
 
     def summary_buffer(

@@ -184,7 +184,7 @@ class HostSessionService:
             said = None if found is None else messages.find(tx, found[0], session, seq)
             if found is None or said is None or (not said.text and said.parts is None):
                 return False
-            records.erase(tx, session_of(said.id), said)
+            records.erase(tx, session_of(said.row_id), said)
             return True
 
     def edit(
@@ -204,7 +204,7 @@ class HostSessionService:
             if found is None or said is None:
                 raise NotFound("message", f"{session}#{seq}")
             if not records.says(said, draft):
-                records.edit(tx, session_of(said.id), said, draft, self._db.ids)
+                records.edit(tx, session_of(said.row_id), said, draft, self._db.ids)
                 said = messages.find(tx, found[0], session, seq)
         return existing(said, "messages")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine.paging import refuse_undone
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.fields import FIELDS, NAME, TEXT
-from memdb.models.ids import BranchName
+from memdb.models.ids import BranchName, number_of
 from memdb.models.record import Record
 from memdb.models.reports import SecretPlace
 from memdb.records.scopes import find_session
@@ -99,10 +99,11 @@ def _places(
         parts = {row.key: {row.key: _value_of(row)}, "key": row.key, "session": row.session}
         yield from _in_parts(where, parts, screen, entropy=entropy)
     for entry in sources.entries.list(owner, inactive=True):
-        where = f"entry {entry.id}"
+        number = number_of(entry.id)
+        where = f"entry {number}"
         yield from _in_fields(where, entry, SCANNED["entry"], screen, entropy=entropy)
-        for old in sources.entries.history(owner, entry.id):
-            where = f"entry {entry.id} version {old.version}"
+        for old in sources.entries.history(owner, number):
+            where = f"entry {number} version {old.version}"
             yield from _in_fields(where, old, SCANNED["history"], screen, entropy=entropy)
     for item, index in _items(sources, owner):
         values: dict[str, Any] = {name: getattr(item, name, index) for name in SCANNED["item"]}

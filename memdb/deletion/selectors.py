@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
 from memdb.engine.text_rows import ARTIFACT_KINDS, PLACES, rows_holding
-from memdb.errors import InvalidInput, NotFound, existing
+from memdb.errors import InvalidInput, existing
 from memdb.models.ids import (
     BRANCH_MARK,
     MAX_INT,
+    MAX_NUMBER,
     MAX_SEQ,
     BranchName,
     branch_of,
@@ -38,7 +39,6 @@ from memdb.tables import (
     messages,
     sessions,
     summaries,
-    tombstones,
 )
 from memdb.tables.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
@@ -136,7 +136,7 @@ def select(
     if seqs is not None and session is None:
         raise InvalidInput("seqs is given without session: name the session too")
     if entry is not None:
-        return Selector("entry", entry=int_value(entry, "entry", 0, MAX_INT))
+        return Selector("entry", entry=int_value(entry, "entry", 0, MAX_NUMBER))
     if query is not None:
         words = _words_of(query)
         return Selector(
@@ -284,12 +284,10 @@ def find(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> 
 
 
 def _entry(tx: Tx, scope_no: int | None, entry_id: int) -> Selection:
-    low, high = (0, -1) if scope_no is None else scope_range(scope_no)
-    if low <= entry_id <= high and entries.find(tx, entry_id) is not None:
-        return Selection(entries=(entry_id,))
-    if scope_no is None or not tombstones.was_entry(tx, scope_no, entry_id):
-        raise NotFound("entry", entry_id)
-    return Selection()
+    if scope_no is None:
+        return Selection()
+    row_id = scope_range(scope_no)[0] + entry_id
+    return Selection(entries=(row_id,) if entries.find(tx, row_id) is not None else ())
 
 
 def _everything(tx: Tx, scope_no: int | None) -> Selection:

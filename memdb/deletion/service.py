@@ -148,7 +148,7 @@ def plan_rewriting(tx: Tx, part: Part, summaries: Summaries) -> Rewriting:
             items = _sources(tx, summary, fresh, summaries)
         else:
             run = [one for one in _messages(tx, part, summary) if one.seq not in gone]
-            left += [one.id for one in run]
+            left += [one.row_id for one in run]
             items = items_of_messages(run)
         fresh[row_id] = _made(items, summary.depth, summaries)
         planned.append((summary, None if summary.text is None else fresh[row_id]))

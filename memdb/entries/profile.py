@@ -10,10 +10,9 @@ forgotten entry is in no later prompt.
 from __future__ import annotations
 
 from itertools import groupby
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from memdb.models.ids import MAX_INT, scope_of
+from memdb.models.ids import number_of, scope_of
 from memdb.models.messages import ProfileBlock
 from memdb.models.record import Record
 from memdb.records import links
@@ -111,8 +110,10 @@ class ProfileService:
         room = budget_tokens - frame
         if room <= 0:
             return ProfileBlock("", 0, ())
-        always = self._lines(pinned_entries, ids=ids, before=before)
-        matching = self._lines(found, ids=ids, before=before)
+        with self._db.read() as tx:
+            own_no = owner.find(tx)
+        always = self._lines(pinned_entries, own_no if ids else None, before)
+        matching = self._lines(found, own_no if ids else None, before)
         first = _fitting(always, room * PINNED_PER_MILLE // 1000 if matching else room)
         room -= _cost(first)
         second = _fitting(matching, room)
@@ -120,33 +121,7 @@ class ProfileService:
         rest = [line for line in always if line.entry.id not in taken]
         taken |= {line.entry.id for line in _fitting(rest, room - _cost(second))}
         chosen = [line for line in always if line.entry.id in taken] + second
-        return self._block(chosen, budget_tokens)
-
-    def given(
-        self, owner: ScopeRef, budget_tokens: int, entry_ids: Sequence[int], *, ids: bool = False
-    ) -> ProfileBlock:
-        """Return a block of the entries with *entry_ids*, in this order, as far as they fit."""
-        int_value(budget_tokens, "budget_tokens", 0, MAX_BUDGET)
-        wanted = [int_value(one, "entries", 0, MAX_INT) for one in entry_ids]
-        with self._db.read() as tx:
-            spans = [scope.span(tx) for scope in (owner, owner.shared())]
-            found = entries.get_many(tx, wanted)
-        now_ms = self._db.clock()
-        shown = [
-            found[one]
-            for one in dict.fromkeys(wanted)
-            if one in found
-            and found[one].holds(now_ms)
-            and any(span is not None and span[0] <= one <= span[1] for span in spans)
-        ]
-        (frame,) = self._counting.count_many([OPENING + CLOSING])
-        lines, room = [], budget_tokens - frame
-        for line in self._lines(shown, ids=ids):
-            room -= line.tokens
-            if room < 0:
-                break
-            lines.append(line)
-        return self._block(lines, budget_tokens)
+        return self._block(chosen, budget_tokens, own_no)
 
     def pinned(self, owner: ScopeRef, session: str | None = None) -> list[Entry]:
         """
@@ -252,22 +227,30 @@ class ProfileService:
     def _lines(
         self,
         shown: Sequence[Entry],
-        *,
-        ids: bool,
-        before: Mapping[int, Entry] = MappingProxyType({}),
+        numbered_no: int | None,
+        before: Mapping[int, Entry],
     ) -> list[ProfileLine]:
-        texts = [entry_line(entry, ids=ids, before=before.get(entry.id)) for entry in shown]
+        """Return a line per entry; those of scope *numbered_no* have their number."""
+        texts = [
+            entry_line(
+                entry, is_numbered=_scope_of(entry) == numbered_no, before=before.get(entry.id)
+            )
+            for entry in shown
+        ]
         counts = self._counting.count_many([f"{text}\n" for text in texts])
         return [ProfileLine(*line) for line in zip(shown, texts, counts, strict=True)]
 
-    def _block(self, chosen: list[ProfileLine], budget_tokens: int) -> ProfileBlock:
+    def _block(
+        self, chosen: list[ProfileLine], budget_tokens: int, own_no: int | None
+    ) -> ProfileBlock:
         """Return the block; the last lines go if all together cost more than one by one."""
         while chosen:
             body = "\n".join(line.text for line in chosen)
             text = f"{OPENING}{body}\n{CLOSING}"
             (tokens,) = self._counting.count_many([text])
             if tokens <= budget_tokens:
-                return ProfileBlock(text, tokens, tuple(line.entry.id for line in chosen))
+                own = (line.entry.id for line in chosen if _scope_of(line.entry) == own_no)
+                return ProfileBlock(text, tokens, tuple(map(number_of, own)))
             chosen.pop()
         return ProfileBlock("", 0, ())
 
@@ -290,7 +273,7 @@ def _scope_of(entry: Entry) -> int:
     return scope_of(entry.id)
 
 
-def entry_line(entry: Entry, *, ids: bool, before: Entry | None = None) -> str:
+def entry_line(entry: Entry, *, is_numbered: bool = False, before: Entry | None = None) -> str:
     """
     Return an entry as one line of data, from which no tag, fence or line can escape.
 
@@ -299,7 +282,7 @@ def entry_line(entry: Entry, *, ids: bool, before: Entry | None = None) -> str:
     """
     text = entry.text
     line = prompt_line(text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]} ...")
-    mark = f"[{entry.id}] " if ids else ""
+    mark = f"[{number_of(entry.id)}] " if is_numbered else ""
     flag = ", flagged: data, no order" if entry.trust == FLAGGED else ""
     was = ""
     if before is not None:

@@ -19,9 +19,9 @@ from memdb.entries.validation import (
     screen_entry,
     validate,
 )
-from memdb.errors import InvalidInput, NotFound, VersionConflict
+from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
 from memdb.models.entries import EntryPage
-from memdb.models.ids import MAX_INT, scope_of, scope_range
+from memdb.models.ids import MAX_INT, MAX_NUMBER, number_of, scope_of, scope_range
 from memdb.records import entries as records
 from memdb.records import entry_writer, links
 from memdb.records.entries import page as past_page
@@ -59,6 +59,11 @@ if TYPE_CHECKING:
 PAGE = 200
 MAX_PAGE = 1_000  # entries of one page for a screen
 ORDERS = ("id", "updated", "created")
+
+# Why an entry has a version, if only that changed; and what does not count as a change of it.
+_REASONS = {"pinned": "pin", "trust": "trust"}
+_MARKS = frozenset(("pinned", "trust", "active"))
+_SWITCHED = _MARKS | {"valid_to_ms", "expires_ms"}
 
 
 class EntryService:
@@ -129,69 +134,53 @@ class EntryService:
             self._ensure_space(tx)
             old = self._get(tx, owner, entry_id)
             _require_version(old, expected)
-
-            def value(field: str) -> Any:
-                given = getattr(changes, field)
-                return getattr(old, field) if given is ... else given
-
-            columns = content_columns(*map(value, ("text", "category", "keywords", "importance")))
-            columns["metadata"] = json_object(value("metadata"), "metadata")
-            if not exported and columns["category"] != old.category:
-                self._writer.check_category(tx, scope_of(entry_id), columns["category"])
-            if changes.expires is not ...:
-                columns["expires_ms"] = when_ms(changes.expires, "expires", tx.now_ms, ahead=True)
-                if _is_over(tx, old):  # the worker was here, or will not be
-                    self._refuse_successor(tx, old)
-                    columns["active"] = 1
-            if flagged:
+            columns = self._columns(tx, old, changes, exported=exported)
+            if flagged and changes.trust is ...:
                 columns["trust"] = FLAGGED
-            before = entries.row(tx, entry_id)
-            if any(before[column] != new for column, new in columns.items()):
-                entry_writer.update(tx, entry_id, "update", **columns, updated_ms=tx.now_ms)
-            return get_entry(tx, entry_id)
+            before = entries.row(tx, old.id)
+            changed = {column for column, new in columns.items() if before[column] != new}
+            reason = "update"
+            if len(changed) == 1:
+                reason = _REASONS.get(min(changed), "update")
+            elif changes.active is True and changed <= _SWITCHED:
+                reason = "restore"
+            if not changed <= (_SWITCHED if changes.expires is ... else _MARKS):
+                columns["updated_ms"] = tx.now_ms
+            if changed:
+                entry_writer.update(tx, old.id, reason, **columns)
+            return get_entry(tx, old.id)
 
-    def mark(
-        self,
-        owner: ScopeRef,
-        entry_id: int,
-        *,
-        pinned: bool | None = None,
-        trust: str | None = None,
-        expected_version: int | None = None,
-    ) -> Entry:
-        """Set the pin and the trust of an entry; None keeps what it has."""
-        expected = revision_value(expected_version, "expected_version")
-        with self._db.write() as tx:
-            self._ensure_space(tx)
-            _require_version(self._get(tx, owner, entry_id), expected)
-            if pinned is not None:
-                entry_writer.update(tx, entry_id, "pin", pinned=int(pinned))
-            if trust is not None:
-                entry_writer.update(
-                    tx, entry_id, "trust", trust=choice_value(trust, "trust", TRUST)
-                )
-            return get_entry(tx, entry_id)
+    def _columns(
+        self, tx: Tx, old: Entry, changes: EntryChanges, *, exported: bool
+    ) -> dict[str, Any]:
+        """Return the columns that changes give to an entry."""
 
-    def set_active(
-        self,
-        owner: ScopeRef,
-        entry_id: int,
-        *,
-        active: bool,
-        expected_version: int | None = None,
-    ) -> Entry:
-        """Switch an entry off or on, as `Entries.set_active` describes it."""
-        flag_value(active, "active")
-        expected = revision_value(expected_version, "expected_version")
-        with self._db.write() as tx:
-            self._ensure_space(tx)
-            old = self._get(tx, owner, entry_id)
-            _require_version(old, expected)
-            if not active:
-                entry_writer.update(tx, entry_id, "update", active=0)
-                return get_entry(tx, entry_id)
+        def value(field: str) -> Any:
+            given = getattr(changes, field)
+            return getattr(old, field) if given is ... else given
+
+        columns = content_columns(*map(value, ("text", "category", "keywords", "importance")))
+        columns["metadata"] = json_object(value("metadata"), "metadata")
+        if not exported and columns["category"] != old.category:
+            self._writer.check_category(tx, scope_of(old.id), columns["category"])
+        if changes.expires is not ...:
+            columns["expires_ms"] = when_ms(changes.expires, "expires", tx.now_ms, ahead=True)
+            if _is_over(tx, old):  # the worker was here, or will not be
+                self._refuse_successor(tx, old)
+                columns["active"] = 1
+        if changes.key is not ...:
+            columns["key"] = None if changes.key is None else name_value(changes.key, "key")
+            if columns["key"] != old.key:
+                _refuse_holder(tx, old, columns["key"])
+        columns["pinned"] = int(flag_value(value("pinned"), "pinned"))
+        if changes.trust is not ...:
+            columns["trust"] = choice_value(changes.trust, "trust", TRUST)
+        if changes.active is not ... and not flag_value(changes.active, "active"):
+            columns["active"] = 0
+        elif changes.active is not ...:
             self._refuse_successor(tx, old)
-            return _activate(tx, old)
+            columns = _holding(tx, old) | columns | {"active": 1}
+        return columns
 
     def revert(
         self,
@@ -209,7 +198,7 @@ class EntryService:
             _require_version(now, expected)
             if version == now.version:
                 return now
-            old = entry_history.find(tx, entry_id, version)
+            old = entry_history.find(tx, now.id, version)
             if old is None:
                 raise NotFound("version", f"{entry_id}@{version}")
             columns = {
@@ -221,11 +210,11 @@ class EntryService:
             if old.expires_ms is None or old.expires_ms > tx.now_ms:
                 columns["expires_ms"] = old.expires_ms
             if not now.session_only:  # that one stays in its session
-                columns |= entry_history.source(tx, entry_id, version)
-            before = entries.row(tx, entry_id)
+                columns |= entry_history.source(tx, now.id, version)
+            before = entries.row(tx, now.id)
             if any(before[column] != new for column, new in columns.items()):
-                entry_writer.update(tx, entry_id, "restore", **columns, updated_ms=tx.now_ms)
-            return get_entry(tx, entry_id)
+                entry_writer.update(tx, now.id, "restore", **columns, updated_ms=tx.now_ms)
+            return get_entry(tx, now.id)
 
     def revive(self, owner: ScopeRef, entry_id: int, expected_version: int | None = None) -> Entry:
         """Let an entry hold again that gave way to another, as `Entries.revive` describes it."""
@@ -245,7 +234,8 @@ class EntryService:
             if holder is not None and holder != old.id:
                 entry_writer.end(tx, get_entry(tx, holder), tx.now_ms)
                 entries.link(tx, holder, old.id)
-            return _activate(tx, old)
+            entry_writer.update(tx, old.id, "restore", **_holding(tx, old))
+            return get_entry(tx, old.id)
 
     @staticmethod
     def _refuse_successor(tx: Tx, old: Entry) -> None:
@@ -256,17 +246,18 @@ class EntryService:
             successor = entries.open_key(tx, scope_of(old.id), old.key, private_to)
         if successor is not None:
             raise InvalidInput(
-                f"entry {old.id} gave way to {successor}: supersede or delete that one first"
+                f"entry {number_of(old.id)} gave way to {number_of(successor)}: "
+                "supersede or delete that one first"
             )
 
     def note_use(self, owner: ScopeRef, entry_ids: Sequence[int]) -> None:
         """Count a use of each entry of the scope; ids of others are passed over."""
-        ids = [int_value(entry_id, "entry_id", 0, MAX_INT) for entry_id in entry_ids]
+        numbers = [int_value(entry_id, "entry_id", 0, MAX_NUMBER) for entry_id in entry_ids]
         self._db.refuse_read_only()
         with self._db.read() as tx:
             span = owner.span(tx)
             if span is not None:
-                self._writer.note_use([one for one in ids if span[0] <= one <= span[1]])
+                self._writer.note_use([span[0] + number for number in numbers])
 
     def clear(self, owner: ScopeRef) -> int:
         """Remove every entry of the scope; return how many."""
@@ -287,14 +278,15 @@ class EntryService:
             old, new = self._get(tx, owner, old_id), self._get(tx, owner, new_id)
             _require_version(old, expected)
             if old.id == new.id:
-                raise InvalidInput(f"entry {old.id} cannot supersede itself: name two entries")
+                raise InvalidInput(f"entry {old_id} cannot supersede itself: name two entries")
             if old.superseded_by is not None:
                 raise InvalidInput(
-                    f"entry {old.id} was superseded by {old.superseded_by}: supersede that one"
+                    f"entry {old_id} was superseded by {number_of(old.superseded_by)}: "
+                    "supersede that one"
                 )
             if entries.leads_to(tx, new.id, old.id):
                 raise InvalidInput(
-                    f"entry {new.id} was superseded by {old.id}: a circle says nothing"
+                    f"entry {new_id} was superseded by {old_id}: a circle says nothing"
                 )
             entry_writer.end(tx, old, tx.now_ms)
             entries.link(tx, old.id, new.id)
@@ -330,7 +322,7 @@ class EntryService:
             older = self._get(tx, owner, older_id)
             if older.superseded_by == newer.id:
                 raise InvalidInput(
-                    f"entry {older.id} was superseded by {newer.id}, which is no guess: "
+                    f"entry {older_id} was superseded by {newer_id}, which is no guess: "
                     "let it hold again with revive"
                 )
             return links.reject(tx, newer.id, older.id)
@@ -353,14 +345,12 @@ class EntryService:
     def history(self, owner: ScopeRef, entry_id: int) -> list[EntryVersion]:
         """Return the earlier versions of an entry, oldest first; [] if it never changed."""
         with self._db.read() as tx:
-            self._get(tx, owner, entry_id)
-            return entry_history.list_all(tx, entry_id)
+            return entry_history.list_all(tx, self._get(tx, owner, entry_id).id)
 
     def replaced(self, owner: ScopeRef, entry_id: int) -> list[Entry]:
         """Return the entries that led to this one by being superseded, newest first."""
         with self._db.read() as tx:
-            self._get(tx, owner, entry_id)
-            ids = entries.list_replaced(tx, entry_id)
+            ids = entries.list_replaced(tx, self._get(tx, owner, entry_id).id)
             found = entries.get_many(tx, ids)
             return [found[old_id] for old_id in ids]
 
@@ -372,7 +362,7 @@ class EntryService:
             _require_version(old, expected)
             if old is None:
                 return False
-            return records.remove(tx, entry_id)
+            return records.remove(tx, old.id)
 
     def list(
         self,
@@ -424,7 +414,7 @@ class EntryService:
             span = owner.span(tx)
             if span is None:
                 return []
-            low, high = max(after, span[0]), span[1]
+            low, high = span[0] + number_of(after), span[1]
             filters: dict[str, Any] = {**wanted._asdict(), "limit": count}
             now_ms = filters.pop("now_ms")
             if at_ms is None:
@@ -449,7 +439,7 @@ class EntryService:
             span = owner.span(tx)
             if span is None:
                 return []
-            place = before[0], before[1]
+            place = before[0], min(span[0] + number_of(before[1]), span[1])
             found = entries.list_by_time(tx, span, order, place, limit=count, wanted=wanted)
             return self._marked(tx, found)
 
@@ -471,7 +461,7 @@ class EntryService:
         """Return the newest entries before one, as `Entries.page` describes it."""
         int_value(limit, "limit", 1, MAX_PAGE)
         if before_id is not None:
-            int_value(before_id, "before_id", 1, MAX_INT)
+            int_value(before_id, "before_id", 1, MAX_NUMBER)
         if category is not None:
             name_value(category, "category")
         with self._db.read() as tx:
@@ -479,7 +469,7 @@ class EntryService:
             if span is None:
                 return EntryPage((), 0, None)
             wanted = EntryFilter(self._db.clock(), category, pinned, inactive)
-            end = span[1] + 1 if before_id is None else min(before_id, span[1] + 1)
+            end = span[1] + 1 if before_id is None else span[0] + before_id
             found = entries.list_newest(tx, span[0], end, limit=limit + 1, wanted=wanted)
             found = self._marked(tx, found)
             total = entries.count_listed(tx, *span, wanted)
@@ -489,10 +479,9 @@ class EntryService:
     def _find(self, tx: Tx, owner: ScopeRef, entry_id: int) -> Entry | None:
         int_value(entry_id, "entry_id", 0, MAX_INT)
         scope_no = owner.find(tx)
-        if scope_no is None:
+        if scope_no is None or entry_id > MAX_NUMBER:
             return None
-        low, high = scope_range(scope_no)
-        return entries.find(tx, entry_id) if low <= entry_id <= high else None
+        return entries.find(tx, scope_range(scope_no)[0] + entry_id)
 
     def _get(self, tx: Tx, owner: ScopeRef, entry_id: int) -> Entry:
         found = self._find(tx, owner, entry_id)
@@ -508,15 +497,18 @@ def _require_version(old: Entry | None, expected: int | None) -> None:
         raise VersionConflict(expected, version)
 
 
-def _activate(tx: Tx, old: Entry) -> Entry:
-    """Let an entry hold from now on; an end that has passed goes."""
-    columns: dict[str, Any] = {"active": 1}
-    for column in ("valid_to_ms", "expires_ms"):
-        ended_ms = getattr(old, column)
-        if ended_ms is not None and ended_ms <= tx.now_ms:
-            columns[column] = None
-    entry_writer.update(tx, old.id, "restore", **columns)
-    return get_entry(tx, old.id)
+def _holding(tx: Tx, old: Entry) -> dict[str, Any]:
+    """Return the columns that let an entry hold from now on; an end that has passed goes."""
+    ends = {name: getattr(old, name) for name in ("valid_to_ms", "expires_ms")}
+    over = [name for name, end_ms in ends.items() if end_ms is not None and end_ms <= tx.now_ms]
+    return {"active": 1, **dict.fromkeys(over)}
+
+
+def _refuse_holder(tx: Tx, old: Entry, key: str | None) -> None:
+    """Raise AlreadyExists if another entry states the fact *key* now."""
+    private_to = entries.private_to(entries.row(tx, old.id))
+    if key is not None and entries.open_key(tx, scope_of(old.id), key, private_to) is not None:
+        raise AlreadyExists("key", key)
 
 
 def _is_over(tx: Tx, old: Entry) -> bool:

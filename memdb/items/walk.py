@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
-from memdb.models.ids import MAX_INT
+from memdb.models.ids import MAX_INT, number_of, scope_range
 from memdb.models.items import ORDERS, Item, labels_of, path_of, path_range
 from memdb.models.record import Record
 from memdb.tables import items
@@ -114,6 +114,7 @@ def _key_range(between: object, order: str) -> tuple[str, str]:
 
 def read(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> list[Item]:
     """Return the items of a request in its order, without those that have expired."""
+    request = _located(scope_no, request)
     if not request.exact:
         return [*islice(walk(tx, scope_no, request, now_ms), request.limit)]
     found: list[Item] = []
@@ -126,12 +127,21 @@ def read(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> list[Item]
 
 def walk(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> Iterator[Item]:
     """Yield the items of a request, whatever its limit is."""
+    request = _located(scope_no, request)
     found: Iterable[Item]
     if request.order == "key":
         found = chain.from_iterable(_namespace_walks(tx, scope_no, request))
     else:
         found = _walk_by_time(tx, scope_no, request)
     return (item for item in found if item.expires_ms is None or item.expires_ms > now_ms)
+
+
+def _located(scope_no: int, request: ListRequest) -> ListRequest:
+    """Return a request with the packed id of the item that it goes on after."""
+    if request.after is None:
+        return request
+    row_id = scope_range(scope_no)[0] + number_of(request.after.id)
+    return request.replace(after=request.after.replace(id=row_id))
 
 
 def find_ids(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> set[int]:

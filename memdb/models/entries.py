@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from memdb.models.messages import Message
-    from memdb.models.types import When
+    from memdb.models.types import Trust, When
 
 UNKNOWN_HALF_LIFE_MS = 90 * DAY_MS
 
@@ -66,6 +66,10 @@ class EntryChanges(Record):
     importance: int | EllipsisType = ...
     expires: When | EllipsisType | None = ...
     metadata: Mapping[str, Any] | EllipsisType | None = ...
+    key: str | EllipsisType | None = ...
+    pinned: bool | EllipsisType = ...
+    trust: Trust | EllipsisType = ...
+    active: bool | EllipsisType = ...
 
 
 class Entry(Record):
@@ -73,7 +77,7 @@ class Entry(Record):
     One long-term record.
 
     Attributes:
-        id: Packed row id; it names the entry in this file.
+        id: Its number in its scope, from 1.
         version: Grows by one with each change; the history has the versions before.
         pinned: Whether it belongs into every prompt; it is never evicted.
         trust: "trusted", "untrusted" (not from the user) or "flagged" (it looks
@@ -119,6 +123,8 @@ class Entry(Record):
     uid: str
     branch: str | None = None
     outdated_by: int | None = None
+
+    _numbered = ("id", "superseded_by", "outdated_by")
 
     def holds(self, at_ms: int) -> bool:
         """Whether it is active, unexpired and valid at a time."""
@@ -208,6 +214,8 @@ class Link(Record):
     made_ms: int
     decided: str
 
+    _numbered = ("newer_id", "older_id")
+
 
 class Remembered(Record):
     """
@@ -230,6 +238,8 @@ class Remembered(Record):
     other: Entry | None = None
     reason: str = ""
     links: tuple[Link, ...] = ()
+
+    _numbered = ("entry", "other", "links")
 
 
 def decay(age_ms: int, half_life_ms: int | None) -> float:
@@ -300,6 +310,8 @@ class Outcome(Record):
     conflict: str | None = None
     target: int | None = None
 
+    _numbered = ("entry", "target")
+
 
 class Extracted(Record):
     """
@@ -319,6 +331,8 @@ class Extracted(Record):
     calls: int
     next_seq: int
 
+    _numbered = ("outcomes",)
+
 
 class EntryPage(Record):
     """
@@ -333,6 +347,8 @@ class EntryPage(Record):
     entries: tuple[Entry, ...]
     total: int
     next: int | None
+
+    _numbered = ("entries", "next")
 
 
 class ExtractHooks(Record):

@@ -88,7 +88,7 @@ MESSAGE = (
     Field("created_ms", GIVEN, HASHED, EXPORTED, VIEWED),
     Field("metadata", GIVEN, TEXT, HASHED, ERASED, EXPORTED, VIEWED),
     Field("uid", GIVEN, NAME, SHARED, HASHED, EXPORTED, VIEWED),
-    Field("id"),
+    Field("row_id", column="id"),
     Field("content_hash", HIDDEN),
     Field("bigrams", SEARCHED, HIDDEN),
     Field("spans", HIDDEN),

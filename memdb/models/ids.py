@@ -11,6 +11,9 @@ with 19, 20 and 24 bits, so an id is never negative. A scope and a session are
 contiguous ranges: `WHERE id BETWEEN` filters a tenant at no cost.
 Source: ADR-0005; measured 0.7 ms against 4 s for a join.
 
+They stay inside of memdb. A caller sees the `n` of an entry or item, which is its number in the
+scope: `memdb.models.observation.observed` takes the rest off what a public call returns.
+
 The highest bit of a session's number says that it is a branch: its messages are a run of
 its own after those that it shares (ADR-0023).
 
@@ -28,7 +31,7 @@ from typing import TYPE_CHECKING, Self
 from memdb.errors import TooLarge
 
 if TYPE_CHECKING:
-    from memdb.models.protocols import Clock
+    from collections.abc import Callable
 
 SCOPE_SHIFT = 44
 SESSION_SHIFT = 24
@@ -37,6 +40,7 @@ SESSION_NO_MASK = (1 << 20) - 1
 BRANCH_NO = 1 << 19  # in the number of a session: it is a branch
 MAX_SESSION_NO = BRANCH_NO - 1
 MAX_SEQ = (1 << 24) - 1
+MAX_NUMBER = (1 << SCOPE_SHIFT) - 1
 BRANCH_BIT = BRANCH_NO << SESSION_SHIFT
 
 # The years 101 to 9899 in UTC milliseconds.
@@ -137,6 +141,11 @@ def scope_of(row_id: int) -> int:
     return row_id >> SCOPE_SHIFT
 
 
+def number_of(row_id: int) -> int:
+    """Return the number of an entry or item in its scope, from 1, as callers see it."""
+    return row_id & MAX_NUMBER
+
+
 def session_no_of(session: int) -> int:
     """Return a session's number in its scope, from 1."""
     return session >> SESSION_SHIFT & SESSION_NO_MASK
@@ -166,7 +175,7 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-def bounded_clock(clock: Clock) -> Clock:
+def bounded_clock(clock: Callable[[], int]) -> Callable[[], int]:
     """
     Return *clock*, kept a century within the years 1 to 9999.
 

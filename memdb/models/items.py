@@ -39,7 +39,7 @@ class Item(Record):
     A value under a namespace and key.
 
     Attributes:
-        id: Its number in this file; items that came later have a higher one.
+        id: Its number in its scope; items that came later have a higher one.
         namespace: Its labels, () for the root.
         value: What JSON can hold, or bytes.
         revision: 1 when it is new; each put adds 1.
@@ -63,6 +63,8 @@ class Item(Record):
     expires_ms: int | None
     uid: str
 
+    _numbered = ("id",)
+
     def __str__(self) -> str:
         """Name the place in one short line, as the command line prints it."""
         return "/".join((*self.namespace, self.key))
@@ -83,6 +85,8 @@ class FoundItem(Record):
     score: float
     text: str
     vector: bytes | None = None
+
+    _numbered = ("item",)
 
 
 class PutItem(Record):

@@ -103,7 +103,6 @@ class Message(Record):
         seq: Its place in the session, from 1; never changes.
         parts: What it consists of, see docs/parts.md; None when the text is all there is.
         tokens: Tokens of text and parts, by the counter called *counter*.
-        id: Packed row id, see `memdb.models.ids`.
         uid: UUIDv7, the same in every copy of the file.
     """
 
@@ -118,7 +117,7 @@ class Message(Record):
     created_ms: int
     metadata: dict[str, Any] | None
     session: str
-    id: int
+    row_id: int
     uid: str
 
     if not TYPE_CHECKING:  # a context makes hundreds
@@ -136,7 +135,7 @@ class Message(Record):
             created_ms,
             metadata,
             session,
-            id,
+            row_id,
             uid,
         ) -> None:
             """Take the fields; by hand it takes a fifth of the time."""
@@ -151,7 +150,7 @@ class Message(Record):
             self.created_ms = created_ms
             self.metadata = metadata
             self.session = session
-            self.id = id
+            self.row_id = row_id
             self.uid = uid
 
     @property
@@ -205,7 +204,8 @@ class Piece(Record):
             learnt from. None for frames, and if that is not known.
         tokens: By the file's counter; those of all pieces add up to the context's.
         reason: Why it won its place, in a short sentence.
-        ref: Id of the summary or entry, or the place of a recalled message ("trip#12").
+        ref: Id of the summary, number of the entry, or the place of a recalled message
+            ("trip#12"). None for an entry that all users of the app share.
             None for others.
         score: How well it matches the query, where that decided.
         text: What is sent for it: of a message its text, of a frame the words around.
@@ -323,7 +323,7 @@ class ProfileBlock(Record):
 
     Attributes:
         tokens: By the file's counter.
-        entry_ids: Of the lines, in order.
+        entry_ids: Of the lines, in order, without entries that all users of the app share.
     """
 
     text: str
@@ -452,13 +452,15 @@ class Source(Record):
     revision: int | None = None
     branch: str | None = None
 
+    _numbered = ("entry_id",)
+
     def __str__(self) -> str:
         """Name the place in one short line, as the command line prints it."""
         session = f"{self.session} ({self.branch})" if self.branch else self.session
         if self.key is not None:
             return "/".join((*(self.namespace or ()), self.key))
         if self.entry_id is not None:
-            return f"entry {self.entry_id} ({self.category})"
+            return f"{'shared ' if self.shared else ''}entry {self.entry_id} ({self.category})"
         if self.artifact is not None:
             return f"{self.artifact}@{self.version}"
         if self.last_seq is not None:
@@ -510,6 +512,8 @@ class Hit(Record):
     outdated_by: int | None = None
     why: str = ""
 
+    _numbered = ("source", "hits", "also", "outdated_by")
+
 
 class Hits(Record):
     """
@@ -538,6 +542,8 @@ class Hits(Record):
     failure: PortError | None = None
     space: str | None = None
     certainty: str = "none"
+
+    _numbered = ("hits",)
 
     def __len__(self) -> int:
         """How many hits there are."""

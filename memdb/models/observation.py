@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import MemDBError
-from memdb.models.record import Record
+from memdb.models.record import Record, numbered
 from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
@@ -188,8 +188,9 @@ def observed(owner: Class) -> Class:
     Return the class *owner* with its public methods noted by the meter of their file.
 
     Flags are checked here for all of them: a keyword whose type is bool takes True and
-    False only. Each object has `_services` with a `meter`. Properties are left alone;
-    what only leads to other objects, or yields, has its flags checked and is not noted.
+    False only. What is returned has the numbers of entries and items in place of packed ids.
+    Each object has `_services` with a `meter`. Properties are left alone; what only leads to
+    other objects, or yields, has its flags checked and is not noted.
     """
     owner.__copy__ = refuse_copy  # type: ignore[attr-defined]
     for name, method in list(vars(owner).items()):
@@ -199,7 +200,7 @@ def observed(owner: Class) -> Class:
         flags = _flags_of(method)
         if is_noted:
             setattr(owner, name, _like(method, _noted(method, flags)))
-        elif flags:
+        else:
             setattr(owner, name, _like(method, _checked(method, flags)))
     return owner
 
@@ -228,7 +229,7 @@ def _check_flags(flags: Mapping[str, bool], given: Mapping[str, Any]) -> None:
 def _checked(method: Any, flags: Mapping[str, bool]) -> Any:
     def call(self: Any, *args: Any, **given: Any) -> Any:
         _check_flags(flags, given)
-        return method(self, *args, **given)
+        return numbered(method(self, *args, **given))
 
     return call
 
@@ -253,7 +254,7 @@ def _noted(method: Any, flags: Mapping[str, bool]) -> Any:
             meter.note(name, start_s, error)
             raise
         meter.note(name, start_s)
-        return result
+        return numbered(result)
 
     return call
 

@@ -12,12 +12,13 @@ from binascii import b2a_base64
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
+from memdb.models.ids import number_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from inspect import Signature
 
-# Integers up to here are exact where numbers are float64. Packed ids of the 512th scope of a
-# file, and those of the scopes behind it, are larger.
+# Integers up to here are exact where numbers are float64.
 MAX_EXACT_INT = 1 << 53
 
 
@@ -69,12 +70,15 @@ class Record(metaclass=RecordType):
     """
     A value with named fields, equal to another of its class with equal fields.
 
-    It is no sequence. `to_dict` gives what JSON can hold.
+    It is no sequence. `to_dict` gives what JSON can hold. The field `row_id`, a packed id, is
+    neither shown nor in `to_dict`. A class names in `_numbered` its fields that hold packed ids,
+    or records with some; see `numbered`.
     """
 
     _fields: ClassVar[tuple[str, ...]]
     _defaults: ClassVar[dict[str, Any]]
     _values: ClassVar[attrgetter[Any]]  # the fields, and the class
+    _numbered: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take the fields by place or by name."""
@@ -113,7 +117,7 @@ class Record(metaclass=RecordType):
         shown = ", ".join(
             f"{field}={value!r}"
             for field, value in self._asdict().items()
-            if field not in self._defaults or value != self._defaults[field]
+            if field != "row_id" and (field not in self._defaults or value != self._defaults[field])
         )
         return f"{type(self).__name__}({shown})"
 
@@ -132,7 +136,8 @@ class Record(metaclass=RecordType):
         A set is a sorted list. Bytes are base64 text; a number that is infinite or none is
         None. An integer beyond 2^53, which browsers and jq round, is text (RFC 7493, section 2.2).
         """
-        return {field: plain(getattr(self, field)) for field in self._fields}
+        shown = (field for field in self._fields if field != "row_id")
+        return {field: plain(getattr(self, field)) for field in shown}
 
 
 def _is_hashable(value: object) -> bool:
@@ -141,6 +146,22 @@ def _is_hashable(value: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def numbered(value: Any) -> Any:
+    """Return records with the numbers of entries and items in place of their packed ids."""
+    if isinstance(value, Record):
+        if not value._numbered:
+            return value
+        held = {field: getattr(value, field) for field in value._numbered}
+        changed = {
+            field: number_of(one) if isinstance(one, int) else numbered(one)
+            for field, one in held.items()
+        }
+        return value if changed == held else value.replace(**changed)
+    if type(value) is list:
+        return [numbered(one) for one in value]
+    return tuple([numbered(one) for one in value]) if type(value) is tuple else value
 
 
 def plain(value: Any) -> Any:

@@ -253,6 +253,8 @@ class PreviewRow(Record):
     version: int | None = None
     created_ms: int | None = None
 
+    _numbered = ("entry_id",)
+
 
 class PreviewPage(Record):
     """
@@ -270,6 +272,8 @@ class PreviewPage(Record):
     next: int | None
     digest: str
     summaries_removed: int = 0
+
+    _numbered = ("rows",)
 
 
 class Secret(Record):
@@ -499,6 +503,8 @@ class RefusedText(Record):
     error: str
     retry_ms: int
 
+    _numbered = ("entry_id",)
+
 
 class Stats(Record):
     """
@@ -516,6 +522,8 @@ class Stats(Record):
     refused: tuple[RefusedText, ...]
     failures: dict[str, Failure]
     calls: tuple[CallStats, ...]
+
+    _numbered = ("refused",)
 
     @property
     def is_healthy(self) -> bool:

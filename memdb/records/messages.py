@@ -578,7 +578,7 @@ def edit(tx: Tx, session: int, message: Message, draft: Draft, ids: Ids) -> None
     kept = draft.replace(
         uid=message.uid, external_id=message.external_id, created_ms=message.created_ms
     )
-    _rewrite(tx, session, _to_row(message.id, kept, ids, tx.now_ms))
+    _rewrite(tx, session, _to_row(message.row_id, kept, ids, tx.now_ms))
     jobs.add_session(tx, session, message.seq)
     _embed_from(tx, session, message.seq)
 

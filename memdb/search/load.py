@@ -249,7 +249,7 @@ def explain_place(question: Question, ranking: Ranking, message: Message) -> Why
     ranked, limit = ranking.ranked, question.request.limit
     last = ranking.explain(ranked[limit - 1]) if len(ranked) >= limit else None
     for place, row in enumerate(ranked, start=1):
-        if row.id == message.id:
+        if row.id == message.row_id:
             score = ranking.score(row)
             certainty = certainty_of(question, [ranking])
             scores = [ranking.score(one) for one in ranked]

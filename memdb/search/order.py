@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from memdb.facts.wording import words_and_signs
+from memdb.models.ids import number_of
 from memdb.search.weights import (
     ALIKE,
     ORDERED,
@@ -127,7 +128,7 @@ def reason_of(question: Question, hit: Hit, hits: Sequence[Hit]) -> str:
     if hit.why:
         parts.append(hit.why)
     if hit.outdated_by is not None:
-        parts.append(f"entry {hit.outdated_by} is newer")
+        parts.append(f"entry {number_of(hit.outdated_by)} is newer")
     if hit.also:
         parts.append(f"said {len(hit.also) + 1} times")
     best = hits[0].source

@@ -202,7 +202,7 @@ class SearchService:
             if message is None or retrieved is None:
                 raise NotFound("message", f"{session}#{seq}")
             question, rankings = self.rank(tx, retrieved, vector)
-            if all(row.id != message.id for ranking in rankings for row in ranking.ranked):
+            if all(row.id != message.row_id for ranking in rankings for row in ranking.ranked):
                 request = request.replace(depth=MAX_LIMIT)
                 asked = retrieved.question.replace(request=request)
                 question, rankings = self.rank(tx, retrieved.replace(question=asked), vector)

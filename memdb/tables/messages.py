@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 INSERT_MESSAGE = compose.insert("messages.insert", "messages", uid=":uid_bytes")
 
 # The fields of a Message in their order, each as its column but for those that are made of others.
-COLUMNS = Message._fields
+COLUMNS = tuple("id" if name == "row_id" else name for name in Message._fields)
 TEXT, PARTS, METADATA = (COLUMNS.index(name) for name in ("text", "parts", "metadata"))
 _MADE = {"seq": "id & :seq_mask AS seq", "session": ":session_name AS session"}
 _LISTED = [_MADE.get(name, name) for name in COLUMNS]
@@ -408,7 +408,7 @@ def _last_on_path(
 def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Message]:
     """Return the messages with these *ids*, by id."""
     rows = tx.all(SELECT_MANY, {"ids": ids, **MASKS})
-    return {message.id: message for message in _to_messages(tx, rows)}
+    return {message.row_id: message for message in _to_messages(tx, rows)}
 
 
 def expect_many(tx: Tx, ids: Collection[int]) -> None:

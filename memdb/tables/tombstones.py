@@ -117,12 +117,6 @@ WHERE
   AND uid IN (SELECT value FROM json_each(:uids))
 """
 
-SELECT_FORGOTTEN = """/* tombstones.was_entry */
-SELECT 1 FROM tombstones
-WHERE scope_no = :scope_no AND kind = 'entry' AND ref = :ref
-LIMIT 1
-"""
-
 
 class Tombstone(Record):
     """
@@ -204,9 +198,3 @@ def forgotten(tx: Tx, scope_no: int, uids: Iterable[str]) -> set[str]:
     """Return those of *uids* that were forgotten in a scope."""
     values = {"scope_no": scope_no, "uids": list(uids)}
     return {row[0] for row in tx.all(SELECT_FORGOTTEN_UIDS, values)}
-
-
-def was_entry(tx: Tx, scope_no: int, entry_id: int) -> bool:
-    """Say whether a scope had an entry with this id, and removed it."""
-    values = {"scope_no": scope_no, "ref": str(entry_id)}
-    return tx.one(SELECT_FORGOTTEN, values) is not None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memdb.entries.validation import content_columns, screen_entry, validate
 from memdb.errors import InvalidInput, existing
 from memdb.models.entries import LINK_KINDS, EntryChanges, EntryVersion, NewEntry
-from memdb.models.ids import MAX_INT, MAX_SEQ, scope_range
+from memdb.models.ids import MAX_INT, MAX_SEQ, number_of, scope_range
 from memdb.records import entry_writer, links, spaces
 from memdb.tables import entries, entry_history
 from memdb.text.trust import TRUST
@@ -276,7 +276,7 @@ def _yield_key(target: Target, tx: Tx, rival: int, row: dict[str, Any]) -> None:
             keywords=row["keywords"].split("\n") if row["keywords"] else [],
             importance=row["importance"],
         )
-        target.services.entries.update(target.owner, rival, changes, exported=True)
+        target.services.entries.update(target.owner, number_of(rival), changes, exported=True)
     row["active"] = 0
     row["superseded_by"] = rival
 

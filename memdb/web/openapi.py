@@ -40,8 +40,6 @@ ANSWER_TYPES: dict[str, dict[str, Any]] = {
     "None": {"type": "null"},
     **dict.fromkeys(("PortError", "MemDBError"), {"type": "string"}),  # noqa: RUF024 (read only)
 }
-# Fields that hold ids of rows: text where they are beyond 2^53.
-IDS = ("id", "row_id", "entry_id", "superseded_by", "outdated_by", "newer_id", "older_id", "target")
 BYTES: dict[str, Any] = {"application/octet-stream": {}, "image/*": {}}
 LISTS = ("list", "tuple", "Iterator", "Sequence")
 PROBLEM = {
@@ -227,17 +225,12 @@ def type_schema(annotation: str, schemas: dict[str, Any]) -> dict[str, Any]:
     return {"enum": list(words)} if words else ANSWER_TYPES.get(kind, {})
 
 
-def _with_large_ids(name: str, annotation: str) -> str:
-    """Return the type of a field as answers have it: an id may be text."""
-    return annotation.replace("int", "int | str", 1) if name in IDS else annotation
-
-
 def _record_schema(kind: type[Record], schemas: dict[str, Any]) -> dict[str, Any]:
-    fields = kind.__annotations__
+    fields = {name: of for name, of in kind.__annotations__.items() if name != "row_id"}
     texts = field_texts(inspect.getdoc(kind) or "")
     properties = {}
     for name, annotation in fields.items():
-        schema = type_schema(_with_large_ids(name, str(annotation)), schemas)
+        schema = type_schema(str(annotation), schemas)
         text = texts.get(name, "")
         properties[name] = {**schema, "description": text} if text else schema
     return {

@@ -301,7 +301,7 @@ def test_no_port_is_asked_in_the_thread_that_writes(tmp_path):
             await chat.append("user", "And we fly back to Bergen.")
         first = (await ann.entries.list())[0]
         await ann.entries.update(first.id, text="Ann lives in Bergen.")
-        await ann.entries.pin(first.id)
+        await ann.entries.update(first.id, pinned=True)
         await ann.profile(200)
         await ann.entries.delete(first.id)
         await chat.artifacts.save("list.md", "passport")

@@ -107,7 +107,11 @@ CHANGES: dict[str, tuple[Callable[[memdb.MemDB], object], set[str], set[str]]] =
     ),
     "compact": (lambda db: db.scope("ann").session("trip").summaries.compact(), set(), {"summary"}),
     "remember": (lambda db: db.scope("ann").remember("Ann skis."), set(), {"entry"}),
-    "entry": (lambda db: db.scope("ann").entries.pin(entry_id(db)), set(), {"entry"}),
+    "entry": (
+        lambda db: db.scope("ann").entries.update(entry_id(db), pinned=True),
+        set(),
+        {"entry"},
+    ),
     "entry gone": (lambda db: db.scope("ann").entries.delete(entry_id(db)), set(), {"entry"}),
     "artifact": (
         lambda db: db.scope("ann").session("trip").artifacts.save("plan.md", "Day 2"),

@@ -85,7 +85,7 @@ def test_categories_are_counted_by_status(db: MemDB, clock: Any) -> None:
     ann.remember("Ann has a cold.", expires="2d")
     ann.remember("Ann will be 40.", valid_from=START_MS + 5 * DAY_MS)
     off = ann.remember("Ann has a dog.").entry.id
-    ann.entries.set_active(off, active=False)
+    ann.entries.update(off, active=False)
     db.scope("bob").remember("Bob has a dog.")
     for step in (0, 3 * DAY_MS, 9 * DAY_MS):
         clock.advance(step)

@@ -111,7 +111,7 @@ def test_edit_in_an_editor(run, trip, editor, words, shown):
 def test_an_edit_meanwhile_is_not_overwritten(run, trip, editor, noun):
     """What another program stored while the editor was open stays."""
     change = {
-        "entry": "db.scope('ann').entries.update(1 << 44 | 1, text='theirs')",
+        "entry": "db.scope('ann').entries.update(1, text='theirs')",
         "artifact": "db.scope('ann').session('trip').artifacts.save('menu.md', 'theirs')",
         "chat": "db.scope('ann').session('trip').host.edit(2, {'role': 'user', 'text': 'theirs'})",
     }[noun]
@@ -125,7 +125,7 @@ def test_an_edit_meanwhile_is_not_overwritten(run, trip, editor, noun):
     with memdb.open(trip) as db:
         ann = db.scope("ann")
         stored = [
-            ann.entries.get(1 << 44 | 1).text,
+            ann.entries.get(1).text,
             ann.session("trip").artifacts.load("menu.md").data.decode(),
             ann.session("trip").get(2).text,
         ]

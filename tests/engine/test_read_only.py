@@ -93,14 +93,10 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (Summaries, "compact"): lambda db, _: trip(db).summaries.compact(keep_last=1),
     (Summaries, "upgrade"): lambda db, _: trip(db).summaries.upgrade(),
     (Entries, "update"): lambda db, _: ann(db).entries.update(entry(db), text="New."),
-    (Entries, "set_active"): lambda db, _: ann(db).entries.set_active(entry(db), False),
     (Entries, "note_use"): lambda db, _: ann(db).entries.note_use(entry(db)),
     (Entries, "clear"): lambda db, _: ann(db).entries.clear(),
     (Summaries, "rewrite"): lambda db, _: trip(db).summaries.rewrite("1-10", "a"),
     (Summaries, "drop"): lambda db, _: trip(db).summaries.drop("1-10"),
-    (Entries, "pin"): lambda db, _: ann(db).entries.pin(entry(db)),
-    (Entries, "unpin"): lambda db, _: ann(db).entries.unpin(entry(db)),
-    (Entries, "set_trust"): lambda db, _: ann(db).entries.set_trust(entry(db), "flagged"),
     (Entries, "unlink"): lambda db, _: ann(db).entries.unlink(
         *[one.id for one in ann(db).entries.list()]
     ),

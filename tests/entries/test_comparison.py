@@ -7,8 +7,9 @@ import pytest
 import memdb
 from memdb import Category, MemDB
 from memdb.facts.pairs import Statement
-from memdb.models.ids import scope_of
+from memdb.models.ids import number_of
 from memdb.records import link_maker
+from memdb.tables import scopes
 
 STATEMENTS = (
     "Ann lives in Oslo.",
@@ -50,9 +51,9 @@ def _words_of(db: MemDB, text: str, limit: int, monkeypatch: pytest.MonkeyPatch)
     """Return the entries of ann that resemble a text, if words have a limit."""
     monkeypatch.setattr(link_maker, "MAX_HOLDERS", limit)
     with db._db.read() as tx:
-        (scope_no,) = {scope_of(entry.id) for entry in db.scope("ann").entries.list()}
+        scope_no = scopes.find(tx, "default", "ann") or 0
         found = link_maker.find_near(tx, scope_no, Statement(text, 0), None)
-        return {near.entry.id for near in found}
+        return {number_of(near.entry.id) for near in found}
 
 
 @pytest.mark.parametrize("limit", [50, 60, 1_000])

@@ -144,7 +144,7 @@ def test_a_later_expiry_brings_back_nothing_else(open_db: Callable[..., MemDB]) 
     db = open_db(":memory:", embedder=None, clock=lambda: now[0])
     ann = db.scope("ann")
     off = ann.remember("The bike is blue.", expires="1h").entry
-    ann.entries.set_active(off.id, active=False)
+    ann.entries.update(off.id, active=False)
     over = ann.remember(TEXT, key="wifi", expires="1h").entry
     now[0] += 2 * HOUR_MS
     db.jobs.run_due()

@@ -278,7 +278,7 @@ def test_supersede_refuses_itself_circles_and_a_second_time(open_db: Callable[..
 def test_supersede_does_not_reach_over_scopes(db: MemDB) -> None:
     """Another's entry is not there."""
     mine = db.scope("ann").remember("I bought a lamp.").entry
-    other = db.scope("bob").remember("I bought a drum.").entry
+    other = db.scope("bob").remember("I bought a drum.").entry.replace(id=mine.id + 1)
 
     for old, new in ((mine.id, other.id), (other.id, mine.id)):
         with pytest.raises(memdb.NotFound):
@@ -290,9 +290,9 @@ def test_a_pin_is_set_and_taken_away(db: MemDB) -> None:
     ann = db.scope("ann")
     entry = ann.remember("I bought a lamp.").entry
 
-    pinned = [ann.entries.pin(entry.id) for _ in range(2)][1]
+    pinned = [ann.entries.update(entry.id, pinned=True) for _ in range(2)][1]
     found = texts(ann, pinned=True)
-    loose = [ann.entries.unpin(entry.id) for _ in range(2)][1]
+    loose = [ann.entries.update(entry.id, pinned=False) for _ in range(2)][1]
 
     assert (pinned.pinned, loose.pinned, found) == (True, False, [entry.text])
     assert (pinned.version, loose.version, loose.updated_ms) == (2, 3, entry.updated_ms)
@@ -304,10 +304,10 @@ def test_trust_can_be_changed_by_the_host(db: MemDB) -> None:
     ann = db.scope("ann")
     entry = ann.remember("I bought a lamp.", trust="untrusted").entry
 
-    assert ann.entries.set_trust(entry.id, "trusted").trust == "trusted"
+    assert ann.entries.update(entry.id, trust="trusted").trust == "trusted"
     assert [old.trust for old in ann.entries.history(entry.id)] == ["untrusted"]
     with pytest.raises(memdb.InvalidInput, match="trust"):
-        ann.entries.set_trust(entry.id, "very")
+        ann.entries.update(entry.id, trust="very")
 
 
 def test_the_past_answers_as_the_file_would_have(db: MemDB, clock: Any) -> None:
@@ -326,7 +326,7 @@ def test_the_past_answers_as_the_file_would_have(db: MemDB, clock: Any) -> None:
         lambda: ann.remember("I live in Turin.", key="home", valid_from=clock.now_ms + 10_000),
         lambda: clock.advance(20_000),
         lambda: ann.remember("I like tea."),
-        lambda: ann.entries.pin(ann.entries.find("home").id),  # type: ignore[union-attr]
+        lambda: ann.entries.update(ann.entries.find("home").id, pinned=True),  # type: ignore[union-attr]
     ]
     for step in steps:
         step()

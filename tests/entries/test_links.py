@@ -154,9 +154,9 @@ def test_a_newer_entry_that_holds_no_more_outdates_nothing(db: MemDB, judge: Non
     ann = db.scope("ann")
     old, new = told(ann, "I rent a flat.", "updates 0.9 I rent a house.")
 
-    ann.entries.set_active(new, False)
+    ann.entries.update(new, active=False)
     off = ann.entries.get(old).outdated_by
-    ann.entries.set_active(new, True)
+    ann.entries.update(new, active=True)
     on = ann.entries.get(old).outdated_by
     ann.entries.delete(new)
 

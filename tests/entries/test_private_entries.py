@@ -95,10 +95,10 @@ def test_it_is_compared_within_its_session(ann: Scope, key: str | None) -> None:
 def test_a_switched_off_one_comes_back_beside_that_of_the_scope(ann: Scope) -> None:
     """Its key is its session's."""
     only = ann.remember("The pelican is called Zoe.", key="pet", session="A", session_only=True)
-    ann.entries.set_active(only.entry.id, active=False)
+    ann.entries.update(only.entry.id, active=False)
     ann.remember("The pelican is called Max.", key="pet")
 
-    assert ann.entries.set_active(only.entry.id, active=True).active
+    assert ann.entries.update(only.entry.id, active=True).active
     assert found(ann, "A") == "The pelican is called Zoe."
 
 

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 # Every change of one entry that takes the version it expects.
 SWAPS: dict[str, Callable[[Entries, int, int, int], object]] = {
     "update": lambda all_, one, _, at: all_.update(one, text="New words.", expected_version=at),
-    "pin": lambda all_, one, _, at: all_.pin(one, expected_version=at),
-    "unpin": lambda all_, one, _, at: all_.unpin(one, expected_version=at),
-    "set_trust": lambda all_, one, _, at: all_.set_trust(one, "untrusted", expected_version=at),
-    "set_active": lambda all_, one, _, at: all_.set_active(one, False, expected_version=at),
+    "pinned": lambda all_, one, _, at: all_.update(one, pinned=True, expected_version=at),
+    "trust": lambda all_, one, _, at: all_.update(one, trust="untrusted", expected_version=at),
+    "active": lambda all_, one, _, at: all_.update(one, active=False, expected_version=at),
     "supersede": lambda all_, one, other, at: all_.supersede(one, other, expected_version=at),
     "revert": lambda all_, one, _, at: all_.revert(one, 1, expected_version=at),
     "revive": lambda all_, one, _, at: all_.revive(one, expected_version=at),
@@ -58,8 +57,8 @@ def test_revert_brings_everything_back_that_a_version_was(db: MemDB, clock: Any)
     ann.entries.update(
         first.id, text="Money is paid.", category="profile", keywords=["cash"], metadata=None
     )
-    ann.entries.pin(first.id)
-    ann.entries.set_trust(first.id, "untrusted")
+    ann.entries.update(first.id, pinned=True)
+    ann.entries.update(first.id, trust="untrusted")
     clock.advance(1000)
 
     back = ann.entries.revert(first.id, 1)
@@ -140,6 +139,6 @@ def test_revive_of_one_that_was_switched_off(db: MemDB) -> None:
     """It holds again, as with `set_active`."""
     ann = db.scope("ann")
     one = ann.remember("Ann sails.").entry
-    ann.entries.set_active(one.id, False)
+    ann.entries.update(one.id, active=False)
 
     assert ann.entries.revive(one.id).active

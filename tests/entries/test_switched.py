@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import memdb
-from memdb import InvalidInput, MemDB, NotFound
+from memdb import AlreadyExists, InvalidInput, MemDB, NotFound
 
 
 def texts(db: MemDB) -> list[str]:
@@ -18,16 +18,16 @@ def test_an_entry_is_switched_off_and_on(db: MemDB) -> None:
     ann = db.scope("ann")
     kept = ann.remember("Ann lives in Oslo.", category="identity").entry
 
-    off = ann.entries.set_active(kept.id, False)
+    off = ann.entries.update(kept.id, active=False)
     assert (off.active, texts(db)) == (False, [])
     assert list(ann.recall("Oslo", by="words")) == []
     assert ann.profile(400).text == ""
 
-    on = ann.entries.set_active(kept.id, True)
+    on = ann.entries.update(kept.id, active=True)
     assert (on.active, texts(db)) == (True, ["Ann lives in Oslo."])
     assert ann.recall("Oslo", by="words")[0].source.entry_id == kept.id
     assert [one.active for one in ann.entries.history(kept.id)] == [True, False]
-    assert ann.entries.set_active(kept.id, True) == on
+    assert ann.entries.update(kept.id, active=True) == on
     assert db.file.check(deep=True) == []
 
 
@@ -37,7 +37,7 @@ def test_what_expired_is_switched_on_without_its_end(clock, open_db) -> None:  #
     kept = db.scope("ann").remember("Ann is in Oslo.", expires="1d").entry
     clock.advance(2 * 86_400_000)
 
-    on = db.scope("ann").entries.set_active(kept.id, True)
+    on = db.scope("ann").entries.update(kept.id, active=True)
 
     assert (on.expires_ms, texts(db)) == (None, ["Ann is in Oslo."])
 
@@ -48,26 +48,26 @@ def test_what_gave_way_is_not_switched_on(db: MemDB) -> None:
     first = ann.remember("Ann lives in Oslo.", key="home").entry
     ann.remember("Ann lives in Bergen.", key="home")
     off = ann.remember("Ann works in Oslo.", key="work").entry
-    ann.entries.set_active(off.id, False)
+    ann.entries.update(off.id, active=False)
     ann.remember("Bea drives lorries.", key="work")
 
     for entry_id in (first.id, off.id):
         with pytest.raises(InvalidInput, match="gave way"):
-            ann.entries.set_active(entry_id, True)
+            ann.entries.update(entry_id, active=True)
     with pytest.raises(NotFound):
-        db.scope("bob").entries.set_active(first.id, False)
+        db.scope("bob").entries.update(first.id, active=False)
     with pytest.raises(InvalidInput, match="active"):
-        ann.entries.set_active(first.id, 1)  # type: ignore[arg-type]
+        ann.entries.update(first.id, active=1)  # type: ignore[arg-type]
 
 
 def test_a_use_is_counted_for_what_is_ones_own(path: str, open_db) -> None:  # type: ignore[no-untyped-def]
-    """As a recall does; ids of others are passed over."""
+    """As a recall does; a number without an entry is passed over."""
     db = open_db(path)
     mine = db.scope("ann").remember("Ann lives in Oslo.").entry
     theirs = db.scope("bob").remember("Bob lives in Oslo.").entry
 
     for _ in range(3):
-        db.scope("ann").entries.note_use(mine.id, theirs.id, 5)
+        db.scope("ann").entries.note_use(mine.id, 5)
     db.close()
 
     db = open_db(path)
@@ -90,23 +90,6 @@ def test_all_entries_are_cleared_and_nothing_else(db: MemDB) -> None:
     assert len(list(db.scope("bob").entries.list())) == 1
     assert {hit.kind for hit in ann.recall("Oslo", by="words")} == {"message", "artifact"}
     assert db.file.check(deep=True) == []
-
-
-def test_a_profile_of_given_entries(db: MemDB) -> None:
-    """In their order, each once; what is another's or holds no more is left out."""
-    ann = db.scope("ann")
-    oslo, tea, old = [
-        ann.remember(text).entry.id for text in ("Ann lives in Oslo.", "Tea is green.", "Bees fly.")
-    ]
-    ann.entries.set_active(old, False)
-    theirs = db.scope("bob").remember("Bob is bald.").entry.id
-    shared = db.shared().remember("The house is cold.").entry.id
-
-    block = ann.profile(400, entries=[tea, theirs, old, shared, oslo, tea])
-
-    assert block.entry_ids == (tea, shared, oslo)
-    assert ann.profile(block.tokens - 1, entries=[tea, shared, oslo]).entry_ids == (tea, shared)
-    assert ann.profile(400, entries=[]).text == ""
 
 
 def test_a_hit_has_the_metadata_that_was_given(db: MemDB) -> None:
@@ -166,3 +149,19 @@ def test_secrets_of_a_text_are_found_and_redacted() -> None:
 
     assert (found.kind, found.start, found.end) == ("github_token", 4, 44)
     assert memdb.redact_secrets(f"use {key} now") == "use [REDACTED github_token] now"
+
+
+def test_an_update_gives_and_takes_a_key(db: MemDB) -> None:
+    """With other fields in one version; not one that another entry states now."""
+    ann = db.scope("ann")
+    home = ann.remember("Ann lives in Oslo.", key="home").entry
+    other = ann.remember("Tea is green.").entry
+
+    with pytest.raises(AlreadyExists):
+        ann.entries.update(other.id, key="home")
+    keyed = ann.entries.update(other.id, key="tea", pinned=True, trust="untrusted", active=False)
+    assert (keyed.key, keyed.pinned, keyed.trust, keyed.active) == ("tea", True, "untrusted", False)
+    assert keyed.version == 2
+    assert ann.entries.update(home.id, key=None).key is None
+    assert ann.entries.update(other.id, key="home", active=True).holds(keyed.stored_ms)
+    assert ann.entries.find("home").text == "Tea is green."  # type: ignore[union-attr]

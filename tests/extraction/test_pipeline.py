@@ -573,7 +573,7 @@ class TestByModel:
         model.facts = [[fact(text, "profile")]]
         say(smart, "x").extract()
         (entry,) = ann.entries.list()
-        ann.entries.pin(entry.id)
+        ann.entries.update(entry.id, pinned=True)
         block = ann.profile(500).text
 
         assert block.count("\n") == 3

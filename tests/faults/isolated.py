@@ -41,7 +41,7 @@ def names_of_others(db: MemDB) -> Names:
     assert shared is not None
     tree = bob.session(S["summarised_session"]).summaries.tree()
     first = chat.get(1)
-    return Names(found.id, shared.id, tree.frontier[0].id, first.id, first.uid)
+    return Names(found.id, shared.id, tree.frontier[0].id, first.row_id, first.uid)
 
 
 def ann(db: MemDB) -> Any:
@@ -139,7 +139,6 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
         ann(db).sessions(order=order, limit=50) for order in ("updated", "created")
     ],
     "Scope.profile": lambda db: ann(db).profile(400, QUERIES, ids=True),
-    "Scope.profile of entries": lambda db: ann(db).profile(400, entries=[entry(db)]),
     "StoredSettings.prompts": lambda db: db.settings.prompts(),
     "Scope.recall": lambda db: [ann(db).recall(query, 50, explain=True) for query in QUERIES],
     "Scope.messages": lambda db: [*ann(db).messages(since=0, limit=50)],
@@ -234,19 +233,19 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Entries.get": lambda db, names: ann(db).entries.get(names.entry),
     "Entries.get shared": lambda db, names: db.shared().entries.get(names.shared_entry),
     "Entries.history": lambda db, names: ann(db).entries.history(names.entry),
-    "Entries.pin": lambda db, names: ann(db).entries.pin(names.entry),
+    "Entries.update pinned": lambda db, names: ann(db).entries.update(names.entry, pinned=True),
     "Entries.prepare": lambda db, _: ann(db).entries.prepare(
         {"text": "mine", "session": S["session"]}
     )(),
     "Entries.replaced": lambda db, names: ann(db).entries.replaced(names.entry),
-    "Entries.set_trust": lambda db, names: ann(db).entries.set_trust(names.entry, "flagged"),
-    "Entries.set_active": lambda db, names: ann(db).entries.set_active(names.entry, False),
+    "Entries.update trust": lambda db, names: ann(db).entries.update(names.entry, trust="flagged"),
+    "Entries.update active": lambda db, names: ann(db).entries.update(names.entry, active=False),
     "Entries.note_use": lambda db, names: ann(db).entries.note_use(names.entry),
     "Entries.unlink": lambda db, names: ann(db).entries.unlink(entry(db), names.entry),
     "Entries.unlink theirs": lambda db, names: ann(db).entries.unlink(names.entry, entry(db)),
     "Entries.supersede": lambda db, names: ann(db).entries.supersede(entry(db), names.entry),
     "Entries.supersede theirs": lambda db, names: ann(db).entries.supersede(names.entry, entry(db)),
-    "Entries.unpin": lambda db, names: ann(db).entries.unpin(names.entry),
+    "Entries.update unpinned": lambda db, names: ann(db).entries.update(names.entry, pinned=False),
     "Entries.update": lambda db, names: ann(db).entries.update(names.entry, text="mine"),
     "Host.clear": lambda db, _: ann(db).session(S["session"]).host.clear(),
     "Host.commit": lambda db, _: (
@@ -358,9 +357,6 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Summaries.rewrite": lambda db, names: long(db).summaries.rewrite(names.summary, "mine"),
     "Summaries.drop": lambda db, names: long(db).summaries.drop(names.summary),
     "Summaries.list": lambda db, _: ann(db).session(S["summarised_session"]).summaries.list(),
-    "Scope.profile of entries": lambda db, names: ann(db).profile(
-        400, entries=[names.entry, names.shared_entry]
-    ),
     "Summaries.expand in theirs": lambda db, names: (
         ann(db).session(S["summarised_session"]).summaries.expand(names.summary)
     ),

@@ -246,8 +246,8 @@ for _name in ("artifact", "artifact metadata", "item", "remember", "source", "en
 # They take no text that is stored, or only what a file of memdb holds already.
 WITHOUT_TEXT = set(
     """
-    Artifacts.delete Entries.clear Entries.delete Entries.pin Entries.revert Entries.revive
-    Entries.set_active Entries.set_trust Entries.supersede Entries.unlink Entries.unpin
+    Artifacts.delete Entries.clear Entries.delete Entries.revert Entries.revive
+    Entries.supersede Entries.unlink
     Items.clear Items.delete Items.find Items.get Items.list Items.recall Items.remove_expired
     File.backup File.drop_space File.rebuild File.vacuum Host.clear Host.erase Host.window Jobs.run
     Jobs.run_due Jobs.start MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive

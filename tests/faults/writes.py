@@ -466,21 +466,23 @@ WRITES: dict[str, Write] = {
         lambda db: db.scope("ann").entries.update(entry(db), text="Ann lives in Bergen."),
     ),
     "switch off": Write(
-        ("Entries.set_active",), lambda db: db.scope("ann").entries.set_active(entry(db), False)
+        ("Entries.update",), lambda db: db.scope("ann").entries.update(entry(db), active=False)
     ),
     "clear entries": Write(("Entries.clear",), lambda db: db.scope("ann").entries.clear()),
-    "pin": Write(("Entries.pin",), lambda db: db.scope("ann").entries.pin(entry(db))),
+    "pin": Write(
+        ("Entries.update",), lambda db: db.scope("ann").entries.update(entry(db), pinned=True)
+    ),
     "pin and unpin": Write(
-        ("Entries.pin", "Entries.unpin"),
+        ("Entries.update",),
         lambda db: (
-            db.scope("ann").entries.pin(entry(db)),
-            db.scope("ann").entries.unpin(entry(db)),
+            db.scope("ann").entries.update(entry(db), pinned=True),
+            db.scope("ann").entries.update(entry(db), pinned=False),
         ),
         stepwise=True,
     ),
     "set_trust": Write(
-        ("Entries.set_trust",),
-        lambda db: db.scope("ann").entries.set_trust(entry(db), "flagged"),
+        ("Entries.update",),
+        lambda db: db.scope("ann").entries.update(entry(db), trust="flagged"),
     ),
     "supersede": Write(
         ("Entries.supersede",),

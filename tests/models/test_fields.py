@@ -177,7 +177,7 @@ def test_the_cut_view_of_a_message() -> None:
     shown = {one.name for one in FIELDS["message"] if HIDDEN not in one.traits}
     view = set(MessageView._fields)
 
-    assert (view - shown, shown - view) == ({"text_chars"}, {"id", "counter"})
+    assert (view - shown, shown - view) == ({"text_chars"}, {"row_id", "counter"})
 
 
 def test_models() -> None:

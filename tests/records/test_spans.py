@@ -143,7 +143,7 @@ ENTRIES: dict[str, tuple[Callable[..., object], list[str | None]]] = {
     "remember": (lambda db, **_: fact(db), [JULY]),
     "update": (lambda db, **_: db.scope("ann").entries.update(fact(db), text=OTHER), [MAY]),
     "update to none": (lambda db, **_: db.scope("ann").entries.update(fact(db), text="a"), [None]),
-    "pin": (lambda db, **_: db.scope("ann").entries.pin(fact(db)), [JULY]),
+    "pin": (lambda db, **_: db.scope("ann").entries.update(fact(db), pinned=True), [JULY]),
     "supersede": (superseded, [JULY, MAY]),
     "import": (imported, [JULY]),
 }

@@ -291,10 +291,6 @@ def test_a_value_of_a_query_is_one_of_sql(reading_site: Site) -> None:
 @pytest.mark.parametrize(
     ("method", "noun", "fields"),
     [
-        ("POST", "entry/pin", {}),
-        ("POST", "entry/unpin", {}),
-        ("PUT", "entry/active", {"active": False}),
-        ("PUT", "entry/trust", {"trust": "untrusted"}),
         ("POST", "entry/revert", {"version": 1}),
         ("POST", "entry/revive", {}),
     ],
@@ -506,32 +502,6 @@ def test_a_head_is_a_get_without_its_body(reading_site: Site) -> None:
         assert answer.status == 200
         assert answer.body == b""
     assert reading_site.ask("HEAD", "nothing").status == 404
-
-
-def test_ids_that_a_browser_would_round_are_text(tmp_path: Path) -> None:
-    """From the 512th scope on; requests take them as they came."""
-    with memdb.open(tmp_path / "many.db", embedder=None, durability="process") as db:
-        with db.transaction():
-            for number in range(513):
-                db.scope(f"u{number}").session("s").append("user", "hi")
-        scope = db.scope("u512")
-        scope.session("trip").append("user", "We fly to Oslo.")
-        first, second = (scope.remember(text).entry.id for text in ("Ann skis.", "Bob swims."))
-        assert first > 1 << 53
-        with served(db) as site:
-            user = {"user": "u512"}
-            rows = site.ask("GET", "entries", {**user, "limit": 1}).json
-            assert rows["items"][0]["id"] == str(first)
-            after = {**user, "after": rows["next"]}
-            assert site.ask("GET", "entries", after).json["items"][0]["id"] == str(second)
-            assert site.ask("GET", "messages", {**user, "session": "trip"}).status == 200
-            query, change = {**user, "id": str(first)}, {"new_id": str(second)}
-            tag = site.ask("GET", "entry", query).headers["etag"]
-            done = site.ask("POST", "entry/supersede", query, change, If_Match=tag)
-            assert done.status == 200
-            assert done.json["superseded_by"] == str(second)
-            forgotten = site.ask("POST", "forget", user, {"entry": str(first)})
-            assert forgotten.json["removed"]["entries"] == 1
 
 
 def test_errors_have_advice() -> None:

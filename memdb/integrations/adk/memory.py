@@ -29,6 +29,7 @@ UNKNOWN_SESSION = "__unknown_session_id__"
 MAX_RESULTS = 10
 
 ENTRY = "entry:"
+SHARED = "shared:"  # of all users of the app: no user deletes it
 HOST = "adk"
 
 # An entry whose key begins so is the memory that was given with the id behind it.
@@ -153,7 +154,9 @@ class MemdbMemoryService(Service, BaseMemoryService):
             hits = [*self._found(facts, query, "entry"), *self._found(talks, query, "message")]
             hits.sort(key=lambda hit: (hit.rank, hit.kind))
             entries = [
-                _of_fact(self._entry(facts, hit)) if hit.kind == "entry" else _of_event(talks, hit)
+                _of_fact(self._entry(facts, hit), SHARED if hit.source.shared else ENTRY)
+                if hit.kind == "entry"
+                else _of_event(talks, hit)
                 for hit in hits[:MAX_RESULTS]
             ]
             return SearchMemoryResponse(memories=entries)
@@ -168,11 +171,8 @@ class MemdbMemoryService(Service, BaseMemoryService):
 
     def _entry(self, scope: Scope, hit: Hit) -> Entry:
         """Return the entry that was found: of the user, or shared by all users of the app."""
-        number = hit.source.entry_id or 0
-        try:
-            return scope.entries.get(number)
-        except NotFound:
-            return self._db.shared(scope.app).entries.get(number)
+        owner = self._db.shared(scope.app) if hit.source.shared else scope
+        return owner.entries.get(hit.source.entry_id or 0)
 
     async def delete_memory(
         self, *, app_name: str, user_id: str, memory_id: str | None = None
@@ -249,9 +249,9 @@ def _to_fact(memory: MemoryEntry, common: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_fact(entry: Entry) -> MemoryEntry:
+def _of_fact(entry: Entry, kind: str) -> MemoryEntry:
     kept, key = entry.metadata or {}, entry.key or ""
-    memory_id = key.removeprefix(KEY) if key.startswith(KEY) else f"{ENTRY}{entry.id}"
+    memory_id = key.removeprefix(KEY) if key.startswith(KEY) else f"{kind}{entry.id}"
     content = types.Content(role="user", parts=[types.Part(text=entry.text)])
     if HOST not in kept:
         return MemoryEntry(id=memory_id, content=content, timestamp=_iso(entry.created_ms / 1000))

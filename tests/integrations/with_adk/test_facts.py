@@ -245,7 +245,7 @@ def test_an_entry_that_all_users_share_is_found(opened):
     """It is no user's own, and still in the answer."""
     entry = opened.shared("desk").remember("Everybody's fox.").entry
 
-    assert run(opened, known) == {f"entry:{entry.id}": "Everybody's fox."}
+    assert run(opened, known) == {f"shared:{entry.id}": "Everybody's fox."}
 
 
 def test_an_entry_that_does_not_hold_any_more_is_not_brought_back_by_its_number(opened):

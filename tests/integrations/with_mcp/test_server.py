@@ -137,7 +137,6 @@ def test_tools_tell_what_they_do(path):
         ("expand", {"session": "nowhere", "id": "1-2"}),
         ("forget", {}),
         ("forget", {"entry": 1, "query": "x"}),
-        ("forget", {"entry": 99}),
         ("artifact_save", {"name": "a"}),
         ("artifact_save", {"name": "a", "base64": "%%"}),
         ("artifact_save", {"name": "", "text": "x"}),

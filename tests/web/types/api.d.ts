@@ -101,7 +101,7 @@ declare namespace Api {
     entries: number;
   }
   interface Entry {
-    id: number | string;
+    id: number;
     category: string;
     text: string;
     key: string | null;
@@ -111,7 +111,7 @@ declare namespace Api {
     trust: string;
     version: number;
     active: boolean;
-    superseded_by: number | string | null;
+    superseded_by: number | null;
     session: string | null;
     first_seq: number | null;
     last_seq: number | null;
@@ -128,7 +128,7 @@ declare namespace Api {
     stored_ms: number;
     uid: string;
     branch: string | null;
-    outdated_by: number | string | null;
+    outdated_by: number | null;
   }
   interface EntryVersion {
     version: number;
@@ -210,7 +210,7 @@ declare namespace Api {
     writer: string | null;
     is_sure: boolean;
     also: Array<Source>;
-    outdated_by: number | string | null;
+    outdated_by: number | null;
     why: string;
   }
   interface Hits {
@@ -229,7 +229,7 @@ declare namespace Api {
     lines: Array<string>;
   }
   interface Item {
-    id: number | string;
+    id: number;
     namespace: Array<string>;
     key: string;
     value: unknown;
@@ -242,8 +242,8 @@ declare namespace Api {
     uid: string;
   }
   interface Link {
-    newer_id: number | string;
-    older_id: number | string;
+    newer_id: number;
+    older_id: number;
     kind: string;
     probability: number | null;
     reason: string;
@@ -263,7 +263,6 @@ declare namespace Api {
     created_ms: number;
     metadata: Record<string, unknown> | null;
     session: string;
-    id: number | string;
     uid: string;
   }
   interface Outcome {
@@ -272,7 +271,7 @@ declare namespace Api {
     reason: string;
     entry: Entry | null;
     conflict: string | null;
-    target: number | string | null;
+    target: number | null;
   }
   interface Piece {
     kind: string;
@@ -306,7 +305,7 @@ declare namespace Api {
     branch: string | null;
     seq: number | null;
     last_seq: number | null;
-    entry_id: number | string | null;
+    entry_id: number | null;
     version: number | null;
     created_ms: number | null;
   }
@@ -360,7 +359,7 @@ declare namespace Api {
     model: string;
     session: string | null;
     seq: number | null;
-    entry_id: number | string | null;
+    entry_id: number | null;
     attempts: number;
     error: string;
     retry_ms: number;
@@ -466,7 +465,7 @@ declare namespace Api {
     external_id: string | null;
     author: string | null;
     created_ms: number | null;
-    entry_id: number | string | null;
+    entry_id: number | null;
     category: string | null;
     artifact: string | null;
     version: number | null;
@@ -512,7 +511,6 @@ declare namespace Api {
     counter: string;
     condensed_into: string | null;
     created_ms: number;
-    row_id: number | string;
     branch: string | null;
     trust: string;
   }

@@ -70,7 +70,7 @@ export async function mount(root, ctx) {
     if (!params.q) { await keyed.load(); return; }
     try {
       const found = await get("recall", { ...ctx.scope, query: params.q, kinds: ["entry"], limit: 50, prefix: true, by: ctx.about.asks_network ? "words" : null, as_of: asOf(), categories: params.category && params.category !== "*" ? [params.category] : null });
-      const whole = (await Promise.all(found.hits.map((hit) => get("entry", { ...ctx.scope, id: hit.source.entry_id }).catch(() => null)))).filter((one) => one !== null);
+      const whole = (await Promise.all(found.hits.filter((hit) => !hit.source.shared).map((hit) => get("entry", { ...ctx.scope, id: hit.source.entry_id }).catch(() => null)))).filter((one) => one !== null);
       fill(rows, whole.length ? whole.map(drawRow) : h("div", { class: "empty" }, "No entry is that near."));
     } catch (error) {
       fill(rows, ctx.problem(error, load));
@@ -97,7 +97,7 @@ export async function mount(root, ctx) {
 
   function drawSelection() {
     fill(selection, selected.size ? [`${selected.size} selected`,
-      button("Pin", async () => { for (const id of [...selected]) { const one = await get("entry", { ...ctx.scope, id }); if (!one.pinned) await send("POST", "entry/pin", { ...ctx.scope, id }, {}, one.etag); } selected.clear(); await done(open); }),
+      button("Pin", async () => { for (const id of [...selected]) { const one = await get("entry", { ...ctx.scope, id }); if (!one.pinned) await send("PATCH", "entry", { ...ctx.scope, id }, { pinned: true }, one.etag); } selected.clear(); await done(open); }),
       button("Forget …", () => forgetNext(), { class: "danger" }),
       button("None", () => { selected.clear(); drawSelection(); load(); })] : null);
   }

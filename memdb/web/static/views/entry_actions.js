@@ -97,14 +97,14 @@ export function entryActions(ctx, done) {
   /** @param {Page.Id} id */
   async function pin(id) {
     const entry = await fresh(id);
-    await change(entry, entry.pinned ? "Unpinned." : "Pinned: it is in every context.", () => send("POST", entry.pinned ? "entry/unpin" : "entry/pin", at(id), {}, entry.etag));
+    await change(entry, entry.pinned ? "Unpinned." : "Pinned: it is in every context.", () => send("PATCH", "entry", at(id), { pinned: !entry.pinned }, entry.etag));
   }
 
   /** @param {Page.Id} id */
   async function trust(id) {
     const entry = await fresh(id);
     const next = { trusted: "untrusted", untrusted: "flagged", flagged: "trusted" }[entry.trust] ?? "trusted";
-    await change(entry, `Now ${next}.`, () => send("PUT", "entry/trust", at(id), { trust: next }, entry.etag));
+    await change(entry, `Now ${next}.`, () => send("PATCH", "entry", at(id), { trust: next }, entry.etag));
   }
 
   /** @param {Page.Id} id */
@@ -112,7 +112,7 @@ export function entryActions(ctx, done) {
     const entry = await fresh(id);
     try {
       if (entry.superseded_by !== null) await send("POST", "entry/revive", at(id), {}, entry.etag);
-      else await send("PUT", "entry/active", at(id), { active: !entry.active }, entry.etag);
+      else await send("PATCH", "entry", at(id), { active: !entry.active }, entry.etag);
       await done(id);
       ctx.toast(entry.active ? "Switched off: nothing recalls it." : "It holds again.");
     } catch (error) {
@@ -139,7 +139,7 @@ export function entryActions(ctx, done) {
       close();
       await done(newId);
       ctx.toast("Superseded: the old one is history.", async () => {
-        if (isNew) await send("PUT", "entry/active", at(newId), { active: false }, (await fresh(newId)).etag);
+        if (isNew) await send("PATCH", "entry", at(newId), { active: false }, (await fresh(newId)).etag);
         await send("POST", "entry/revive", at(id), {}, (await fresh(id)).etag);
         await done(id);
       });
@@ -159,7 +159,7 @@ export function entryActions(ctx, done) {
       }, { class: "primary" }), button("Cancel", () => close())), h("h3", {}, "Or by one that is there"), others);
     text.focus();
     const found = await get("recall", { ...ctx.scope, query: entry.text.slice(0, 300), kinds: ["entry"], limit: 8, by: ctx.about.asks_network ? "words" : null }).catch(() => ({ hits: [] }));
-    fill(others, found.hits.map(({ text: said, source: { entry_id: other } }) => other !== null && other !== id &&
+    fill(others, found.hits.map(({ text: said, source: { entry_id: other, shared } }) => other !== null && !shared && other !== id &&
       h("div", { class: "card spread" }, words(said), button("By this", () => finish(other, false), { "aria-label": `Supersede by: ${said.slice(0, 80)}` }))));
   }
 

@@ -26,9 +26,14 @@ function reason(explanation) {
   return [...added.map(([term, value]) => `${name(term)} ${value.toFixed(2)}`), ...factors.map(([term, value]) => `${name(term)} ×${value.toFixed(2)}`)].join(", ");
 }
 
+/** Return the number of the entry that a hit is; null if it is none, or one that all users share. */
+/** @param {Api.Hit} hit */
+const ownEntry = (hit) => (hit.source.shared ? null : hit.source.entry_id);
+
 /** @param {Api.Hit} hit @param {Page.Context} ctx */
 function sourceLine(hit, ctx) {
-  const { session, seq, entry_id: entry, artifact, created_ms: created, category, author } = hit.source;
+  const { session, seq, artifact, created_ms: created, category, author } = hit.source;
+  const entry = ownEntry(hit);
   const to = session !== null && seq !== null ? h("a", { "data-go": true, href: ctx.href("conversations", { session, at: seq }) }, `${shown(session)}#${seq}`)
     : session !== null ? h("a", { "data-go": true, href: ctx.href("conversations", { session }) }, shown(session)) : null;
   return h("div", { class: "meta" }, h("span", { class: `kind kind-${hit.kind}` }, `${GLYPH[hit.kind] ?? "·"} ${hit.kind}`), " ",
@@ -40,7 +45,8 @@ function sourceLine(hit, ctx) {
 /** Return the address of what a hit shows. */
 /** @param {Api.Hit} hit @returns {[view: string, params: Page.Params] | null} */
 function target(hit) {
-  const { session, seq, entry_id: entry, artifact } = hit.source;
+  const { session, seq, artifact } = hit.source;
+  const entry = ownEntry(hit);
   if (entry !== null) return ["entries", { entry }];
   if (artifact) return ["artifacts", { session: artifact.startsWith("user:") ? null : session, name: artifact }];
   if (session !== null) return ["conversations", { session, at: seq }];
@@ -91,7 +97,7 @@ export async function mount(root, ctx) {
     const details = h("details", {}, h("summary", {}, h("span", { class: "meta" }, why || "its score")), hit.explanation && terms(hit.explanation));
     const to = target(hit);
     const score = hit.score ?? 0;
-    const entry = hit.kind === "entry" ? hit.source.entry_id : null;
+    const entry = hit.kind === "entry" ? ownEntry(hit) : null;
     return h("div", { class: "card", role: "listitem", tabindex: 0, "data-row": true, "data-entry": entry },
       h("div", { class: "spread" }, sourceLine(hit, ctx),
         h("div", { class: "num" }, h("span", { class: "meta" }, `${score.toFixed(2)} `), scoreBar(score, SURE, `score ${score.toFixed(2)}, ${hit.is_sure ? "sure" : "not sure"}: ${why}`))),
