@@ -147,7 +147,7 @@ COUNTED = frozenset(
     (
         *("archive.empty", "blobs.delete_stale", "entries.delete", "entry_history.delete"),
         *("jobs.lease", "jobs.renew", "jobs.advance", "jobs.done", "jobs.fail"),
-        *("jobs.reschedule", "jobs.embed_everything", "jobs.embed_items", "links.reject"),
+        *("jobs.reschedule", "jobs.embed_missing", "jobs.embed_items", "links.reject"),
         *("messages.delete_range", "sessions.delete", "spaces.complete", "state.clear"),
         *("state.delete_of_user", "state.insert", "state.delete", "summaries.condense"),
         *("summaries.delete_from", "tombstones.insert"),

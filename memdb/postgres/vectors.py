@@ -336,7 +336,8 @@ SELECT
   CAST(:now_ms AS BIGINT)
 FROM messages
 WHERE
-  (text <> '' OR text IS NULL)
+  id BETWEEN :low AND :high
+  AND (text <> '' OR text IS NULL)
   AND NOT EXISTS (
     SELECT 1 FROM vectors
     WHERE space_no = :space_no AND kind = 'message' AND ref = messages.id
@@ -344,8 +345,19 @@ WHERE
 GROUP BY id >> 24
 UNION ALL
 SELECT 'embed', 'entry', id, :space_no, version, :now_ms
-FROM entries WHERE true
-ON CONFLICT DO NOTHING
+FROM entries
+WHERE
+  id BETWEEN :low AND :high
+  AND (
+    :again = 1
+    OR NOT EXISTS (
+      SELECT 1 FROM vectors
+      WHERE space_no = :space_no AND kind = 'entry' AND ref = entries.id
+    )
+  )
+ON CONFLICT (kind, subject, ref, space_no)
+DO UPDATE SET next_seq = excluded.next_seq, lease_ms = 0
+WHERE jobs.subject = 'session' AND jobs.next_seq > excluded.next_seq
 """,
     "jobs.embed_items": """/* vectors.embed_items */
 INSERT INTO jobs (kind, subject, ref, space_no, due_ms)
@@ -353,7 +365,7 @@ SELECT 'embed', 'item', texts.ref, CAST(:space_no AS BIGINT), CAST(:now_ms AS BI
 FROM items
 CROSS JOIN LATERAL generate_series(vector_ref, vector_ref + vector_count - 1) AS texts (ref)
 WHERE
-  vector_ref IS NOT NULL
+  vector_ref BETWEEN :low AND :high
   AND embedded = 1
   AND NOT EXISTS (
     SELECT 1 FROM vectors
@@ -388,42 +400,6 @@ JOIN embedding_spaces ON embedding_spaces.space_no = vectors.space_no
 WHERE vector_dims(coalesce(vector, CAST(direction AS VECTOR))) <> dim
 ORDER BY vectors.space_no, vectors.kind, ref
 LIMIT 20
-""",
-    "checks.session_jobs": """/* vectors.session_jobs */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'session', sessions.id, space_no, 1, :now_ms
-FROM sessions, embedding_spaces
-WHERE
-  retired_ms IS NULL
-  AND EXISTS (
-    SELECT 1 FROM messages
-    WHERE
-      messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
-      AND (messages.text <> '' OR messages.text IS NULL)
-      AND NOT EXISTS (
-        SELECT 1 FROM vectors
-        WHERE
-          vectors.space_no = embedding_spaces.space_no
-          AND vectors.kind = 'message'
-          AND vectors.ref = messages.id
-      )
-  )
-ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET next_seq = 1, lease_ms = 0
-""",
-    "checks.entry_jobs": """/* vectors.entry_jobs */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'entry', entries.id, space_no, version, :now_ms
-FROM entries, embedding_spaces
-WHERE
-  retired_ms IS NULL
-  AND NOT EXISTS (
-    SELECT 1 FROM vectors
-    WHERE
-      vectors.space_no = embedding_spaces.space_no
-      AND vectors.kind = 'entry'
-      AND vectors.ref = entries.id
-  )
-ON CONFLICT DO NOTHING
 """,
 }
 

@@ -58,10 +58,9 @@ def leave_session(tx: Tx, session: int) -> None:
 
 
 def derive(tx: Tx) -> None:
-    """Make bigrams and spans of entries anew, and queue those without a vector."""
+    """Make bigrams and spans of entries anew."""
     checks.set_bigrams(tx, "entry")
     entries.set_spans(tx)
-    checks.add_entry_jobs(tx)
 
 
 def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:

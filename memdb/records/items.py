@@ -294,10 +294,6 @@ def all_text(item: Item) -> str:
 
 
 def derive(tx: Tx) -> None:
-    """Make bigrams anew, remove namespaces that hold none, queue texts without a vector."""
+    """Make bigrams anew, and remove namespaces that hold none."""
     checks.set_bigrams(tx, "item")
     checks.drop_empty_namespaces(tx)
-    for space_no, model, dim in space_rows.list_numbers(tx):
-        found = space_rows.find_space(tx, model, dim)
-        if found is not None and not found.retired:
-            jobs.add_missing_items(tx, space_no)

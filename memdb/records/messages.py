@@ -597,12 +597,11 @@ def _rewrite(tx: Tx, session: int, row: dict[str, Any]) -> None:
 
 
 def derive(tx: Tx) -> None:
-    """Make bigrams, spans and counters of messages anew, and queue those without a vector."""
+    """Make bigrams, spans and counters of messages anew."""
     checks.set_bigrams(tx, "message")
     messages.set_spans(tx)
     checks.raise_last_seqs(tx)
     checks.set_counts(tx)
-    checks.add_session_jobs(tx)
 
 
 def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:

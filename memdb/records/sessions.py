@@ -75,7 +75,7 @@ def undescribe(tx: Tx, session: int) -> None:
 
 def queue_extraction(tx: Tx, session: int) -> None:
     """Queue a session to be looked at for facts, from its first message on, unless it is."""
-    jobs.begin_extract(tx, session)
+    jobs.set_extracted(tx, session, 0)
 
 
 def set_extracted(tx: Tx, session: int, last_seq: int) -> None:

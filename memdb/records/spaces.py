@@ -44,12 +44,12 @@ def ensure(tx: Tx, name: SpaceName) -> int:
         tx.facts().clear()  # a session without messages has no job in it
     if found is None:
         space_no = spaces.add_space(tx, name.model, name.dim)
-        if not jobs.add_everything(tx, space_no):
+        if not jobs.add_missing(tx, space_no):
             complete(tx, space_no)
         return space_no
     if found.retired:
         spaces.revive(tx, found.space_no)
-        jobs.add_missing(tx, found.space_no)
+        jobs.add_missing(tx, found.space_no, again=True)
     return found.space_no
 
 
@@ -59,7 +59,7 @@ def restore(tx: Tx, name: SpaceName) -> int:
     if found is not None:
         return found.space_no
     space_no = spaces.add_space(tx, name.model, name.dim)
-    jobs.add_everything(tx, space_no)
+    jobs.add_missing(tx, space_no)
     return space_no
 
 
@@ -121,8 +121,12 @@ def remove_piece(tx: Tx, space_no: int) -> bool:
 
 
 def derive(tx: Tx) -> None:
-    """Remove vectors that cannot be used, and make every sketch anew."""
+    """Remove vectors that cannot be used, make every sketch anew, and queue what lacks a vector."""
     tx.vectors.rebuild()
+    for space_no, model, dim in spaces.list_numbers(tx):
+        found = spaces.find_space(tx, model, dim)
+        if found is not None and not found.retired:
+            jobs.add_missing(tx, space_no)
 
 
 def check(tx: Tx) -> Iterator[Finding]:

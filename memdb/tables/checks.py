@@ -457,52 +457,6 @@ DELETE_LOST_JOBS = compose.delete(
     "checks.lost_jobs", "jobs", f"({WITHOUT_SUBJECT}) OR ({WITHOUT_SPACE})"
 )
 
-# What has no vector becomes due again: a job costs little where nothing is missing.
-_HAS_VECTOR = """
-  SELECT 1
-  FROM vector_groups
-  JOIN vectors ON vectors.id = vector_groups.id + ({table}.id & 255)
-  WHERE
-    vector_groups.space_no = embedding_spaces.space_no
-    AND vector_groups.kind = '{kind}'
-    AND bucket = {table}.id >> 8
-"""
-
-JOB_COLUMNS = "kind, subject, ref, space_no, next_seq, due_ms"
-
-INSERT_SESSION_JOBS = compose.insert_select(
-    "checks.session_jobs",
-    "jobs",
-    JOB_COLUMNS,
-    f"""
-SELECT 'embed', 'session', sessions.id, space_no, 1, :now_ms
-FROM sessions, embedding_spaces
-WHERE
-  retired_ms IS NULL
-  AND EXISTS (
-    SELECT 1 FROM messages
-    WHERE
-      messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
-      AND (messages.text <> '' OR messages.text IS NULL)
-      AND NOT EXISTS ({_HAS_VECTOR.format(table="messages", kind="message")})
-  )
-""",
-    compose.conflict(JOB_KEY, next_seq="1", lease_ms="0"),
-)
-
-INSERT_ENTRY_JOBS = compose.insert_select(
-    "checks.entry_jobs",
-    "jobs",
-    JOB_COLUMNS,
-    f"""
-SELECT 'embed', 'entry', entries.id, space_no, version, :now_ms
-FROM entries, embedding_spaces
-WHERE
-  retired_ms IS NULL AND NOT EXISTS ({_HAS_VECTOR.format(table="entries", kind="entry")})
-""",
-    compose.NOTHING,
-)
-
 
 def set_bigrams(tx: Tx, kind: str) -> None:
     """Derive the bigrams of every row of a kind; summaries have none to derive."""
@@ -541,13 +495,3 @@ def raise_last_versions(tx: Tx) -> None:
 def delete_lost_jobs(tx: Tx) -> None:
     """Remove the jobs about what is gone, and those of spaces that are gone."""
     tx.run(DELETE_LOST_JOBS)
-
-
-def add_session_jobs(tx: Tx) -> None:
-    """Queue every session with a message that lacks a vector."""
-    tx.run(INSERT_SESSION_JOBS, {"now_ms": tx.now_ms, **MASKS})
-
-
-def add_entry_jobs(tx: Tx) -> None:
-    """Queue every entry that lacks a vector."""
-    tx.run(INSERT_ENTRY_JOBS, {"now_ms": tx.now_ms})

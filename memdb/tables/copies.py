@@ -208,21 +208,6 @@ SELECT_JOBS = compose.select(
     limit=":limit",
 )
 
-# What a space of the target has no vectors of, because the source had no such space.
-INSERT_EMBED = compose.insert_select(
-    "copies.embed",
-    "jobs",
-    "kind, subject, ref, space_no, next_seq, due_ms",
-    """
-SELECT 'embed', 'session', id, CAST(:space_no AS BIGINT), leaves_at + 1, CAST(:now_ms AS BIGINT)
-FROM sessions WHERE id BETWEEN :low AND :high AND last_seq > leaves_at
-UNION ALL
-SELECT 'embed', 'entry', id, :space_no, version, :now_ms
-FROM entries WHERE id BETWEEN :low AND :high
-""",
-    compose.NOTHING,
-)
-
 SELECT_SPACES = compose.select("copies.spaces", SPACE_COLUMNS, "embedding_spaces", order="space_no")
 
 INSERT_SPACE = compose.insert(
@@ -389,13 +374,6 @@ def read_jobs(tx: Tx, after: tuple[str, str, int, int]) -> list[Row]:
     """Return a page of the jobs that are not upkeep of the file, behind a key."""
     values = dict(zip(JOB_COLUMNS[:4], after, strict=True))
     return tx.all(SELECT_JOBS, {**values, "limit": STATE_LIMIT})
-
-
-def queue_embedding(tx: Tx, scope_no: int, space_no: int) -> None:
-    """Note that messages and entries of a scope are to be embedded in a space."""
-    low, high = scope_range(scope_no)
-    values = {"low": low, "high": high, "space_no": space_no, "now_ms": tx.now_ms}
-    tx.run(INSERT_EMBED, values)
 
 
 def add_space(tx: Tx, space: SpaceRow) -> int:

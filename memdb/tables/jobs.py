@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from memdb.engine import compose
 from memdb.errors import existing
-from memdb.models.ids import MASKS, MAX_INT, scope_of, scope_range
+from memdb.models.ids import MAX_INT, MAX_SEQ, scope_of, scope_range
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
@@ -181,17 +181,6 @@ WHERE
   AND ref BETWEEN :low AND :high
   AND ref IN (SELECT id FROM summaries WHERE session_id = :session AND last_seq >= :seq)
 """
-
-INSERT_EXTRACT = compose.insert(
-    "jobs.extract",
-    "jobs",
-    "ref",
-    kind="'extract'",
-    subject="'session'",
-    next_seq="1",
-    due_ms=":now_ms",
-    otherwise=compose.NOTHING,
-)
 
 INSERT_EXTRACTED = compose.insert(
     "jobs.extracted",
@@ -501,13 +490,8 @@ def watermark(tx: Tx, session: int) -> Job:
     return Job("extract", "session", session, 0, 1, 0) if row is None else Job(*row)
 
 
-def begin_extract(tx: Tx, session: int) -> None:
-    """Give a session its watermark, if it has none."""
-    tx.run(INSERT_EXTRACT, {"ref": session, "now_ms": tx.now_ms})
-
-
 def set_extracted(tx: Tx, session: int, last_seq: int) -> None:
-    """Note that facts were looked for in a session up to *last_seq*, unless it is known."""
+    """Note that facts were looked for in a session up to *last_seq*, 0 for none, at least."""
     values = {"ref": session, "next_seq": last_seq + 1, "now_ms": tx.now_ms}
     tx.run(INSERT_EXTRACTED, values)
 
@@ -575,22 +559,7 @@ def list_failed(tx: Tx) -> list[FailedJob]:
 # A single text that failed so often keeps its space from being complete no longer.
 GIVEN_UP = 3
 
-INSERT_WHOLE_SPACE = compose.insert_select(
-    "jobs.embed_everything",
-    "jobs",
-    DUE,
-    """
-SELECT 'embed', 'session', id, CAST(:space_no AS BIGINT), leaves_at + 1, CAST(:now_ms AS BIGINT)
-FROM sessions WHERE last_seq > leaves_at
-UNION ALL
-SELECT 'embed', 'entry', id, :space_no, version, :now_ms
-FROM entries WHERE true
-""",
-    compose.NOTHING,
-)
-
-# Of a space that got nothing for a while. Entries may have changed under their
-# vectors meanwhile, so all of them are done again; messages never change.
+# What has no vector in a space. Each session is due from its first such message on.
 INSERT_MISSING = compose.insert_select(
     "jobs.embed_missing",
     "jobs",
@@ -605,7 +574,8 @@ SELECT
   CAST(:now_ms AS BIGINT)
 FROM messages
 WHERE
-  (text <> '' OR text IS NULL)
+  id BETWEEN :low AND :high
+  AND (text <> '' OR text IS NULL)
   AND NOT EXISTS (
     SELECT 1
     FROM vector_groups
@@ -615,9 +585,25 @@ WHERE
 GROUP BY id >> 24
 UNION ALL
 SELECT 'embed', 'entry', id, :space_no, version, :now_ms
-FROM entries WHERE true
+FROM entries
+WHERE
+  id BETWEEN :low AND :high
+  AND (
+    :again = 1
+    OR NOT EXISTS (
+      SELECT 1
+      FROM vector_groups
+      JOIN vectors ON vectors.id = vector_groups.id + (entries.id & 255)
+      WHERE space_no = :space_no AND kind = 'entry' AND bucket = entries.id >> 8
+    )
+  )
 """,
-    compose.NOTHING,
+    compose.conflict(
+        KEY,
+        "next_seq",
+        where="jobs.subject = 'session' AND jobs.next_seq > excluded.next_seq",
+        lease_ms="0",
+    ),
 )
 
 # The texts of items without a vector: putting an item removes what it had.
@@ -629,7 +615,7 @@ INSERT_ITEMS = compose.insert_select(
 WITH RECURSIVE texts (ref, last_ref) AS (
   SELECT vector_ref, vector_ref + vector_count - 1
   FROM items
-  WHERE vector_ref IS NOT NULL AND embedded = 1
+  WHERE vector_ref BETWEEN :low AND :high AND embedded = 1
   UNION ALL
   SELECT ref + 1, last_ref FROM texts WHERE ref < last_ref
 )
@@ -707,26 +693,24 @@ SELECT
 
 
 def count_subjects(tx: Tx) -> int:
-    """Return how many jobs `add_everything` would add to a file without any."""
+    """Return about how many jobs `add_missing` would add for a new space."""
     row = tx.one(SELECT_SUBJECTS)
     return 0 if row is None else int(row[0])
 
 
-def add_everything(tx: Tx, space_no: int) -> int:
-    """Note that everything in the file is to be embedded in a new space; return how many jobs."""
-    values = {"space_no": space_no, "now_ms": tx.now_ms}
-    return tx.run(INSERT_WHOLE_SPACE, values) + tx.run(INSERT_ITEMS, values)
+def add_missing(
+    tx: Tx, space_no: int, span: tuple[int, int] = (0, MAX_INT), *, again: bool = False
+) -> int:
+    """
+    Queue what has no vector in a space; return how many jobs. Reads all messages of the span.
 
-
-def add_missing(tx: Tx, space_no: int) -> None:
-    """Note what a space lacks that got nothing new for a while; reads all messages."""
-    tx.run(INSERT_MISSING, {"space_no": space_no, "now_ms": tx.now_ms, **MASKS})
-    add_missing_items(tx, space_no)
-
-
-def add_missing_items(tx: Tx, space_no: int) -> None:
-    """Note which texts of items have no vector in a space."""
-    tx.run(INSERT_ITEMS, {"space_no": space_no, "now_ms": tx.now_ms})
+    Args:
+        span: First and last id.
+        again: Also every entry: its vector may be that of an earlier text.
+    """
+    values = {"space_no": space_no, "low": span[0], "high": span[1], "now_ms": tx.now_ms}
+    queued = tx.run(INSERT_MISSING, {**values, "again": int(again), "seq_mask": MAX_SEQ})
+    return queued + tx.run(INSERT_ITEMS, values)
 
 
 def is_unfinished(tx: Tx, space_no: int) -> bool:

@@ -29,7 +29,7 @@ from memdb.errors import (
     StorageError,
     TooLarge,
 )
-from memdb.models.ids import MAX_SCOPE_NO, scope_of
+from memdb.models.ids import MAX_SCOPE_NO, scope_of, scope_range
 from memdb.models.reports import CopiedScope, CopyReport
 from memdb.records.scope_rows import (
     STEPS,
@@ -383,8 +383,7 @@ class Copier:
             if space.retired_ms is None and (space.model, space.dim) not in filled:
                 for part in self._parts:
                     if not part.is_there:
-                        copies.queue_embedding(out, part.number, space.space_no)
-                jobs.add_missing_items(out, space.space_no)
+                        jobs.add_missing(out, space.space_no, scope_range(part.number))
 
     # The last transaction.
 

@@ -54,7 +54,7 @@ THINGS = {
 OTHERS = {
     ("jobs", "done"),
     ("jobs", "lease_upkeep"),
-    ("jobs", "add_missing_items"),
+    ("jobs", "add_missing"),
 }
 
 

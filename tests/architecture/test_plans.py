@@ -46,8 +46,6 @@ MAY_SCAN = {
     "spaces.list_spaces": "a file has a handful of spaces",
     "spaces.list_numbers": "a file has a handful of spaces",
     "vectors.space_nos": "a file has a handful of spaces",
-    "jobs.embed_everything": "a new space makes everything due, once",
-    "jobs.embed_missing": "a space that is used again lacks whatever was said meanwhile",
     "vectors.delete_unusable": "only rebuild runs it",
     "words.archived_counts": "only check runs it",
     "tail.count": "the tail has up to 64 rows",
