@@ -11,7 +11,6 @@ import binascii
 import math
 from base64 import b64decode
 from copy import copy
-from datetime import datetime
 from hashlib import blake2b
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from memdb.records import sessions as session_records
 from memdb.records.scopes import ScopeRef, find_session
 from memdb.tables import jobs, messages, sessions
 from memdb.tables.artifacts import SHARED, Place
+from memdb.text.times import iso_ms
 from memdb.text.validate import (
     choice_value,
     int_value,
@@ -267,55 +267,19 @@ def any_time(value: object, field: str) -> int | None:
     Return None for None, else a time as UTC milliseconds.
 
     Args:
-        value: A number of seconds or milliseconds (from 100,000,000,000 on), or
-            ISO 8601 text with a time zone.
+        value: A number of seconds or milliseconds (from 100,000,000,000 on), or ISO 8601
+            text, which is UTC if it names no zone.
     """
     if value is None:
         return None
     if isinstance(value, str):
-        return iso_time(value, field)
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise InvalidInput(f"{field} is {type(value).__name__}: give milliseconds or ISO 8601 text")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidInput(f"{field} is {value}: give milliseconds or ISO 8601 text")
-    if abs(value) >= MAX_SECONDS:
-        return time_value(round(value), field)
-    return seconds(value, field)
-
-
-def seconds(value: object, field: str) -> int | None:
-    """Return None for None, else a number of seconds as UTC milliseconds."""
-    if value is None:
-        return None
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or value != value:  # noqa: PLR0124 (NaN)
-        raise InvalidInput(f"{field} is {value!r}: give a number of seconds")
-    if abs(value) >= MAX_SECONDS:
-        raise InvalidInput(f"{field} is {value}: give seconds since 1970")
-    return time_value(round(value * 1000), field)
-
-
-def iso_time(value: object, field: str) -> int | None:
-    """Return None for None, else ISO 8601 text with a time zone as UTC milliseconds."""
-    if value is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(value if isinstance(value, str) else "")
-    except ValueError as error:
-        raise InvalidInput(f"{field} is {value!r}: write it like 2025-03-01T09:30:00Z") from error
-    if moment.tzinfo is None:
-        raise InvalidInput(f"{field} is {value!r}, without a time zone: add Z or +01:00")
-    return time_value(round(moment.timestamp() * 1000), field)
-
-
-def utc_time(value: object, field: str) -> int | None:
-    """Return None for None, else a time as UTC milliseconds; text without a zone is UTC."""
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value.strip())
-        except ValueError:
-            return iso_time(value, field)
-        value = moment.isoformat() if moment.tzinfo else f"{moment.isoformat()}+00:00"
-    return any_time(value, field)
+        found = iso_ms(value.strip())
+        if found is None:
+            raise InvalidInput(f"{field} is {value!r}: write it like 2025-03-01T09:30:00Z")
+        return time_value(found, field)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        raise InvalidInput(f"{field} is {value!r}: give milliseconds or ISO 8601 text")
+    return time_value(round(value if abs(value) >= MAX_SECONDS else value * 1000), field)
 
 
 class TransferServices(Record):

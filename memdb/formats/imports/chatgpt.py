@@ -17,7 +17,7 @@ from memdb.formats.imports.base import CIRCULAR, EMPTY, FILES_BESIDE, Format, el
 from memdb.formats.imports.threads import in_order, last_nodes, message_before
 from memdb.formats.provider_messages import role_of
 from memdb.models.messages import ROLES
-from memdb.transfer.lines import Item, left_out, seconds
+from memdb.transfer.lines import Item, any_time, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def _conversation(place: str, conversation: Any) -> Iterator[Item]:
     name = conversation.get("id") or conversation.get("conversation_id")
     if not isinstance(name, str):
         raise InvalidInput("the conversation has no id: export it again")
-    made_ms = seconds(conversation.get("create_time"), "create_time")
+    made_ms = any_time(conversation.get("create_time"), "create_time")
     last_ms = made_ms
     found: list[Item] = []
     names: dict[str, str] = {}  # of the tools that were called, by the call's id
@@ -98,7 +98,7 @@ def _conversation(place: str, conversation: Any) -> Iterator[Item]:
         fields = _message(message, node_id, names)
         if fields is None:
             continue
-        sent_ms = seconds(message.get("create_time"), "create_time")
+        sent_ms = any_time(message.get("create_time"), "create_time")
         last_ms = last_ms if sent_ms is None else sent_ms
         fields |= {
             "session": name,

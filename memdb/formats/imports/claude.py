@@ -24,7 +24,7 @@ from memdb.formats.imports.threads import (
     way_to,
 )
 from memdb.formats.provider_messages import role_of
-from memdb.transfer.lines import Item, iso_time, left_out
+from memdb.transfer.lines import Item, any_time, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -70,7 +70,7 @@ def project_of(place: str, project: dict[str, Any], shared: set[str]) -> Iterato
     """Yield a project's instructions and documents as artifacts of the user."""
     plain = _plain_name(project)
     name = _own_name(plain, project, shared)
-    made_ms = iso_time(project.get("created_at"), "created_at")
+    made_ms = any_time(project.get("created_at"), "created_at")
     about = {"project": plain}
     documents = project.get("docs")
     if not isinstance(documents, list):
@@ -87,7 +87,7 @@ def project_of(place: str, project: dict[str, Any], shared: set[str]) -> Iterato
         if isinstance(document, dict) and isinstance(document.get("content"), str):
             file = _own_name(_plain_name(document, "filename"), document, doubled)
             fields = {"name": f"user:projects/{name}/{file}", "text": document["content"]}
-            written_ms = iso_time(document.get("created_at"), "created_at")
+            written_ms = any_time(document.get("created_at"), "created_at")
             fields |= {"mime": "text/plain", "created_ms": written_ms, "metadata": about}
             yield Item(place, "artifact", fields)
         else:
@@ -181,7 +181,7 @@ def _conversation(place: str, conversation: dict[str, Any]) -> Iterator[Item]:
     about: dict[str, Any] = {
         "name": name,
         "title": conversation.get("name") or None,
-        "created_ms": iso_time(conversation.get("created_at"), "created_at"),
+        "created_ms": any_time(conversation.get("created_at"), "created_at"),
     }
     project = conversation.get("project")
     if isinstance(project, dict) and project.get("name"):
@@ -258,7 +258,7 @@ def _by_time(made: list[tuple[bool, Item]]) -> list[Item]:
 
 
 def _time_of(message: dict[str, Any]) -> int | None:
-    return iso_time(message.get("created_at"), "created_at")
+    return any_time(message.get("created_at"), "created_at")
 
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:

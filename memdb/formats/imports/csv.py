@@ -20,7 +20,7 @@ from memdb.formats.source import BOM, MAX_ELEMENT_BYTES
 from memdb.models.messages import ROLES
 from memdb.models.record import Record
 from memdb.transfer.entries import derived_uid
-from memdb.transfer.lines import REFUSALS, Item, any_time, left_out, utc_time
+from memdb.transfer.lines import REFUSALS, Item, any_time, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -256,7 +256,7 @@ def _refuse_several(shown: str, users: list[str]) -> None:
 
 def _moment(text: str) -> int:
     """Return a time of such an export in milliseconds."""
-    found = utc_time(text.replace(" ", "T"), "time")
+    found = any_time(text.replace(" ", "T"), "time")
     return 0 if found is None else found
 
 
@@ -274,7 +274,7 @@ def _time(text: str) -> int | None:
     try:
         number = float(text)
     except ValueError:
-        return utc_time(text, "time")
+        return any_time(text, "time")
     return any_time(number, "time")
 
 

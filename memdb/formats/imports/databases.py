@@ -24,7 +24,7 @@ from memdb.formats.source import Tree, parse_line
 from memdb.formats.sqlite_files import ROW, as_lines, list_tables, plain_text, read_rows
 from memdb.formats.transcripts import parse_object
 from memdb.transfer.export import is_memdb
-from memdb.transfer.lines import LEFT_OUT, REFUSALS, Item, utc_time
+from memdb.transfer.lines import LEFT_OUT, REFUSALS, Item, any_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -132,7 +132,7 @@ def _row_lines(row: dict[str, Any], columns: TableColumns) -> Iterator[dict[str,
         "external_id": f"{columns.table}/{plain_text(key)}",
     }
     if columns.created is not None and row[columns.created] is not None:
-        line["created_ms"] = utc_time(row[columns.created], "time")
+        line["created_ms"] = any_time(row[columns.created], "time")
     yield line
 
 
@@ -162,7 +162,7 @@ def _response(row: dict[str, Any], title: Any) -> Iterator[dict[str, Any]]:
     if title:
         yield {"kind": "session", "name": line["session"], "title": plain_text(title)}
     if row["datetime_utc"]:
-        line["created_ms"] = utc_time(row["datetime_utc"], "datetime_utc")
+        line["created_ms"] = any_time(row["datetime_utc"], "datetime_utc")
     for role, name in (("system", "system"), ("user", "prompt"), ("assistant", "response")):
         if row[name]:
             author = {"author": plain_text(row["model"])} if role == "assistant" else {}
@@ -209,7 +209,7 @@ def _message(
     else:
         line["parts"] = parts
     if turn.get("datetime_utc"):
-        line["created_ms"] = utc_time(turn["datetime_utc"], "datetime_utc")
+        line["created_ms"] = any_time(turn["datetime_utc"], "datetime_utc")
     if line["role"] == "assistant" and turn.get("model"):
         line["author"] = plain_text(turn["model"])
     return line
@@ -312,7 +312,7 @@ def _conversation(
     if row["title"]:
         session["title"] = plain_text(row["title"])
     if row["created_at"]:
-        session["created_ms"] = utc_time(row["created_at"], "created_at")
+        session["created_ms"] = any_time(row["created_at"], "created_at")
     yield session
     seen: dict[str, set[object]] = {}
     for message in sorted(messages, key=itemgetter("seq")):
@@ -328,7 +328,7 @@ def _conversation(
                 "session": name,
                 "role": plain_text(message["role"]),
                 "external_id": f"lcm/{message['message_id']}",
-                "created_ms": utc_time(message["created_at"], "created_at"),
+                "created_ms": any_time(message["created_at"], "created_at"),
                 **said,
             }
 

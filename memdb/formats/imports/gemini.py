@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import Format, elements, groups
-from memdb.transfer.lines import Item, iso_time, left_out
+from memdb.transfer.lines import Item, any_time, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def _read(request: Request) -> Read:
 def _activity(place: str, value: Any) -> Iterator[Item]:
     if not isinstance(value, dict) or not isinstance(value.get("title"), str):
         raise InvalidInput("the activity has no title: export it again")
-    made_ms = iso_time(value.get("time"), "time")
+    made_ms = any_time(value.get("time"), "time")
     if made_ms is None:
         raise InvalidInput("the activity has no time: export it again")
     answers = [

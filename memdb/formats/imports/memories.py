@@ -18,7 +18,7 @@ from memdb.errors import InvalidInput
 from memdb.formats.imports.base import Format, elements, groups, nested
 from memdb.formats.source import value_or_error
 from memdb.text.validate import name_value, text_value
-from memdb.transfer.lines import NOTE, Item, left_out, utc_time
+from memdb.transfer.lines import NOTE, Item, any_time, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +92,7 @@ def _memory(place: str, value: Any, mine: str | None) -> Iterator[Item]:
     categories = value.get("categories")
     if isinstance(categories, list):
         fields["keywords"] = [word for word in categories if isinstance(word, str) and word]
-    fields["created_ms"] = utc_time(value.get("created_at"), "created_at")
+    fields["created_ms"] = any_time(value.get("created_at"), "created_at")
     yield Item(place, "entry", {name: one for name, one in fields.items() if one is not None})
 
 

@@ -11,9 +11,9 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput
 from memdb.formats.imports.base import Format, groups, read_text
-from memdb.transfer.lines import Item, iso_time
+from memdb.text.times import iso_ms
+from memdb.transfer.lines import Item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,14 +68,9 @@ def _note(tree: Tree, name: str, is_markdown: bool) -> Iterator[Item]:  # noqa: 
 def _time(front: dict[str, Any]) -> int | None:
     """Return the day or time in the front matter, None if there is none that can be read."""
     for key in DATES:
-        value = front.get(key)
-        if isinstance(value, str):
-            text = value.replace(" ", "T", 1)
-            for ending in ("", "Z", "T00:00:00Z"):
-                try:
-                    return iso_time(text + ending, key)
-                except InvalidInput:
-                    continue
+        found = iso_ms(front.get(key))
+        if found is not None:
+            return found
     return None
 
 
