@@ -43,7 +43,7 @@ from memdb.web.guard import (
     STATIC,
     VIEWS,
     Access,
-    Guard,
+    PageGuard,
 )
 from memdb.web.limits import Server
 from memdb.web.parameters import read_json
@@ -203,13 +203,11 @@ class App:
         self.static = StaticFiles()
         self._warming: threading.Thread | None = None
         self._plain_page = Route(Verb(PLAIN_PAGE, "GET", read_session), None, PLAIN_TEXT)
-        document = openapi.document(self.api.routes, ABOUT, f"{COOKIE}-PORT")
-        self._document = json.dumps(document, default=str).encode()
         name = os.path.basename(db.path)  # noqa: PTH119
         self.name = name
         self.place = place_id(db.path)
-        self.guard = Guard(
-            self._starlette(), self.access, file_id=self.id, name=name, place=self.place
+        self.guard = PageGuard(
+            self._application(), self.access, file_id=self.id, name=name, place=self.place
         )
 
     @property
@@ -245,29 +243,18 @@ class App:
         self._warming = threading.Thread(target=self.warm, name="memdb-warm", daemon=True)
         self._warming.start()
 
-    def _starlette(self) -> Starlette:
-        nouns = [
-            Path(f"/{API}/{noun}", self._answer(noun), methods=EVERY_METHOD)
-            for noun in self.api.routes
-        ]
-        views = [Path(f"/{view}", self.static.index) for view in VIEWS]
-        return Starlette(
-            routes=[
-                *nouns,
-                Path(f"/{API}/openapi.json", self._openapi),
+    def _application(self) -> Starlette:
+        return application(
+            self.api,
+            self._answer,
+            (ABOUT, f"{COOKIE}-PORT"),
+            [
                 Path(f"/{API}/events", self.events.stream),
                 Path(f"/{PLAIN_PAGE}", self._read),
                 Path("/session", self._session, methods=["GET", "POST", "DELETE"]),
                 Path(f"/{STATIC}{{path:path}}", self.static.file),
-                *views,
+                *(Path(f"/{view}", self.static.index) for view in VIEWS),
             ],
-            exception_handlers={
-                404: no_route,
-                405: wrong_method,
-                Refused: failed,
-                MemDBError: failed,
-                Exception: failed,
-            },
         )
 
     def _answer(self, noun: str) -> Callable[[Request], Awaitable[Response]]:
@@ -282,9 +269,6 @@ class App:
     async def _read(self, request: Request) -> Response:
         """Return a session as plain text: no virtual list, no script."""
         return await self.api.answer_route(self._plain_page, request)
-
-    async def _openapi(self, request: Request) -> Response:  # noqa: ARG002
-        return Response(self._document, 200, media_type="application/json")
 
     async def _session(self, request: Request) -> Response:
         """Sign in with the secret of the link, say what is served, or sign out."""
@@ -331,6 +315,35 @@ async def wrong_method(request: Request, error: Exception) -> Response:
 async def failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
     """Answer with what a call raised."""
     return from_error(error)
+
+
+def application(
+    api: Api,
+    answer: Callable[[str], Callable[[Request], Awaitable[Response]]],
+    about: tuple[str, str],
+    more: list[Path],
+) -> Starlette:
+    """
+    Return the application of an API: its nouns, the document of them, and *more* addresses.
+
+    Args:
+        answer: Returns what answers for a noun.
+        about: What `openapi.document` takes.
+    """
+    document = json.dumps(openapi.document(api.routes, *about), default=str).encode()
+
+    async def describe(request: Request) -> Response:  # noqa: ARG001
+        return Response(document, 200, media_type="application/json")
+
+    nouns = [Path(f"/{API}/{noun}", answer(noun), methods=EVERY_METHOD) for noun in api.routes]
+    return Starlette(
+        routes=[*nouns, Path(f"/{API}/openapi.json", describe), *more],
+        exception_handlers={
+            404: no_route,
+            405: wrong_method,
+            **dict.fromkeys((Refused, MemDBError, Exception), failed),
+        },
+    )
 
 
 def bind(port: int, app: App, note: Callable[[str], None]) -> socket.socket:

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from starlette.responses import RedirectResponse
 
+from memdb.errors import MemDBError
 from memdb.web.errors import Refused, from_error
 from memdb.web.limits import MAX_HEADER_BYTES, admit
 
@@ -159,8 +160,36 @@ def _digest(text: str) -> bytes:
 
 
 class Guard:
+    """The outermost layer of a server: checks a request, then hands it on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Guard *app*."""
+        self._app = app
+
+    def admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+        """Check a request; return the answer if it goes elsewhere, raise Refused if nowhere."""
+        raise NotImplementedError
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        guarded = with_headers(send)
+        try:
+            _refuse_malformed(scope)
+            elsewhere = self.admit(scope, headers_of(scope))
+        except (Refused, MemDBError) as error:
+            await from_error(error)(scope, receive, guarded)
+            return
+        if elsewhere is None:
+            await self._app(scope, limited(scope, receive), guarded)
+        else:
+            await elsewhere(scope, receive, guarded)
+
+
+class PageGuard(Guard):
     """
-    The outermost layer: checks a request, then hands it on with the base cut off its path.
+    Lets the browser in that has the link, and programs with the token; cuts the base off a path.
 
     What it hands on has `scope["memdb.base"]`, "" for a program that came without the base,
     and `scope["memdb.cookie"]`, the cookie that let it in.
@@ -170,7 +199,7 @@ class Guard:
         self, app: ASGIApp, access: Access, *, file_id: str, name: str, place: str
     ) -> None:
         """Guard *app*; *name* and *place* are those of the file, for a second start on the port."""
-        self._app = app
+        super().__init__(app)
         self._access = access
         self.base = f"/f/{file_id}/"
         self._names = {"Memdb-File": quote(name), "Memdb-Place": place}
@@ -181,36 +210,11 @@ class Guard:
         """The one origin that may ask."""
         return f"http://{HOST}:{self.port}"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            return
-        guarded = with_headers(send)
-        headers = headers_of(scope)
-        try:
-            redirect = self._admit(scope, headers)
-        except Refused as error:
-            await from_error(error)(scope, receive, guarded)
-            return
-        if redirect is not None:
-            await redirect(scope, receive, guarded)
-            return
-        await self._app(scope, limited(scope, receive), guarded)
-
-    def _admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
-        """
-        Check a request, and cut the base off its path; return a redirect if it goes elsewhere.
-
-        Raises:
-            Refused: it may not go on.
-        """
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
-            raise Refused("header_size", f"the headers are over {MAX_HEADER_BYTES:,} bytes")
+    def admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+        """Check host, origin and credential, and cut the base off the path."""
         if headers.get("host") != [f"{HOST}:{self.port}"]:
             return self._to_our_host(scope, headers.get("host", []))
         method = scope["method"]
-        if method not in (*READS, *WRITES):
-            raise Refused("method", f"{method} is not served here", {"Allow": "GET"})
         origins = headers.get("origin", [])
         if origins and origins != [self.origin]:
             raise Refused("foreign", "the request comes from another page")
@@ -273,6 +277,14 @@ class Guard:
             raise Refused("foreign", "the request comes from another site")
         if not sites and headers.get("origin") != [self.origin]:
             raise Refused("foreign", "the browser does not say where the request comes from")
+
+
+def _refuse_malformed(scope: Scope) -> None:
+    """Refuse a method that nothing takes, and headers that are too long."""
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
+        raise Refused("header_size", f"the headers are over {MAX_HEADER_BYTES:,} bytes")
+    if scope["method"] not in (*READS, *WRITES):
+        raise Refused("method", f"{scope['method']} is not served here", {"Allow": "GET"})
 
 
 def _is_open(path: str, method: str) -> bool:

@@ -8,29 +8,18 @@ cookie and no address without a token but `/health` and `/ready`.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
-from starlette.applications import Starlette
-from starlette.responses import Response
 from starlette.routing import Route as Path
 
-from memdb.errors import FileError, InvalidInput, MemDBError
-from memdb.web import openapi
-from memdb.web.app import EVERY_METHOD, failed, no_route, wrong_method
-from memdb.web.errors import Refused, from_error
-from memdb.web.guard import (
-    API,
-    READS,
-    WRITES,
-    headers_of,
-    limited,
-    with_headers,
-)
-from memdb.web.limits import BACKLOG, MAX_HEADER_BYTES, Server, admit
+from memdb.errors import FileError, InvalidInput
+from memdb.web.app import application
+from memdb.web.errors import Refused
+from memdb.web.guard import READS, Guard
+from memdb.web.limits import BACKLOG, Server, admit
 from memdb.web.parameters import is_whole
 from memdb.web.routes import Api, encode
 
@@ -38,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Scope
 
     from memdb.api.database import MemDB
     from memdb.web.limits import Limits
@@ -59,27 +49,8 @@ class Service:
         """Serve *db* to who has one of *tokens*; *read_only*: without any route that writes."""
         self.db = db
         self.api = Api(db, read_only=read_only)
-        document = openapi.document(self.api.routes, ABOUT)
-        self._document = json.dumps(document, default=str).encode()
-        nouns = [
-            Path(f"/{API}/{noun}", self._answer(noun), methods=EVERY_METHOD)
-            for noun in self.api.routes
-        ]
-        app = Starlette(
-            routes=[
-                *nouns,
-                Path(f"/{API}/openapi.json", self._openapi),
-                Path("/health", self._health),
-                Path("/ready", self._ready),
-            ],
-            exception_handlers={
-                404: no_route,
-                405: wrong_method,
-                Refused: failed,
-                MemDBError: failed,
-                Exception: failed,
-            },
-        )
+        probes = [Path("/health", self._health), Path("/ready", self._ready)]
+        app = application(self.api, self._answer, (ABOUT, ""), probes)
         self.guard = TokenGuard(app, tokens)
 
     def _answer(self, noun: str) -> Callable[[Request], Awaitable[Response]]:
@@ -91,9 +62,6 @@ class Service:
             return await self.api.answer(noun, request)
 
         return answer
-
-    async def _openapi(self, request: Request) -> Response:  # noqa: ARG002
-        return Response(self._document, 200, media_type="application/json")
 
     async def _health(self, request: Request) -> Response:  # noqa: ARG002
         """Say that the process answers."""
@@ -138,38 +106,21 @@ def bind_to_scope(scope: Scope, *, about_all: bool) -> None:
     scope["query_string"] = urlencode([*own.items(), *rest]).encode()
 
 
-class TokenGuard:
+class TokenGuard(Guard):
     """
-    The outermost layer: checks a request and finds what its token gives.
+    Finds what the token of a request gives.
 
     What it hands on has `scope["memdb.grant"]`, but for the open addresses.
     """
 
     def __init__(self, app: ASGIApp, tokens: TokenFile) -> None:
         """Guard *app*."""
-        self._app = app
+        super().__init__(app)
         self._tokens = tokens
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            return
-        guarded = with_headers(send)
-        try:
-            self._admit(scope, headers_of(scope))
-        except (Refused, MemDBError) as error:
-            await from_error(error)(scope, receive, guarded)
-            return
-        await self._app(scope, limited(scope, receive), guarded)
-
-    def _admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> None:
-        """Check a request; Refused if it may not go on."""
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
-            raise Refused("header_size", f"the headers are over {MAX_HEADER_BYTES:,} bytes")
-        method = scope["method"]
-        if method not in (*READS, *WRITES):
-            raise Refused("method", f"{method} is not served here", {"Allow": "GET"})
-        if scope["path"] in OPEN and method in READS:
+    def admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> None:
+        """Refuse a request without a valid token."""
+        if scope["path"] in OPEN and scope["method"] in READS:
             return
         given = headers.get("authorization", [])
         kind, _, token = (given or [""])[0].partition(" ")
