@@ -319,7 +319,7 @@ def _post_process(
 ) -> list[Candidate]:
     """Return the candidates as the host's own function changes them."""
     changed = call_within(
-        lambda: list(hook(found, messages)), name="edit_candidates", timeout_s=HOOK_TIMEOUT_S
+        lambda _: list(hook(found, messages)), name="edit_candidates", timeout_s=HOOK_TIMEOUT_S
     )
     if not all(isinstance(one, Candidate) for one in changed):
         raise InvalidInput("edit_candidates gave something else than Candidates: give those")
@@ -328,7 +328,7 @@ def _post_process(
 
 def _rendered(hook: Callable[[Sequence[Message]], str], messages: list[Message]) -> str:
     """Return messages as the host's own function writes them for a model."""
-    text = call_within(lambda: hook(messages), name="render_messages", timeout_s=HOOK_TIMEOUT_S)
+    text = call_within(lambda _: hook(messages), name="render_messages", timeout_s=HOOK_TIMEOUT_S)
     try:
         return text_value(text, "its text")
     except InvalidInput as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from contextvars import ContextVar, copy_context
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -314,7 +315,7 @@ class LimitedPort:
 
     def _ask(self, work: Callable[[], Any], timeout_s: float) -> Any:
         return call_within(
-            work,
+            lambda _stopped: work(),
             name=self._label,
             timeout_s=timeout_s,
             meter=self._meter,
@@ -336,18 +337,20 @@ class LimitedPort:
 
 
 def call_within(
-    work: Callable[[], T],
+    work: Callable[[Callable[[], bool]], T],
     *,
     name: str,
     timeout_s: float,
     meter: Meter | None = None,
+    label: str = "",
+    cancelled: Callable[[], bool] | None = None,
     abandon: Callable[[], object] | None = None,
 ) -> T:
     """
-    Return the result of *work*, a call of a port, noted by *meter*.
+    Return the result of *work*, a call of a port as for `run_within`, noted by *meter*.
 
     Args:
-        abandon: Called if *work* is given up.
+        label: What *meter* calls it. Default: *name*.
 
     Raises:
         PortError: it raised anything, or took longer than *timeout_s*. It holds no secret.
@@ -356,12 +359,12 @@ def call_within(
     failure: PortError | None = None
     try:
         answer = run_within(
-            lambda _stopped: work(), name=name, timeout_s=timeout_s, abandon=abandon
+            work, name=name, timeout_s=timeout_s, cancelled=cancelled, abandon=abandon
         )
     except Exception as error:  # noqa: BLE001 (a port may raise anything)
         failure = port_error(name, error)
     if meter is not None:
-        meter.note(name, start_s, failure)
+        meter.note(label or name, start_s, failure)
     if failure is None:
         return answer
     raise failure  # outside of `except`: not chained to what may hold a secret
@@ -492,14 +495,17 @@ class ModelCaller:
                 raise PortError(self.name, "cancelled") from failure
             self._spend(failure)
             left_s = whole_s if failure is None else deadline - self._clock()
-            start_s = time.perf_counter()
-            answer = self._try_once(messages, schema, left_s, max_tokens, cancelled)
-            if self._meter is not None:
-                error = answer if isinstance(answer, PortError) else None
-                self._meter.note(f"model {self.name!r}", start_s, error)
-            if isinstance(answer, str):
-                return answer
-            failure = answer
+            try:
+                return call_within(
+                    partial(self._ask, messages, schema, left_s, max_tokens),
+                    name=self.name,
+                    timeout_s=left_s,
+                    meter=self._meter,
+                    label=f"model {self.name!r}",
+                    cancelled=cancelled,
+                )
+            except PortError as error:
+                failure = error
             if not failure.retryable:
                 break
         assert failure is not None
@@ -525,37 +531,21 @@ class ModelCaller:
             "or None for no limit",
         ) from failure
 
-    def _try_once(
+    def _ask(
         self,
         messages: Sequence[Mapping[str, str]],
         schema: Mapping[str, Any] | None,
         timeout_s: float,
         max_tokens: int | None,
-        cancelled: Callable[[], bool] | None,
-    ) -> str | PortError:
-        """
-        Return the answer of one attempt, or the failure.
-
-        The failure is returned, not raised: raising it here would chain it to
-        the model's own error, whose text may hold a secret.
-        """
-
-        def ask(stopped: Callable[[], bool]) -> object:
-            return self._model.complete(
-                messages,
-                schema=schema,
-                timeout_s=timeout_s,
-                max_tokens=max_tokens,
-                cancelled=stopped,
-            )
-
-        try:
-            answer = run_within(ask, name=self.name, timeout_s=timeout_s, cancelled=cancelled)
-        except Exception as error:  # noqa: BLE001 (a port may raise anything)
-            return port_error(self.name, error)
+        stopped: Callable[[], bool],
+    ) -> str:
+        """Return the answer of one attempt, a text that can be stored."""
+        answer: object = self._model.complete(
+            messages, schema=schema, timeout_s=timeout_s, max_tokens=max_tokens, cancelled=stopped
+        )
         if not isinstance(answer, str):
-            return Unreadable(self.name, f"it gave {type(answer).__name__} for an answer, not str")
+            raise Unreadable(self.name, f"it gave {type(answer).__name__} for an answer, not str")
         try:
             return text_value(answer, "its answer")
         except InvalidInput as error:
-            return Unavailable(self.name, str(error))
+            raise Unavailable(self.name, str(error)) from error

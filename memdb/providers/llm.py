@@ -158,11 +158,10 @@ class LLMModel(_LLMPlugin):
         options = self._options
         if max_tokens is not None:
             options = {**self._length_option(max_tokens), **options}
-        conversation, history, system, prompt = _conversation(self._model, messages)
-        response = conversation.prompt(
-            prompt,
+        system, prompt = _prompt(messages)
+        response = self._model.conversation().prompt(
+            prompt or None,
             system=system or None,
-            messages=history,
             schema=None if schema is None else dict(schema),
             stream=bool(self._model.can_stream),
             key=self._key,
@@ -277,57 +276,10 @@ def _find_embedding_model(name: str) -> Any:
         ) from error
 
 
-def _conversation(
-    model: Any, messages: list[dict[str, str]]
-) -> tuple[Any, list[Any], str, str | None]:
-    """
-    Return a conversation before its last turn, history, system prompt and prompt.
-
-    The history is there twice, for plugins that read `prompt.messages` (llm
-    0.32 and later) and for those that read `conversation.responses`. Turns of
-    the same role become one: many models refuse two user turns in a row.
-    """
-    import llm
-
+def _prompt(messages: list[dict[str, str]]) -> tuple[str, str]:
+    """Return the system prompt, and all else as one prompt: of several speakers a transcript."""
     system = "\n\n".join(one["content"] for one in messages if one["role"] == "system")
-    turns: list[tuple[str, str]] = []
-    for one in messages:
-        if one["role"] == "system":
-            continue
-        if turns and turns[-1][0] == one["role"]:
-            turns[-1] = (one["role"], f"{turns[-1][1]}\n\n{one['content']}")
-        else:
-            turns.append((one["role"], one["content"]))
-    if not getattr(model, "supports_conversation", True) and len(turns) > 1:
-        turns = [("user", "\n\n".join(f"{role.capitalize()}: {text}" for role, text in turns))]
-    prompt = turns.pop()[1] if turns and turns[-1][0] == "user" else None
-    conversation = model.conversation()
-    history = [llm.system(system)] if system else []
-    prompt_before = ""
-    for role, text in turns:
-        if role == "user":
-            history.append(llm.user(text))
-            prompt_before = text
-        else:
-            history.append(llm.assistant(text))
-            _record(conversation, system, prompt_before, text)
-            prompt_before = ""
-    return conversation, history, system, prompt
-
-
-def _record(conversation: Any, system: str, prompt: str, answer: str) -> None:
-    """Add a finished turn to *conversation*, through a model that repeats *answer*."""
-    import llm
-
-    class Recorded(llm.Model):  # type: ignore[misc]  # mypy does not follow llm
-        """Repeats an answer of an earlier turn."""
-
-        model_id = "memdb-recorded"
-
-        def execute(self, *_args: object, **_options: object) -> Iterator[str]:
-            """Yield the answer."""
-            yield answer
-
-    model = Recorded()
-    turn = llm.Prompt(prompt, model=model, system=system or None)
-    llm.Response(turn, model, stream=False, conversation=conversation).text()
+    said = [one for one in messages if one["role"] != "system"]
+    if all(one["role"] == "user" for one in said):
+        return system, "\n\n".join(one["content"] for one in said)
+    return system, "\n\n".join(f"{one['role'].capitalize()}: {one['content']}" for one in said)

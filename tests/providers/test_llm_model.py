@@ -59,13 +59,6 @@ class NoSchema(Scripted):
         """None."""
 
 
-class SingleTurn(Scripted):
-    """Takes one user message only."""
-
-    model_id = "single-turn"
-    supports_conversation = False
-
-
 class Keyed(llm.KeyModel):
     """Repeats its key in its error."""
 
@@ -87,7 +80,7 @@ class Plugin:
     @llm.hookimpl
     def register_models(self, register):
         """Register them."""
-        for model in (Scripted(), NoSchema(), SingleTurn(), Keyed()):
+        for model in (Scripted(), NoSchema(), Keyed()):
             register(model)
 
 
@@ -127,45 +120,20 @@ def test_it_is_a_model() -> None:
     assert model_by_name(model.name).name == "llm:echo"
 
 
-def test_plugins_that_read_responses_get_system_and_history() -> None:
-    """llm-echo reads the conversation as plugins did before llm 0.32."""
-    answer = json.loads(LLMModel("echo").complete(TALK))
-
-    assert answer["prompt"] == "four"
-    assert answer["system"] == "Be brief.\n\nBe kind."
-    assert answer["previous"] == [{"prompt": "one\n\ntwo"}]
-
-
-def test_plugins_that_read_messages_get_the_same(script: Callable[..., None]) -> None:
-    """Roles alternate, and the system prompt comes first."""
+def test_a_plugin_gets_a_system_prompt_and_one_prompt(script: Callable[..., None]) -> None:
+    """Several speakers are a transcript; memdb itself asks as one."""
     script(seen)
+    said = {
+        count: json.loads(LLMModel("scripted").complete(TALK[:count]))["said"] for count in (3, 6)
+    }
 
-    answer = json.loads(LLMModel("scripted").complete(TALK))
-
-    assert answer["said"] == [
-        ["system", "Be brief.\n\nBe kind."],
-        ["user", "one\n\ntwo"],
-        ["assistant", "three"],
-        ["user", "four"],
-    ]
-
-
-def test_an_answer_can_be_continued(script: Callable[..., None]) -> None:
-    """Messages that end with the assistant are given as they are."""
-    script(seen)
-
-    answer = json.loads(LLMModel("scripted").complete(TALK[:4]))
-
-    assert [role for role, _ in answer["said"]] == ["system", "user", "assistant"]
-
-
-def test_a_model_of_one_turn_gets_a_transcript(script: Callable[..., None]) -> None:
-    """A model without conversations sees who said what in one prompt."""
-    script(seen)
-
-    answer = json.loads(LLMModel("single-turn").complete(TALK))
-
-    assert answer["said"][1:] == [["user", "User: one\n\ntwo\n\nAssistant: three\n\nUser: four"]]
+    assert said == {
+        3: [["system", "Be brief."], ["user", "one\n\ntwo"]],
+        6: [
+            ["system", "Be brief.\n\nBe kind."],
+            ["user", "User: one\n\nUser: two\n\nAssistant: three\n\nUser: four"],
+        ],
+    }
 
 
 def test_a_schema_is_given(script: Callable[..., None]) -> None:
