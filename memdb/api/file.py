@@ -134,10 +134,10 @@ class File:
 
         Each row keeps its uid, seq, revision and version; vectors are copied, so nothing is
         embedded again. What is copied appears at the target at once, after it was read again
-        there. A copy that was stopped begins anew when it is started again; what the target has
-        already with the same content stays. In a target with other users the numbers in the
-        ids of entries may become others. Others may use both meanwhile: the copy is of the
-        moment when it began.
+        there. A copy that was stopped leaves nothing; what the target has already with the same
+        content stays. In a target with other users the numbers in the ids of entries may become
+        others. Others may use both meanwhile, but who writes to a target file waits: the copy
+        is of the moment when it began.
 
         Args:
             target: A file, made if it is new.
@@ -152,7 +152,6 @@ class File:
             NotFound: *user* has no memory here.
             InvalidInput: the target is this database or its backup; or called inside a
                 transaction.
-            Busy: another copy into the target goes on.
             Corrupt: what is copied is damaged here.
             FileError: the target cannot be opened.
 

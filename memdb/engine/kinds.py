@@ -24,8 +24,8 @@ KINDS = {
     "settings": "settings",
 }
 
-# A scope that is copied is hidden until it gets its name; what a copy loads besides is not.
-SHOWS_SCOPE = "copies.set_scope"
+# The row of a scope tells of all that a copy loads for it; what belongs to no scope tells itself.
+SHOWS_SCOPE = "copies.insert_scope"
 SHOWN_AT_ONCE = ("settings", "state")
 
 # Statements on those tables that are not counted.
@@ -56,5 +56,5 @@ def kind_of(sql: str) -> str | None:
 
 
 def kind_loaded(table: str) -> str | None:
-    """Return the kind of thing that rows loaded into a table change; None if they are hidden."""
+    """Return the kind of thing that loaded rows change; None if the row of their scope tells it."""
     return KINDS[table] if table in SHOWN_AT_ONCE else None

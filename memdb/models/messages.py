@@ -600,9 +600,9 @@ class Finding(Record):
         What is damaged: "truth", "index", "schema", or "nothing".
 
         What was stored is truth; an index is derived from it. "nothing": something
-        outside of the file must end, a copy into it go on, or a loss be accepted.
+        outside of the file must end, or a loss be accepted.
         """
-        if self.code in ("wal_held", "wal_missing", "unfinished_copy"):
+        if self.code in ("wal_held", "wal_missing"):
             return "nothing"
         if self.code == "schema":
             return "schema"

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from memdb.errors import Closed, InvalidInput
 from memdb.models.reports import Changes
 from memdb.tables import sessions
-from memdb.tables.scopes import UNFINISHED
 from memdb.text.validate import text_value
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ class ChangeLog:
             return
         with self._db.read() as tx:
             counts = self._db.maintenance.changes(tx)
-            lengths = sessions.read_lengths(tx, UNFINISHED)
+            lengths = sessions.read_lengths(tx)
         kinds = [kind for kind, count in counts.items() if self._counts.get(kind) != count]
         before = self._lengths
         grown = [no for no, length in lengths.items() if before.get(no) != length]

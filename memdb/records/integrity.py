@@ -25,9 +25,8 @@ from memdb.records import (
     spaces,
     summaries,
 )
-from memdb.tables import checks, copies, jobs, meta
+from memdb.tables import checks, jobs, meta
 from memdb.tables import spaces as space_rows
-from memdb.tables.scopes import UNFINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +53,7 @@ def check(db: Engine, *, deep: bool = False) -> list[Finding]:
         if foreign:
             return [Finding("schema", text, rebuildable=False) for text in foreign]
         with db.read() as tx:
-            found = [*_check_rows(tx, deep=deep), *_check_copies(tx)]
+            found = [*_check_rows(tx, deep=deep)]
         lost = db.maintenance.describe_loss()
         if lost:
             found.append(Finding("wal_missing", lost, rebuildable=False))
@@ -106,17 +105,6 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
     yield from link_maker.check(tx, deep=deep)
     yield from artifacts.check(tx, deep=deep)
     yield from spaces.check(tx)
-
-
-def _check_copies(tx: Tx) -> Iterator[Finding]:
-    """Yield a finding if a copy into the database was not finished."""
-    hidden = [row for row in copies.list_scopes(tx) if row.app == UNFINISHED]
-    if hidden:
-        text = (
-            f"a copy into it was not finished, {len(hidden)} of its users cannot be seen: run "
-            "the same `memdb copy` again"
-        )
-        yield Finding("unfinished_copy", text, rebuildable=False)
 
 
 def rebuild(db: Engine, *, links: bool = False) -> None:

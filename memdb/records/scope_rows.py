@@ -1,5 +1,5 @@
 """
-The rows of one scope, step by step: read, moved to other ids, hashed, written and removed.
+The rows of one scope, step by step: read, moved to other ids, hashed and written.
 
 A step is a table, the links between its rows, the bytes of artifacts, or the vectors. What is
 derived (words, sketches) is made by the engine that stores the rows.
@@ -318,44 +318,14 @@ def archived_texts(rows: list[Row]) -> Iterator[list[tuple[int, str]]]:
         yield [(session | seq, text) for seq, text, _, _ in contents]
 
 
-def verify_blobs(tx: Tx, scope_no: int, tick: Callable[[int], object]) -> None:
+def verify_blobs(tx: Tx, scope_no: int) -> None:
     """Read the bytes of every artifact of a scope; Corrupt if some differ from their hash."""
     last = b""
     while rows := copies.read_blobs(tx, scope_no, last):
         for digest, blob_no, _ in rows:
             last = digest
-            for part in blobs.read_parts(tx, blob_no, blobs.CHUNK_BYTES):
-                tick(len(part) >> 10)
-
-
-def wipe(tx: Tx, scope_no: int) -> None:
-    """Remove a scope that was not copied to its end, with its words and vectors."""
-    low, high = scope_range(scope_no)
-    for kind in KINDS:
-        tx.vectors.drop(kind, low, high)
-    for table in reversed(TABLES):
-        if table is SEGMENTS:
-            after = copies.first_key(table, scope_no)
-            while rows := copies.read_page(tx, table, scope_no, after):
-                after = copies.key_of(table, rows[-1])
-                for texts in archived_texts(rows):
-                    tx.words.drop_archived(texts)
-        if table.words:
-            tx.words.drop(table.words, low, high)
-        numbers = _blobs_of(tx, scope_no) if table is ARTIFACTS else []
-        copies.delete_rows(tx, table, scope_no)
-        for blob_no in numbers:
-            blobs.delete_if_unused(tx, blob_no)
-    copies.delete_scope(tx, scope_no)
-
-
-def _blobs_of(tx: Tx, scope_no: int) -> list[int]:
-    found: list[int] = []
-    last = b""
-    while rows := copies.read_blobs(tx, scope_no, last):
-        last = rows[-1][0]
-        found += [row[1] for row in rows]
-    return found
+            for _ in blobs.read_parts(tx, blob_no, blobs.CHUNK_BYTES):
+                pass
 
 
 def counts_of(tx: Tx, scope_no: int, spaces: Mapping[int, Any]) -> dict[str, int]:

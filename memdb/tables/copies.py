@@ -1,8 +1,5 @@
 """
-What `memdb copy` reads and writes: the rows of one scope, table by table, and its mark.
-
-A scope is copied under a hidden name, which no call of the API opens, until it is proven equal.
-How far it is stands in `meta` (keys that begin with 'copy'), written with the rows.
+What `memdb copy` reads and writes: the rows of one scope, table by table.
 """
 
 from __future__ import annotations
@@ -18,13 +15,10 @@ from memdb.models.record import Record
 if TYPE_CHECKING:
     from memdb.engine.base import Row, Tx
 
-# Key of the lease in meta.
-LEASE = "copy"
-
 
 class Table(Record):
     """
-    How the rows of one table are read, moved to other ids, and removed.
+    How the rows of one table are read, and moved to other ids.
 
     Attributes:
         key: The columns by which a page follows another.
@@ -43,7 +37,6 @@ class Table(Record):
     columns: tuple[str, ...]
     key: tuple[str, ...]
     select: str
-    delete: str
     owned: str
     select_links: str
     set_link: str
@@ -68,14 +61,12 @@ def _table(
     words: str = "",
     limit: int = 2000,
     read: dict[str, str] | None = None,
-    kept: str = "",
 ) -> Table:
     """
     Return how a table is copied, by the columns and the key that schema.sql gives it.
 
     Args:
         read: What is read for a column, in SQL.
-        kept: A further condition of the rows that are removed.
     """
     found = read_columns()[name]
     by_scope = found.key[0] == "scope_no"
@@ -90,7 +81,6 @@ def _table(
         found.names,
         key,
         compose.select(f"copies.{name}", columns, name, f"{page} AND {behind}", **order),
-        compose.delete(f"copies.delete_{name}", name, owned + kept),
         owned,
         compose.select(
             f"copies.links_of_{name}",
@@ -112,14 +102,7 @@ def _table(
     )
 
 
-SESSIONS = _table(
-    "sessions",
-    ("id", "parent_id"),
-    words="session",
-    kept="""
-  AND NOT EXISTS (SELECT 1 FROM sessions AS branch WHERE branch.parent_id = sessions.id)
-""",
-)
+SESSIONS = _table("sessions", ("id", "parent_id"), words="session")
 SEGMENTS = _table("archive_segments", ("session_id",), start=(0, 0), limit=64)
 
 # The hash of its bytes stands for the number of a blob, which is another one elsewhere.
@@ -172,14 +155,6 @@ END
 """
 
 INSERT_SCOPE = compose.insert("copies.insert_scope", "scopes")
-
-UPDATE_SCOPE = compose.update(
-    "copies.set_scope", "scopes", "scope_no = :scope_no", "app, user_name, last_session_no, last_n"
-)
-
-DELETE_SCOPE = """/* copies.delete_scope */
-DELETE FROM scopes WHERE scope_no = :scope_no
-"""
 
 SELECT_STATE = compose.select(
     "copies.state",
@@ -245,18 +220,8 @@ SELECT_CHUNKS = compose.select(
     limit=":limit",
 )
 
-SELECT_META = """/* copies.meta */
-SELECT key, value FROM meta WHERE key = 'copy'
-"""
-
 SELECT_IDENTITY = """/* copies.identity */
 SELECT value FROM meta WHERE key = 'file_uid'
-"""
-
-UPSERT_META = compose.insert("copies.put_meta", "meta", otherwise=compose.conflict("key", "value"))
-
-DELETE_META = """/* copies.drop_meta */
-DELETE FROM meta WHERE key = :key
 """
 
 STATE_LIMIT = 2000
@@ -289,7 +254,7 @@ class SpaceRow(Record):
 
 
 def list_scopes(tx: Tx) -> list[ScopeRow]:
-    """Return the row of every scope, hidden ones too, by number."""
+    """Return the row of every scope, by number."""
     return [ScopeRow(*row) for row in tx.all(SELECT_SCOPES)]
 
 
@@ -321,14 +286,6 @@ def key_of(table: Table, row: Row) -> tuple[Any, ...]:
     return tuple(row[table.columns.index(name)] for name in table.key)
 
 
-def delete_rows(tx: Tx, table: Table, scope_no: int) -> None:
-    """Remove the rows that a scope has in a table."""
-    low, high = scope_range(scope_no)
-    values = {"scope_no": scope_no} if table.by_scope else {"low": low, "high": high}
-    while tx.run(table.delete, values) and table is SESSIONS:
-        pass  # the branches of what is left now
-
-
 def read_links(tx: Tx, table: Table, scope_no: int, after: int) -> list[Row]:
     """Return (id, id of the row that it names) of the rows of a scope with a link."""
     values = {"after": after, "high": scope_range(scope_no)[1], "limit": table.limit}
@@ -349,16 +306,6 @@ def new_scope_no(tx: Tx, wanted: int) -> int:
 def add_scope(tx: Tx, scope: ScopeRow) -> None:
     """Add the row of a scope under its number."""
     tx.run(INSERT_SCOPE, scope._asdict())
-
-
-def set_scope(tx: Tx, scope: ScopeRow) -> None:
-    """Give a scope its names and its counters."""
-    tx.run(UPDATE_SCOPE, scope._asdict())
-
-
-def delete_scope(tx: Tx, scope_no: int) -> None:
-    """Remove the row of a scope, whose other rows are gone."""
-    tx.run(DELETE_SCOPE, {"scope_no": scope_no})
 
 
 def read_state(tx: Tx, owner: tuple[str, str] | None, after: tuple[str, ...]) -> list[Row]:
@@ -400,21 +347,6 @@ def read_blobs(tx: Tx, scope_no: int, after: bytes) -> list[Row]:
 def read_chunks(tx: Tx, blob_no: int, after: int) -> list[Row]:
     """Return (number, codec, bytes before compression, data) of chunks behind a number."""
     return tx.all(SELECT_CHUNKS, {"blob_no": blob_no, "after": after, "limit": CHUNK_LIMIT})
-
-
-def read_marks(tx: Tx) -> dict[str, str]:
-    """Return what is in meta about copies into this database, by key."""
-    return dict(tx.all(SELECT_META))
-
-
-def put_mark(tx: Tx, key: str, value: str) -> None:
-    """Set a key of meta."""
-    tx.run(UPSERT_META, {"key": key, "value": value})
-
-
-def drop_mark(tx: Tx, key: str) -> None:
-    """Remove a key of meta."""
-    tx.run(DELETE_META, {"key": key})
 
 
 def identity(tx: Tx) -> str:

@@ -17,9 +17,6 @@ from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
 
-# The app of scopes that `memdb copy` has not finished; their user is the uid of the scope.
-UNFINISHED = "\x1funfinished copy"
-
 INSERT_SCOPE = compose.insert(
     "scopes.insert",
     "scopes",
@@ -38,7 +35,7 @@ SELECT uid, created_ms FROM scopes WHERE scope_no = :scope_no
 """
 
 SELECT_SCOPES = """/* scopes.list */
-SELECT scope_no, app, user_name FROM scopes WHERE app <> :unfinished ORDER BY app, user_name
+SELECT scope_no, app, user_name FROM scopes ORDER BY app, user_name
 """
 
 SELECT_COUNT = """/* scopes.count */
@@ -94,9 +91,8 @@ def identity(tx: Tx, scope_no: int) -> tuple[str, int]:
 
 
 def list_all(tx: Tx) -> list[tuple[int, str, str]]:
-    """Return (number, app, user) of every scope, by app and user; none that is being copied."""
-    rows = tx.all(SELECT_SCOPES, {"unfinished": UNFINISHED})
-    return [(int(number), app, user) for number, app, user in rows]
+    """Return (number, app, user) of every scope, by app and user."""
+    return [(int(number), app, user) for number, app, user in tx.all(SELECT_SCOPES)]
 
 
 def last_n(tx: Tx, scope_no: int) -> int:

@@ -264,7 +264,6 @@ UPDATE_CHANGED = compose.update("sessions.touch", "sessions", "id = :id", update
 # Every session of the file: none may be missed, whoever wrote to it.
 SELECT_LENGTHS = """/* sessions.lengths */
 SELECT id, last_seq FROM sessions
-WHERE scope_no NOT IN (SELECT scope_no FROM scopes WHERE app = :hidden)
 """
 
 SELECT_PLACES = """/* sessions.places */
@@ -639,14 +638,13 @@ def delete(tx: Tx, session: int) -> bool:
     return tx.run(DELETE_SESSION, {"id": session}) > 0
 
 
-def read_lengths(tx: Tx, hidden: str) -> dict[int, int]:
+def read_lengths(tx: Tx) -> dict[int, int]:
     """
     Return the highest seq of each session and branch of the file, by its id.
 
-    It only grows: one that is the same got no message. Those of scopes with the app *hidden*
-    are left out: they are being copied. Cost: 0.3 ms per 1,000.
+    It only grows: one that is the same got no message. Cost: 0.3 ms per 1,000.
     """
-    return dict(tx.all(SELECT_LENGTHS, {"hidden": hidden}))
+    return dict(tx.all(SELECT_LENGTHS))
 
 
 def find_places(tx: Tx, ids: Iterable[int]) -> tuple[SessionPlace, ...]:

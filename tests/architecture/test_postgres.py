@@ -42,7 +42,6 @@ VALUES = {
 JOINED = "joined by id: the other partitions are in the plan and never executed"
 WHOLE_FILE = ("checks.", "meta.")  # check, rebuild and info read everything
 READ_MORE = {
-    "copies.delete_sessions": "only what an older copy left, once",
     "copies.jobs": "a copy reads the jobs of all scopes, once",
     "entries.ended": "upkeep of the whole file",
     "entries.hashed": "a deep check reads everything",

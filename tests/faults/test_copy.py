@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 from pathlib import Path
@@ -59,8 +58,8 @@ COMPARED = {
 
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every page be a transaction, and no page hold more than three rows."""
-    monkeypatch.setattr(copying, "BATCH_S", 0)
+    """Let every page be told, and no page hold more than three rows."""
+    monkeypatch.setattr(copying, "TELL_S", 0)
     monkeypatch.setattr(scope_rows, "VECTOR_LIMIT", 3)
     for table in scope_rows.TABLES:
         monkeypatch.setattr(type(table), "limit", 3, raising=False)
@@ -218,59 +217,22 @@ def test_a_scope_takes_nothing_of_another_along(source: MemDB, target: Path) -> 
         assert lines_of(db, "ann", "default") == lines_of(source, "ann", "default")
 
 
-def test_nothing_is_seen_of_a_copy_that_stopped(source: MemDB, target: Path) -> None:
-    """Neither a user nor a row; `check` names it."""
-    with pytest.raises(Stop):
-        source.file.copy(target, progress=stop_after(60))
-
-    with look_at(target) as db:
-        assert db.scopes() == []
-        (finding,) = [one for one in db.file.check() if one.code == "unfinished_copy"]
-        assert finding.damaged == "nothing"
-        assert finding.remedy == ""
-        assert db.scope(*OTHERS[0]).sessions() == []
-    source.file.copy(target)
-    assert rows_of(target) == rows_of(source.path)
-
-
-def test_a_copy_after_any_stop_begins_anew(source: MemDB, target: Path) -> None:
-    """What one that was stopped left goes, whatever its last batch was."""
+def test_a_copy_that_stopped_leaves_nothing(source: MemDB, target: Path) -> None:
+    """Whatever it did last; the next one is equal, also if the source changed meanwhile."""
     steps = random.Random(3)
-    for _ in range(6):
-        with pytest.raises(Stop):
-            source.file.copy(target, progress=stop_after(steps.randrange(1, 60)))
-    source.file.copy(target)
-    assert rows_of(target) == rows_of(source.path)
-    assert_sound(target)
-
-
-def test_a_source_that_changed_is_copied_as_it_is(source: MemDB, target: Path) -> None:
-    """What an earlier part of the copy took is not mixed with what is there now."""
     user, app = OTHERS[0]
-    with pytest.raises(Stop):
-        source.file.copy(target, user=user, app=app, progress=stop_after(90))
+    for _ in range(4):
+        with pytest.raises(Stop):
+            source.file.copy(target, progress=stop_after(steps.randrange(1, 90)))
+        with look_at(target) as db:
+            assert (db.scopes(), db.file.check(deep=True)) == ([], [])
     chat = source.scope(user, app).session(SECRETS["session"])
     chat.delete([1])
     chat.append("user", "Something new.")
-    source.scope(user, app).entries.delete(next(iter(source.scope(user, app).entries.list())).id)
+    source.file.copy(target)
 
-    source.file.copy(target, user=user, app=app)
-
-    with open_as(target, 7) as db:
-        assert lines_of(db, user, app) == lines_of(source, user, app)
+    assert rows_of(target) == rows_of(source.path)
     assert_sound(target)
-
-
-def test_what_another_copy_left_is_removed(source: MemDB, target: Path) -> None:
-    """A copy that was given up leaves nothing behind the next one."""
-    user, app = OTHERS[0]
-    with pytest.raises(Stop):
-        source.file.copy(target, user=user, app=app, progress=stop_after(70))
-    source.file.copy(target, user="ann")
-
-    with open_as(target, 7) as db:
-        assert db.file.check(deep=True) == []
-        assert db.file.info().counts["scopes"] == 1
 
 
 def test_a_copy_again_does_nothing(source: MemDB, target: Path) -> None:
@@ -369,33 +331,6 @@ def test_bytes_that_differ_from_their_hash_are_not_copied(source: MemDB, target:
         source.file.copy(target)
 
 
-def test_two_copies_at_once(source: MemDB, target: Path) -> None:
-    """The second is refused while the first goes on, and can go on when that has ended."""
-
-    def second(_done: int, _total: int) -> None:
-        with pytest.raises(memdb.Busy, match=str(os.getpid())):
-            source.file.copy(target)
-        raise Stop
-
-    with pytest.raises(Stop):
-        source.file.copy(target, progress=second)
-    source.file.copy(target)
-    assert rows_of(target) == rows_of(source.path)
-
-
-def test_a_lease_of_another_computer_ends(source: MemDB, target: Path) -> None:
-    """Nobody can ask whether that process still runs."""
-    with open_as(target, 6) as db, db._db.write() as tx:
-        lease = {"lease": "x", "host": "elsewhere", "pid": 1, "until_ms": NOW_MS + 1}
-        copying.copies.put_mark(tx, copying.LEASE, json.dumps(lease))
-    with pytest.raises(memdb.Busy, match="elsewhere"):
-        source.file.copy(target)
-    with open_as(target, 6) as db, db._db.write() as tx:
-        lease["until_ms"] = NOW_MS
-        copying.copies.put_mark(tx, copying.LEASE, json.dumps(lease))
-    source.file.copy(target)
-
-
 def test_a_space_that_the_source_lacks_is_filled(source: MemDB, target: Path) -> None:
     """A target with another embedder gets jobs for what was copied."""
     other = type(
@@ -479,7 +414,7 @@ import memdb
 from memdb.engine.sqlite.connection import Tx
 from memdb.records import scope_rows
 from memdb.transfer import copy as copying
-copying.BATCH_S, scope_rows.VECTOR_LIMIT = 0, 3
+copying.TELL_S, scope_rows.VECTOR_LIMIT = 0, 3
 numbers, last = itertools.count(1), int(sys.argv[3])
 def mortal(run):
     def call(*given):
@@ -527,8 +462,8 @@ def test_a_killed_copy_goes_on(
 def test_who_watches_the_target_hears_of_a_scope_when_it_is_there(
     source: MemDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing of a scope that is half copied is named; then its sessions are."""
-    monkeypatch.setattr(copying, "BATCH_S", 0)
+    """Nothing of a copy is named before its end; then its sessions and scopes are."""
+    monkeypatch.setattr(copying, "TELL_S", 0)
     with memdb.open(tmp_path / "watched.db", embedder=None) as there:
         there.scope("somebody").session("s").append("user", "hello")
         heard = [there.changes()]
@@ -544,13 +479,13 @@ def test_who_watches_the_target_hears_of_a_scope_when_it_is_there(
         scopes = {(one.app, one.user) for one in there.scopes()}
     assert places
     assert places <= scopes
-    assert kinds.count("scope") == 1
+    assert "scope" in kinds
 
 
 def test_who_watches_the_target_hears_of_state_without_a_scope(
     path: str, tmp_path: Path, open_db: Callable[..., MemDB]
 ) -> None:
-    """It is there with the last transaction of a copy."""
+    """It is there at the end of a copy."""
     db = open_db(path)
     db.scope("ann").state.put("colour", "blue")
     with memdb.open(tmp_path / "watched.db", embedder=None) as there:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every page be a transaction."""
-    monkeypatch.setattr(copying, "BATCH_S", 0)
+    """Let every page be told."""
+    monkeypatch.setattr(copying, "TELL_S", 0)
     monkeypatch.setattr(scope_rows, "VECTOR_LIMIT", 20)
 
 
@@ -52,7 +52,7 @@ def own_database(server: Any, name: str) -> str:
     """Return the address of a new database; those of the tests are copies with one identity."""
     address: str = server.address_of(f"/{name}")
     with open_server(address) as db, db._db.write() as tx:
-        copying.copies.put_mark(tx, "file_uid", name)
+        tx.run("/* test.uid */ UPDATE meta SET value = :uid WHERE key = 'file_uid'", {"uid": name})
     return address
 
 
@@ -123,7 +123,7 @@ COPY = """
 import sys
 import memdb
 from memdb.transfer import copy as copying
-copying.BATCH_S = 0
+copying.TELL_S = 0
 with memdb.open(sys.argv[1], mode="read", embedder=None) as db:
     print("ready", flush=True)
     db.file.copy(sys.argv[2])
@@ -134,7 +134,7 @@ with memdb.open(sys.argv[1], mode="read", embedder=None) as db:
 def test_a_killed_copy_to_a_server_goes_on(
     source: MemDB, server: Any, tmp_path: Path, start_child: Callable[..., Any]
 ) -> None:
-    """SIGKILL of the copying process; the next one takes its lease at once."""
+    """SIGKILL of the copying process; what it wrote is undone."""
     address = own_database(server, "killed")
     for pause_s in (0.1, 0.4, None):
         child = start_child(COPY, source.path, address)
