@@ -255,9 +255,11 @@ class Databases:
         return bytes(found)
 
     @contextmanager
-    def bare(self, *, with_tables: bool = False) -> Iterator[str]:
+    def bare(self, *, with_tables: bool = False, encoding: str = "") -> Iterator[str]:
         """Yield the address of a database without tables, which is removed after it."""
         template = "memdb_template" if with_tables else "template1"
+        if encoding:
+            template = f"template0 ENCODING '{encoding}' LOCALE_PROVIDER libc LOCALE 'C'"
         self._execute("postgres", f"CREATE DATABASE bare TEMPLATE {template}")
         try:
             yield self._named("bare")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COPY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TAIL = b"\xff\xff"
 
-INT4, BYTEA, TEXT = 23, 17, 25  # the types of arrays, in pg_type.dat
+INT8, BYTEA, TEXT = 20, 17, 25  # the types of arrays, in pg_type.dat
 
 # Before an array: dimensions, no NULLs, type; how many, the first number. Before each item: bytes.
 ARRAY_HEAD = Struct("!iiIii")

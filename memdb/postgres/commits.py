@@ -117,7 +117,5 @@ def last_number(link: Link) -> int | None:
 
     Waits for the one before, if a server is still at it.
     """
-    found = statement_of(SELECT_COMMITTED)
-    wire = link.open()
-    rows = wire.rows(wire.send(found.sql, [link.writer]))
+    rows = link.ask(SELECT_COMMITTED, {"writer": link.writer})
     return rows[0][0] if rows else None

@@ -22,15 +22,15 @@ from memdb.postgres.binary import copy_rows
 from memdb.postgres.dialect import UNGUESSED, Statement, statement_of
 from memdb.postgres.facts import Facts
 from memdb.postgres.link import Tries
+from memdb.postgres.vectors import PostgresVectors
+from memdb.postgres.words import PostgresWords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from memdb.engine.base import Fact, Key, Row, Values
     from memdb.postgres.link import Link
-    from memdb.postgres.vectors import PostgresVectors
     from memdb.postgres.wire import Answer
-    from memdb.postgres.words import PostgresWords
 
 
 # A transaction of more statements is not repeated: it would keep too much in memory.
@@ -116,8 +116,14 @@ BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 COMMIT = "COMMIT"
 
+# A migration takes the schema's lock alone, so a writer waits for it before it holds anything.
 LOCK = """/* connection.lock */
-SELECT pg_advisory_xact_lock(:space, :lock)
+SELECT
+  pg_advisory_xact_lock_shared(:space, :schema_lock),
+  pg_advisory_xact_lock(:space, :lock)
+"""
+LOCK_SCHEMA = """/* connection.lock_schema */
+SELECT pg_advisory_xact_lock(:space, :schema_lock)
 """
 
 EMPTY: dict[str, Any] = {}
@@ -338,7 +344,7 @@ class Tx:
             for lock in statement.locks(values):
                 if lock not in self._locks:
                     self._locks.add(lock)
-                    self._send(statement_of(LOCK), [LOCK_SPACE, lock], EMPTY)
+                    self._send(statement_of(LOCK), [LOCK_SPACE, SCHEMA_LOCK, lock], EMPTY)
         elif statement.writes:
             raise StorageError("a read changes nothing: write inside `with db.write()`")
         return driver.load()
@@ -371,7 +377,7 @@ class Tx:
             is_race = error.sqlstate in driver.RACES
             is_lost = is_lost or (error.sqlstate == driver.LOCKED and self.link.waits_for_standby())
             is_passing = is_lost or is_race or is_moved
-            may_go = tries.may_go_on(is_race=is_race)
+            may_go = tries.may_go_on(is_broken_rule=driver.is_rule_broken(error))
             if not (self._asked.is_whole and is_passing and may_go):
                 failed = self._failed(error)
                 is_stale = error.sqlstate in (driver.COMPARED, driver.GUESSED)
@@ -541,19 +547,15 @@ class Tx:
 
     @property
     def words(self) -> PostgresWords:
-        """The full-text indexes; their module is imported at the first use."""
+        """The full-text indexes."""
         if self._words is None:
-            from memdb.postgres.words import PostgresWords
-
             self._words = PostgresWords(self)
         return self._words
 
     @property
     def vectors(self) -> PostgresVectors:
-        """The stored vectors; their module is imported at the first use."""
+        """The stored vectors."""
         if self._vectors is None:
-            from memdb.postgres.vectors import PostgresVectors
-
             self._vectors = PostgresVectors(self)
         return self._vectors
 

@@ -32,7 +32,7 @@ MIN_VERSION = 160_000
 def load() -> Any:
     """Return the module psycopg; InvalidInput without the extra."""
     try:
-        import psycopg  # only for servers
+        import psycopg  # noqa: PLC0415 (only for servers)
     except ImportError as error:
         raise InvalidInput(
             f"the package postgres cannot be imported ({error}): "
@@ -139,11 +139,6 @@ def translate(error: Any, where: str) -> MemDBError:
             f"{where} has no pgvector: install it on the server (Debian: postgresql-NN-pgvector), "
             "and try again"
         )
-    if code == "42704" and any(f'type "{one}"' in str(error) for one in ("vector", "halfvec")):
-        return Unsupported(
-            f"{where} has pgvector in a schema that the search_path lacks: add that schema, as in "
-            "options=-csearch_path%3Dname,public, and try again"
-        )
     if code == "42501" and 'extension "vector"' in str(error):
         return Unsupported(
             f"{where} lacks pgvector, and its user may not put it in: let a superuser run "
@@ -244,6 +239,13 @@ def too_old(where: str, version: int) -> NotAMemDB:
     return NotAMemDB(
         f"{where} is PostgreSQL {version // 10_000}: memdb needs {MIN_VERSION // 10_000} or newer",
         where,
+    )
+
+
+def not_utf8(where: str, encoding: str) -> NotAMemDB:
+    """Return the error for a database that cannot store every text."""
+    return NotAMemDB(
+        f"{where} has the encoding {encoding}: make a database with ENCODING 'UTF8'", where
     )
 
 

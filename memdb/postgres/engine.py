@@ -26,6 +26,7 @@ from memdb.postgres.maintenance import PostgresMaintenance
 from memdb.postgres.pool import LinkPool
 from memdb.postgres.schema import PARTITIONS, prepare
 from memdb.postgres.watch import Watch
+from memdb.postgres.words import SELECT_TEXTS
 from memdb.rescue.byte_search import ByteSearch
 from memdb.rescue.proof import SqliteProbes
 from memdb.rescue.remaining import Remaining, unpacked
@@ -337,7 +338,7 @@ class PostgresEngine(Opened):
 
     @property
     def maintenance(self) -> PostgresMaintenance:
-        """Checks and maintenance of the tables; their module is imported at the first use."""
+        """Checks and maintenance of the tables."""
         return PostgresMaintenance(self)
 
     def new_probes(self) -> PostgresProbes:
@@ -370,28 +371,6 @@ NOT_PROMISED = (
 
 # What is searched.
 ROWS, WORDS, ARCHIVE, ARTIFACTS = "the rows", "the full text", "archive", "artifacts"
-
-# The rows of a list of ids, by the kind of full text.
-ROWS_OF = {
-    "message": """/* engine.messages */
-SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "entry": """/* engine.entries */
-SELECT id FROM entries WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "summary": """/* engine.summaries */
-SELECT id FROM summaries WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "artifact": """/* engine.artifacts */
-SELECT id FROM artifact_names WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "item": """/* engine.items */
-SELECT id FROM items WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "session": """/* engine.sessions */
-SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-}
 
 
 class PostgresProbes(SqliteProbes):
@@ -454,7 +433,7 @@ def _words_without_row(tx: Any, words: list[str], scope_no: int) -> list[str]:
     """Return those of *words* that an index holds for a row of the scope which is not there."""
     low, high = scope_range(scope_no)
     found = []
-    for kind, sql in ROWS_OF.items():
+    for kind, sql in SELECT_TEXTS.items():
         for term, ids in tx.words.postings(kind, word_terms(words), low, high).items():
             if ids and {*ids} != {row[0] for row in tx.all(sql, {"ids": ids})}:
                 found.append(" ".join(term.words))

@@ -22,14 +22,17 @@ from memdb.postgres.wire import Wire
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from memdb.engine.base import Values
+
 # How long a transaction is repeated while no server takes it, in seconds. A fail-over of
 # Patroni takes 20 with its shortest settings.
 RETRY_S = 30.0
 PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 
-# After so many races the error is raised: a rule of the schema may be broken for another reason.
-MAX_RACES = 3
+# After so many broken rules of the schema the error is raised: another transaction that did the
+# same is one reason for it. Deadlocks and the like are tried again until the time is up.
+MAX_BROKEN = 3
 
 ROLLBACK = "ROLLBACK"
 
@@ -66,6 +69,37 @@ ON CONFLICT (kind) DO UPDATE SET number = changes.number + excluded.number
 """
 
 
+SET = """/* link.set */
+SELECT set_config(:name, :value, false)
+"""
+
+# The schema of the tables, and that of pgvector. A path that was asked for begins with the first;
+# in a usual one another schema may have come before it since the tables were made.
+SELECT_PATH = """/* link.path */
+SELECT
+  concat_ws(
+    ', ',
+    CASE
+      WHEN source = 'client' THEN quote_ident(current_schema())
+      ELSE coalesce(
+        (
+          SELECT CAST(CAST(relnamespace AS regnamespace) AS TEXT) FROM pg_class
+          WHERE oid = to_regclass('memdb_format')
+        ),
+        quote_ident(current_schema())
+      )
+    END,
+    (
+      SELECT CAST(CAST(extnamespace AS regnamespace) AS TEXT) FROM pg_extension
+      WHERE extname = 'vector'
+    )
+  ),
+  current_schema() IS NULL
+FROM pg_settings
+WHERE name = 'search_path'
+"""
+
+
 def connect(parameters: dict[str, Any], options: dict[str, Any]) -> Wire:
     """
     Return a new connection with memdb's settings.
@@ -74,14 +108,6 @@ def connect(parameters: dict[str, Any], options: dict[str, Any]) -> Wire:
         psycopg.Error: no server takes it.
     """
     psycopg = driver.load()
-    settings = {
-        "plan_cache_mode": "force_generic_plan",  # ADR-0017
-        "lock_timeout": str(max(1, options["timeout_ms"])),
-        "synchronous_commit": "on" if options["durability"] == "power" else "off",
-        "client_min_messages": "error",
-        "jit": "off",  # compiling takes longer than any of these statements
-    }
-    own = " ".join(f"-c {name}={value}" for name, value in settings.items())
     given = {
         "connect_timeout": 10,
         "application_name": "memdb",
@@ -92,16 +118,29 @@ def connect(parameters: dict[str, Any], options: dict[str, Any]) -> Wire:
         **parameters,
         "client_encoding": "utf8",
     }
-    given["options"] = f"{given.get('options') or ''} {own}".strip()
     connection = psycopg.connect(**given, autocommit=True, cursor_factory=psycopg.RawCursor)
     _read_truth_as_number(connection)
-    return Wire(connection)
+    wire = Wire(connection)
+    settings = {
+        "plan_cache_mode": "force_generic_plan",  # ADR-0017
+        "lock_timeout": max(1, options["timeout_ms"]),
+        "synchronous_commit": "on" if options["durability"] == "power" else "off",
+        "client_min_messages": "error",
+        "jit": "off",  # compiling takes longer than any of these statements
+    }
+    if options.get("search_path"):
+        settings["search_path"] = options["search_path"]
+    # Not as options of the connection: poolers refuse those, or lose them.
+    for setting in settings.items():
+        wire.send(statement_of(SET).sql, setting)
+    wire.sync_later()
+    return wire
 
 
 def _read_truth_as_number(connection: Any) -> None:
     """Let truth values be 0 and 1, as SQLite has them."""
-    from psycopg.adapt import Loader
-    from psycopg.pq import Format
+    from psycopg.adapt import Loader  # noqa: PLC0415 (of the extra postgres)
+    from psycopg.pq import Format  # noqa: PLC0415 (of the extra postgres)
 
     class Truth(Loader):
         """A truth value as a number."""
@@ -197,12 +236,25 @@ class Link:
         """
         if not self.undo():
             return True
-        found = statement_of(SELECT_STANDBY_WAIT)
         try:
-            wire = self.open()
-            return bool(wire.rows(wire.send(found.sql, found.bind({}))))
+            return bool(self.ask(SELECT_STANDBY_WAIT))
         except driver.load().Error:
             return True
+
+    def pin_schema(self) -> None:
+        """Let this and later connections look nowhere but where the tables are, or will be."""
+        ((path, is_nowhere),) = self.ask(SELECT_PATH)
+        if not is_nowhere:  # which is an error when the tables are made
+            self._options["search_path"] = path
+            self.ask(SET, {"name": "search_path", "value": path})
+
+    def ask(self, sql: str, values: Values | None = None) -> list[Any]:
+        """Return the rows of a statement outside of a transaction, which leaves none open."""
+        statement = statement_of(sql)
+        wire = self.open()
+        answer = wire.send(statement.sql, statement.bind(values or {}))
+        wire.sync()
+        return wire.rows(answer)
 
     def drop(self) -> None:
         """Close the connection; the next use makes another."""
@@ -226,13 +278,11 @@ class Link:
             answer = wire.send(found.sql, found.bind(values))
             wire.sync()
             if not answer.count:
-                self._refuse_format(wire)
+                self._refuse_format()
             self.writer, self.number = writer, 0
 
-    def _refuse_format(self, wire: Wire) -> None:
-        answer = wire.send(statement_of(SELECT_FORMAT).sql)
-        wire.sync()
-        ((stored,),) = wire.rows(answer) or [(0,)]
+    def _refuse_format(self) -> None:
+        ((stored,),) = self.ask(SELECT_FORMAT) or [(0,)]
         if stored > self.format:
             raise SchemaTooNew(self.where, stored, self.format)
         raise FileError(
@@ -253,18 +303,18 @@ class Link:
 class Tries:
     """How often and for how long something is tried again."""
 
-    __slots__ = ("_deadline", "_pause_s", "_races")
+    __slots__ = ("_broken", "_deadline", "_pause_s")
 
     def __init__(self) -> None:
         """Start now."""
         self._deadline = time.monotonic() + RETRY_S
         self._pause_s = PAUSE_S
-        self._races = 0
+        self._broken = 0
 
-    def may_go_on(self, *, is_race: bool = False) -> bool:
+    def may_go_on(self, *, is_broken_rule: bool = False) -> bool:
         """Return whether there is time for one more, after a race or a loss."""
-        self._races += is_race
-        return self._races <= MAX_RACES and time.monotonic() < self._deadline
+        self._broken += is_broken_rule
+        return self._broken <= MAX_BROKEN and time.monotonic() < self._deadline
 
     @property
     def is_over(self) -> bool:

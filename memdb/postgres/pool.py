@@ -72,7 +72,7 @@ class LinkPool:
         return not self.is_closed and self.pid == os.getpid()
 
     def check_server(self) -> None:
-        """Connect; refuse a server that is too old, and a replica that is to be written."""
+        """Connect and pin the schema; refuse what memdb cannot use or, if it is to, not write."""
         psycopg = driver.load()
         tx = self._idle_or_new()
         try:
@@ -82,6 +82,10 @@ class LinkPool:
             is_replica = info.parameter_status("in_hot_standby") == "on"
             if is_replica and self.options["mode"] == "write":
                 raise driver.read_only_error(self.where)
+            encoding = info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise driver.not_utf8(self.where, encoding)
+            tx.link.pin_schema()
         except psycopg.Error as error:
             tx.is_broken = True
             refusal = driver.open_error(error, self.where)

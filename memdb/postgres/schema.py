@@ -1,9 +1,10 @@
 """
 The tables on a server: schema.sql in PostgreSQL's words, in partitions of whole scopes.
 
-The tables are in the first schema of the user's search path. Creating and migrating happen
-under an advisory lock, in one transaction, under the numbers of the file format. A migration lets
-writers wait at their commit; those of an older memdb are refused from then on (`link`).
+The tables are in the first schema of the search path that has them, or else in its first (`link`).
+Creating and migrating happen under an advisory lock, in one transaction, under the numbers of the
+file format. A migration lets writers wait at their first statement; those of an older memdb are
+refused from then on.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from memdb.engine.sqlite import schema as file_schema
 from memdb.engine.steps import StepFailed
 from memdb.errors import Busy, IOFailed, MigrationFailed, NotAMemDB, SchemaTooNew
 from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
-from memdb.postgres import driver, vectors, words
-from memdb.postgres.connection import LOCK, LOCK_SPACE, SCHEMA_LOCK
+from memdb.postgres import driver, tokens, vectors, words
+from memdb.postgres.connection import LOCK_SCHEMA, LOCK_SPACE, SCHEMA_LOCK
 from memdb.postgres.dialect import PARTITION_COLUMNS
 from memdb.postgres.migrations import STEPS
 
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 
 # Of schema.sql, and what `fingerprint_of` says of `own_script`: a test compares them.
-OWN_FINGERPRINT = "cdabffc128f675367ea7981456e63ca4"
+OWN_FINGERPRINT = "53db3f0be6ed20865a6b59e695460e85"
 FINGERPRINT = f"{file_schema.FINGERPRINT}/{OWN_FINGERPRINT}"
 
 # Older servers store every column that is computed.
@@ -207,7 +208,7 @@ def prepare(db: PostgresDatabase) -> int:
     with db.write() as tx:
         tx.is_fenced = False
         tx.all(SET_LOCK_TIMEOUT)
-        tx.all(LOCK, {"space": LOCK_SPACE, "lock": SCHEMA_LOCK})
+        tx.all(LOCK_SCHEMA, {"space": LOCK_SPACE, "schema_lock": SCHEMA_LOCK})
         found = _stored_format(tx, db.path)  # another process may have been faster
         if found is None:
             _create(db, tx)
@@ -311,7 +312,8 @@ def _create(db: PostgresDatabase, tx: Any) -> None:
 
 def own_script() -> str:
     """Return what makes the tables of a server others than those of a file."""
-    rules = (*SCHEMA_RULES, *UNCHECKED, *SAME_SCOPE, *PARTITION_COLUMNS.items())
+    rules: tuple[object, ...] = (*SCHEMA_RULES, *UNCHECKED, *SAME_SCOPE, *PARTITION_COLUMNS.items())
+    rules += (tokens.SESSION_BITS, tokens.SEQ_BITS, tokens.NUMBER_BITS)
     return "\n".join([words.TABLES, vectors.TABLES, OWN, CREATE_FORMAT, *map(repr, rules)])
 
 

@@ -15,6 +15,8 @@ from struct import Struct
 from threading import local
 from typing import TYPE_CHECKING, Any
 
+from apsw import Connection
+
 from memdb.engine.full_text import COLUMNS
 from memdb.models.ids import MAX_SEQ, SCOPE_SHIFT, SESSION_NO_MASK, SESSION_SHIFT
 from memdb.models.record import Record
@@ -23,7 +25,7 @@ from memdb.postgres.binary import SIZE, row_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from apsw import Connection, FTS5Tokenizer
+    from apsw import FTS5Tokenizer
 
     from memdb.text.terms import Term
 
@@ -115,8 +117,6 @@ def _tokenizer() -> FTS5Tokenizer:
     """Return the tokenizer of this thread: it has a buffer of its own."""
     found: FTS5Tokenizer | None = getattr(_own, "tokenizer", None)
     if found is None:
-        from apsw import Connection
-
         memory = Connection(":memory:")
         found = memory.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
         _own.tokenizer = found
@@ -127,8 +127,6 @@ def _index() -> Connection:
     """Return the empty index of this thread."""
     found: Connection | None = getattr(_own, "index", None)
     if found is None:
-        from apsw import Connection
-
         found = Connection(":memory:")
         found.execute(INDEX)
         _own.index = found
@@ -221,11 +219,11 @@ def is_in_row(term: Term, phrases: Iterable[Phrase], row: Mapping[str, Sequence[
     return any(phrase.is_in(column) for column in columns for phrase in phrases)
 
 
-# A list is for 32 sessions and the same 2,048 messages of each, so one of a common word is read
-# and written back as some kilobytes; of other kinds for 2,048 numbers.
-SESSION_BITS, SEQ_BITS = 5, 11
+# A list is for 16 sessions and the same 128 messages of each; of other kinds for 2,048 numbers. So
+# what an append writes back stays small in a large scope, and short sessions share (ADR-0032).
+SESSION_BITS, SEQ_BITS = 4, 7
+NUMBER_BITS = 11
 PART_BITS = SESSION_SHIFT - SEQ_BITS  # what of a block's number says which part of its sessions
-MAX_BLOCK = (1 << 31) - 1
 
 
 # Every archived message has this key too: its row says nothing of what it held.
@@ -277,17 +275,17 @@ def block_of(kind: str, ref: int) -> int:
         session_no = ref >> SESSION_SHIFT & SESSION_NO_MASK
         return session_no >> SESSION_BITS << PART_BITS | (ref & MAX_SEQ) >> SEQ_BITS
     if kind == "session":
-        return (ref >> SESSION_SHIFT & SESSION_NO_MASK) >> SEQ_BITS
-    return min((ref & (1 << SCOPE_SHIFT) - 1) >> SEQ_BITS, MAX_BLOCK)
+        return (ref >> SESSION_SHIFT & SESSION_NO_MASK) >> NUMBER_BITS
+    return (ref & (1 << SCOPE_SHIFT) - 1) >> NUMBER_BITS
 
 
 def copied_rows(scope_no: int, kind: int, lists: Iterable[tuple[bytes, int, bytes]]) -> list[bytes]:
     """Return what `NewLists.sorted` gave as rows of `words` in the binary format of COPY."""
     start = row_of(5, scope_no.to_bytes(4, "big"), kind.to_bytes(2, "big"))
-    size, block_and_size = SIZE.pack, Struct("!iii").pack
+    size, block_and_size = SIZE.pack, Struct("!iqi").pack
     rows = []
     for key, block, data in lists:
-        rest = block_and_size(4, block, len(data))
+        rest = block_and_size(8, block, len(data))
         rows.append(b"".join((start, size(len(key)), key, rest, data)))
     return rows
 

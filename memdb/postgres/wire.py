@@ -71,8 +71,8 @@ class Wire:
 
     def __init__(self, raw: Any) -> None:
         """Use the psycopg connection *raw*, which nobody else may use while statements are sent."""
-        from psycopg import errors, pq
-        from psycopg.adapt import Transformer
+        from psycopg import errors, pq  # noqa: PLC0415 (of the extra postgres)
+        from psycopg.adapt import Transformer  # noqa: PLC0415 (of the extra postgres)
 
         self.raw = raw
         self.is_whole = True

@@ -1,7 +1,7 @@
 """
 Full-text search on a server: which rows hold a term. Owns `words` and `words_tail`.
 
-A row of `words` lists, for one token and a block of up to 32 sessions of a scope, the ids that hold
+A row of `words` lists, for one token and a block of a scope (`tokens.block_of`), the ids that hold
 it, 6 bytes each. The words of a few new rows wait in `words_tail`, a row for each, and go into the
 lists together: so an append writes one row, and a search reads both in one statement. Both are
 written under the lock of the scope (ADR-0032).
@@ -16,13 +16,14 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import full_text
+from memdb.engine.compose import select
 from memdb.engine.segments import fill
 from memdb.models.ids import (
     SESSION_NO_MASK,
     scope_of,
     scope_range,
 )
-from memdb.postgres.binary import BYTEA, INT4, TEXT, array_of
+from memdb.postgres.binary import BYTEA, INT8, TEXT, array_of
 from memdb.postgres.tokens import (
     EVERY,
     PART_BITS,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 TABLES = """
 CREATE TABLE words (
   scope_no INTEGER NOT NULL,
-  block INTEGER NOT NULL,
+  block BIGINT NOT NULL,
   kind SMALLINT NOT NULL,
   term TEXT COLLATE "C" NOT NULL,
   refs BYTEA NOT NULL,
@@ -64,7 +65,7 @@ CREATE TABLE words (
 );
 CREATE TABLE words_tail (
   scope_no INTEGER NOT NULL,
-  block INTEGER NOT NULL,
+  block BIGINT NOT NULL,
   kind SMALLINT NOT NULL,
   ref BIGINT NOT NULL,
   terms TEXT[] COLLATE "C" NOT NULL,
@@ -124,7 +125,7 @@ INSERT_LISTS = """/* words.put_lists */
 INSERT INTO words (scope_no, block, kind, term, refs)
 SELECT CAST(:scope_no AS INTEGER), block, CAST(:kind AS SMALLINT), term, refs
 FROM unnest(
-  CAST(:blocks AS INTEGER[]), CAST(:terms AS TEXT[]), CAST(:lists AS BYTEA[])
+  CAST(:blocks AS BIGINT[]), CAST(:terms AS TEXT[]), CAST(:lists AS BYTEA[])
 ) AS added (block, term, refs)
 ON CONFLICT (scope_no, kind, term, block) DO UPDATE SET refs = words.refs || excluded.refs
 """
@@ -212,80 +213,35 @@ WHERE scope_no BETWEEN CAST(:first AS BIGINT) AND CAST(:last AS BIGINT)
 ORDER BY scope_no
 """
 
-# The rows that are in an index, as they are, with its columns.
+# What is in the index of a kind: a table, its texts, and which of its rows.
+INDEXED = {
+    "message": ("messages", "text, author, bigrams", ""),
+    "entry": ("entries", "text, keywords, bigrams", ""),
+    "summary": ("summaries", "text, bigrams", ""),
+    "artifact": ("artifact_names", "name, text, bigrams", ""),
+    "item": ("items", "text, bigrams", "AND text IS NOT NULL"),
+    "session": ("sessions", "title, bigrams", "AND title IS NOT NULL"),
+}
+COLUMNS = {kind: columns.split(", ") for kind, (_, columns, _) in INDEXED.items()}
 SELECT_ROWS = {
-    "message": """/* words.message_rows */
-SELECT id, text, author, bigrams FROM messages
-WHERE id BETWEEN :low AND :high
-ORDER BY id
-LIMIT :limit
-""",
-    "entry": """/* words.entry_rows */
-SELECT id, text, keywords, bigrams FROM entries
-WHERE id BETWEEN :low AND :high
-ORDER BY id
-LIMIT :limit
-""",
-    "summary": """/* words.summary_rows */
-SELECT id, text, bigrams FROM summaries
-WHERE id BETWEEN :low AND :high
-ORDER BY id
-LIMIT :limit
-""",
-    "artifact": """/* words.artifact_rows */
-SELECT id, name, text, bigrams FROM artifact_names
-WHERE id BETWEEN :low AND :high
-ORDER BY id
-LIMIT :limit
-""",
-    "item": """/* words.item_rows */
-SELECT id, text, bigrams FROM items
-WHERE id BETWEEN :low AND :high AND text IS NOT NULL
-ORDER BY id
-LIMIT :limit
-""",
-    "session": """/* words.session_rows */
-SELECT id, title, bigrams FROM sessions
-WHERE id BETWEEN :low AND :high AND title IS NOT NULL
-ORDER BY id
-LIMIT :limit
-""",
+    kind: select(
+        f"words.{kind}_rows",
+        f"id, {columns}",
+        table,
+        f"id BETWEEN :low AND :high {which}",
+        order="id",
+        limit=":limit",
+    )
+    for kind, (table, columns, which) in INDEXED.items()
 }
-
 SELECT_TEXTS = {
-    "message": """/* words.message_texts */
-SELECT id, text, author, bigrams FROM messages
-WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "entry": """/* words.entry_texts */
-SELECT id, text, keywords, bigrams FROM entries
-WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "summary": """/* words.summary_texts */
-SELECT id, text, bigrams FROM summaries
-WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "artifact": """/* words.artifact_texts */
-SELECT id, name, text, bigrams FROM artifact_names
-WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "item": """/* words.item_texts */
-SELECT id, text, bigrams FROM items
-WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-    "session": """/* words.session_texts */
-SELECT id, title, bigrams FROM sessions
-WHERE id IN (SELECT value FROM json_each(:ids))
-""",
-}
-
-COLUMNS = {
-    "message": ("text", "author", "bigrams"),
-    "entry": ("text", "keywords", "bigrams"),
-    "summary": ("text", "bigrams"),
-    "artifact": ("name", "text", "bigrams"),
-    "item": ("text", "bigrams"),
-    "session": ("title", "bigrams"),
+    kind: select(
+        f"words.{kind}_texts",
+        f"id, {columns}",
+        table,
+        "id IN (SELECT value FROM json_each(:ids))",
+    )
+    for kind, (table, columns, _) in INDEXED.items()
 }
 
 SELECT_ARCHIVED_ROWS = """/* words.archived_rows */
@@ -341,7 +297,7 @@ class PostgresWords:
         values = {
             "scope_no": scope_no,
             "kind": kind,
-            "blocks": array_of(INT4, [block.to_bytes(4, "big") for _, block, _ in found]),
+            "blocks": array_of(INT8, [block.to_bytes(8, "big") for _, block, _ in found]),
             "terms": array_of(TEXT, [term for term, _, _ in found]),
             "lists": array_of(BYTEA, [data for _, _, data in found]),
         }
@@ -652,8 +608,6 @@ class PostgresWords:
         for start in range(0, len(ids), PAGE):
             rows = self._tx.all(SELECT_TEXTS[kind], {"ids": ids[start : start + PAGE]})
             if kind == "message" and any(row[1] is None for row in rows):
-                from memdb.engine.segments import fill  # only where messages are archived
-
                 full = fill(self._tx, rows, ("id", "text", "author", "bigrams"), lost_ok=True)
                 rows = [(*row[:3], bigrams_of(row[1] or "")) for row in full]
             for row in rows:

@@ -366,6 +366,8 @@ def test_a_commit_without_an_answer_is_looked_up(
         with engine.write() as tx:
             assert scopes.next_id(tx, ann) & 0xFFFF == 1
 
+        with engine.read() as tx:  # on the connection that looked it up
+            assert len(scopes.list_all(tx)) == 1
         with engine.write() as tx:
             assert scopes.next_id(tx, ann) & 0xFFFF == 2
         assert proxy.swallow is False
@@ -659,15 +661,60 @@ def test_each_schema_has_a_memory_of_its_own(postgres_databases: Any) -> None:
                 assert db.scope(f"user{number}").recall("What does Ann like?", 3).hits
 
 
-def test_a_search_path_that_cannot_be_used(postgres_databases: Any) -> None:
-    """Without its schema, and without that of pgvector: the error says which."""
+def test_a_search_path_without_a_schema_is_refused(postgres_databases: Any) -> None:
+    """The error says what to create; that of pgvector need not be named."""
     with postgres_databases.bare() as address:
         with pytest.raises(memdb.IOFailed, match="CREATE SCHEMA"):
             memdb.open(f"{address}?options=-csearch_path%3Dnowhere")
         postgres_databases.run_sql(address, "CREATE EXTENSION vector")
         postgres_databases.run_sql(address, "CREATE SCHEMA team")
-        with pytest.raises(memdb.Unsupported, match="name,public"):
-            memdb.open(f"{address}?options=-csearch_path%3Dteam")
+        with memdb.open(f"{address}?options=-csearch_path%3Dteam") as db:
+            db.scope("ann").remember("Ann likes tea.")
+            assert db.file.check(deep=True) == []
+
+
+def test_a_schema_that_is_made_later_hides_no_memory(postgres_databases: Any) -> None:
+    """Neither from who has it open, on new connections too, nor from who opens it then."""
+    with postgres_databases.bare(with_tables=True) as address, memdb.open(address) as db:
+        db.scope("ann").session("trip").append("user", "hi")
+        postgres_databases.run_sql(address, "CREATE SCHEMA memdb AUTHORIZATION memdb")
+        with memdb.open(address) as later:
+            assert later.scope("ann").session("trip").last(5)[0].text == "hi"
+        postgres_databases.run_sql(address, "CREATE TABLE memdb.sessions (id bigint)")
+        assert kill_all(address) > 0
+        assert db.scope("ann").session("trip").append("user", "there").seq == 2
+
+
+def test_settings_hold_where_a_pooler_takes_no_options(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are set on the connection, on one that was lost too."""
+    given: list[dict[str, Any]] = []
+    real = psycopg.connect
+
+    def connect(*where: str, **options: Any) -> Any:
+        given.append(options)
+        return real(*where, **options)
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    asked = (
+        "SELECT current_setting('lock_timeout'), current_setting('jit'), "
+        "current_setting('plan_cache_mode')"
+    )
+    with memdb.open(address, busy_timeout_s=3) as db:
+        for _ in range(2):
+            assert db.query(asked).rows == (("3s", "off", "force_generic_plan"),)
+            kill_all(address)
+    assert len(given) > 2
+    assert not any("options" in one for one in given)
+
+
+def test_a_database_that_is_not_utf8_is_refused(postgres_databases: Any) -> None:
+    """At the opening, before there are tables in which half of all texts cannot be."""
+    with postgres_databases.bare(encoding="LATIN1") as address:
+        with pytest.raises(memdb.NotAMemDB, match="LATIN1: make a database with ENCODING 'UTF8'"):
+            memdb.open(address)
+        assert postgres_databases.run_sql(address, "SELECT to_regclass('meta')") == [(None,)]
 
 
 def test_a_database_that_is_not_there(address: str, open_engine: Callable[..., Any]) -> None:
@@ -922,3 +969,40 @@ def test_a_query_leaves_nothing_to_the_session(db: memdb.MemDB) -> None:
     end = time.monotonic() + 60
     while db.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 1").rows:
         assert time.monotonic() < end  # the server notices the end of a connection by and by
+
+
+@pytest.mark.slow
+def test_mixed_calls_lose_nothing_while_connections_are_ended(address: str) -> None:
+    """400 of them: each call does what it says, once, and none fails."""
+    ended, failed, told = 0, [], dict.fromkeys("abcd", 0)
+    stop = threading.Event()
+
+    def work(name: str) -> None:
+        ann = db.scope(name)
+        chat = ann.session("s")
+        while not stop.is_set():
+            try:
+                told[name] = chat.append("user", f"{name} has tea in May").seq
+                ann.recall("who has tea?", 3)
+                chat.context(500, query="tea")
+                ann.remember(f"{name} likes tea number {told[name]}.")
+                ann.state["n"] = told[name]
+            except memdb.MemDBError as error:
+                failed.append(repr(error))
+
+    with memdb.open(address, embedder=None) as db:
+        threads = [threading.Thread(target=work, args=(name,)) for name in told]
+        for one in threads:
+            one.start()
+        while ended < 400 and not failed:
+            time.sleep(0.1)
+            ended += kill_all(address)
+        stop.set()
+        for one in threads:
+            one.join()
+        assert failed == []
+        for name, last in told.items():
+            seqs = [one.seq for one in db.scope(name).session("s").last(last + 1)]
+            assert sorted(seqs) == [*range(1, last + 1)]
+            assert db.scope(name).state["n"] == last
+        assert db.file.check(deep=True) == []

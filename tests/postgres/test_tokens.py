@@ -1,6 +1,7 @@
 """Tokens for a server's index: those of FTS5, and terms that mean what FTS5 makes of them."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import apsw
@@ -9,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memdb.engine.full_text import query_of
+from memdb.models.ids import MAX_SEQ
 from memdb.postgres.tokens import (
     HASH_MARK,
     MAX_KEY_BYTES,
@@ -16,6 +18,7 @@ from memdb.postgres.tokens import (
     PART_CHARS,
     Phrase,
     beginning_of,
+    block_of,
     inverted,
     is_in_row,
     key_of,
@@ -139,6 +142,21 @@ def test_rows_are_inverted_as_they_are_one_by_one(rows: list[tuple[str, str | No
     assert found == expected
     assert not left
     assert len(found) == len(keys)
+
+
+def test_what_is_written_back_does_not_grow_with_a_scope() -> None:
+    """No list has more than 2,048 ids, and 16 short sessions share theirs, whatever is in a scope."""
+    for kind, refs in {
+        "message": (
+            [5 << 44 | session << 24 | seq for session in range(40) for seq in range(1, 700)]
+            + [5 << 44 | 3 << 24 | seq for seq in range(1, 20_000)]
+        ),
+        "session": [5 << 44 | session << 24 for session in range(9_000)],
+        "entry": [5 << 44 | number for number in range(9_000)],
+    }.items():
+        blocks = Counter(block_of(kind, ref) for ref in {*refs})
+        assert max(blocks.values()) <= 2_048, kind
+        assert len({block_of(kind, ref) for ref in refs if ref & MAX_SEQ < 128}) <= 5, kind
 
 
 def test_an_index_forgets_rows_that_were_refused() -> None:
