@@ -34,6 +34,7 @@ import locomo_data
 
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.facts.sentences import sentences
+from memdb.models.settings import DEFAULTS
 from memdb.models.summaries import SourceItem
 from memdb.text.terms import STOP_WORDS, query_words
 from memdb.text.tokens import Counting
@@ -48,7 +49,7 @@ TUNING = 3
 KINDS = ("answer", "asked", "names")
 CHILDREN = 4
 _NAME = re.compile(r"(?<=[\w,;:)] )[A-Z][\w'-]+|\w*\d[\w:.,/%-]*")
-counting = Counting("cl100k_base")
+counting = Counting("cl100k_base", DEFAULTS)
 
 
 def tokens(text: str) -> int:

@@ -24,6 +24,7 @@ from memdb.context.blocks import (
     omitted_tokens,
 )
 from memdb.context.coverage import Coverage
+from memdb.context.summary_buffer import Limits, Measured, summary_buffer
 from memdb.context.truncation import LEAST_TOKENS, shorten
 from memdb.conversations.tool_calls import orphans, unit_starts, unknown_answers
 from memdb.conversations.windows import (
@@ -36,6 +37,7 @@ from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow, Message, Piece
 from memdb.models.record import Record
 from memdb.records.scopes import find_session
+from memdb.search.request import search_request
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
@@ -147,8 +149,6 @@ class ContextService:
             self.summaries.drain(target)
             with self._db.read() as tx:
                 return self._window(tx, owner, session, budget_tokens)
-        from memdb.search.request import search_request  # 12 ms that the newest messages do without
-
         search = self._search()
         most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_MESSAGES), MOST_MESSAGES)
         request = search_request(
@@ -216,8 +216,6 @@ class ContextService:
         progress: Callable[[str, str], object] | None = None,
     ) -> ContextWindow:
         """Return the window of that strategy; a failing model costs quality only."""
-        from memdb.context.summary_buffer import Limits, Measured, summary_buffer
-
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             if target is None:

@@ -6,6 +6,7 @@ Stored messages do not change. The mark says how to read the whole message.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from memdb.conversations.tool_calls import answer_ids, call_ids
@@ -178,8 +179,6 @@ def _cut_part(part: Any, chars: int, gap: str) -> Any:
             **cut, "content": _ends(content, chars, gap)}  # fmt: skip
     arguments = json_text(part.get("arguments"))
     if len(arguments) > chars + len(gap):
-        import json  # arguments stay JSON, or a model API refuses them
-
         left = _ends(arguments, chars, gap)
         cut["arguments"] = json.dumps({"shortened": left}) if chars else "{}"
     return cut

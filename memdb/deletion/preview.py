@@ -7,6 +7,7 @@ if the list is still the same.
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +81,6 @@ def _rest_refs(tx: Tx, owner: ScopeRef, selection: Selection) -> Iterator[Ref]:
 
 def digest_of(refs: Iterator[Ref]) -> str:
     """Return a digest, in hex, of all that a preview lists."""
-    from hashlib import blake2b
-
     found = blake2b(digest_size=DIGEST_BYTES)
     for ref in refs:
         found.update(repr(ref).encode("utf-8", "surrogatepass"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine.paging import refuse_undone
 from memdb.errors import Corrupt, InvalidInput
+from memdb.items.walk import list_request
 from memdb.models.fields import FIELDS, NAME, TEXT
 from memdb.models.ids import BranchName, number_of
 from memdb.models.record import Record
@@ -177,8 +178,6 @@ def _tombstones(db: Engine, scope_no: int) -> Iterator[Tombstone]:
 
 def _items(sources: Sources, owner: ScopeRef) -> Iterator[tuple[Item, str | None]]:
     """Yield the items of a scope, each with the fields that are searched, as JSON text."""
-    from memdb.items.walk import list_request
-
     after = None
     while page := sources.items.list(owner, list_request(after=after, limit=PAGE)):
         with sources.db.read() as tx:

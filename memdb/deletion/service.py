@@ -11,6 +11,7 @@ unless it is asked for.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from memdb.deletion import preview, proof, selectors
@@ -342,8 +343,6 @@ class DeletionService:
         *,
         dry_run: bool = False,
     ) -> Receipt:
-        from hashlib import sha256  # 3 ms that opening a file does not need
-
         subject = f"{selector.what}\n{selector.subject(owner)}"
         digest = sha256(subject.encode()).hexdigest()
         return Receipt(selector.what, digest, removed, rewritten, at_ms, dry_run=dry_run)

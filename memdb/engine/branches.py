@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.engine.segments import spans_of
 from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ, is_branch, scope_of
 from memdb.models.record import Record
@@ -251,8 +252,6 @@ def rows_sharing(tx: Tx, session: int, seqs: Sequence[int]) -> list[tuple[int, l
     """Return a row and its rising *seqs*, then each branch with those of them that it shares."""
     if not seqs:
         return [(session, [])]
-    from memdb.engine.segments import spans_of  # 1 ms that reading does not need
-
     spans = list(spans_of(seqs))
     shown = {session: [Run(session, *span) for span in spans]}
     for branch in branches_of(tx, session):

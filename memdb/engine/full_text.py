@@ -10,8 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from apsw import Connection
+from apsw import Error as DriverError
+
+from memdb.errors import from_sqlite
 from memdb.models.ids import MAX_INT
 from memdb.text.derived import bigrams_of
+from memdb.text.terms import TERMS_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -124,8 +129,6 @@ def first_postings(
         read: Returns the postings of some terms.
         keep: Removes the ids that do not count from some postings.
     """
-    from memdb.text.terms import TERMS_AT_ONCE  # compiles patterns that writing never needs
-
     found: Postings = {}
     for start in range(0, len(terms), TERMS_AT_ONCE):
         found |= keep(read(terms[start : start + TERMS_AT_ONCE]))
@@ -140,8 +143,6 @@ def postings_in(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) ->
 
     For earlier versions of entries, which are in no index. Cost: 20 µs per entry.
     """
-    from memdb.text.terms import TERMS_AT_ONCE
-
     rows = [
         {
             "id": one,
@@ -221,8 +222,6 @@ class in_memory:  # noqa: N801 (contextlib is a module more to load)
 
     def __enter__(self) -> apsw.Connection:
         """Make the database."""
-        from apsw import Connection
-
         self._scratch = Connection(":memory:")
         try:
             self._scratch.execute(self._create)
@@ -233,10 +232,6 @@ class in_memory:  # noqa: N801 (contextlib is a module more to load)
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Drop the database; translate *error* if it is the driver's."""
-        from apsw import Error as DriverError
-
-        from memdb.errors import from_sqlite
-
         self._scratch.close()
         if isinstance(error, DriverError):
             raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error

@@ -539,8 +539,6 @@ def text(result: dict[str, Any]) -> list[str]:
 
 
 def _changes_text(weights: dict[str, Any]) -> str:
-    from memdb.search.weights import MESSAGES
-
     default = MESSAGES.to_dict()
     changed = [
         f"{name} {value}" for name, value in weights["messages"].items() if value != default[name]

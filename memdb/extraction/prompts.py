@@ -20,6 +20,7 @@ from memdb.errors import InvalidInput, Unreadable
 from memdb.facts.sentences import head_and_tail
 from memdb.models.entries import CONFLICTS, Candidate
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
+from memdb.text.secrets import redact
 from memdb.text.validate import UNITS_MS, name_value, text_value
 
 if TYPE_CHECKING:
@@ -370,8 +371,6 @@ def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:
     start, end = text.find("["), text.rfind("]")
     rows = _from_value(_parsed(text[start : end + 1]), fits) if 0 <= start < end else None
     if rows is None:
-        from memdb.text.secrets import redact  # only where it goes wrong
-
         preview = redact(" ".join(text[: PREVIEW_CHARS * 4].split()))[:PREVIEW_CHARS]
         raise Unreadable(name, f"cannot parse its answer as facts: {preview!r}")
     return rows

@@ -10,7 +10,9 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, overload
 
+from memdb.formats.shapes import to_shape
 from memdb.models.record import Record
+from memdb.text.parts import warnings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -158,14 +160,10 @@ class Message(Record):
         """What was not understood when it was stored, a sentence each; () for nothing."""
         if not self.parts:
             return ()
-        from memdb.text.parts import warnings_of  # only for such messages
-
         return warnings_of(self.parts)
 
     def to(self, shape: MessageFormat) -> dict[str, Any]:
         """Return the message alone as `ContextWindow.to` does."""
-        from memdb.formats.shapes import to_shape  # only for sending
-
         return to_shape((self,), shape)
 
 
@@ -312,8 +310,6 @@ class ContextWindow(Record):
         ...     chat.host.window().to("openai")
         {'messages': [{'role': 'user', 'content': 'Green, please.'}]}
         """
-        from memdb.formats.shapes import to_shape  # only for sending
-
         return to_shape(self.messages, shape)
 
 

@@ -55,7 +55,7 @@ class RecordType(type):
     @property
     def __signature__(cls) -> Signature:
         """The fields as parameters, for `inspect.signature`, `help` and errors."""
-        from inspect import Parameter, Signature  # 7 ms, only for these
+        from inspect import Parameter, Signature  # noqa: PLC0415 (7 ms, only for these)
 
         kind, defaults = Parameter.POSITIONAL_OR_KEYWORD, cls._defaults  # type: ignore[attr-defined]
         return Signature(

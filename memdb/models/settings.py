@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.record import Record
+from memdb.text.tokens import counter_by_name
 from memdb.text.validate import choice_value, int_value, name_value, text_value
 
 if TYPE_CHECKING:
@@ -417,8 +418,6 @@ def _check(settings: Settings) -> None:
     for field, most in _TEXTS.items():
         _check_prompt(settings, field, most)
     if settings.counter is not None:
-        from memdb.text.tokens import counter_by_name
-
         counter_by_name(name_value(settings.counter, "settings.counter"))
     _check_categories(settings)
 

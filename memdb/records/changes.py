@@ -11,6 +11,9 @@ things changed; only which sessions got messages is not known by then.
 from __future__ import annotations
 
 import os
+import re
+from array import array
+from hashlib import blake2b
 from threading import Lock
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
@@ -81,8 +84,6 @@ class ChangeLog:
             now = f"{self._name}-{self._number}-{state}"
             if mark is None or mark == now:
                 return Changes(now)
-            import re  # few ask so
-
             known = re.fullmatch(_MARK, text_value(mark, "since"))
             if known is None:
                 return Changes(now, is_complete=False)
@@ -136,9 +137,6 @@ class ChangeLog:
         """Return the counts by kind and a digest of the lengths, as a mark tells them."""
         number, state = self._state
         if number != self._number:
-            from array import array
-            from hashlib import blake2b
-
             lengths = array("q", [*self._lengths, *self._lengths.values()])
             digest = blake2b(lengths.tobytes(), digest_size=6).hexdigest()
             counts = [f"{kind}:{self._counts[kind]:x}" for kind in sorted(self._counts)]

@@ -7,6 +7,7 @@ joins the caller's transaction.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import Corrupt, VersionConflict
@@ -250,8 +251,6 @@ def text_at(tx: Tx, ref: int) -> str:
         return ""  # `check` reports it; the texts of others are embedded
     for stored in found.values():
         if ref in stored.refs and stored.search_fields is not None:
-            import json  # 3 ms with `re`
-
             texts = texts_of(stored.item.value, json.loads(stored.search_fields))
             return texts[ref - stored.refs[0]][:MAX_EMBEDDED_CHARS]
     return ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge
+from memdb.formats.provider_messages import read_messages, read_parts
 from memdb.models.fields import SCREENED
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, scope_of, session_of, session_range
 from memdb.models.messages import ROLES, Finding, Message, NewMessage
@@ -35,6 +36,7 @@ from memdb.tables import (
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of, date_spans
+from memdb.text.parts import payload_of, text_of
 from memdb.text.screening import action_value
 from memdb.text.validate import (
     choice_value,
@@ -215,9 +217,6 @@ def _screened(new: NewMessage, screen: SecretScreen, action: str) -> NewMessage:
 
 def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
     """Return a message with its parts in memdb's words and its text, and the text that counts."""
-    from memdb.formats.provider_messages import read_parts
-    from memdb.text.parts import payload_of, text_of  # only for such messages
-
     if not isinstance(new.parts, (list, tuple)):
         return new, new.text  # refused when it is made JSON
     role, parts = read_parts(new.role, new.parts)
@@ -243,8 +242,6 @@ def to_new(value: NewMessage | dict[str, Any] | Any) -> Sequence[NewMessage]:
             unknown = min(map(str, set(value) - NEW_FIELDS))
             fields = ", ".join(NewMessage._fields)
             raise InvalidInput(f"message has no field {unknown!r}: use {fields}, or content")
-    from memdb.formats.provider_messages import read_messages  # only for those of providers
-
     return read_messages(value)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from memdb.embeddings.static_model import NO_ROW, table
 from memdb.facts.wording import fold, recognise
 from memdb.models.record import Record
 from memdb.search.asked_time import read_time
@@ -367,8 +368,6 @@ def _edits(first: str, second: str) -> int:
 
 def is_english(word: str) -> bool:
     """Return whether the built-in table has *word*."""
-    from memdb.embeddings.static_model import NO_ROW, table
-
     return table().row_of[word] != NO_ROW
 
 

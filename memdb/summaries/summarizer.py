@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.conversations.windows import said_by
 from memdb.errors import InvalidInput, PortError
+from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.models.model_client import port_error, run_within
 from memdb.models.observation import report_failure
 from memdb.models.record import Record
 from memdb.models.summaries import SourceItem, SummaryText
+from memdb.text.derived import content_hash
 from memdb.text.trust import trust_of_message, trust_of_summary
 from memdb.text.validate import text_value
 
@@ -149,8 +152,6 @@ def _span(item: SourceItem) -> str:
 
 def fence(text: str) -> str:
     """Return a marker line that *text* cannot hold by chance; deterministic."""
-    from memdb.text.derived import content_hash  # only for asking a model
-
     marker = content_hash({"text": text}, ["text"]).hex()[:12]
     return f"==== {marker} ===="
 
@@ -227,8 +228,6 @@ class SummaryMaker:
 
     def __init__(self, counting: Counting, port: Summarizer | None) -> None:
         """Call *port*; None means extraction only."""
-        from memdb.facts.extractive import ExtractiveSummarizer
-
         self._counting = counting
         self._local = ExtractiveSummarizer(counting.count_many)
         self._digests: dict[bytes, Made] = {}
@@ -294,8 +293,6 @@ class SummaryMaker:
         Contexts ask for the same ones turn by turn until a summary stands for them, so
         the last `MAX_DIGESTS` are kept, by what the messages say.
         """
-        from memdb.text.derived import content_hash  # only where messages have no summary
-
         source = items_of_messages(messages)
         said = {
             f"{number} {name}": getattr(item, name)
@@ -401,8 +398,6 @@ def accepted_tokens(source_tokens: int) -> int:
 
 def items_of_messages(messages: Sequence[Message]) -> list[SourceItem]:
     """Return messages as sources, with their tool calls and results."""
-    from memdb.conversations.windows import said_by
-
     return [
         SourceItem(
             one.seq,

@@ -15,12 +15,12 @@ from memdb.engine import compose
 from memdb.errors import existing
 from memdb.models.ids import MAX_INT, MAX_SEQ, scope_of, scope_range
 from memdb.models.record import Record
+from memdb.models.reports import Upkeep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from memdb.engine.base import Row, Tx
-    from memdb.models.reports import Upkeep
 
 # How long a job stays with the process that took it. A batch of embeddings
 # takes well under a second; a process that died gives its jobs back after this.
@@ -533,8 +533,6 @@ def lease_upkeep(tx: Tx, kind: str, lease_ms: int, *, early: bool = False) -> Jo
 
 def list_upkeep(tx: Tx) -> tuple[Upkeep, ...]:
     """Return the state of each kind of work on the file that was ever taken, by kind."""
-    from memdb.models.reports import Upkeep  # only `info` and upkeep need it
-
     return tuple(Upkeep(*row) for row in tx.all(SELECT_ALL_UPKEEP))
 
 

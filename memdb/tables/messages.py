@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine import compose
 from memdb.engine.branches import row_of, runs_of
 from memdb.engine.columns import hashed_names, names_without
+from memdb.engine.segments import fill
 from memdb.models import fields
 from memdb.models.fields import MESSAGE, names_with
 from memdb.models.ids import MASKS, MAX_SEQ, is_branch, message_id, session_of, session_range
@@ -239,8 +240,6 @@ def _filled(tx: Tx, rows: list[Row], columns: tuple[str, ...]) -> list[Row]:
     text = columns.index("text")
     for row in rows:
         if row[text] is None:
-            from memdb.engine.segments import fill  # only where something is archived
-
             return fill(tx, rows, columns)
     return rows
 
@@ -503,8 +502,6 @@ def openings(tx: Tx, sessions: Collection[int]) -> dict[int, str]:
     Only the first 50 seqs of a session are looked at. One that is in a damaged segment is
     left out. Cost: archived ones are unpacked.
     """
-    from memdb.engine.segments import fill  # only for listings
-
     rows = []
     for session in sessions:
         values = {"low": session | 1, "high": session | OPENING_SEQS}
@@ -533,8 +530,6 @@ def authors(tx: Tx, low: int, high: int) -> list[str]:
 
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the id of each message whose content does not match its hash, or is lost."""
-    from memdb.engine.segments import fill  # only for checking
-
     for rows in tx.pages(SELECT_HASHED, {"after": 0}):
         for values in fill(tx, rows, WITH_HASH, lost_ok=True):
             row = dict(zip(WITH_HASH, values, strict=True))
@@ -545,8 +540,6 @@ def damaged(tx: Tx) -> Iterable[int]:
 
 def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:
     """Yield (id, spans) of each message whose `spans` are not what its text and time give."""
-    from memdb.engine.segments import fill  # only for checking
-
     for rows in tx.pages(SELECT_SPANS, {"after": 0}):
         for row_id, text, created_ms, stored in fill(tx, rows, WITH_SPANS, lost_ok=True):
             if text is not None and (spans := date_spans(text, created_ms)) != stored:

@@ -24,6 +24,8 @@ from memdb.models.ids import (
 )
 from memdb.models.messages import BranchInfo, SessionInfo
 from memdb.models.record import Record
+from memdb.models.reports import SessionHead as Head
+from memdb.models.reports import SessionPlace
 from memdb.text.validate import MAX_NAME_CHARS, json_list, parse_json
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row, Tx
     from memdb.engine.branches import Run
-    from memdb.models.reports import SessionHead, SessionPlace
+    from memdb.models.reports import SessionHead
 
 # No name sorts after it: names have 1,024 characters at most.
 LAST_NAME = "\U0010ffff" * (MAX_NAME_CHARS + 1)
@@ -437,8 +439,6 @@ def head(tx: Tx, scope_no: int, name: str, branch: str = "") -> tuple[int, Sessi
     tx.verify("sessions", [row_id])
     if is_branch(row_id):
         newest = _newest_on_path(tx, row_id)
-    from memdb.models.reports import SessionHead as Head  # only for hosts
-
     found = Head(name, title, last, newest, parse_json(metadata, dict), created_ms, updated_ms, uid)
     return int(row_id), found
 
@@ -649,7 +649,5 @@ def read_lengths(tx: Tx) -> dict[int, int]:
 
 def find_places(tx: Tx, ids: Iterable[int]) -> tuple[SessionPlace, ...]:
     """Return where sessions and branches are; those that are gone are passed over."""
-    from memdb.models.reports import SessionPlace  # rarely needed
-
     rows = tx.all(SELECT_PLACES, {"ids": list(ids)})
     return tuple(SessionPlace(app, user, name, branch or None) for app, user, name, branch in rows)

@@ -6,6 +6,11 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
+
+from memdb.facts.calendar import write_spans
+from memdb.facts.dates import days_about
+from memdb.text.terms import cjk_grams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,8 +48,6 @@ def said_hash(text: str) -> bytes:
     True
     """
     if not text.isascii():
-        from unicodedata import normalize  # only for such texts
-
         text = normalize("NFKC", text).translate(_QUOTES)
     words = " ".join(text.casefold().split())
     return content_hash({"said": words.strip(_AROUND) or words}, ["said"])
@@ -60,8 +63,6 @@ def bigrams_of(text: str) -> str | None:
     """Return `cjk_grams` of *text* for the second index column, None if it is empty."""
     if text.isascii():
         return None
-    from memdb.text.terms import cjk_grams  # only for such texts
-
     return cjk_grams(text) or None
 
 
@@ -102,7 +103,4 @@ def date_spans(text: str, created_ms: int) -> str | None:
         text = text[:_READ_CHARS]
     if not _has_cue(text):
         return None
-    from memdb.facts.calendar import write_spans
-    from memdb.facts.dates import days_about  # 15 ms, only for such texts
-
     return write_spans(days_about(text, created_ms))

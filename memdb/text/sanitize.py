@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from unicodedata import normalize
 
 # Invisible characters, and those that turn the direction of reading: nobody
 # sees them, a model does. Tag characters and variation selectors can carry
@@ -268,8 +269,6 @@ def injection_marks(text: str) -> tuple[str, ...]:
 def _plain(text: str) -> str:
     """Return *text* in NFKC and lower case, without invisible characters."""
     if not text.isascii():
-        from unicodedata import normalize
-
         text = normalize("NFKC", INVISIBLE.sub("", text))
         text = text.replace("\u200c", "").replace("\u200d", "")
     return text.lower()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.errors import InvalidInput, SecretFound, TooLarge
 from memdb.models.fields import MAX_TEXT_BYTES, SCREENED, TEXT
 from memdb.models.settings import ACTIONS, ALLOW, DEFAULTS, REFUSE
+from memdb.text.secrets import find_secrets, redact_secrets
 
 if TYPE_CHECKING:
     from memdb.models.fields import Field
@@ -52,8 +53,6 @@ class SecretScreen:
         Args:
             entropy: Random-looking runs of characters count, whatever the settings say.
         """
-        from memdb.text.secrets import find_secrets  # compiles patterns, which reading never needs
-
         entropy = entropy or self.settings.secrets_by_entropy
         return find_secrets(text, entropy=entropy, detector=self._detector)
 
@@ -180,8 +179,6 @@ def screened(text: str, action: str, field: str, screen: SecretScreen) -> str:
         return text
     if action == REFUSE:
         raise SecretFound(field, [one.kind for one in found])
-    from memdb.text.secrets import redact_secrets
-
     return redact_secrets(text, found)
 
 

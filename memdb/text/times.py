@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from memdb.errors import InvalidInput
+from memdb.facts.dates import find_times
 from memdb.text.validate import DAY_MS, UNITS_MS, moment_ms, time_value
 
 _MAX_SPAN_DIGITS = 6
@@ -76,8 +77,6 @@ def iso_ms(value: object) -> int | None:
 def _english_ms(text: str, now_ms: int, *, ahead: bool, end: bool) -> int | None:
     if len(text) > MAX_CHARS:
         return None
-    from memdb.facts.dates import find_times
-
     times = find_times(text, now_ms, ahead=ahead)
     whole = [
         (time.span.last + 1) * DAY_MS if end else time.first_ms

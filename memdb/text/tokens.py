@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import MAX_INT
-from memdb.models.settings import DEFAULTS
 from memdb.text.data_files import read_bytes
 from memdb.text.parts import extra_tokens
 from memdb.text.vocabulary import PieceCounter, Vocabulary
@@ -266,7 +265,7 @@ _OPENAI_MODEL = re.compile(r"(gpt|chatgpt|codex|ft:gpt|o\d)(-|$)|o200k_harmony$"
 def _encoding_of_model(model: str) -> str | None:
     """Return the encoding of a model as tiktoken knows it, the newest one for a newer model."""
     try:
-        from tiktoken.model import encoding_name_for_model
+        from tiktoken.model import encoding_name_for_model  # noqa: PLC0415 (of the extra tiktoken)
 
         known: str | None = encoding_name_for_model(model)
     except (ImportError, KeyError):
@@ -305,7 +304,7 @@ def _encoding(name: str) -> tiktoken.Encoding:
 def _load(name: str) -> tiktoken.Encoding:
     """Build the encoding *name* from its packed vocabulary."""
     try:
-        import tiktoken  # 0.02 s that only a count should pay
+        import tiktoken  # noqa: PLC0415 (0.02 s that only a count should pay)
     except ImportError as error:
         raise PortError(
             f"counter {name!r}", "tiktoken is not installed: install it, or use 'estimate'"
@@ -383,9 +382,7 @@ DEFAULT_COUNTER = "cl100k_base"
 class Counting:
     """The token counter of an open file."""
 
-    def __init__(
-        self, counter: TokenCounter | str | None = None, settings: Settings = DEFAULTS
-    ) -> None:
+    def __init__(self, counter: TokenCounter | str | None, settings: Settings) -> None:
         """
         Count by *counter*: a port, a built-in name, or None for the default.
 

@@ -24,7 +24,7 @@ PROGRAMS = {
     ],
     "db.scope('ann').recall('Where did we have tea last May?')": [
         *(package for package in PACKAGES if package != "numpy"),
-        *("memdb.models.reports", "memdb.facts.pairs"),
+        "memdb.facts.pairs",
     ],
     "db.scope('ann').session('trip').context(4000)": ["sqlite3", "asyncio", "click"],
 }

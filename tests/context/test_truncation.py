@@ -11,9 +11,10 @@ import memdb
 from memdb.context.truncation import LEAST_TOKENS, shorten
 from memdb.conversations.windows import cost_tokens
 from memdb.models.messages import Message
+from memdb.models.settings import DEFAULTS
 from memdb.text.tokens import Counting
 
-COUNTING = Counting("estimate")
+COUNTING = Counting("estimate", DEFAULTS)
 
 
 def said(text: str, body: list[Any] | None = None, seq: int = 7, role: str = "user") -> Message:

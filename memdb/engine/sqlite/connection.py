@@ -13,11 +13,14 @@ from itertools import count
 from operator import itemgetter
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import apsw
 
 from memdb.engine import compose
 from memdb.engine.sqlite.digests import find_damaged, register_functions, verify_rows
+from memdb.engine.sqlite.vectors import SqliteVectors, load_vector_functions
+from memdb.engine.sqlite.words import SqliteWords
 from memdb.errors import (
     Closed,
     FileError,
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from memdb.engine.base import Fact, Key, Row, Values
-    from memdb.engine.sqlite.vectors import SqliteVectors
-    from memdb.engine.sqlite.words import SqliteWords
 
 
 MEMORY = ":memory:"
@@ -163,8 +164,6 @@ def connect(
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
     name = path
     if immutable:
-        from urllib.parse import quote  # rarely needed
-
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         name = f"file:{quote(path)}?immutable=1"
     if create and path != MEMORY:
@@ -476,19 +475,15 @@ class Tx:
 
     @property
     def words(self) -> SqliteWords:
-        """The full-text indexes; their module is imported at the first use."""
+        """The full-text indexes."""
         if self.used_words is None:
-            from memdb.engine.sqlite.words import SqliteWords
-
             self.used_words = SqliteWords(self, self._committed_state, lambda: self._open)
         return self.used_words
 
     @property
     def vectors(self) -> SqliteVectors:
-        """The stored vectors; their module is imported at the first use."""
+        """The stored vectors."""
         if self._vectors is None:
-            from memdb.engine.sqlite.vectors import SqliteVectors
-
             self._vectors = SqliteVectors(self, self.use_vectors, self.state)
         return self._vectors
 
@@ -615,8 +610,6 @@ class Tx:
     def use_vectors(self) -> None:
         """Make sqlite-vec's functions usable in this transaction's statements."""
         if not self._has_vectors:
-            from memdb.engine.sqlite.vectors import load_vector_functions
-
             load_vector_functions(self.raw)
             self._has_vectors = True
 

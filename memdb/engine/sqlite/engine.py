@@ -15,11 +15,14 @@ from weakref import ref
 
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import connection as connections
-from memdb.engine.sqlite import schema
+from memdb.engine.sqlite import migrate, schema
 from memdb.engine.sqlite.connection import MEMORY, Tx, translated_errors
+from memdb.engine.sqlite.maintenance import SqliteMaintenance
 from memdb.engine.sqlite.pool import ConnectionPool, ReadBlock
 from memdb.engine.sqlite.transaction import WriteTransaction
+from memdb.engine.sqlite.upkeep import Upkeep
 from memdb.engine.sqlite.wal import has_bytes, is_cleared, refuse_other_names
+from memdb.engine.sqlite.wal_sync import SharedSync
 from memdb.errors import Busy, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
 from memdb.models.observation import LOG
@@ -29,9 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memdb.engine.base import Tx as AnyTx
-    from memdb.engine.sqlite.maintenance import SqliteMaintenance
-    from memdb.engine.sqlite.upkeep import Upkeep
-    from memdb.engine.sqlite.wal_sync import SharedSync
     from memdb.engine.sqlite.writer import Writer
     from memdb.models.protocols import Clock, Ids
 
@@ -203,8 +203,6 @@ class SqliteEngine(Opened):
 
     def _migrate(self, version: int) -> None:
         """Bring the file to the present format; with mode="read" a copy of it in memory."""
-        from memdb.engine.sqlite import migrate  # only for old files
-
         if not self.is_read_only:
             migrate.migrate_file(self, version)
             return
@@ -335,9 +333,7 @@ class SqliteEngine(Opened):
 
     @property
     def maintenance(self) -> SqliteMaintenance:
-        """Checks and maintenance of the file; their module is imported at the first use."""
-        from memdb.engine.sqlite.maintenance import SqliteMaintenance
-
+        """Checks and maintenance of the file."""
         return SqliteMaintenance(self, self.pool)
 
     def close(self) -> None:
@@ -383,9 +379,6 @@ class SqliteEngine(Opened):
     def begin_upkeep(self) -> None:
         """Let a thread do what writes leave to be done; not in memory, where nobody waits."""
         if not self.pool.is_memory:
-            from memdb.engine.sqlite.upkeep import Upkeep  # readers do without
-            from memdb.engine.sqlite.wal_sync import SharedSync
-
             waits = self.pool.options["durability"] == "power"
             if waits:
                 self.sync = SharedSync(self.path, partial(_is_all_moved, ref(self)), is_cleared)

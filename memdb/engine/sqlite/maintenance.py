@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from functools import partial
+from shlex import quote
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from memdb.engine.sqlite.connection import (
 from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.gate import find_schema_differences, list_other_tables
 from memdb.engine.sqlite.packing import merge_some, moves_pages, pack
+from memdb.engine.sqlite.query import bounded_foreign, run_query
 from memdb.engine.sqlite.wal import CHECKPOINT_NOW, DELETE_LOSS, SELECT_LOSS, SET_MARK, cut_wal
 from memdb.engine.sqlite.words import MERGE, SqliteWords, archived_texts, of_each
 from memdb.engine.sqlite.writer import read_changes
@@ -417,16 +419,12 @@ class SqliteMaintenance:
         timeout_s: float,
     ) -> tuple[tuple[str, ...], list[Row], bool]:
         """Run a SELECT of the user's; see `memdb.engine.sqlite.query`, which is rarely loaded."""
-        from memdb.engine.sqlite.query import run_query
-
         return run_query(self._db, sql, values, limit=limit, timeout_s=timeout_s)
 
     def bound_foreign(
         self, connection: Connection, table: str | None, *, timeout_s: float
     ) -> AbstractContextManager[None]:
         """Bound a connection to a stranger's file; see `memdb.engine.sqlite.query`."""
-        from memdb.engine.sqlite.query import bounded_foreign
-
         return bounded_foreign(connection, table, timeout_s)
 
     def copy_to(
@@ -539,8 +537,6 @@ def list_migration_copies(path: str) -> list[str]:
 
 def describe_copy(path: str) -> str:
     """Say what a copy of a migration holds, and which command removes it."""
-    from shlex import quote  # only a file that has such a copy needs it
-
     name = os.path.basename(path)  # noqa: PTH119
     return (
         f"{name} holds the file as it was before a migration: delete it if you need it no longer "

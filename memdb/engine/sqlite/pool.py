@@ -535,7 +535,7 @@ def _after_fork_in_child() -> None:
     _inherited.update(files - {None})
     if files:
         # Closing one could remove the WAL that the parent uses: never let them be collected.
-        import ctypes
+        import ctypes  # noqa: PLC0415 (after a fork alone)
 
         for connection in connections:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))

@@ -7,6 +7,8 @@ in one transaction (`memdb.engine.sqlite.migrate`). With mode="read" a copy of i
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import TYPE_CHECKING
 
 import apsw
@@ -174,8 +176,6 @@ def _fingerprint(tx: Tx) -> str | None:
 
 def fingerprint_of(script: str) -> str:
     """Return the SHA-256 of a script without comments and blanks, as 64 hexadecimal digits."""
-    import hashlib  # 3 ms that no opening needs
-
     return hashlib.sha256(_without_blanks(script).encode()).hexdigest()
 
 
@@ -186,14 +186,10 @@ def normalized(script: str) -> str:
     Two scripts of the same statements give the same text, also if ALTER TABLE added a column to
     one of them, or renamed one of its names, which SQLite then puts in quotes.
     """
-    import re
-
     return re.sub(r'"(\w+)"', r"\1", _without_blanks(script))
 
 
 def _without_blanks(script: str) -> str:
-    import re
-
     words = " ".join(re.sub(r"--[^\n]*", "", script).split())
     return re.sub(r" ?([(),;]) ?", r"\1", words)
 

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import os
 import sys
+from math import sqrt
+from operator import mul
+from struct import unpack
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from memdb.engine import compose
 from memdb.engine import sketches as bit_sketches
+from memdb.engine.matrix import VectorMatrix
 from memdb.engine.sketches import (
     MAX_WEIGHED,
     SketchIndex,
@@ -34,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from memdb.engine.base import Row, Tx
-    from memdb.engine.matrix import VectorMatrix
 
 GROUP_BITS = 8
 GROUP_SIZE = 1 << GROUP_BITS
@@ -457,8 +460,6 @@ class SqliteVectors:
         if kept is not None and kept[0] == place and kept[1] == self._state():
             return kept[2]
         refs = {"low": key["first"] << GROUP_BITS, "high": key["last"] << GROUP_BITS | SLOT_MASK}
-        from memdb.engine.matrix import VectorMatrix
-
         matrix = VectorMatrix(numpy, self._tx.all(SELECT_PAGE, {**key, **refs, "limit": -1}), dim)
         self._kept_matrix = place, self._state(), matrix
         return matrix
@@ -573,10 +574,6 @@ def cosine_distance(first: bytes, second: bytes) -> float:
     >>> cosine_distance(bytes([0, 0, 128, 63, 0, 0, 0, 0]), bytes([0, 0, 0, 0, 0, 0, 128, 63]))
     1.0
     """
-    from math import sqrt
-    from operator import mul
-    from struct import unpack
-
     x, y = (unpack(f"<{len(one) // 4}f", one) for one in (first, second))
     lengths = sqrt(sum(map(mul, x, x)) * sum(map(mul, y, y)))
     return 1.0 - float(sum(map(mul, x, y))) / lengths

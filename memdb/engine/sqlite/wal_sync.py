@@ -33,7 +33,7 @@ F_FULLFSYNC = 51
 def sync_handle(handle: int, _path: str) -> None:
     """Wait until all that was written to a file is on the disk; *handle* is open for writing."""
     if sys.platform == "darwin":
-        from fcntl import fcntl
+        from fcntl import fcntl  # noqa: PLC0415 (of Unix)
 
         fcntl(handle, F_FULLFSYNC)
     elif sys.platform == "win32":

@@ -27,6 +27,7 @@ from memdb.engine.full_text import (
     postings_in,
     query_of,
 )
+from memdb.engine.segments import fill
 from memdb.engine.sqlite.long_lists import LongLists
 from memdb.engine.sqlite.tail import Tail
 from memdb.text.derived import bigrams_of
@@ -424,8 +425,6 @@ def _first_number(record: bytes) -> int:
 
 def archived_texts(tx: Tx) -> Iterator[list[tuple[int, str]]]:
     """Yield all archived messages as (id, text), 1,000 at a time; "" if a segment is damaged."""
-    from memdb.engine.segments import fill  # only for rebuild and check
-
     for rows in tx.pages(SELECT_ARCHIVED_TEXTS, {"after": 0}):
         texts = fill(tx, rows, ("id", "text"), lost_ok=True)
         yield [(row_id, text or "") for row_id, text in texts]

@@ -43,6 +43,7 @@ from memdb.integrations.openai_agents.items import (
     to_message,
     words_of,
 )
+from memdb.models.settings import DEFAULTS
 from memdb.providers.shared import missing_extra
 from memdb.text.tokens import Counting
 from memdb.text.validate import name_value
@@ -295,7 +296,7 @@ def file_of(file: File, options: dict[str, Any]) -> SharedFile:
         path = name_value(os.fspath(file), "file")
         if path != MEMORY:
             path = str(Path(path).absolute())  # where the process is now, not at the first call
-        count = Counting(options.get("counter")).count_many
+        count = Counting(options.get("counter"), DEFAULTS).count_many
         if path == MEMORY or options:
             return SharedFile(path, options, count).hold()
         key = os.path.realpath(path), os.getpid()
