@@ -173,9 +173,8 @@ def connect(
     except apsw.Error as error:
         raise open_error(error, path) from error
     try:
-        # Else it asks for the lock of writers, which a migration holds while it opens another one.
-        if create and (path == MEMORY or os.stat(path).st_size == 0):  # noqa: PTH116
-            _retry_busy(lambda: connection.execute(SET_AUTO_VACUUM).fetchall(), timeout_ms)
+        if create:
+            _retry_busy(lambda: _begin_file(connection, path), timeout_ms)
         _apply(connection, durability, timeout_ms, writable=writable)
     except apsw.Error as error:
         connection.close()
@@ -184,6 +183,13 @@ def connect(
         connection.close()
         raise
     return connection
+
+
+def _begin_file(connection: apsw.Connection, path: str) -> None:
+    """Set what a file keeps from its first page on, until another process has made that."""
+    # Else it asks for the lock of writers, which a migration holds while it opens another one.
+    if path == MEMORY or os.stat(path).st_size == 0:  # noqa: PTH116
+        connection.execute(SET_AUTO_VACUUM).fetchall()
 
 
 def open_temporary(name: str = MEMORY) -> Tx:

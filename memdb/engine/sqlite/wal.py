@@ -24,7 +24,7 @@ import os
 import re
 import struct
 from time import sleep, time_ns
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import apsw
 
@@ -34,9 +34,11 @@ from memdb.errors import Busy, FileError, MemDBError
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from memdb.engine.base import Tx as AnyTx
+
+T = TypeVar("T")
 
 SELECT_MARK = """/* wal.mark */
 SELECT value FROM meta WHERE key = 'in_use'
@@ -98,6 +100,10 @@ MAX_RESTARTS = 1 << 22
 # Tries to see file and WAL of one moment while another process changes both.
 TRIES, TRY_S = 5, 0.002
 
+# How long a process that has the file open may wait for a processor between two of its steps,
+# before what it left half done is taken for a fault.
+PATIENCE_S = 2.0
+
 # Two writes so soon after each other may have the same time.
 CLOCK_STEP_NS = 20_000_000
 
@@ -158,6 +164,7 @@ class WalGuard:
         self._is_marked = False  # by this connection, in this burst
         self._begun = False  # whether the transaction was begun here
         self._is_new = False  # whether it is the first of a burst, or of the connection
+        self._changes = 0  # rows that the connection had changed when it was begun
         self._new: Mark | None = None  # set by the transaction, with a loss
         self._schema = ""  # SQLite's number of the schema
         self._size = 0  # of the WAL after that commit
@@ -185,17 +192,27 @@ class WalGuard:
             self._schema = str(*writer.one(SELECT_SCHEMA) or ("",))
         is_first = self._writer != writer.number or self._mark.schema != self._schema
         self._is_new = is_first or not self._mark.is_set or self.loss is not None
+        self._changes = writer.raw.total_changes()
         if self.loss is not None:
             writer.run(SET_LOSS, {"value": self.loss})
-            self._new = Mark(is_set=False, salts=os.urandom(8).hex(), previous=self._mark.salts)
-            writer.run(SET_MARK, {"value": str(self._new)})
+            self._set(writer, Mark(False, os.urandom(8).hex(), self._mark.salts))
         return writer.is_alone
+
+    def _set(self, writer: Tx, mark: Mark) -> None:
+        """Store *mark* in the open transaction."""
+        self._new = mark
+        writer.facts()
+        writer.run(SET_MARK, {"value": str(mark)})
+        writer.keep_facts()
 
     def find_loss(self, tx: Tx, identity: tuple[int, ...]) -> str:
         """
         Return what happened to the file or its WAL so that nobody could read a commit, or "".
 
-        To be called before COMMIT. Cost: two calls of stat, 3 µs.
+        To be called before COMMIT. A commit that may begin a WAL anew then names that of the
+        file: if this process ends before `note_commit`, the next one knows the WAL by it.
+
+        Cost: two calls of stat, 3 µs.
         """
         try:
             file, wal = os.stat(self._path), os.stat(self._wal)  # noqa: PTH116
@@ -207,6 +224,10 @@ class WalGuard:
             return "removed"
         if wal.st_size < self._size and tx.is_alone:
             return "cut"
+        mark = self._new or self._mark
+        is_named = mark.is_set and wal.st_size >= mark.size
+        if not is_named and mark.salts and tx.raw.total_changes() != self._changes:
+            self._set(tx, mark.replace(is_set=True, size=min(mark.size, wal.st_size)))
         if (file.st_size, file.st_mtime_ns) == self._file:
             return ""
         return "replaced" if self.is_replaced((self._mark, self._new or self._mark)) else ""
@@ -240,7 +261,8 @@ class WalGuard:
             Whether a burst has begun, so that the file itself needs the mark.
         """
         if not self._begun:
-            return False  # another process made the file: nothing was marked
+            writer.version = -1  # another process made the file: the next write reads its mark
+            return False
         self._begun = False
         if self._new is not None:
             self._mark, self._new, self.loss = self._new, None, None
@@ -271,9 +293,7 @@ class WalGuard:
         try:
             if not writer.is_alone:
                 raise Busy("another process wrote meanwhile")  # the next write looks
-            writer.facts()
-            writer.run(SET_MARK, {"value": str(mark)})
-            writer.keep_facts()
+            self._set(writer, mark)
             writer.commit()
         finally:
             writer.roll_back()
@@ -373,16 +393,19 @@ def find_wal_problem(path: str) -> str | None:
     """
     Return `FOREIGN` if the WAL of the file at *path* is not its own, `MISSING` if it has none.
 
-    None if all is well. Cost: 0.5 ms; 0.5 s for 16 MB of another file's WAL.
+    None if all is well. Cost: 0.5 ms; 0.5 s for 16 MB of another file's WAL; 2 s for a problem
+    of a file that others have open, who may be amid setting or clearing the mark.
     """
-    problem = None
-    for last in range(TRIES):
-        problem = _wal_problem(path)
-        if problem is None:
-            break
-        if last < TRIES - 1:
-            sleep(TRY_S)  # another process may just be setting or clearing the mark
-    return problem
+    return _lasting(path, lambda: _wal_problem(path))
+
+
+def _lasting(path: str, find: Callable[[], T]) -> T:
+    """Return what *find* finds again and again, while others may be amid opening or closing."""
+    end, tries = time_ns() + int(PATIENCE_S * 1e9), TRIES
+    while (found := find()) and (tries > 1 or (time_ns() < end and _is_open(path))):
+        tries -= 1
+        sleep(TRY_S)
+    return found
 
 
 def _wal_problem(path: str) -> str | None:
@@ -575,7 +598,7 @@ def refuse_other_names(path: str) -> None:
     """
     Refuse to write to a file that has another name: each of them has a WAL of its own.
 
-    Cost: 20 µs; 10 ms for a file that another program has open in a mode without a WAL.
+    Cost: 20 µs; 2 s for one that is refused so.
 
     Raises:
         FileError: it is a hard link, or is open in a program that has its WAL elsewhere, as
@@ -587,15 +610,17 @@ def refuse_other_names(path: str) -> None:
             "seen under the other: remove the other name, or open a copy",
             path,
         )
-    for _ in range(TRIES):  # who opens the file locks it before the -shm is there
-        if os.path.exists(f"{path}-shm") or not is_wal_mode(path) or not _is_open(path):  # noqa: PTH110
-            return
-        sleep(TRY_S)
-    raise FileError(
-        f"{path} is open in a program that knows it by another name (a mounted file or a hard "
-        "link), so its -wal is elsewhere: mount or share the folder, or close that program",
-        path,
-    )
+    # Who opens the file locks it before the -shm is there, and who closes it removes that first.
+    if _lasting(path, lambda: _is_open_elsewhere(path)):
+        raise FileError(
+            f"{path} is open in a program that knows it by another name (a mounted file or a hard "
+            "link), so its -wal is elsewhere: mount or share the folder, or close that program",
+            path,
+        )
+
+
+def _is_open_elsewhere(path: str) -> bool:
+    return not os.path.exists(f"{path}-shm") and is_wal_mode(path) and _is_open(path)  # noqa: PTH110
 
 
 def _is_open(path: str) -> bool:

@@ -1,0 +1,119 @@
+"""
+The WAL of a file that several programs open, write and close at the same time is never taken for
+another file's.
+
+Each step stops at the moment in which a busy machine may let a process wait for a processor.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+from cases import each
+
+from memdb.engine.sqlite import schema, upkeep, wal
+from memdb.errors import Busy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from memdb import MemDB
+
+
+def texts(db: MemDB) -> list[str]:
+    """Return the messages of the session that the tests write to."""
+    return [message.text for message in db.scope("ann").session("trip").last(99)]
+
+
+def append(db: MemDB, text: str) -> None:
+    """Add a message to that session."""
+    db.scope("ann").session("trip").append("user", text)
+
+
+def cut(path: str) -> None:
+    """Move the WAL into the file and cut it, as another program does."""
+    other = apsw.Connection(path)
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    other.close()
+
+
+def made_by_another(open_db: Callable[..., MemDB], path: str, monkeypatch: Any) -> list[Any]:
+    """Return a handle that began to make the file when another had just made it, and that one."""
+    create, made = schema._create, []
+
+    def slow(db: Any) -> None:
+        monkeypatch.setattr(schema, "_create", create)
+        made.append(open_db(path))
+        append(made[0], "before")
+        made[0]._db.checkpoint()
+        create(db)
+
+    monkeypatch.setattr(schema, "_create", slow)
+    return [open_db(path), *made]
+
+
+def cut_in_use(open_db: Callable[..., MemDB], path: str, _monkeypatch: Any) -> list[Any]:
+    """Return two handles of a file whose WAL was cut in the middle of a burst of the first."""
+    first, second = open_db(path), open_db(path)
+    append(first, "before")
+    cut(path)
+    return [second, first]
+
+
+@each("is_killed", [False, True])
+@pytest.mark.parametrize("begin", [made_by_another, cut_in_use])
+def test_a_copy_of_file_and_wal_has_every_commit(
+    tmp_path: Path,
+    open_db: Callable[..., MemDB],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    begin: Callable[..., list[Any]],
+    is_killed: bool,
+) -> None:
+    """A WAL names that of the file from its first commit on, also if nobody names it after."""
+    path = str(tmp_path / f"{is_killed}.db")
+    with monkeypatch.context() as changed:
+        writer, _ = begin(open_db, path, changed)
+        if is_killed:
+            changed.setattr(wal.WalGuard, "_name_wal", lambda *_: (_ for _ in ()).throw(Busy("x")))
+        append(writer, "after")
+        for end in ("", "-wal"):  # closing the file in this process would drop SQLite's locks
+            subprocess.run(["cp", path + end, f"{path}.copy{end}"], check=True)
+
+    assert texts(open_db(f"{path}.copy")) == ["before", "after"]
+    assert [record.message for record in caplog.records] == []
+    assert texts(writer) == ["before", "after"]
+    append(writer, "more")
+
+
+def test_a_wal_that_was_just_cut_is_not_missing(
+    path: str,
+    open_db: Callable[..., MemDB],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Who has the file open clears the mark a moment later, and an opening waits for that."""
+    monkeypatch.setattr(upkeep, "IDLE_S", 0.1)
+    first = open_db(path)
+    append(first, "before")
+    cut(path)
+
+    assert texts(open_db(path)) == ["before"]
+    assert [record.message for record in caplog.records] == []
+
+
+def test_a_file_that_is_being_opened_or_closed_has_no_other_name(
+    path: str, open_db: Callable[..., MemDB]
+) -> None:
+    """Its lock is there before its -shm and after it, for as long as that process waits."""
+    with open_db(path) as first:
+        append(first, "before")
+    file = wal._open_locked(path)
+    threading.Timer(0.1, lambda: (file.xUnlock(apsw.SQLITE_LOCK_NONE), file.xClose())).start()
+
+    assert texts(open_db(path)) == ["before"]
