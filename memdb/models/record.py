@@ -45,6 +45,8 @@ class RecordType(type):
         body["_defaults"] = {field: body.pop(field) for field in fields if field in body}
         body["_fields"] = body["__match_args__"] = body["__slots__"] = fields
         body["_values"] = attrgetter(*fields, "__class__")
+        last = fields[len(fields) - len(body["_defaults"]) :]
+        body["_rest"] = tuple(map(body["_defaults"].get, last))
         return super().__new__(cls, name, bases, body)
 
     def __dir__(cls) -> list[str]:
@@ -77,13 +79,17 @@ class Record(metaclass=RecordType):
 
     _fields: ClassVar[tuple[str, ...]]
     _defaults: ClassVar[dict[str, Any]]
+    _rest: ClassVar[tuple[Any, ...]]  # the defaults, which are those of the last fields
     _values: ClassVar[attrgetter[Any]]  # the fields, and the class
     _numbered: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take the fields by place or by name."""
         fields = self._fields
-        if kwargs or len(args) != len(fields):
+        missing = len(fields) - len(args)
+        if 0 < missing <= len(self._rest) and not kwargs:
+            args += self._rest[-missing:]
+        elif kwargs or missing:
             given = {**self._defaults, **dict(zip(fields, args, strict=False)), **kwargs}
             is_twice = len(args) > len(fields) or not kwargs.keys().isdisjoint(fields[: len(args)])
             if is_twice or given.keys() != {*fields}:
