@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 from memdb.models.ids import number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from inspect import Signature
 
 # Integers up to here are exact where numbers are float64.
@@ -45,8 +44,6 @@ class RecordType(type):
         body["_defaults"] = {field: body.pop(field) for field in fields if field in body}
         body["_fields"] = body["__match_args__"] = body["__slots__"] = fields
         body["_values"] = attrgetter(*fields, "__class__")
-        last = fields[len(fields) - len(body["_defaults"]) :]
-        body["_rest"] = tuple(map(body["_defaults"].get, last))
         return super().__new__(cls, name, bases, body)
 
     def __dir__(cls) -> list[str]:
@@ -79,7 +76,6 @@ class Record(metaclass=RecordType):
 
     _fields: ClassVar[tuple[str, ...]]
     _defaults: ClassVar[dict[str, Any]]
-    _rest: ClassVar[tuple[Any, ...]]  # the defaults, which are those of the last fields
     _values: ClassVar[attrgetter[Any]]  # the fields, and the class
     _numbered: ClassVar[tuple[str, ...]] = ()
 
@@ -87,8 +83,8 @@ class Record(metaclass=RecordType):
         """Take the fields by place or by name."""
         fields = self._fields
         missing = len(fields) - len(args)
-        if 0 < missing <= len(self._rest) and not kwargs:
-            args += self._rest[-missing:]
+        if 0 < missing <= len(self._defaults) and not kwargs:  # those of the last fields
+            args += tuple(self._defaults.values())[-missing:]
         elif kwargs or missing:
             given = {**self._defaults, **dict(zip(fields, args, strict=False)), **kwargs}
             is_twice = len(args) > len(fields) or not kwargs.keys().isdisjoint(fields[: len(args)])
@@ -100,11 +96,6 @@ class Record(metaclass=RecordType):
             args = tuple([given[field] for field in fields])
         for field, value in zip(fields, args, strict=True):
             setattr(self, field, value)
-
-    @classmethod
-    def make(cls, values: Iterable[Any]) -> Self:
-        """Return a record of *values*, one per field in order; they are not checked."""
-        return cls(*values)
 
     def __eq__(self, other: object) -> bool:
         """Compare field by field with a record of the same class."""

@@ -151,9 +151,7 @@ def prepare_messages(
     given = list_value(new, "messages")
     read = [_read(one, screen, action) for message in given for one in to_new(message)]
     counts, name = counting.count_or_estimate([values[-1] for values in read])
-    return [
-        Draft.make((*values, tokens, name)) for values, tokens in zip(read, counts, strict=True)
-    ]
+    return [Draft(*(*values, tokens, name)) for values, tokens in zip(read, counts, strict=True)]
 
 
 def read_draft(
@@ -170,7 +168,7 @@ def read_draft(
         InvalidInput: a field cannot be stored.
         SecretFound: it holds a secret, and *action* is "refuse".
     """
-    return Draft.make((*_read(new, screen, action), tokens, counter))
+    return Draft(*(*_read(new, screen, action), tokens, counter))
 
 
 def _read(new: NewMessage, screen: SecretScreen, action: str) -> tuple[Any, ...]:
@@ -329,7 +327,14 @@ def place(
         spaces.ensure(tx, space)
         facts["space", space.model, space.dim] = 1
     late = seqs.count(None) if seqs else len(drafts)
-    seq = _last_before(tx, session, late, drafts)
+    seq, tokens = 0, sum(draft.tokens or 0 for draft in drafts)
+    if late:
+        last = sessions.advance(tx, session, late, messages=len(drafts), tokens=tokens)
+        if last is None:
+            raise TooLarge("number of messages in one session", MAX_SEQ, MAX_SEQ + late)
+        seq = last - late
+    else:
+        sessions.count(tx, session, messages=len(drafts), tokens=tokens)
     rows = []
     for draft, kept in zip(drafts, seqs or repeat(None), strict=False):
         if kept is None:
@@ -421,18 +426,6 @@ def says(message: Message, draft: Draft) -> bool:
         parse_json(draft.parts),
         parse_json(draft.metadata, dict),
     )
-
-
-def _last_before(tx: Tx, session: int, count: int, drafts: Sequence[Draft]) -> int:
-    """Count *drafts*, give out *count* seqs, and return the last one before them; 0 without any."""
-    tokens = sum(draft.tokens or 0 for draft in drafts)
-    if not count:
-        sessions.count(tx, session, messages=len(drafts), tokens=tokens)
-        return 0
-    last = sessions.advance(tx, session, count, messages=len(drafts), tokens=tokens)
-    if last is None:
-        raise TooLarge("number of messages in one session", MAX_SEQ, MAX_SEQ + count)
-    return last - count
 
 
 def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:

@@ -163,13 +163,13 @@ def hashes(tx: Tx, low: int, high: int) -> list[Row]:
 def touched(tx: Tx, session: int, first_seq: int, last_seq: int) -> list[Segment]:
     """Return the segments that hold seqs of a span, and so have to be written again with it."""
     values = {"session": session, "first_seq": first_seq, "last_seq": last_seq}
-    return [Segment.make(row) for row in tx.all(SELECT_TOUCHED, values)]
+    return [Segment(*row) for row in tx.all(SELECT_TOUCHED, values)]
 
 
 def after(tx: Tx, session: int, first_seq: int, limit: int) -> list[Segment]:
     """Return up to *limit* segments that begin after *first_seq*, in order."""
     values = {"session": session, "after": first_seq, "limit": limit}
-    return [Segment.make(row) for row in tx.all(SELECT_AFTER, values)]
+    return [Segment(*row) for row in tx.all(SELECT_AFTER, values)]
 
 
 def spans(tx: Tx, session: int) -> list[ArchivedSpan]:

@@ -280,7 +280,7 @@ def _to_item(row: dict[str, Any], labels: tuple[str, ...]) -> Item:
     value = row["data"] if row["value"] is None else parse_json(row["value"])
     about = parse_json(row["metadata"], dict)
     made = row | {"namespace": labels, "value": value, "metadata": about}
-    return Item.make([made[name] for name in Item._fields])
+    return Item(*[made[name] for name in Item._fields])
 
 
 def _to_stored(tx: Tx, row: Row, path: str) -> StoredItem:

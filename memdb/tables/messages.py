@@ -211,9 +211,8 @@ def _to_messages(tx: Tx, rows: list[Row]) -> list[Message]:
         Corrupt: one differs from its digest, or its segment is damaged.
     """
     tx.verify("messages", [*map(_row_id, rows)])
-    make = Message.make
     return [
-        make(row if row[PARTS] is None and row[METADATA] is None else _parsed(row))
+        Message(*(row if row[PARTS] is None and row[METADATA] is None else _parsed(row)))
         for row in _filled(tx, rows, COLUMNS)
     ]
 
@@ -222,9 +221,8 @@ def added_message(row: dict[str, Any], session_name: str) -> Message:
     """Return a row that was given to `add` as the message that a read returns; it adds to *row*."""
     row["seq"], row["session"] = row["id"] & MAX_SEQ, session_name
     values = _columns(row)
-    return Message.make(
-        values if values[PARTS] is None and values[METADATA] is None else _parsed(values)
-    )
+    is_plain = values[PARTS] is None and values[METADATA] is None
+    return Message(*(values if is_plain else _parsed(values)))
 
 
 def _parsed(row: Row) -> list[Any]:

@@ -317,7 +317,7 @@ class Card(Record):
 def _to_info(row: Row) -> SessionInfo:
     _, *values = row
     values[4] = parse_json(values[4], dict)
-    return SessionInfo.make(values)
+    return SessionInfo(*values)
 
 
 def add(tx: Tx, scope_no: int, name: str, uid: str, **given: Any) -> int:
@@ -380,7 +380,7 @@ def list_branches(tx: Tx, scope_no: int, name: str) -> list[tuple[int, BranchInf
 def _to_branch(row: Row) -> BranchInfo:
     _, *values = row
     values[5] = parse_json(values[5], dict)
-    return BranchInfo.make(values)
+    return BranchInfo(*values)
 
 
 def list_all_branches(tx: Tx, after: int, high: int, limit: int) -> list[tuple[int, str, str]]:

@@ -237,7 +237,7 @@ def _fetch(tx: Tx, found: list[Row]) -> list[Summary]:
     ids = [row[0] for row in found]
     tx.verify("summaries", ids)
     rows = tx.all(SELECT_NODES, {"ids": ids})
-    made = [Summary.make(row) for row in rows]
+    made = [Summary(*row) for row in rows]
     by_id = {node.row_id: node for node in made}
     return [by_id[one] for one in ids if one in by_id]
 

@@ -202,7 +202,7 @@ class Importer:
         if not lines:
             return
         kept = items if self._dry_run else ()
-        self._waiting.append(_Checked.make((given.place, kept, lines)))
+        self._waiting.append(_Checked(given.place, kept, lines))
         self._waiting_lines += len(lines)
         self._waiting_bytes += size
 

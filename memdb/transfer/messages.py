@@ -298,7 +298,7 @@ def read_message(target: Target, item: Item) -> MessageLine:
     session, seq = place_name(row), row["seq"]
     if session in target.refused:
         raise target.refused[session]
-    new = NewMessage.make(_draft_values(row))
+    new = NewMessage(*_draft_values(row))
     screen = target.services.screen
     action = REDACT if target.is_captured else screen.settings.secrets_in_messages
     screen.pass_fields("message", {"session": session, "counter": row["counter"]})

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Engine
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.connection import Tx
+    from memdb.engine.sqlite.pool import ConnectionPool
 
     class SqliteFile(Engine, Protocol):
         """An open file, as the modules that `SqliteEngine` calls see it."""
@@ -33,13 +34,8 @@ if TYPE_CHECKING:
             """See `SqliteEngine.rest`."""
 
         commits: int
+        pool: ConnectionPool
         verify: Callable[[AnyTx], str]
-
-        def settle(self) -> None:
-            """See `SqliteEngine.settle`."""
-
-        def mark_in_use(self, tx: Tx) -> None:
-            """See `SqliteEngine.mark_in_use`."""
 
         def checkpoint(self) -> int:
             """See `SqliteEngine.checkpoint`."""

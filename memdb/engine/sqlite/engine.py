@@ -228,14 +228,6 @@ class SqliteEngine(Opened):
                 with suppress(Busy), self.write():
                     pass  # the next write does it else
 
-    def settle(self) -> None:
-        """See `ConnectionPool.settle`."""
-        self.pool.settle()
-
-    def mark_in_use(self, tx: Tx) -> None:
-        """Set the mark in the transaction that makes or migrates the file."""
-        self.pool.wal_guard.begin(tx)
-
     def read(self) -> ReadBlock:
         """Return a context in which all reads see one snapshot of the file."""
         return ReadBlock(self.pool)

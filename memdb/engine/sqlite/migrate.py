@@ -110,7 +110,7 @@ def migrate_file(db: SqliteFile, version: int) -> None:
                 return  # another process was faster, and its copy is the old file
             # Under the lock, so that the steps begin with what was copied.
             db.maintenance.copy_to(f"{db.path}.v{found}.bak", replace=True)
-            db.mark_in_use(tx)
+            db.pool.wal_guard.begin(tx)
             migrate(tx, found, db.verify)
             tx.commit()
     except (Busy, SchemaTooNew):

@@ -120,7 +120,7 @@ def _stored_version(db: SqliteFile) -> int:
             raise open_error(error.__cause__, db.path) from error
         raise
     if is_marked and not has_bytes(f"{db.path}-wal"):
-        db.settle()
+        db.pool.settle()
     return version
 
 
@@ -206,7 +206,7 @@ def _create(db: SqliteFile) -> None:
             "fingerprint": FINGERPRINT,
         }
         tx.many(INSERT_META, [{"key": key, "value": value} for key, value in facts.items()])
-        db.mark_in_use(tx)
+        db.pool.wal_guard.begin(tx)  # the mark names the WAL from the first commit on
 
 
 def _run_script(connection: apsw.Connection, script: str) -> None:

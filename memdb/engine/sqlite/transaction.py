@@ -80,7 +80,8 @@ class WriteTransaction(Block):
             sleep(YIELD_S)
         pool.write_lock.acquire(self)
         try:
-            pool.guard()  # it may have been closed while this waited
+            if pool.is_closed:
+                pool.guard()  # while this waited
             self.tx = writer = pool.take_writer()
             return self._begin(writer)
         except BaseException:

@@ -558,7 +558,6 @@ def settle(path: str, timeout_ms: int, *, is_read_only: bool) -> str | None:
             number += 1
         os.rename(f"{path}-wal", f"{path}-wal.lost-{number}")  # noqa: PTH104
     finally:
-        file.xUnlock(apsw.SQLITE_LOCK_NONE)
         file.xClose()
     return (
         f"{path}-wal was not the -wal of this file, or not all of it: it is set aside as "
@@ -567,14 +566,18 @@ def settle(path: str, timeout_ms: int, *, is_read_only: bool) -> str | None:
 
 
 def _open_locked(path: str) -> apsw.VFSFile:
-    """Return a file that no connection has open, locked; apsw.BusyError if one has."""
+    """
+    Return a file that no connection has open, locked until it is closed.
+
+    Raises:
+        apsw.BusyError: a connection has it open.
+    """
     # Closing a file that was opened in any other way drops the locks of this process.
     file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
     try:
         file.xLock(apsw.SQLITE_LOCK_SHARED)
         file.xLock(apsw.SQLITE_LOCK_EXCLUSIVE)
     except BaseException:
-        file.xUnlock(apsw.SQLITE_LOCK_NONE)
         file.xClose()
         raise
     return file
@@ -631,7 +634,6 @@ def _is_open(path: str) -> bool:
         return True
     except apsw.Error:
         return False
-    file.xUnlock(apsw.SQLITE_LOCK_NONE)
     file.xClose()
     return False
 

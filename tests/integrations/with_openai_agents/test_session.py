@@ -706,8 +706,8 @@ def test_a_message_of_each_role_keeps_its_role():
     assert to_message(CALL).parts[0]["id"] == to_message(RESULT).parts[0]["tool_call_id"] == "c1"
     new = to_message(CALL)
     assert items_of(
-        memdb.Message.make(
-            (1, new.role, new.author, new.text, [*new.parts], 1, "", None, 0, None, "", 1, "")
+        memdb.Message(
+            1, new.role, new.author, new.text, [*new.parts], 1, "", None, 0, None, "", 1, ""
         )
     ) == [CALL]
 
