@@ -4,7 +4,7 @@ What the modules of the SQLite engine ask of the open file that uses them. Types
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from memdb.engine.base import Engine
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.connection import Tx
-    from memdb.engine.sqlite.pool import ConnectionPool
 
     class SqliteFile(Engine, Protocol):
         """An open file, as the modules that `SqliteEngine` calls see it."""
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
             """See `SqliteEngine.rest`."""
 
         commits: int
-        pool: ConnectionPool
+        pool: Any  # a ConnectionPool, whose module needs those that take this
         verify: Callable[[AnyTx], str]
 
         def checkpoint(self) -> int:
