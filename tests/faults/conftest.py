@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from nursery import Nursery
 from tenants import make_files
 from writes import POLICY, Summarizer, prepare
 
 import memdb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from memdb import MemDB
 
@@ -44,6 +45,14 @@ def _fill_prepared(path: str) -> None:
         clock=lambda: 1_700_000_000_000,
     ) as db:
         prepare(db)
+
+
+@pytest.fixture
+def start_forked(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Return a function like `start_child` whose programs start at once, to be killed."""
+    nursery = Nursery(tmp_path, Path(__file__).parents[2])
+    yield nursery.start
+    nursery.close()
 
 
 @pytest.fixture(scope="session")

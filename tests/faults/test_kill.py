@@ -13,6 +13,9 @@ from writes import next_format
 import memdb
 from memdb.text.terms import Term
 
+# What a file holds is checked after each kill.
+KILLS_PER_FILE = 20
+
 APPEND = """
 import sys, memdb
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability=sys.argv[2]) as db:
@@ -123,16 +126,17 @@ def assert_nothing_lost(path: str, session: str, acknowledged: list[list[int]]) 
 
 
 def kill_often(
-    path: str, start_child: Callable[..., Any], times: int, durability: str, seed: int
+    path: str, start_forked: Callable[..., Any], times: int, durability: str, seed: int
 ) -> int:
     """Kill a writer *times* times at random moments; return how much it acknowledged."""
     moments = random.Random(seed)
     total = 0
     for number in range(times):
-        child = start_child(APPEND, path, durability, f"s{number}")
+        file = f"{path}.{number // KILLS_PER_FILE}"
+        child = start_forked(APPEND, file, durability, f"s{number}")
         count("kills")
         acknowledged = kill_after(child, moments.uniform(0, 0.05), moments.randrange(12))
-        assert_nothing_lost(path, f"s{number}", acknowledged)
+        assert_nothing_lost(file, f"s{number}", acknowledged)
         total += len(acknowledged)
     count("acknowledged", 3 * total)
     return total
@@ -140,31 +144,31 @@ def kill_often(
 
 @pytest.mark.parametrize("durability", ["power", pytest.param("process", marks=pytest.mark.slow)])
 def test_a_killed_writer_loses_nothing_it_acknowledged(
-    path: str, start_child: Callable[..., Any], durability: str
+    path: str, start_forked: Callable[..., Any], durability: str
 ) -> None:
     """Three kills at random moments, each followed by a full check."""
-    assert kill_often(path, start_child, 3, durability, seed=1) > 0
+    assert kill_often(path, start_forked, 3, durability, seed=1) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("durability", ["power", "process"])
 def test_a_hundred_kills_lose_nothing(
-    path: str, start_child: Callable[..., Any], durability: str
+    path: str, start_forked: Callable[..., Any], durability: str
 ) -> None:
-    """The same, a hundred times on one growing file."""
-    assert kill_often(path, start_child, 100, durability, seed=2) > 100
+    """The same, a hundred times on growing files."""
+    assert kill_often(path, start_forked, 100, durability, seed=2) > 100
 
 
 @pytest.mark.parametrize("program", [TALK, UPKEEP, SHRINK], ids=["tail", "upkeep", "shrink"])
 @pytest.mark.parametrize("kills", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_killed_writers_leave_each_message_to_be_found_once(
-    path: str, start_child: Callable[..., Any], kills: int, program: str
+    path: str, start_forked: Callable[..., Any], kills: int, program: str
 ) -> None:
     """In the tail of the index, while it is moved, in a merge, while the file shrinks; none is closed."""
     moments = random.Random(kills)
     written = 0
     for number in range(kills):
-        child = start_child(program, path, f"s{number}")
+        child = start_forked(program, path, f"s{number}")
         written += len(kill_after(child, moments.uniform(0, 0.03), moments.randrange(1, 90)))
         count("kills")
 
@@ -181,9 +185,9 @@ def test_killed_writers_leave_each_message_to_be_found_once(
 
 
 @pytest.mark.slow
-def test_killed_writers_do_not_harm_each_other(path: str, start_child: Callable[..., Any]) -> None:
+def test_killed_writers_do_not_harm_each_other(path: str, start_forked: Callable[..., Any]) -> None:
     """Three write at once, two are killed, the third goes on; then it is killed too."""
-    children = [start_child(APPEND, path, "process", f"s{number}") for number in range(3)]
+    children = [start_forked(APPEND, path, "process", f"s{number}") for number in range(3)]
     acknowledged = [kill_after(child, 0.05, 5) for child in children]
 
     for number, lines in enumerate(acknowledged):
@@ -213,12 +217,12 @@ def assert_branches_kept(path: str, session: str, acknowledged: list[list[str]])
 
 @pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_killed_writer_of_branches_loses_nothing_it_acknowledged(
-    path: str, start_child: Callable[..., Any], kills: int
+    path: str, start_forked: Callable[..., Any], kills: int
 ) -> None:
     """Branches made, appended to, replaced in and popped from; each kill is checked."""
     moments = random.Random(kills)
     for number in range(kills):
-        child = start_child(BRANCH, path, f"s{number}")
+        child = start_forked(BRANCH, path, f"s{number}")
         assert child.stdout.readline() == "ready\n"
         out = "".join(child.stdout.readline() for _ in range(moments.randrange(1, 30)))
         time.sleep(moments.uniform(0, 0.03))
