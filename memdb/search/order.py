@@ -2,7 +2,8 @@
 Order of an answer: equal texts once, and of statements about the same thing the newest first.
 
 Pure functions over the hits that were read; scores still fall. Entries are put in order by their
-links (`memdb.records.links`) before; what has none, and messages, by their words.
+links (`memdb.records.links`) before; what has none, and messages, by their words and by the model
+of those links.
 """
 
 from __future__ import annotations
@@ -10,10 +11,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from memdb.embeddings.static_model import rarity
+from memdb.facts.pairs import ENDS, Statement, relate
 from memdb.facts.wording import words_and_signs
 from memdb.models.ids import number_of
+from memdb.search.parse import ASKING_MARKS
 from memdb.search.weights import (
     ALIKE,
+    COMPARED,
+    CUT_SHARE,
+    MOST_COMPARED_WORDS,
     ORDERED,
     RETRACTED,
     SAME_WORDS,
@@ -21,7 +28,7 @@ from memdb.search.weights import (
     STEM_LETTERS,
     STEM_SHARE,
 )
-from memdb.text.terms import STOP_WORDS, query_words
+from memdb.text.terms import STOP_WORDS, count_words, query_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +37,9 @@ if TYPE_CHECKING:
     from memdb.models.entries import Link
     from memdb.models.messages import Hit
     from memdb.search.parse import Query, Question
+
+    # Which words of the question a hit holds, its other words, and how many are asked.
+    Traits = tuple[AbstractSet[str], AbstractSet[str], int]
 
 # Kinds whose equal texts are one statement; what has a name or key is a record of its own.
 STATEMENTS = ("message", "entry")
@@ -143,7 +153,9 @@ def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
     Return *hits* with an older one behind a newer one of the same author that answers alike.
 
     Both hold the same words of the question, half of them at least, and share half of their
-    other words but numbers and names. The newer one gets the score of the older one.
+    other words but numbers and names. Or both are short and among the first `COMPARED`, and the
+    newer one ends the older one: a long message says several things, of which the question asks for
+    one. The newer one gets the score of the older one.
     """
     found = list(hits)
     traits = [_traits(query, hit) for hit in found[:ORDERED]]
@@ -151,7 +163,10 @@ def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
         newer = found[place]
         for before in range(place):
             older = found[before]
-            if _is_newer(newer, older) and _are_alike(traits[place], traits[before]):
+            if _is_newer(newer, older) and (
+                _are_alike(traits[place], traits[before])
+                or (place < COMPARED and _ends(newer, older))
+            ):
                 found.insert(
                     before, newer.replace(score=older.score, is_sure=older.is_sure, why=NEWER)
                 )
@@ -161,7 +176,7 @@ def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
     return found
 
 
-def _traits(query: Query, hit: Hit) -> tuple[AbstractSet[str], AbstractSet[str], int]:
+def _traits(query: Query, hit: Hit) -> Traits:
     """Return which words of the question a hit holds, its other words, and how many it has."""
     words = query_words(hit.text)
     held = frozenset(held_words(query.content, words))
@@ -198,10 +213,17 @@ def _is_newer(newer: Hit, older: Hit) -> bool:
     return (newer.source.created_ms or 0) > (older.source.created_ms or 0)
 
 
-def _are_alike(
-    first: tuple[AbstractSet[str], AbstractSet[str], int],
-    second: tuple[AbstractSet[str], AbstractSet[str], int],
-) -> bool:
+def _ends(newer: Hit, older: Hit) -> bool:
+    """Return whether a short statement, not far behind, ends what an older short one says."""
+    if newer.text.rstrip().endswith(ASKING_MARKS) or newer.score < CUT_SHARE / 2 * older.score:
+        return False
+    if any(count_words(hit.text) > MOST_COMPARED_WORDS for hit in (newer, older)):
+        return False
+    pair = [Statement(hit.text, hit.source.created_ms or 0) for hit in (newer, older)]
+    return relate(*pair, cosine=None, rarity=rarity).kind in ENDS
+
+
+def _are_alike(first: Traits, second: Traits) -> bool:
     held, topics, asked = first
     if held != second[0] or len(held) < SAME_WORDS * asked or not held:
         return False

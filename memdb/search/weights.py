@@ -195,8 +195,14 @@ falls by so much of the best hit at once, down to half the share."""
 ORDERED = 20
 ALIKE = 0.5
 SAME_WORDS = 0.5
+COMPARED = 4
+MOST_COMPARED_WORDS = 25
 """Of so many first hits the newer of two that answer alike goes first: both hold the same words of
-the question, this share of them at least, and share this part of their other words."""
+the question, this share of them at least, and share this part of their other words. Of the first
+`COMPARED` ones, of so many words at most, the newer goes first if it ends what the older one says.
+
+Source: LoCoMo's nDCG@10 (two conversations) .6661 without, .6652 with; .6640 of the first 6.
+"""
 
 RETRACTED = 0.5
 SHOWN_WORDS = 3

@@ -23,6 +23,41 @@ CHANGES = [
     ("The rent is 900 euros a month.", "The rent is 950 euros a month.", "How much is the rent?"),
     ("My gym is in Harbour Street.", "My gym is in Mill Lane.", "Where is my gym?"),
     ("The car is parked on level 2.", "The car is parked on level 5.", "Where is the car parked?"),
+    (
+        "our dentist is Dr Kessel",
+        "Kessel stopped, the new dentist is Dr Braun",
+        "who is our dentist?",
+    ),
+    ("Nils sleeps at eight", "Nils stays up now, he goes to bed at nine", "when does Nils sleep?"),
+    (
+        "My sister works at the bank",
+        "my sister quit, she works for a publisher",
+        "where does my sister work?",
+    ),
+    (
+        "Je travaille chez Airbus.",
+        "Je ne travaille plus chez Airbus mais chez Thales.",
+        "Où je travaille ?",
+    ),
+]
+# Both stay true: the older one answers, and the newer one must not pass it.
+APART = [
+    (
+        "The blue boat needs a new sail.",
+        "The boat race begins in June.",
+        "What does the blue boat need?",
+    ),
+    (
+        "My brother Erik works as a baker.",
+        "My brother's son plays the tuba.",
+        "What is my brother's job?",
+    ),
+    ("Server 3 runs Debian.", "Server 4 now runs Alpine.", "What does server 3 run?"),
+    (
+        "I am allergic to peanuts.",
+        "Do I tell the school about the peanuts?",
+        "What am I allergic to?",
+    ),
 ]
 COMMANDS = {
     "rm -rf": "Never run rm -rf on the build host.",
@@ -61,12 +96,15 @@ def test_the_newer_of_two_that_answer_alike_goes_first(ann: memdb.Scope) -> None
 
 
 def test_two_things_are_not_put_in_order_by_time(ann: memdb.Scope) -> None:
-    """What holds more of the question stays first, however old."""
-    chat = ann.session("s")
-    chat.append("user", "The blue boat needs a new sail.", created="2025-01-01")
-    chat.append("user", "The boat race begins in June.", created="2026-01-01")
-
-    assert ann.recall("What does the blue boat need?")[0].text.startswith("The blue boat")
+    """What answers the question stays first, however old, if the newer one does not end it."""
+    wrong = []
+    for place, (older, newer, question) in enumerate(APART):
+        chat = ann.session(f"apart {place}")
+        chat.append("user", older, created="2025-01-01")
+        chat.append("user", newer, created="2026-01-01")
+        if (first := ann.recall(question)[0].text) != older:
+            wrong.append((question, first))
+    assert wrong == []
 
 
 def test_links_put_the_newest_first_and_mark_the_older(ann: memdb.Scope) -> None:
