@@ -12,7 +12,7 @@ import click
 
 from memdb.cli.base import MOMENT, embedder_named, embedder_option, verb
 from memdb.cli.command import Noun
-from memdb.cli.output import Bar, Column, note, one_line, print_records
+from memdb.cli.output import Bar, Column, note, print_records
 from memdb.errors import FileError, StorageError
 from memdb.models.record import counted
 from memdb.text.validate import refuse_output
@@ -332,30 +332,5 @@ def open_(call: Call, path: str, target: str) -> None:
     manifest = fixtures.unpack(path, target)
     call.reply(manifest, f"{click.format_filename(target)}: {_summary(manifest)}")
 
-
-@verb("memdb pack diff old.pack new.pack", of=pack, file=False, scope=False)
-@click.argument("first", type=click.Path())
-@click.argument("second", type=click.Path())
-def diff(call: Call, first: str, second: str) -> None:
-    """
-    Show what FIRST and SECOND hold that the other does not.
-
-    Exit code 7 if they differ.
-    """
-    from memdb import fixtures
-
-    found = fixtures.diff_packs(first, second)
-    call.reply_records(found, DIFF_COLUMNS, empty="They hold the same.")
-    if found:
-        click.get_current_context().exit(StorageError.exit_code)
-
-
-DIFF_COLUMNS = (
-    Column("KIND", lambda one: one.kind),
-    Column("REMOVED", lambda one: f"{one.removed:,}", right=True),
-    Column("ADDED", lambda one: f"{one.added:,}", right=True),
-    Column("CHANGED", lambda one: f"{one.changed:,}", right=True),
-    Column("FOR EXAMPLE", lambda one: one_line("; ".join(one.examples)), cut=True),
-)
 
 COMMANDS = {"bench": bench, "pack": pack}

@@ -75,8 +75,6 @@ INPUTS = {
     "bench recall data",
     "copy source",
     "import source",
-    "pack diff first",
-    "pack diff second",
     "pack make source",
     "pack open path",
     "pack verify path",
