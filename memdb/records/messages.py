@@ -19,7 +19,7 @@ from memdb.models.fields import SCREENED
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, scope_of, session_of, session_range
 from memdb.models.messages import ROLES, Finding, Message, NewMessage
 from memdb.models.record import Record
-from memdb.models.settings import ALLOW, SUMMARIZE_EVERY
+from memdb.models.settings import ACTIONS, ALLOW, SUMMARIZE_EVERY
 from memdb.records import archive, spaces
 from memdb.records import dependents as tombstone_records
 from memdb.records import summaries as summary_records
@@ -37,7 +37,6 @@ from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of, date_spans
 from memdb.text.parts import payload_of, text_of
-from memdb.text.screening import action_value
 from memdb.text.validate import (
     choice_value,
     json_list,
@@ -147,7 +146,7 @@ def prepare_messages(
     if action is None:
         action = screen.settings.secrets_in_messages
     else:
-        action_value(action, "secrets")
+        choice_value(action, "secrets", ACTIONS)
     given = list_value(new, "messages")
     read = [_read(one, screen, action) for message in given for one in to_new(message)]
     counts, name = counting.count_or_estimate([values[-1] for values in read])
@@ -554,7 +553,8 @@ def queue_refused(tx: Tx, space_no: int, errors: Mapping[int, str]) -> None:
 
 def erase(tx: Tx, session: int, message: Message) -> None:
     """Remove what a message says, as `edit` does; its row keeps its place, time and external id."""
-    row = {column: getattr(message, column) for column in ("id", "counter", *messages.HASHED)}
+    row = {column: getattr(message, column) for column in ("counter", *messages.HASHED)}
+    row["id"] = message.row_id
     _rewrite(tx, session, row | messages.ERASED | {"tokens": 0, "bigrams": None, "spans": None})
 
 
