@@ -14,7 +14,7 @@ from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.record import Record
 from memdb.text.tokens import counter_by_name
-from memdb.text.validate import choice_value, int_value, name_value, text_value
+from memdb.text.validate import choice_value, flag_value, int_value, name_value, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -412,7 +412,7 @@ def _check(settings: Settings) -> None:
         if value is not None or getattr(DEFAULTS, field) is not None:
             choice_value(value, f"settings.{field}", choices)
     for field in _FLAGS:
-        _check_flag(settings, field, "settings")
+        flag_value(getattr(settings, field), f"settings.{field}")
     for field, kind in _TUPLES.items():
         _check_tuple(settings, field, kind)
     for field, most in _TEXTS.items():
@@ -450,7 +450,7 @@ def check_category(category: Category) -> None:
     text_value(category.description, "category.description")
     _check_numbers(category, Category("usual"), _CATEGORY_RANGES, "category")
     for field in ("pinned", "shared"):
-        _check_flag(category, field, "category")
+        flag_value(getattr(category, field), f"category.{field}")
     choice_value(category.merge, "category.merge", MERGE_POLICIES)
 
 
@@ -462,12 +462,6 @@ def _check_numbers(
         value = getattr(record, field)
         if value is not None or (getattr(usual, field) is not None and field not in optional):
             int_value(value, f"{place}.{field}", low, high)
-
-
-def _check_flag(record: Record, field: str, place: str) -> None:
-    value = getattr(record, field)
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{place}.{field} is {value!r}: give True or False")
 
 
 def _check_tuple(settings: Settings, field: str, kind: type) -> None:

@@ -149,7 +149,7 @@ COUNTED = frozenset(
         *("jobs.lease", "jobs.renew", "jobs.advance", "jobs.done", "jobs.fail"),
         *("jobs.reschedule", "jobs.embed_missing", "jobs.embed_items", "links.reject"),
         *("messages.delete_range", "sessions.delete", "spaces.complete", "state.clear"),
-        *("state.delete_of_user", "state.insert", "state.delete", "summaries.condense"),
+        *("state.insert", "state.delete", "summaries.condense"),
         *("summaries.delete_from", "tombstones.insert"),
     )
 )

@@ -125,7 +125,7 @@ def remove(tx: Tx, owner: ScopeRef, name: str) -> bool:
         _remove_row(tx, branch)
     if not is_branch(session):
         artifacts.remove_session(tx, owner.ensure(tx), session_no_of(session))
-        state.clear(tx, (owner.app, owner.user, name))
+        state.clear(tx, owner.app, owner.user, name)
     return _remove_row(tx, session)
 
 

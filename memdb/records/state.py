@@ -59,9 +59,9 @@ def restore(tx: Tx, owner: ScopeRef, row: StateRow, ids: Ids) -> bool:
 
 def remove(tx: Tx, place: Place, key: str | None = None) -> bool:
     """Remove a key of a place, every key for None; False if there was none."""
-    return state.clear(tx, place) > 0 if key is None else state.delete(tx, place, key)
+    return state.clear(tx, *place) > 0 if key is None else state.delete(tx, place, key)
 
 
 def remove_user(tx: Tx, owner: ScopeRef, session: str | None) -> int:
     """Remove the values of a session, or all of a user's for None; return how many."""
-    return state.delete_of_user(tx, owner.app, owner.user, session)
+    return state.clear(tx, owner.app, owner.user, session)

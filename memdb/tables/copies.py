@@ -169,7 +169,11 @@ SELECT_STATE_OF = compose.select(
     "copies.state_of",
     STATE_COLUMNS,
     "state",
-    "app = :app AND user_name = :user_name AND (session, key) > (:session, :key)",
+    """
+  app = :app
+  AND user_name = :user_name
+  AND (CAST(:key AS TEXT) IS NULL OR (session, key) > (:session, :key))
+""",
     order="session, key",
     limit=":limit",
 )
@@ -308,7 +312,7 @@ def add_scope(tx: Tx, scope: ScopeRow) -> None:
     tx.run(INSERT_SCOPE, scope._asdict())
 
 
-def read_state(tx: Tx, owner: tuple[str, str] | None, after: tuple[str, ...]) -> list[Row]:
+def read_state(tx: Tx, owner: tuple[str, str] | None, after: tuple[str | None, ...]) -> list[Row]:
     """Return a page of the values under keys of (app, user), or of all; *after*: their key."""
     if owner is None:
         values: dict[str, Any] = dict(zip(STATE_COLUMNS[:4], after, strict=True))

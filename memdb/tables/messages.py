@@ -19,7 +19,7 @@ from memdb.engine.columns import hashed_names, names_without
 from memdb.engine.segments import fill
 from memdb.models import fields
 from memdb.models.fields import MESSAGE, names_with
-from memdb.models.ids import MASKS, MAX_SEQ, is_branch, message_id, session_of, session_range
+from memdb.models.ids import MASKS, MAX_SEQ, is_branch, session_of, session_range
 from memdb.models.messages import (
     ROLE_CODES,
     Message,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from memdb.engine.base import Row, Tx
+    from memdb.engine.branches import Run
 
 INSERT_MESSAGE = compose.insert("messages.insert", "messages", uid=":uid_bytes")
 
@@ -105,9 +106,7 @@ SELECT_TEXTS = """/* messages.texts */
 SELECT id, text FROM messages WHERE id >= :low AND id <= :high ORDER BY id LIMIT :limit
 """
 
-SELECT_IDS_BETWEEN = """/* messages.ids_between */
-SELECT id FROM messages
-WHERE
+_FILTERED = """
   id BETWEEN :low AND :high
   AND created_ms >= :since_ms
   AND created_ms < :until_ms
@@ -115,17 +114,16 @@ WHERE
   AND (:any_author = 1 OR author IN (SELECT value FROM json_each(:authors)))
 """
 
-SELECT_NEWEST_BETWEEN = """/* messages.newest_between */
-SELECT id, created_ms FROM messages
-WHERE
-  id BETWEEN :low AND :high
-  AND created_ms >= :since_ms
-  AND created_ms < :until_ms
-  AND (:any_role = 1 OR role IN (SELECT value FROM json_each(:roles)))
-  AND (:any_author = 1 OR author IN (SELECT value FROM json_each(:authors)))
-ORDER BY created_ms DESC, id DESC
-LIMIT :limit
-"""
+SELECT_IDS_BETWEEN = compose.select("messages.ids_between", "id", "messages", _FILTERED)
+
+SELECT_NEWEST_BETWEEN = compose.select(
+    "messages.newest_between",
+    "id, created_ms",
+    "messages",
+    _FILTERED,
+    order="created_ms DESC, id DESC",
+    limit=":limit",
+)
 
 # Archived messages have their metadata where their text is.
 SELECT_METADATA = """/* messages.metadata_between */
@@ -270,9 +268,7 @@ def _encode(row: dict[str, Any]) -> None:
 
 def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
     """Return message *seq* of the session, None if there is none."""
-    row_id = message_id(row_of(tx, session, seq), seq)
-    values = {"after": row_id - 1, "high": row_id, "session_name": session_name, "limit": 1}
-    rows = tx.all(SELECT_AFTER, {**values, **MASKS})
+    rows = _between(tx, row_of(tx, session, seq), session_name, seq - 1, seq, 1)
     return _to_messages(tx, rows)[0] if rows else None
 
 
@@ -321,33 +317,40 @@ def list_after(
     tx: Tx, session: int, session_name: str, after_seq: int, limit: int
 ) -> list[Message]:
     """Return up to *limit* messages with a higher seq than *after_seq*, oldest first."""
-    if is_branch(session):
-        return _after_on_path(tx, session, session_name, after_seq, limit)
-    _, high = session_range(session)
-    values = {
-        "after": session + after_seq,
-        "high": high,
-        "session_name": session_name,
-        "limit": limit,
-    }
-    return _to_messages(tx, tx.all(SELECT_AFTER, {**values, **MASKS}))
+    rows: list[Row] = []
+    for run in runs_of(tx, session):
+        if len(rows) >= limit:
+            break
+        if run.last_seq > after_seq:
+            after, left = max(after_seq, run.first_seq - 1), limit - len(rows)
+            rows += _between(tx, run.session, session_name, after, run.last_seq, left)
+    return _to_messages(tx, rows)
 
 
 def list_own(
     tx: Tx, row: int, session_name: str, after_seq: int, last_seq: int, limit: int
 ) -> list[Message]:
     """Return up to *limit* messages up to *last_seq* that a row itself holds, as `list_after`."""
+    return _to_messages(tx, _between(tx, row, session_name, after_seq, last_seq, limit))
+
+
+def _between(
+    tx: Tx, row: int, session_name: str, after_seq: int, last_seq: int, limit: int
+) -> list[Row]:
     values = {"after": row + after_seq, "high": row | last_seq, "session_name": session_name}
-    return _to_messages(tx, tx.all(SELECT_AFTER, {**values, "limit": limit, **MASKS}))
+    return tx.all(SELECT_AFTER, {**values, "limit": limit, **MASKS})
 
 
 def last(
     tx: Tx, session: int, session_name: str, count: int, before_seq: int | None = None
 ) -> list[Message]:
     """Return the newest *count* messages before *before_seq*, oldest of them first."""
-    if is_branch(session):
-        return _last_on_path(tx, session, session_name, count, before_seq)
-    rows = tx.all(SELECT_LAST, _last_values(session, session_name, count, before_seq))
+    before = MAX_SEQ + 1 if before_seq is None else before_seq
+    rows: list[Row] = []
+    for run in reversed(runs_of(tx, session)):
+        if len(rows) >= count:
+            break
+        rows += tx.all(SELECT_LAST, _last_values(run, session_name, count - len(rows), before))
     rows.reverse()
     return _to_messages(tx, rows)
 
@@ -355,51 +358,14 @@ def last(
 def expect_last(tx: Tx, session: int, session_name: str, count: int) -> None:
     """Let what `last` reads be answered with other questions; of a branch it is asked in turn."""
     if not is_branch(session):
-        tx.expect(SELECT_LAST, _last_values(session, session_name, count, None))
+        (run,) = runs_of(tx, session)
+        tx.expect(SELECT_LAST, _last_values(run, session_name, count, MAX_SEQ + 1))
 
 
-def _last_values(session: int, name: str, count: int, before_seq: int | None) -> dict[str, Any]:
-    low, high = session_range(session)
-    before = high + 1 if before_seq is None else session + before_seq
+def _last_values(run: Run, name: str, count: int, before_seq: int) -> dict[str, Any]:
+    low, high = run.span
+    before = min(run.session + before_seq, high + 1)
     return {"low": low, "before": before, "session_name": name, "limit": count, **MASKS}
-
-
-def _after_on_path(
-    tx: Tx, branch: int, session_name: str, after_seq: int, limit: int
-) -> list[Message]:
-    """Return what `list_after` does for a branch, run by run."""
-    rows: list[Row] = []
-    for run in runs_of(tx, branch):
-        if run.last_seq <= after_seq or len(rows) >= limit:
-            continue
-        values = {
-            "after": run.session + max(after_seq, run.first_seq - 1),
-            "high": run.span[1],
-            "session_name": session_name,
-            "limit": limit - len(rows),
-        }
-        rows += tx.all(SELECT_AFTER, {**values, **MASKS})
-    return _to_messages(tx, rows)
-
-
-def _last_on_path(
-    tx: Tx, branch: int, session_name: str, count: int, before_seq: int | None
-) -> list[Message]:
-    """Return what `last` does for a branch, its own run first."""
-    before = MAX_SEQ + 1 if before_seq is None else before_seq
-    rows: list[Row] = []
-    for run in reversed(runs_of(tx, branch)):
-        if len(rows) >= count:
-            break
-        values = {
-            "low": run.span[0],
-            "before": min(run.session + before, run.span[1] + 1),
-            "session_name": session_name,
-            "limit": count - len(rows),
-        }
-        rows += tx.all(SELECT_LAST, {**values, **MASKS})
-    rows.reverse()
-    return _to_messages(tx, rows)
 
 
 def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Message]:

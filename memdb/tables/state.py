@@ -21,37 +21,24 @@ if TYPE_CHECKING:
 
 INSERT_STATE = compose.insert("state.insert", "state", user_name=":user", otherwise=compose.NOTHING)
 
-SELECT_PAGE = """/* state.list */
-SELECT app, user_name, session, key, value, revision, updated_ms
-FROM state
-WHERE app = :app AND user_name = :user AND (session, key) > (:session, :key)
-ORDER BY session, key
-LIMIT :limit
-"""
+# The fields of a StateRow in their order.
+_LISTED = "app, user_name, session, key, value, revision, updated_ms"
+_OF_USER = "app = :app AND user_name = :user"
+_OF_PLACE = f"{_OF_USER} AND session = :session"
+_OF_SESSION = f"{_OF_USER} AND (CAST(:session AS TEXT) IS NULL OR session = :session)"
 
-SELECT_FIRST = """/* state.first */
-SELECT app, user_name, session, key, value, revision, updated_ms
-FROM state
-WHERE app = :app AND user_name = :user
-ORDER BY session, key
-LIMIT :limit
-"""
+SELECT_PAGE = compose.select(
+    "state.list",
+    _LISTED,
+    "state",
+    f"{_OF_USER} AND (CAST(:key AS TEXT) IS NULL OR (session, key) > (:session, :key))",
+    order="session, key",
+    limit=":limit",
+)
 
-SELECT_VALUES = """/* state.values */
-SELECT key, value FROM state
-WHERE app = :app AND user_name = :user AND session = :session
-ORDER BY key
-"""
+SELECT_VALUES = compose.select("state.values", "key, value", "state", _OF_PLACE, order="key")
 
-SELECT_VALUE = """/* state.get */
-SELECT value FROM state
-WHERE app = :app AND user_name = :user AND session = :session AND key = :key
-"""
-
-SELECT_ROW = """/* state.find */
-SELECT app, user_name, session, key, value, revision, updated_ms FROM state
-WHERE app = :app AND user_name = :user AND session = :session AND key = :key
-"""
+SELECT_ROW = compose.select("state.find", _LISTED, "state", f"{_OF_PLACE} AND key = :key")
 
 # The same value again is no change: no revision, no page written.
 UPSERT_STATE = compose.insert(
@@ -68,26 +55,13 @@ UPSERT_STATE = compose.insert(
     ),
 )
 
-DELETE_KEY = """/* state.delete */
-DELETE FROM state
-WHERE app = :app AND user_name = :user AND session = :session AND key = :key
-"""
+DELETE_KEY = compose.delete("state.delete", "state", f"{_OF_PLACE} AND key = :key")
 
-DELETE_PLACE = """/* state.clear */
-DELETE FROM state WHERE app = :app AND user_name = :user AND session = :session
-"""
+SELECT_STATE = compose.select(
+    "state.list_values", "key, value", "state", _OF_SESSION, order="session, key"
+)
 
-
-SELECT_STATE = """/* state.list_values */
-SELECT key, value FROM state
-WHERE app = :app AND user_name = :user AND (CAST(:session AS TEXT) IS NULL OR session = :session)
-ORDER BY session, key
-"""
-
-DELETE_STATE = """/* state.delete_of_user */
-DELETE FROM state
-WHERE app = :app AND user_name = :user AND (CAST(:session AS TEXT) IS NULL OR session = :session)
-"""
+DELETE_STATE = compose.delete("state.clear", "state", _OF_SESSION)
 
 
 class StateRow(Record):
@@ -110,10 +84,6 @@ class StateRow(Record):
     updated_ms: int
 
 
-def _to_state(row: Row) -> StateRow:
-    return StateRow(*row)
-
-
 def add(tx: Tx, row: StateRow) -> bool:
     """Add a value; False, and nothing changes, when the key has one."""
     values = {field: getattr(row, field) for field in StateRow._fields}
@@ -124,13 +94,11 @@ def list_page(
     tx: Tx, app: str, user: str, *, after: StateRow | None = None, limit: int = 1000
 ) -> list[StateRow]:
     """Return up to *limit* rows behind *after*, by session and key; None: from the first."""
-    values = {"app": app, "user": user, "limit": limit}
-    if after is None:
-        found = tx.all(SELECT_FIRST, values)
-    else:
-        found = tx.all(SELECT_PAGE, {**values, "session": after.session, "key": after.key})
+    session, key = (None, None) if after is None else (after.session, after.key)
+    values = {"app": app, "user": user, "session": session, "key": key, "limit": limit}
+    found = tx.all(SELECT_PAGE, values)
     tx.verify("state", [row[:4] for row in found])
-    return [_to_state(row) for row in found]
+    return [StateRow(*row) for row in found]
 
 
 def values(tx: Tx, place: Place) -> dict[str, str]:
@@ -142,10 +110,8 @@ def values(tx: Tx, place: Place) -> dict[str, str]:
 
 def get(tx: Tx, place: Place, key: str) -> str | None:
     """Return the JSON text of a value, None if the place has no such key."""
-    row = tx.one(SELECT_VALUE, {**_named(place), "key": key})
-    if row is not None:
-        tx.verify("state", [(*place, key)])
-    return None if row is None else str(row[0])
+    row = find(tx, place, key)
+    return None if row is None else row.value
 
 
 def find(tx: Tx, place: Place, key: str) -> StateRow | None:
@@ -154,7 +120,7 @@ def find(tx: Tx, place: Place, key: str) -> StateRow | None:
     if row is None:
         return None
     tx.verify("state", [(*place, key)])
-    return _to_state(row)
+    return StateRow(*row)
 
 
 def put(tx: Tx, place: Place, given: Mapping[str, str]) -> None:
@@ -169,11 +135,6 @@ def delete(tx: Tx, place: Place, key: str) -> bool:
     return tx.run(DELETE_KEY, {**_named(place), "key": key}) > 0
 
 
-def clear(tx: Tx, place: Place) -> int:
-    """Remove every key of a place; the answer is how many."""
-    return tx.run(DELETE_PLACE, _named(place))
-
-
 def _named(place: Place) -> dict[str, str]:
     app, user, session = place
     return {"app": app, "user": user, "session": session}
@@ -184,6 +145,6 @@ def list_values(tx: Tx, app: str, user: str, session: str | None) -> list[Row]:
     return tx.all(SELECT_STATE, {"app": app, "user": user, "session": session})
 
 
-def delete_of_user(tx: Tx, app: str, user: str, session: str | None) -> int:
+def clear(tx: Tx, app: str, user: str, session: str | None) -> int:
     """Remove what hosts keep for a user, or for one session of theirs; how many values."""
     return tx.run(DELETE_STATE, {"app": app, "user": user, "session": session})

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.errors import InvalidInput, SecretFound, TooLarge
+from memdb.errors import SecretFound, TooLarge
 from memdb.models.fields import MAX_TEXT_BYTES, SCREENED, TEXT
 from memdb.models.settings import ACTIONS, ALLOW, DEFAULTS, REFUSE
 from memdb.text.secrets import find_secrets, redact_secrets
+from memdb.text.validate import choice_value
 
 if TYPE_CHECKING:
     from memdb.models.fields import Field
@@ -129,7 +130,7 @@ class SecretScreen:
         """Return a screen with another action for entries; None changes nothing."""
         if action is None:
             return self
-        action_value(action, "secrets")
+        choice_value(action, "secrets", ACTIONS)
         return SecretScreen(self.settings.replace(secrets_in_entries=action), self._detector)
 
 
@@ -139,13 +140,6 @@ def is_binary(data: bytes) -> bool:
 
 
 UTF_16 = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
-
-
-def action_value(value: object, field: str) -> str:
-    """Return *value* if it is an action."""
-    if not isinstance(value, str) or value not in ACTIONS:
-        raise InvalidInput(f"{field} is {value!r}: use one of {', '.join(ACTIONS)}")
-    return value
 
 
 def _check_size(field: Field, value: Any) -> None:

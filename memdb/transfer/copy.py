@@ -44,7 +44,7 @@ TELL_S = 1.0
 
 # The first key of jobs and of state.
 FIRST_JOB = ("", "", -1, -1)
-FIRST_STATE = ("", "", "", "")
+FIRST_STATE = ("", "", None, None)  # a key may be ""
 
 
 class Part:
@@ -94,7 +94,7 @@ class Copier:
         self._spaces: list[SpaceRow] = []
         self._numbers: dict[int, int] = {}  # of spaces in the target, by their place
         self._done = self._total = 0
-        self._told_s = 0.0
+        self._shown_s = 0.0
         self._is_empty = False
         self._state: list[list[Row]] = []
 
@@ -266,9 +266,9 @@ class Copier:
 
     def _tell(self, *, is_last: bool = False) -> None:
         """Show how far it is, now and then."""
-        if self._progress is not None and (is_last or monotonic() >= self._told_s + TELL_S):
+        if self._progress is not None and (is_last or monotonic() >= self._shown_s + TELL_S):
             self._progress(self._total if is_last else self._done, self._total)
-            self._told_s = monotonic()
+            self._shown_s = monotonic()
 
     # Spaces.
 
@@ -385,7 +385,7 @@ def _places(spaces: list[SpaceRow], there: list[SpaceRow]) -> list[int | None]:
 
 
 def _state_pages(tx: Tx, owner: tuple[str, str] | None) -> Iterator[list[Row]]:
-    after: tuple[str, ...] = FIRST_STATE
+    after: tuple[str | None, ...] = FIRST_STATE
     while rows := copies.read_state(tx, owner, after):
         yield rows
         after = rows[-1][:4]

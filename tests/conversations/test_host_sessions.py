@@ -277,8 +277,8 @@ def test_an_edited_message_says_something_else_in_its_place(chat, db):
         None,
         None,
     )
-    assert (after.id, after.uid, after.external_id, after.created_ms) == (
-        before.id,
+    assert (after.row_id, after.uid, after.external_id, after.created_ms) == (
+        before.row_id,
         before.uid,
         "x",
         before.created_ms,

@@ -381,12 +381,15 @@ def test_values_under_keys_alone_are_copied(tmp_path: Path, target: Path) -> Non
     """Of an app, and of a user without any message; other values there are refused."""
     with look_at(tmp_path / "state.db") as db:
         db.state("shop").update(colour="red")
-        db.scope("ann", "shop").state.update(size=3)
+        db.scope("ann", "shop").state.update({"size": 3, "": 4})
+        db.file.copy(target.with_name("own.db"), user="ann", app="shop")
         db.file.copy(target)
         db.file.copy(target)
+        for path in (target, target.with_name("own.db")):
+            with look_at(path) as there:
+                assert there.scope("ann", "shop").state.all() == {"size": 3, "": 4}
         with look_at(target) as there:
             assert there.state("shop").all().keys() == {"colour"}
-            assert there.scope("ann", "shop").state.get("size") == 3
             there.state("shop").update(colour="blue")
         with pytest.raises(memdb.AlreadyExists, match="shop"):
             db.file.copy(target)
