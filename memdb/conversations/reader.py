@@ -152,7 +152,7 @@ class Conversations:
                 return []
             found = sessions.list_page(tx, scope_no, SessionPage(prefix, order, begin, most))
             untitled = [row_id for row_id, info in found if not info.title]
-            openings = messages.openings(tx, untitled) if untitled else {}
+            openings = messages.openings(tx, untitled)
         return [
             info if info.title else info.replace(label=_first_line(openings.get(row_id, "")))
             for row_id, info in found

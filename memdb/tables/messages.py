@@ -131,12 +131,17 @@ SELECT id, text, metadata FROM messages
 WHERE id BETWEEN :low AND :high AND (metadata IS NOT NULL OR text IS NULL)
 """
 
-SELECT_OPENING = """/* messages.opening */
-SELECT id, substr(text, 1, 1000)
-FROM messages
-WHERE id BETWEEN :low AND :high AND role = 'user'
-ORDER BY id
-LIMIT 1
+SELECT_OPENINGS = """/* messages.openings */
+SELECT messages.id, substr(messages.text, 1, 1000)
+FROM json_each(:ids) AS refs
+JOIN messages ON messages.id = (
+  SELECT min(opening.id) FROM messages AS opening
+  WHERE
+    opening.id BETWEEN :low AND :high
+    AND opening.id BETWEEN refs.value + 1 AND refs.value + :seqs
+    AND opening.role = 'user'
+)
+WHERE messages.id BETWEEN :low AND :high
 """
 
 SELECT_COUNT = """/* messages.count */
@@ -466,10 +471,10 @@ def openings(tx: Tx, sessions: Collection[int]) -> dict[int, str]:
     Only the first 50 seqs of a session are looked at. One that is in a damaged segment is
     left out. Cost: archived ones are unpacked.
     """
-    rows = []
-    for session in sessions:
-        values = {"low": session | 1, "high": session | OPENING_SEQS}
-        rows += tx.all(SELECT_OPENING, values)
+    if not sessions:
+        return {}
+    span = {"low": min(sessions), "high": max(sessions) | MAX_SEQ}
+    rows = tx.all(SELECT_OPENINGS, {"ids": sessions, "seqs": OPENING_SEQS, **span})
     filled = fill(tx, rows, ("id", "text"), lost_ok=True)
     return {session_of(row_id): text for row_id, text in filled if text is not None}
 

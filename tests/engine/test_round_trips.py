@@ -32,6 +32,7 @@ CALLS: dict[str, tuple[Callable[[memdb.Scope], object], int, int]] = {
         4,
         15,
     ),
+    "sessions": (lambda ann: ann.sessions(limit=200), 3, 3),
     "find": (lambda ann: ann.items.find(("notes",), "k1"), 1, 1),
     "items by vector": (
         lambda ann: ann.items.recall(vector=VECTOR, prefix=("notes",), limit=10),
@@ -50,6 +51,8 @@ def fill(db: memdb.MemDB) -> None:
     for number in range(60):
         ann.session("trip").append("user", f"message {number} on flights to Oslo, author Ann")
     ann.session("trip").append("user", "I drink green tea each morning.")
+    for number in range(30):
+        ann.session(f"chat {number}").append("user", f"hello {number}")
     ann.remember("Ann drinks green tea.")
     for number in range(30):
         vector = [1.0, number, *[1.0] * (DIM - 2)]
