@@ -58,7 +58,7 @@ class File:
 
     def edit(self) -> None:
         """Change the text of a message."""
-        self.chat.host.edit(self.seqs[0], {"role": "user", "text": self.text()})
+        self.chat.edit(self.seqs[0], {"role": "user", "text": self.text()})
         self.seqs.append(self.seqs.pop(0))
 
     def update(self) -> None:

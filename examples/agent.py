@@ -42,11 +42,11 @@ def take_turn(ann: memdb.Scope, words: str, model: Callable[..., Any]) -> str:
     chat.append("user", words)
     while True:
         request = chat.context(budget_tokens=4000, query=words).to("openai")
-        (answer,) = chat.append_from(model(**request, tools=TOOLS + chat.tools().schemas()))
+        answer = chat.append(model(**request, tools=TOOLS + chat.tools().schemas()))
         calls = [part for part in answer.parts or [] if part["type"] == "tool_call"]
         for call in calls:
             result = call_tool(ann, chat, call["name"], call["arguments"])
-            chat.append_from({"role": "tool", "tool_call_id": call["id"], "content": result})
+            chat.append({"role": "tool", "tool_call_id": call["id"], "content": result})
         if not calls:
             return answer.text
 

@@ -264,7 +264,7 @@ class _Capture:
                 added += sum(one.seq > before for one in {one.seq: one for one in store()}.values())
             if title[1] and self._chat.last_seq:
                 position = position.replace(title_rank=title[0])
-                self._chat.host.update(title=redact_secrets(title[1]))
+                self._chat.update(title=redact_secrets(title[1]))
             self._positions.put(POSITIONS, self._key, position.to_dict(), index=False)
         self._position = position
         self._added += added

@@ -94,8 +94,12 @@ class Session(Twin[sessions.Session]):
     artifacts = Lead(Artifacts)
 
     append = added(sessions.Session.append)
-    append_from = added(sessions.Session.append_from)
     extend = added(sessions.Session.extend)
+    edit = later(sessions.Session.edit)
+    pop = later(sessions.Session.pop)
+    replace = later(sessions.Session.replace)
+    clear = later(sessions.Session.clear)
+    update = later(sessions.Session.update)
     last = later(sessions.Session.last, "read")
     get = later(sessions.Session.get, "read")
     find = later(sessions.Session.find, "read")
@@ -117,6 +121,14 @@ class Session(Twin[sessions.Session]):
         """Return what this branch leaves, None for a session; see `memdb.Session.parent`."""
         found = await run_in(self._worker, lambda: self._sync.parent, "read")
         return None if found is None else Session(found, self._worker)
+
+    async def title(self) -> str | None:
+        """Return what the session is called in lists; `update(title=)` changes it."""
+        return await run_in(self._worker, lambda: self._sync.title, "read")
+
+    async def metadata(self) -> dict[str, Any]:
+        """Return the JSON object that is kept with the session; `update(metadata=)` changes it."""
+        return await run_in(self._worker, lambda: self._sync.metadata, "read")
 
     async def last_seq(self) -> int:
         """Return the highest seq given out so far, 0 before the first message."""
@@ -174,6 +186,7 @@ class MemDB(Twin[database.MemDB]):
     file = Lead(File)
     settings = Lead(StoredSettings)
 
+    user = leads(database.MemDB.user, Scope)
     scope = leads(database.MemDB.scope, Scope)
     shared = leads(database.MemDB.shared, Scope)
     state = leads(database.MemDB.state, State)

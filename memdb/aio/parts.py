@@ -263,12 +263,7 @@ class Host(Twin[host.Host]):
     create = later(host.Host.create)
     commit = later(host.Host.commit)
     snapshot = later(host.Host.snapshot, "read")
-    pop = later(host.Host.pop)
-    replace = later(host.Host.replace)
-    clear = later(host.Host.clear)
     erase = later(host.Host.erase)
-    edit = later(host.Host.edit)
-    update = later(host.Host.update)
     segments = later(host.Host.segments, "read")
     window = later(host.Host.window, "ask")
 

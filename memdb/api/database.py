@@ -470,6 +470,10 @@ class MemDB:
         """
         return Transaction(self._db)
 
+    def user(self, user: str) -> Scope:
+        """Return the memory of a user of the app "default"; see `scope`."""
+        return self.scope(user)
+
     def scope(self, user: str, app: str = "default") -> Scope:
         """
         Return somebody's memory; it is made at its first write.

@@ -430,6 +430,7 @@ class Scope:
         budget_tokens: int,
         said: Sequence[str] = (),
         *,
+        entries: Sequence[int] | None = None,
         ids: bool = False,
         count_use: bool = True,
     ) -> ProfileBlock:
@@ -443,15 +444,18 @@ class Scope:
         Args:
             budget_tokens: Most tokens of the whole text, by the file's counter.
             said: The user's messages, oldest first; the last three count.
+            entries: Numbers of the entries to show, in this order, in place of those
+                above; what does not hold now is left out.
             ids: Begin each line with the entry's number, but for entries that all users share.
             count_use: False changes nothing in the file, as in `recall`.
 
         Returns:
             The text, its tokens and the entries; "" where not one line fits.
         """
-        return self._services.profiles.block(
-            self._owner, budget_tokens, said, ids=ids, count_use=count_use
-        )
+        profiles = self._services.profiles
+        if entries is not None:
+            return profiles.given(self._owner, budget_tokens, entries, ids=ids)
+        return profiles.block(self._owner, budget_tokens, said, ids=ids, count_use=count_use)
 
     @property
     def state(self) -> State:

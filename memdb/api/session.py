@@ -1,14 +1,15 @@
 """
 A conversation, as `scope.session(name)` gives it, and `session.host` for frameworks.
 
-Frameworks with sessions of their own create a session before anything is said,
-keep state beside it, store what happened together with what it changed, take
-messages back, and choose the window that a model sees: `session.host`.
+Frameworks with sessions of their own create a session before anything is said, keep state
+beside it, store what happened together with what it changed, and choose the window that a
+model sees: `session.host`.
 Delegates; no rules here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from memdb.api._container import Transaction
@@ -16,9 +17,10 @@ from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
 from memdb.models.observation import observed
+from memdb.records.messages import NEW_FIELDS, to_new
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from memdb.api._container import Services
     from memdb.api.collections import Artifacts, State, Summaries
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from memdb.models.types import (
         Kind,
         Partition,
+        ProviderMessage,
         Role,
         SearchBy,
         SecretAction,
@@ -195,63 +198,6 @@ class Host:
             self._owner, self._name, last, self._services.when_ms(since, "since")
         )
 
-    def pop(
-        self,
-        *,
-        expected_seq: int | None = None,
-        instead: Iterable[NewMessage | dict[str, Any]] = (),
-    ) -> Message | None:
-        """
-        Remove the newest message, with summaries that stand for it, and return it.
-
-        None without any. Its seq is not given out again. Other branches that share it keep it.
-
-        Args:
-            expected_seq: Its seq as you know it, 0 for none: if it is another
-                by now, nothing is removed.
-            instead: Messages to add in its place, in the same transaction.
-
-        Raises:
-            VersionConflict: the newest message is not *expected_seq*.
-            InvalidInput: a field of *instead* cannot be stored.
-        """
-        return self._services.writer.pop(self._owner, self._name, expected_seq, instead)
-
-    def replace(
-        self,
-        seqs: Iterable[int],
-        instead: Iterable[NewMessage | dict[str, Any]] = (),
-        *,
-        expected_seq: int | None = None,
-    ) -> list[Message]:
-        """
-        Remove messages and add others at the end, in one transaction; what was added.
-
-        For hosts that shorten a conversation themselves. The messages go with
-        their words, vectors and the summaries from the first of them on; what
-        was remembered from them stays, which `forget` would remove too. Other branches
-        that share them keep them, with what was remembered.
-
-        Args:
-            seqs: Of what goes; those without a message are passed over.
-            instead: `NewMessage`s, or dicts with the same fields by name.
-            expected_seq: The seq of the newest message as you know it, 0 for
-                none: if it is another by now, nothing is changed.
-
-        Raises:
-            VersionConflict: the newest message is not *expected_seq*.
-            InvalidInput: a seq or a field of *instead* cannot be.
-        """
-        return self._services.writer.replace(self._owner, self._name, seqs, instead, expected_seq)
-
-    def clear(self) -> bool:
-        """
-        Remove every message; what was saved and remembered stays. False without any.
-
-        Other branches keep what they share.
-        """
-        return self._services.writer.clear(self._owner, self._name)
-
     def erase(self, seq: int) -> bool:
         """
         Remove what message *seq* says; its place, time and external id stay.
@@ -267,48 +213,6 @@ class Host:
     def segments(self) -> tuple[ArchivedSpan, ...]:
         """Return which messages are archived, oldest first, and how many bytes they take."""
         return self._services.archivist.spans(self._owner, self._name)
-
-    def edit(self, seq: int, message: NewMessage | dict[str, Any]) -> Message:
-        """
-        Change what message *seq* says, in its place, and return it as stored.
-
-        Its seq, time and external id stay. What was derived from the old words
-        goes: their index, their vector, and the summaries of the session, which
-        are made anew. Entries told by it stay.
-
-        Args:
-            message: A `NewMessage`, or a dict with its fields by name: all that
-                the message says from now on.
-
-        Raises:
-            NotFound: there is no such message.
-            InvalidInput: a field cannot be stored; nothing was written.
-            SecretFound: it holds a secret, and those are refused.
-        """
-        return self._unpacked(seq).edit(self._owner, self._name, seq, message)
-
-    def update(
-        self,
-        *,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        expected: SessionHead | None = None,
-    ) -> SessionHead:
-        """
-        Change the session's title or metadata, and return what is kept now.
-
-        Args:
-            title: Takes the place of the title, "" too; None: it stays.
-            metadata: Takes the place of the metadata; None: it stays.
-            expected: The session's head as you know it: if messages were added or
-                removed since, or the metadata changed, nothing is changed.
-
-        Raises:
-            NotFound: there is no such session.
-            VersionConflict: the session is not as *expected*.
-            InvalidInput: something given cannot be stored; nothing was written.
-        """
-        return self._services.hosting.update(self._owner, self._name, title, metadata, expected)
 
     def _unpacked(self, seq: int) -> HostSessionService:
         """Return the service of hosts, after the archive that holds message *seq* was unpacked."""
@@ -411,7 +315,7 @@ class Session:
 
     def append(
         self,
-        role: Role,
+        role: Role | ProviderMessage,
         text: str = "",
         *,
         author: str | None = None,
@@ -425,8 +329,16 @@ class Session:
         """
         Add a message and return it as stored, with its seq and tokens.
 
+        In place of a role and a text it takes a message or response as a model provider's
+        package has it: of OpenAI (chat and Responses, the Agents SDK, LiteLLM), Anthropic,
+        Gemini, ADK, LangChain and Pydantic AI, as an object or as the same dict. Tool calls,
+        results, images, files, thinking and refusals become parts (docs/parts.md); `to` gives
+        the message back to its provider as it was, except for fields that are None. One that
+        holds a tool's results beside somebody's words is stored as several messages, of which
+        the last is returned. What was not understood is in `warnings` of the stored message.
+
         Args:
-            role: "system", "user", "assistant" or "tool".
+            role: "system", "user", "assistant" or "tool"; or a message of a provider.
             text: What was said; "" takes it from *parts*.
             author: Who said it, if the role alone does not tell.
             parts: What it consists of as JSON objects, memdb's (docs/parts.md) or
@@ -451,53 +363,25 @@ class Session:
         >>> with memdb.open(":memory:") as db:
         ...     db.scope("ann").session("tea").append("user", "Green, please.").tokens
         4
-        """
-        created_ms = self._services.when_ms(created, "created")
-        new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
-        writer = self._services.writer
-        drafts = writer.prepare([new], secrets)
-        return self._store(lambda: writer.append(self._owner, self._ref, drafts, expected_seq)[0])
-
-    def append_from(
-        self,
-        message: Any,
-        *,
-        expected_seq: int | None = None,
-        secrets: SecretAction | None = None,
-    ) -> list[Message]:
-        """
-        Add a message as a model provider's package has it, and return what was stored.
-
-        Takes messages and responses of OpenAI (chat and Responses, the Agents SDK,
-        LiteLLM), Anthropic, Gemini, ADK, LangChain and Pydantic AI: an object, the
-        same as a dict, or a list. Tool calls, results, images, files, thinking and
-        refusals become parts (docs/parts.md); `to` gives the message back to its
-        provider as it was, except for fields that are None.
-
-        A part of an unknown type is kept whole and shown as `[type]`; the stored
-        message has a sentence about it in `warnings`. A message that holds a tool's
-        results beside somebody's words is stored as several, so there can be more
-        messages in the result than were given.
-
-        Args:
-            message: The object, dict or list.
-            expected_seq, secrets: As in `append`.
-
-        Raises:
-            InvalidInput: it is no message, has no role, or cannot be stored; it names
-                the field, and nothing was written.
-
-        >>> import memdb
         >>> with memdb.open(":memory:") as db:
         ...     chat = db.scope("ann").session("tea")
-        ...     (stored,) = chat.append_from({"role": "model", "parts": [{"text": "Green?"}]})
+        ...     stored = chat.append({"role": "model", "parts": [{"text": "Green?"}]})
         ...     stored.role, stored.text
         ('assistant', 'Green?')
         """
-        from memdb.formats.provider_messages import read_messages
+        if isinstance(role, str):
+            created_ms = self._services.when_ms(created, "created")
+            given = [NewMessage(role, text, author, parts, external_id, created_ms, metadata)]
+        elif (text, author, parts, external_id, created, metadata) != ("", *[None] * 5):
+            raise InvalidInput("role is a message: leave out what stands in it, such as text")
+        else:
+            from memdb.formats.provider_messages import read_messages  # only for those
 
-        new = read_messages(message)
-        return self.extend(new, expected_seq=expected_seq, secrets=secrets)
+            is_own = isinstance(role, dict) and NEW_FIELDS.issuperset(role)
+            given = [*to_new(role)] if is_own else read_messages(role)
+        writer = self._services.writer
+        drafts = writer.prepare(given, secrets)
+        return self._store(lambda: writer.append(self._owner, self._ref, drafts, expected_seq)[-1])
 
     def extend(
         self,
@@ -511,13 +395,15 @@ class Session:
         Add many messages in one transaction, all or none; see `append`.
 
         Args:
-            messages: `NewMessage`s, dicts with the same fields by name, or what
-                `append_from` takes.
+            messages: `NewMessage`s, dicts with the same fields by name, or messages and
+                responses of a provider, as `append` takes them.
             keep: What is stored under the external id of one of them stays,
                 also where it differs: the first to come wins.
 
         Cost: 25 µs per message with index and exact token count.
         """
+        if isinstance(messages, Mapping):
+            raise InvalidInput("messages is one message: give a list, or add it with append")
         writer = self._services.writer
         drafts = writer.prepare(messages, secrets)
         return self._store(
@@ -527,6 +413,26 @@ class Session:
     def _store(self, store: Callable[[], R]) -> R:
         """Store what was checked; `memdb.aio` does so in a transaction with other calls."""
         return store()
+
+    @property
+    def title(self) -> str | None:
+        """What the session is called in lists, None without a title. Assigning one stores it."""
+        head = self.host.head()
+        return None if head is None else head.title
+
+    @title.setter
+    def title(self, title: str) -> None:
+        self.update(title=title)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The JSON object that is kept with the session. Assigning one takes its place."""
+        head = self.host.head()
+        return {} if head is None else head.metadata or {}
+
+    @metadata.setter
+    def metadata(self, metadata: Mapping[str, Any]) -> None:
+        self.update(metadata=metadata)
 
     @property
     def last_seq(self) -> int:
@@ -552,6 +458,107 @@ class Session:
     def find(self, external_id: str) -> Message | None:
         """Return the message that was added with *external_id*, None without one."""
         return self._services.conversations.find_external(self._owner, self._ref, external_id)
+
+    def edit(self, seq: int, message: NewMessage | dict[str, Any]) -> Message:
+        """
+        Change what message *seq* says, in its place, and return it as stored.
+
+        Its seq, time and external id stay. What was derived from the old words
+        goes: their index, their vector, and the summaries of the session, which
+        are made anew. Entries told by it stay.
+
+        Args:
+            message: A `NewMessage`, or a dict with its fields by name: all that
+                the message says from now on.
+
+        Raises:
+            NotFound: there is no such message.
+            InvalidInput: a field cannot be stored; nothing was written.
+            SecretFound: it holds a secret, and those are refused.
+        """
+        return self.host._unpacked(seq).edit(self._owner, self._ref, seq, message)
+
+    def pop(
+        self,
+        *,
+        expected_seq: int | None = None,
+        instead: Iterable[NewMessage | dict[str, Any]] = (),
+    ) -> Message | None:
+        """
+        Remove the newest message, with summaries that stand for it, and return it.
+
+        None without any. Its seq is not given out again. Other branches that share it keep it.
+
+        Args:
+            expected_seq: Its seq as you know it, 0 for none: if it is another
+                by now, nothing is removed.
+            instead: Messages to add in its place, in the same transaction.
+
+        Raises:
+            VersionConflict: the newest message is not *expected_seq*.
+            InvalidInput: a field of *instead* cannot be stored.
+        """
+        return self._services.writer.pop(self._owner, self._ref, expected_seq, instead)
+
+    def replace(
+        self,
+        seqs: Iterable[int],
+        instead: Iterable[NewMessage | dict[str, Any]] = (),
+        *,
+        expected_seq: int | None = None,
+    ) -> list[Message]:
+        """
+        Remove messages and add others at the end, in one transaction; what was added.
+
+        For hosts that shorten a conversation themselves. The messages go with
+        their words, vectors and the summaries from the first of them on; what
+        was remembered from them stays, which `forget` would remove too. Other branches
+        that share them keep them, with what was remembered.
+
+        Args:
+            seqs: Of what goes; those without a message are passed over.
+            instead: `NewMessage`s, or dicts with the same fields by name.
+            expected_seq: The seq of the newest message as you know it, 0 for
+                none: if it is another by now, nothing is changed.
+
+        Raises:
+            VersionConflict: the newest message is not *expected_seq*.
+            InvalidInput: a seq or a field of *instead* cannot be.
+        """
+        return self._services.writer.replace(self._owner, self._ref, seqs, instead, expected_seq)
+
+    def clear(self) -> bool:
+        """
+        Remove every message; what was saved and remembered stays. False without any.
+
+        Other branches keep what they share.
+        """
+        return self._services.writer.clear(self._owner, self._ref)
+
+    def update(
+        self,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expected: SessionHead | None = None,
+    ) -> SessionHead:
+        """
+        Change the session's title or metadata, and return what is kept now.
+
+        A session without messages is made.
+
+        Args:
+            title: Takes the place of the title, "" too; None: it stays.
+            metadata: Takes the place of the metadata; None: it stays.
+            expected: The session's head as you know it: if messages were added or
+                removed since, or the metadata changed, nothing is changed.
+
+        Raises:
+            NotFound: there is no such branch.
+            VersionConflict: the session is not as *expected*.
+            InvalidInput: something given cannot be stored; nothing was written.
+        """
+        return self._services.hosting.update(self._owner, self._ref, title, metadata, expected)
 
     def recall(
         self,
@@ -707,8 +714,8 @@ class Session:
         A branch shares the messages up to *after_seq* with this session (or branch), and
         goes on with its own. Reading, context, recall, summaries and export of a branch
         cover exactly those. A shared message is stored and found once; deleting, forgetting
-        or editing it changes every branch that shares it. `host.pop`, `host.replace` and
-        `host.clear` take what they name from this one alone; all else stays shared.
+        or editing it changes every branch that shares it. `pop`, `replace` and `clear`
+        take what they name from this one alone; all else stays shared.
 
         Args:
             name: Unique in the session. 1 to 1,024 characters.
@@ -794,7 +801,7 @@ class Session:
 
     @property
     def host(self) -> Host:
-        """What a framework with sessions of its own needs: create, commit, pop, window ..."""
+        """What a framework with sessions of its own needs: create, commit, prepare, window ..."""
         return Host(self._services, self._owner, self._ref)
 
     @property

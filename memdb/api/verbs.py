@@ -120,7 +120,7 @@ VERBS = (
     Verb(
         "session",
         "PATCH",
-        Host.update,
+        Session.update,
         {**TRIP, "title": "Oslo in May"},
         writes=True,
         revision="expected",
@@ -146,7 +146,7 @@ VERBS = (
     Verb(
         "message",
         "PATCH",
-        Host.edit,
+        Session.edit,
         {**TRIP, "seq": 1, "message": {"role": "user", "text": "We sail to Oslo."}},
         writes=True,
         at=("seq",),

@@ -581,7 +581,7 @@ def unarchive(call: Call, session: str) -> None:
 def title(call: Call, session: str, title: str) -> None:
     """Give a conversation a title, by which it is found too."""
     with open_session(call, session) as found:
-        head = found.host.update(title=title)
+        head = found.update(title=title)
     call.reply(head, f"{one_line(found.name)} is called {one_line(title)}")
 
 
@@ -610,7 +610,7 @@ def edit(call: Call, session: str, seq: int, text: str | None) -> None:
                     f"{session}#{seq} was changed at this moment: look at it and try again"
                 )
             said = {"role": old.role, "author": old.author, "metadata": old.metadata}
-            stored = found.host.edit(seq, {**said, "text": new_text})
+            stored = found.edit(seq, {**said, "text": new_text})
     call.reply(stored, f"{one_line(f'{found.name}#{seq}')} ({counted(stored.tokens, 'token')})")
 
 

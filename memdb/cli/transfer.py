@@ -430,7 +430,7 @@ def append_from(call: Call, session: str, text: str) -> None:
             raise click.UsageError(f"TEXT is no JSON ({error}).") from error
     with call.scope(create=True) as scope:
         name = session_named(scope, session, is_new=True)
-        stored = scope.session(name).append_from(given, secrets=call.secrets)
+        stored = scope.session(name).extend([given], secrets=call.secrets)
     call.reply(stored, lambda: _print_stored(stored))
 
 

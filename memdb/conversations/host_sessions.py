@@ -191,7 +191,7 @@ class HostSessionService:
         self, owner: ScopeRef, session: str, seq: int, new: NewMessage | dict[str, Any]
     ) -> Message:
         """
-        Change what a message says, and return it as stored; see `session.host.edit`.
+        Change what a message says, and return it as stored; see `Session.edit`.
 
         The caller brings an archived message back before.
         """
@@ -216,7 +216,7 @@ class HostSessionService:
         metadata: Mapping[str, Any] | None,
         expected: SessionHead | None = None,
     ) -> SessionHead:
-        """Change the title or metadata of a session; see `session.host.update`."""
+        """Change the title or metadata of a session; see `Session.update`."""
         name_value(session, "session")
         if title is not None:
             text_value(title, "title")
@@ -225,6 +225,8 @@ class HostSessionService:
         fields = self._screen.pass_fields("session", {"title": title, "metadata": metadata})
         described = json_object(fields["metadata"], "metadata")
         with self._db.write() as tx:
+            if expected is None and not branch_of(session):
+                session_records.ensure(tx, owner, session, self._db.ids)
             found = _find(tx, owner, session)
             if found is None:
                 raise NotFound("session", session)
@@ -240,7 +242,7 @@ class HostSessionService:
     def _draft(self, new: NewMessage | dict[str, Any]) -> Draft:
         drafts = self._messages.prepare([new])
         if len(drafts) != 1:
-            raise InvalidInput("message holds several roles: give it to append_from")
+            raise InvalidInput("message holds several roles: give each by itself")
         return drafts[0]
 
     def is_archived(self, owner: ScopeRef, session: str, seq: int) -> bool:

@@ -205,7 +205,7 @@ class MessageService:
         expected_seq: int | None = None,
     ) -> list[Message]:
         """
-        Remove messages of a session and add others at its end; see `session.host.replace`.
+        Remove messages of a session and add others at its end; see `session.replace`.
 
         Raises:
             InvalidInput: a seq, or a field of *instead*; nothing was written.

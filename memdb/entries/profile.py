@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from memdb.models.ids import number_of, scope_of
+from memdb.models.ids import MAX_NUMBER, number_of, scope_of
 from memdb.models.messages import ProfileBlock
 from memdb.models.record import Record
 from memdb.records import links
@@ -122,6 +122,23 @@ class ProfileService:
         taken |= {line.entry.id for line in _fitting(rest, room - _cost(second))}
         chosen = [line for line in always if line.entry.id in taken] + second
         return self._block(chosen, budget_tokens, own_no)
+
+    def given(
+        self, owner: ScopeRef, budget_tokens: int, numbers: Sequence[int], *, ids: bool = False
+    ) -> ProfileBlock:
+        """Return a block of the entries with these numbers, in this order, as far as they fit."""
+        int_value(budget_tokens, "budget_tokens", 0, MAX_BUDGET)
+        for number in numbers:
+            int_value(number, "entries", 0, MAX_NUMBER)
+        with self._db.read() as tx:
+            own_no, span = owner.find(tx), owner.span(tx)
+            wanted = dict.fromkeys(span[0] + number for number in numbers) if span else {}
+            found = entries.get_many(tx, [*wanted])
+        now_ms = self._db.clock()
+        shown = [found[one] for one in wanted if one in found and found[one].holds(now_ms)]
+        (frame,) = self._counting.count_many([OPENING + CLOSING])
+        lines = _fitting(self._lines(shown, own_no if ids else None, {}), budget_tokens - frame)
+        return self._block(lines, budget_tokens, own_no)
 
     def pinned(self, owner: ScopeRef, session: str | None = None) -> list[Entry]:
         """

@@ -233,7 +233,7 @@ def read_parts(role: str, parts: Sequence[Any]) -> tuple[str, list[Any]]:
     if any(kind_of(part) in ("text", "tool_call") for part in found):
         raise InvalidInput(
             "parts hold the result of a tool beside what the user says: give the whole message "
-            "to append_from, which keeps them apart"
+            "to append, which keeps them apart"
         )
     return "tool", found
 

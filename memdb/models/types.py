@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Protocol, TypedDict, Union
+
+if TYPE_CHECKING:
+    from memdb.models.messages import NewMessage
 
 # A time: UTC milliseconds, an aware datetime, or text ("2026-05-01", "2 weeks ago", "30d").
 When = int | datetime | str
 
 Role = Literal["system", "user", "assistant", "tool"]
+
+
+class _Dumped(Protocol):
+    """An object of pydantic, as most packages of providers have it."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return the fields by name."""
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+# A message or response of a provider's package, its JSON, several of them, or a `NewMessage`.
+ProviderMessage = Union[
+    Mapping[str, Any], Sequence[Mapping[str, Any]], _Dumped, _Dataclass, "NewMessage"
+]
 Kind = Literal["message", "entry", "artifact", "summary", "item", "session"]
 Partition = Literal["both", "own", "shared"]
 SearchBy = Literal["meaning", "words", "vector"]

@@ -168,7 +168,7 @@ def test_what_is_called_between_two_appends_sees_the_first_only(tmp_path):
             return await asyncio.gather(
                 chat.append("user", "one"),
                 chat.append("user", "two"),
-                chat.host.pop(),
+                chat.pop(),
                 chat.append("user", "three"),
                 last(),
                 chat.append("user", "four"),

@@ -312,7 +312,7 @@ def test_no_port_is_asked_in_the_thread_that_writes(tmp_path):
         await ann.forget(query="Bergen")
         await db.export(tmp_path / "a.jsonl")
         await db.import_file(tmp_path / "a.jsonl")
-        await chat.host.clear()
+        await chat.clear()
         await chat.delete()
         await ann.delete(everything=True)
         await db.close()

@@ -221,11 +221,11 @@ REFUSED: list[tuple[str, str, Call]] = [
         for name, field, call in (
             ("extend", "messages", lambda ann, value: chat(ann).extend(value)),
             ("prepare", "messages", lambda ann, value: chat(ann).host.prepare(value)),
-            ("pop instead", "messages", lambda ann, value: chat(ann).host.pop(instead=value)),
-            ("replace", "seqs", lambda ann, value: chat(ann).host.replace(value)),
-            ("replace by", "messages", lambda ann, value: chat(ann).host.replace([], value)),
+            ("pop instead", "messages", lambda ann, value: chat(ann).pop(instead=value)),
+            ("replace", "seqs", lambda ann, value: chat(ann).replace(value)),
+            ("replace by", "messages", lambda ann, value: chat(ann).replace([], value)),
             ("delete", "seqs", lambda ann, value: chat(ann).delete([value, "x"])),
-            ("update if", "expected", lambda ann, value: chat(ann).host.update(expected=value)),
+            ("update if", "expected", lambda ann, value: chat(ann).update(expected=value)),
             ("batch", "operations", lambda ann, value: ann.items.batch(value)),
             ("export to", "path", lambda ann, value: ann.export(value)),
         )

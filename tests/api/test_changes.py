@@ -76,12 +76,12 @@ CHANGES: dict[str, tuple[Callable[[memdb.MemDB], object], set[str], set[str]]] =
     "created": (lambda db: db.scope("ann").session("new").host.create(), {"new"}, set()),
     "branch": (lambda db: db.scope("ann").session("trip").branch("rail", 3), {"trip"}, set()),
     "title": (
-        lambda db: db.scope("ann").session("trip").host.update(title="Oslo"),
+        lambda db: db.scope("ann").session("trip").update(title="Oslo"),
         set(),
         {"session"},
     ),
     "edit": (
-        lambda db: db.scope("ann").session("trip").host.edit(2, {"role": "user", "text": "No."}),
+        lambda db: db.scope("ann").session("trip").edit(2, {"role": "user", "text": "No."}),
         set(),
         {"message"},
     ),

@@ -157,7 +157,7 @@ def test_an_edit_that_was_undone_is_not_given(db: MemDB) -> None:
     """A page that holds the text of an edit is read again."""
     chat = db.scope("ann").session("s")
     with pytest.raises(Undone), db.transaction():
-        chat.host.edit(3, {"role": "user", "text": "undone"})
+        chat.edit(3, {"role": "user", "text": "undone"})
         rows = chat.messages()
         next(rows)
         raise Undone
@@ -171,7 +171,7 @@ def test_pages_go_on_behind_an_undone_one(path: str, open_db: Callable[..., memd
     chat = db.scope("ann").session("s")
     chat.extend([{"role": "user", "text": f"m{number}"} for number in range(1_100)])
     with pytest.raises(Undone), db.transaction():
-        chat.host.edit(700, {"role": "user", "text": "undone"})
+        chat.edit(700, {"role": "user", "text": "undone"})
         rows = chat.messages(limit=1_050)
         for _ in range(600):
             next(rows)

@@ -123,7 +123,7 @@ def test_a_session_is_called_by_its_title_or_its_first_line(db: MemDB) -> None:
     """The first line of the user that says something, shortened; None without one."""
     ann = db.scope("ann")
     ann.session("titled").append("user", "not this")
-    ann.session("titled").host.update(title="Oslo")
+    ann.session("titled").update(title="Oslo")
     ann.session("said").extend(
         [{"role": "system", "text": "Be kind."}, {"role": "user", "text": "\n  \n Where to? \nX"}]
     )

@@ -113,7 +113,7 @@ def test_an_edit_meanwhile_is_not_overwritten(run, trip, editor, noun):
     change = {
         "entry": "db.scope('ann').entries.update(1, text='theirs')",
         "artifact": "db.scope('ann').session('trip').artifacts.save('menu.md', 'theirs')",
-        "chat": "db.scope('ann').session('trip').host.edit(2, {'role': 'user', 'text': 'theirs'})",
+        "chat": "db.scope('ann').session('trip').edit(2, {'role': 'user', 'text': 'theirs'})",
     }[noun]
     editor(f"text = 'mine'\nimport memdb\nwith memdb.open({trip!r}) as db: {change}")
     words = {

@@ -502,7 +502,7 @@ def test_completion_of_titles(complete, trip):
     """A session is found by the beginning of its title too."""
     with memdb.open(trip) as db:
         db.scope("ann").session("3f1c").append("user", "hi")
-        db.scope("ann").session("3f1c").host.update(title="Balcony")
+        db.scope("ann").session("3f1c").update(title="Balcony")
 
     assert complete(f"memdb chat show {trip} Ba") == "plain,Balcony\n"
 

@@ -35,7 +35,7 @@ def sessions(path: str, frozen: None, clock) -> str:
         ):
             ann.session(name).append("user", f"words of {name}")
             if title:
-                ann.session(name).host.update(title=title)
+                ann.session(name).update(title=title)
             clock.advance(60_000)
     return path
 

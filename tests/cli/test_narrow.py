@@ -51,7 +51,7 @@ def wordy(path: str, frozen: None) -> str:
         for number in range(8):
             text = f"Number {number}: we pack the umbrella for the holidays in Bergen. " * 4
             chat.append("user" if number % 2 else "assistant", text, author="Annabelle")
-        chat.host.update(title="A conversation about the holidays in Bergen with a long title")
+        chat.update(title="A conversation about the holidays in Bergen with a long title")
         chat.branch("another way of going there", 4, create=True)
         for number in range(3):
             told = f"Ann packs {number} umbrellas for the holidays in Bergen every year."

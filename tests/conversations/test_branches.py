@@ -150,7 +150,7 @@ def test_what_is_not_there_is_not_made(db: MemDB) -> None:
         lambda: gone.append("user", "x"),
         lambda: gone.extend([{"role": "user", "text": "x"}]),
         lambda: gone.host.commit({"role": "user", "text": "x"}),
-        lambda: gone.host.update(metadata={}),
+        lambda: gone.update(metadata={}),
         lambda: gone.branch("again"),
         lambda: gone.parent,
     ):
@@ -174,13 +174,13 @@ def test_of_two_writers_that_know_the_same_one_succeeds(db: MemDB) -> None:
     with pytest.raises(VersionConflict):
         other.host.commit({"role": "user", "text": "x"}, expected=head)
     assert other.host.commit({"role": "user", "text": "third"}, expected_seq=4).seq == 5
-    other.host.update(metadata={"a": 1})
+    other.update(metadata={"a": 1})
     found = other.host.head()
     assert found is not None
     assert found.metadata == {"a": 1}
     assert chat.host.head().metadata is None  # type: ignore[union-attr]
     with pytest.raises(InvalidInput):
-        other.host.update(title="of the session")
+        other.update(title="of the session")
     with pytest.raises(InvalidInput):
         other.host.create()
 
@@ -316,8 +316,8 @@ def test_a_host_that_shortens_one_head_leaves_the_others(db: MemDB) -> None:
     chat = fill(db)
     one = chat.branch("one", 4)
     two = one.branch("two")
-    popped = one.host.pop()
-    chat.host.replace([2, 3], [{"role": "user", "text": "instead"}])
+    popped = one.pop()
+    chat.replace([2, 3], [{"role": "user", "text": "instead"}])
 
     assert popped is not None
     assert popped.text == "m4"
@@ -325,8 +325,8 @@ def test_a_host_that_shortens_one_head_leaves_the_others(db: MemDB) -> None:
     assert texts(two) == ["m1", "m2", "m3", "m4"]
     assert texts(chat) == ["m1", "m4", "m5", "m6", "instead"]
     assert [one.seq for one in two.messages()] == [1, 2, 3, 4]
-    assert one.host.clear()
-    assert not one.host.clear()
+    assert one.clear()
+    assert not one.clear()
     assert (texts(one), one.last_seq) == ([], 4)
     assert texts(two) == ["m1", "m2", "m3", "m4"]
     assert one.append("user", "again").seq == 5
@@ -334,13 +334,13 @@ def test_a_host_that_shortens_one_head_leaves_the_others(db: MemDB) -> None:
 
 
 SHORTEN: dict[str, Any] = {
-    "a branch replaces": lambda chat: chat.branch("one").host.replace([2]),
-    "a session replaces": lambda chat: chat.host.replace([2]),
-    "a branch of a branch replaces": lambda chat: chat.branch("two").host.replace([2]),
-    "a session clears": lambda chat: chat.host.clear(),
-    "a branch clears": lambda chat: chat.branch("one").host.clear(),
-    "a session pops": lambda chat: [chat.host.pop() for _ in range(5)],
-    "a branch pops": lambda chat: [chat.branch("one").host.pop() for _ in range(3)],
+    "a branch replaces": lambda chat: chat.branch("one").replace([2]),
+    "a session replaces": lambda chat: chat.replace([2]),
+    "a branch of a branch replaces": lambda chat: chat.branch("two").replace([2]),
+    "a session clears": lambda chat: chat.clear(),
+    "a branch clears": lambda chat: chat.branch("one").clear(),
+    "a session pops": lambda chat: [chat.pop() for _ in range(5)],
+    "a branch pops": lambda chat: [chat.branch("one").pop() for _ in range(3)],
 }
 
 
@@ -371,7 +371,7 @@ def test_what_a_host_does_not_name_stays_shared(db: MemDB, case: str, archived: 
     for seq in range(1, 5):
         of = [head for head in heads if seq in [one.seq for one in head.messages()]]
         assert len({head.get(seq).uid for head in of}) == 1, "one message, whoever shows it"
-        of[-1].host.edit(seq, {"role": "user", "text": f"kumquat{seq}"})
+        of[-1].edit(seq, {"role": "user", "text": f"kumquat{seq}"})
         assert {head.get(seq).text for head in of} == {f"kumquat{seq}"}
         (hit,) = db.scope("ann").recall(f"kumquat{seq}", kinds=("message",), by="words")
         assert heads[0].branch(hit.source.branch).get(seq) if hit.source.branch else True
@@ -388,7 +388,7 @@ def test_the_same_message_forgotten_on_another_head(file_db: MemDB) -> None:
     for number in (1, 2, 3):
         chat.append("user", f"kumquat{number} said")
     other = chat.branch("b")
-    other.host.replace([1])
+    other.replace([1])
     receipt = ann.forget(session="s", seqs=[2], prove=True)
     assert receipt.proven
     assert texts(other) == ["kumquat3 said"]
@@ -412,7 +412,7 @@ def test_what_was_learnt_and_saved_goes_along_with_a_message(db: MemDB) -> None:
     chat, one, *_ = branched(db)
     learnt = ann.remember("Ann likes tea.", session="talk", seq=2).entry
     chat.artifacts.save("plan.md", "the plan", message_seq=2)
-    chat.host.replace([2])
+    chat.replace([2])
 
     moved = ann.entries.get(learnt.id)
     assert (moved.session, moved.branch, moved.first_seq) == ("talk", "one", 2)
@@ -427,7 +427,7 @@ def test_what_was_learnt_and_saved_goes_along_with_a_message(db: MemDB) -> None:
 def test_a_branch_that_goes_leaves_what_others_show(file_db: MemDB, way: str) -> None:
     """Its messages that only others show too are theirs then; the rest of it goes."""
     chat, one, two, three = branched(file_db)
-    chat.host.clear()
+    chat.clear()
     assert texts(one) == ["m1", "m2", "m3", "m4", "new"]
     rest = [texts(three)]
     given = {"prove": True} if way == "forget" else {}
@@ -446,7 +446,7 @@ def test_a_branch_that_goes_leaves_what_others_show(file_db: MemDB, way: str) ->
 def test_shares_come_back_from_an_export(db: MemDB, tmp_path: Path) -> None:
     """Also into a session that holds other messages: nothing is lost, and nothing double."""
     chat, *_ = branched(db)
-    chat.host.replace([2, 6])
+    chat.replace([2, 6])
     path = tmp_path / "a.jsonl"
     db.scope("ann").export(path)
 
@@ -517,8 +517,8 @@ def test_the_parent_is_what_was_left(db: MemDB) -> None:
         one.delete()
     one.append("user", "new")
     assert texts(two) == texts(chat)[:4]
-    assert not two.host.clear() or not texts(two)
-    one.host.clear()
+    assert not two.clear() or not texts(two)
+    one.clear()
     one.delete()
     assert {info.name: info.parent for info in chat.branches()} == {"two": None, "three": None}
     assert texts(three) == ["m1", "m2"]
@@ -531,7 +531,7 @@ def test_a_branch_that_is_empty_lets_go_of_those_that_left_it(db: MemDB) -> None
     other = empty.branch("other")
     other.append("user", "kept")
 
-    assert not empty.host.clear()
+    assert not empty.clear()
     empty.delete(force=True)
 
     assert texts(other) == ["kept"]
@@ -631,7 +631,7 @@ def test_a_summary_of_what_is_shared_changes_for_all() -> None:
         other.summaries.rewrite("1-2", "A host wrote this.")
         assert any("A host" in str(one.text) for one in chat.summaries.tree().summaries)
 
-        other.host.edit(5, {"role": "user", "text": "We drink tea."})
+        other.edit(5, {"role": "user", "text": "We drink tea."})
 
         assert chat.get(5).text == "We drink tea."
         other.summaries.compact(keep_last=None)
@@ -722,7 +722,7 @@ def test_branches_come_back_from_an_export(db: MemDB, tmp_path: Path) -> None:
     one = chat.branch("one", 4)
     one.append("user", "new", external_id="e1")
     one.branch("two").append("user", "newer")
-    chat.host.pop()  # nobody shares it
+    chat.pop()  # nobody shares it
     db.scope("ann").remember("Ann said new.", session="talk", seq=3)
     path = tmp_path / "a.jsonl"
     db.scope("ann").export(path)

@@ -27,7 +27,7 @@ def test_pop_removes_the_newest_and_gives_it(db: MemDB) -> None:
     chat.extend(talk(3))
     db.jobs.run()
 
-    popped = chat.host.pop()
+    popped = chat.pop()
 
     assert popped is not None
     assert (popped.seq, popped.external_id) == (3, "m3")
@@ -41,12 +41,12 @@ def test_pop_of_nothing_gives_none(db: MemDB) -> None:
     """An empty and an absent session have no newest message."""
     chat = db.scope("ann").session("trip")
 
-    assert chat.host.pop() is None
-    assert chat.host.pop(expected_seq=0) is None
+    assert chat.pop() is None
+    assert chat.pop(expected_seq=0) is None
 
     chat.append("user", "hi")
 
-    assert (chat.host.pop() is not None, chat.host.pop(), chat.last(5)) == (True, None, [])
+    assert (chat.pop() is not None, chat.pop(), chat.last(5)) == (True, None, [])
 
 
 def test_pop_of_another_than_expected_changes_nothing(db: MemDB) -> None:
@@ -55,7 +55,7 @@ def test_pop_of_another_than_expected_changes_nothing(db: MemDB) -> None:
     chat.extend(talk(2))
 
     with pytest.raises(memdb.VersionConflict):
-        chat.host.pop(expected_seq=1, instead=[{"role": "user", "text": "x"}])
+        chat.pop(expected_seq=1, instead=[{"role": "user", "text": "x"}])
 
     assert [one.text for one in chat.messages()] == [one["text"] for one in talk(2)]
 
@@ -65,9 +65,7 @@ def test_pop_puts_others_in_the_place(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
     chat.extend(talk(2))
 
-    chat.host.pop(
-        expected_seq=2, instead=[{"role": "user", "text": "a"}, {"role": "user", "text": "b"}]
-    )
+    chat.pop(expected_seq=2, instead=[{"role": "user", "text": "a"}, {"role": "user", "text": "b"}])
 
     assert [(one.seq, one.text) for one in chat.last(2)] == [(3, "a"), (4, "b")]
 
@@ -78,7 +76,7 @@ def test_pop_with_a_wrong_message_instead_removes_nothing(db: MemDB) -> None:
     chat.extend(talk(2))
 
     with pytest.raises(memdb.InvalidInput):
-        chat.host.pop(instead=[{"role": "robot"}])
+        chat.pop(instead=[{"role": "robot"}])
 
     assert chat.last_seq == 2
 
@@ -90,7 +88,7 @@ def test_pop_takes_an_archived_message_out_of_its_segment(db: MemDB) -> None:
     chat.archive(keep_last=0)
     before = chat.last(300)
 
-    popped = [chat.host.pop() for _ in range(60)]
+    popped = [chat.pop() for _ in range(60)]
 
     assert popped == before[:239:-1]
     assert [*chat.messages()] == before[:240]
@@ -111,7 +109,7 @@ def test_pop_takes_summaries_back_that_told_it(
     db.jobs.run()
 
     while (last := chat.last(1)) and last[0].seq > left:
-        chat.host.pop()
+        chat.pop()
 
     assert db.file.check(deep=True) == []
     covered = [summary.last_seq for summary in chat.summaries.tree().summaries]
@@ -132,7 +130,7 @@ def test_a_message_that_is_popped_while_it_is_embedded_leaves_no_vector(
     db = open_db(path, embedder=embedder)
     chat = db.scope("ann").session("trip")
     chat.extend(talk(4))
-    embedder.before = lambda: chat.host.pop() if chat.last(1)[0].seq == 4 else None
+    embedder.before = lambda: chat.pop() if chat.last(1)[0].seq == 4 else None
 
     db.jobs.run()
 
@@ -151,7 +149,7 @@ def test_a_summary_of_a_message_that_is_popped_meanwhile_is_not_kept(
 
         def summarize(self, source: Any, **_: Any) -> Any:
             if "Oslo12" in str(source) and chat.last(1)[0].seq == 12:
-                chat.host.pop()
+                chat.pop()
             return SummaryText("in short")
 
     db = open_db(
@@ -176,7 +174,7 @@ def test_threads_that_pop_at_once_get_different_messages(file_db: MemDB) -> None
     taken: list[int] = []
 
     def take() -> None:
-        while (popped := chat.host.pop()) is not None:
+        while (popped := chat.pop()) is not None:
             taken.append(popped.seq)
 
     threads = [threading.Thread(target=take) for _ in range(4)]
@@ -270,9 +268,9 @@ def test_clear_removes_messages_and_nothing_else(db: MemDB, archived: bool) -> N
     if archived:
         chat.archive(keep_last=3)
 
-    assert chat.host.clear() is True
+    assert chat.clear() is True
 
-    assert (chat.host.clear(), chat.last(5), chat.summaries.tree().summaries) == (False, [], ())
+    assert (chat.clear(), chat.last(5), chat.summaries.tree().summaries) == (False, [], ())
     assert list(chat.recall("Oslo2", kinds=("message",), by="words")) == []
     assert chat.artifacts.load("list.md").text == "- passport"
     assert len([*ann.entries.list()]) == 1
@@ -281,7 +279,7 @@ def test_clear_removes_messages_and_nothing_else(db: MemDB, archived: bool) -> N
 
 def test_clear_of_an_absent_session_does_nothing(db: MemDB) -> None:
     """It is not made."""
-    assert db.scope("ann").session("trip").host.clear() is False
+    assert db.scope("ann").session("trip").clear() is False
     assert db.scope("ann").sessions() == []
 
 
@@ -291,7 +289,7 @@ def test_replace_takes_messages_out_and_adds_others(db: MemDB) -> None:
     chat.extend(talk(9))
     db.jobs.run()
 
-    added = chat.host.replace([8, 1, 2, 9, 9, 77], [{"role": "user", "text": "in short"}])
+    added = chat.replace([8, 1, 2, 9, 9, 77], [{"role": "user", "text": "in short"}])
 
     assert [(one.seq, one.text) for one in added] == [(10, "in short")]
     assert [one.seq for one in chat.messages()] == [3, 4, 5, 6, 7, 10]
@@ -311,7 +309,7 @@ def test_replace_of_what_moved_on_changes_nothing(db: MemDB) -> None:
     chat.extend(talk(2))
 
     with pytest.raises(memdb.VersionConflict):
-        chat.host.replace([1, 2], [{"role": "user", "text": "x"}], expected_seq=1)
+        chat.replace([1, 2], [{"role": "user", "text": "x"}], expected_seq=1)
 
     assert [one.text for one in chat.messages()] == [one["text"] for one in talk(2)]
 
@@ -328,7 +326,7 @@ def test_replace_refuses_bad_input_before_it_writes(
     chat.extend(talk(1))
 
     with pytest.raises(memdb.InvalidInput):
-        chat.host.replace(seqs, instead)
+        chat.replace(seqs, instead)
 
     assert chat.last(5)[0].text == "trip 1 goes to Oslo1"
 
@@ -337,9 +335,9 @@ def test_replace_makes_a_session_only_for_messages(db: MemDB) -> None:
     """Nothing to add to nothing leaves nothing."""
     scope = db.scope("ann")
 
-    assert scope.session("none").host.replace([1, 2]) == []
+    assert scope.session("none").replace([1, 2]) == []
     assert scope.sessions() == []
-    assert [one.seq for one in scope.session("new").host.replace([1], talk(2))] == [1, 2]
+    assert [one.seq for one in scope.session("new").replace([1], talk(2))] == [1, 2]
 
 
 def test_replace_reaches_into_the_archive(db: MemDB) -> None:
@@ -349,7 +347,7 @@ def test_replace_reaches_into_the_archive(db: MemDB) -> None:
     chat.archive(keep_last=20)
     before = chat.last(300)
 
-    chat.host.replace([*range(1, 140), 200, *range(270, 301)])
+    chat.replace([*range(1, 140), 200, *range(270, 301)])
 
     assert [*chat.messages()] == [*before[139:199], *before[200:269]]
     assert list(chat.recall("Oslo200", kinds=("message",), by="words")) == []
@@ -369,7 +367,7 @@ def test_what_is_left_after_replacing_is_summarised_again(
     chat.extend(talk(73))
     db.jobs.run()
 
-    chat.host.replace(gone, [{"role": "user", "text": "in short"}])
+    chat.replace(gone, [{"role": "user", "text": "in short"}])
 
     assert (
         max((summary.last_seq for summary in chat.summaries.tree().summaries), default=0) < gone[0]

@@ -97,7 +97,7 @@ def test_rows_say_what_goes_and_where_it_was(ann: Scope) -> None:
 CHANGES: dict[str, Callable[[Scope], object]] = {
     "a message more": lambda ann: ann.session("trip").append("user", "Zoe again"),
     "a message less": lambda ann: ann.session("trip").delete([5]),
-    "a message edited": lambda ann: ann.session("trip").host.edit(
+    "a message edited": lambda ann: ann.session("trip").edit(
         7, {"role": "user", "text": "Zoe sings."}
     ),
     "an entry more": lambda ann: ann.remember("Zoe cooks well.", session="trip", seq=9),

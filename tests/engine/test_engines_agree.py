@@ -124,9 +124,9 @@ def changes(source: random.Random) -> Iterator[Callable[[Any], object]]:
         yield lambda scope, text=text: scope.items.put(("a",), text[:9], {"text": text})
     for number, message in enumerate(talk(source, 3 * TAIL_ROWS)):
         yield lambda scope, n=number, one=message: scope.session(f"s{n % 2}").append(**one)
-    yield lambda scope: scope.session("s0").host.update(title="Green tea and 京都市")
-    yield lambda scope: scope.session("s1").host.edit(2, {"role": "user", "text": "no animal"})
-    yield lambda scope: scope.session("s1").host.pop()
+    yield lambda scope: scope.session("s0").update(title="Green tea and 京都市")
+    yield lambda scope: scope.session("s1").edit(2, {"role": "user", "text": "no animal"})
+    yield lambda scope: scope.session("s1").pop()
     yield lambda scope: scope.session("s3").archive(keep_last=3)
     yield lambda scope: scope.session("s0").archive(keep_last=5)
     yield lambda scope: scope.session("s0").forget([2, 3, 9])

@@ -30,7 +30,7 @@ CHANGES: dict[str, Callable[[MemDB], object]] = {
     "forget everything": lambda db: db.scope("ann").forget(everything=True),
     "do the work": lambda db: db.jobs.run(),
     "drop the space": lambda db: db.file.drop_space("fake"),
-    "clear": lambda db: db.scope("ann").session("s").host.clear(),
+    "clear": lambda db: db.scope("ann").session("s").clear(),
     "move the tail": lambda db: db.file.check(),
     "rebuild": lambda db: db.file.rebuild(),
     "append": append,

@@ -47,7 +47,7 @@ def test_kept_lists_are_those_of_the_index(
 
         def edit(to: memdb.MemDB) -> None:
             chat = to.scope("ann").session("a")
-            chat.host.edit(chat.last(1)[0].seq, memdb.NewMessage("user", said(source)))
+            chat.edit(chat.last(1)[0].seq, memdb.NewMessage("user", said(source)))
 
         def erase(to: memdb.MemDB) -> None:
             chat = to.scope("ann").session("a")

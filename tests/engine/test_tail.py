@@ -118,13 +118,13 @@ def test_what_another_connection_writes_is_found_at_once(
     look()
     chat.append("user", "the second quagga")
     look()
-    chat.host.edit(2, {"role": "user", "text": "no animal"})
+    chat.edit(2, {"role": "user", "text": "no animal"})
     look()
     move(one)
     look()
     chat.append("user", "the third quagga")
     look()
-    chat.host.pop()
+    chat.pop()
     look()
     chat.forget([3])
     look()
@@ -149,10 +149,10 @@ def test_another_process_finds_it(path: str, open_db: Callable[..., MemDB], mode
 @pytest.mark.parametrize(
     "remove",
     [
-        lambda chat: chat.host.edit(1, {"role": "user", "text": "nothing"}),
+        lambda chat: chat.edit(1, {"role": "user", "text": "nothing"}),
         lambda chat: chat.host.erase(1),
-        lambda chat: chat.host.replace([1]),
-        lambda chat: chat.host.clear(),
+        lambda chat: chat.replace([1]),
+        lambda chat: chat.clear(),
         lambda chat: chat.delete(),
         lambda chat: chat.forget([1]),
         lambda chat: chat.forget([1], prove=True),

@@ -92,6 +92,21 @@ def test_all_entries_are_cleared_and_nothing_else(db: MemDB) -> None:
     assert db.file.check(deep=True) == []
 
 
+def test_a_profile_of_given_entries(db: MemDB) -> None:
+    """In their order, each once; what holds no more or is not there is left out."""
+    ann = db.scope("ann")
+    oslo, tea, old = [
+        ann.remember(text).entry.id for text in ("Ann lives in Oslo.", "Tea is green.", "Bees fly.")
+    ]
+    ann.entries.update(old, active=False)
+
+    block = ann.profile(400, entries=[tea, old, 99, oslo, tea])
+
+    assert block.entry_ids == (tea, oslo)
+    assert ann.profile(block.tokens - 1, entries=[tea, oslo]).entry_ids == (tea,)
+    assert ann.profile(400, entries=[]).text == ""
+
+
 def test_a_hit_has_the_metadata_that_was_given(db: MemDB) -> None:
     """Of messages and entries."""
     ann = db.scope("ann")

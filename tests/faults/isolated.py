@@ -247,7 +247,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Entries.supersede theirs": lambda db, names: ann(db).entries.supersede(names.entry, entry(db)),
     "Entries.update unpinned": lambda db, names: ann(db).entries.update(names.entry, pinned=False),
     "Entries.update": lambda db, names: ann(db).entries.update(names.entry, text="mine"),
-    "Host.clear": lambda db, _: ann(db).session(S["session"]).host.clear(),
+    "Session.clear": lambda db, _: ann(db).session(S["session"]).clear(),
     "Host.commit": lambda db, _: (
         ann(db)
         .session(S["session"])
@@ -259,16 +259,16 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Host.create": lambda db, _: ann(db).session(S["session"]).host.create(title="mine"),
     "Host.erase": lambda db, names: trip(db).host.erase(names.message & 0xFFFFFF | 1 << 20),
     "Host.erase in a session": lambda db, _: ann(db).session(S["archived_session"]).host.erase(1),
-    "Host.edit": lambda db, names: trip(db).host.edit(
+    "Session.edit": lambda db, names: trip(db).edit(
         names.message & 0xFFFFFF | 1 << 20, {"role": "user", "text": "mine"}
     ),
-    "Host.edit in a session": lambda db, _: (
-        ann(db).session(S["archived_session"]).host.edit(1, {"role": "user", "text": "mine"})
+    "Session.edit in a session": lambda db, _: (
+        ann(db).session(S["archived_session"]).edit(1, {"role": "user", "text": "mine"})
     ),
-    "Host.update": lambda db, _: ann(db).session(S["session"]).host.update(title="mine"),
+    "Session.update": lambda db, _: ann(db).session(S["session"]).update(title="mine"),
     "Host.head": lambda db, _: ann(db).session(S["session"]).host.head(),
-    "Host.pop": lambda db, _: ann(db).session(S["session"]).host.pop(),
-    "Host.replace": lambda db, _: ann(db).session(S["archived_session"]).host.replace([1, 2]),
+    "Session.pop": lambda db, _: ann(db).session(S["session"]).pop(),
+    "Session.replace": lambda db, _: ann(db).session(S["archived_session"]).replace([1, 2]),
     "Host.segments": lambda db, _: ann(db).session(S["archived_session"]).host.segments(),
     "Host.snapshot": lambda db, _: ann(db).session(S["session"]).host.snapshot(),
     "Host.window": lambda db, _: ann(db).session(S["summarised_session"]).host.window(),
@@ -316,8 +316,8 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Session.append to theirs": lambda db, _: (
         ann(db).session(S["deleted_session"]).append("user", "mine", expected_seq=0)
     ),
-    "Session.append_from": lambda db, _: (
-        ann(db).session(S["archived_session"]).append_from({"role": "user", "content": "mine"})
+    "Session.append a message": lambda db, _: (
+        ann(db).session(S["archived_session"]).append({"role": "user", "content": "mine"})
     ),
     "Session.archive": lambda db, _: ann(db).session(S["session"]).archive(keep_last=0),
     "Session.branch": lambda db, _: trip(db).branch(S["session"], 2),

@@ -22,8 +22,8 @@ REMOVALS: dict[str, Callable[[memdb.Session, memdb.Scope], object]] = {
     "delete": lambda chat, _: chat.delete([5]),
     "delete by words": lambda _, ann: ann.delete(query=WORD),
     "erase": lambda chat, _: chat.host.erase(5),
-    "edit": lambda chat, _: chat.host.edit(5, {"role": "user", "text": "It was about herons."}),
-    "replace": lambda chat, _: chat.host.replace([5], []),
+    "edit": lambda chat, _: chat.edit(5, {"role": "user", "text": "It was about herons."}),
+    "replace": lambda chat, _: chat.replace([5], []),
     "the session": lambda _, ann: ann.delete(session="s"),
 }
 every_removal = pytest.mark.parametrize("how", REMOVALS)

@@ -86,11 +86,11 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="proc
         print("made", n, flush=True)
         added = branch.append("user", f"branch {n}").seq
         print("added", n, added, flush=True)
-        kept = branch.host.replace([3, added], [new(f"instead {n}")])[0].seq
+        kept = branch.replace([3, added], [new(f"instead {n}")])[0].seq
         print("replaced", n, kept, added, flush=True)
         leaf = branch.branch(f"leaf{n}")
         print("leaf", n, flush=True)
-        leaf.host.pop()
+        leaf.pop()
         print("popped", n, kept, flush=True)
 """
 

@@ -110,8 +110,8 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
     "text": ("Session.append", _append(text=SAID)),
     "parts": ("Session.append", _append(parts=[{"type": "text", "text": SAID}])),
     "provider's message": (
-        "Session.append_from",
-        _in(lambda chat: chat.append_from({"role": "developer", "content": SAID})),
+        "Session.append",
+        _in(lambda chat: chat.append({"role": "developer", "content": SAID})),
     ),
     "metadata": ("Session.append", _append(metadata={"note": SAID})),
     "named metadata": ("Session.append", _append(metadata={"password": f"x{KEY[4:20]}"})),
@@ -144,16 +144,16 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
         _in(lambda chat: chat.host.commit({"role": "user", "text": "a"}, metadata={"n": SAID})),
     ),
     "prepare": ("Host.prepare Host.transaction Transaction", _together),
-    "pop": ("Host.pop", _in(lambda chat: chat.host.pop(instead=[{"role": "user", "text": SAID}]))),
+    "pop": ("Session.pop", _in(lambda chat: chat.pop(instead=[{"role": "user", "text": SAID}]))),
     "edit": (
-        "Host.edit",
-        _in(lambda chat: chat.host.edit(1, {"role": "user", "text": SAID})),
+        "Session.edit",
+        _in(lambda chat: chat.edit(1, {"role": "user", "text": SAID})),
     ),
     "summary": ("Summaries.rewrite", _rewrite),
-    "title": ("Host.update", _in(lambda chat: chat.host.update(title=SAID))),
+    "title": ("Session.update", _in(lambda chat: chat.update(title=SAID))),
     "replace": (
-        "Host.replace",
-        _in(lambda chat: chat.host.replace([1], [{"role": "user", "text": SAID}])),
+        "Session.replace",
+        _in(lambda chat: chat.replace([1], [{"role": "user", "text": SAID}])),
     ),
     "state": ("State.__setitem__ MemDB.state", _set("note", {"deep": [SAID]})),
     "state key": ("State.__setitem__", _set(KEY, 1)),
@@ -249,7 +249,7 @@ WITHOUT_TEXT = set(
     Artifacts.delete Entries.clear Entries.delete Entries.revert Entries.revive
     Entries.supersede Entries.unlink
     Items.clear Items.delete Items.find Items.get Items.list Items.recall Items.remove_expired
-    File.backup File.drop_space File.rebuild File.vacuum Host.clear Host.erase Host.window Jobs.run
+    File.backup File.drop_space File.rebuild File.vacuum Session.clear Host.erase Host.window Jobs.run
     Jobs.run_due Jobs.start MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
     Session.context Session.delete Session.extract Session.forget Session.recall Session.unarchive
     State.__delitem__ State.clear State.delete StoredSettings.update Summaries.compact Summaries.drop

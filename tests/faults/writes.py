@@ -302,7 +302,7 @@ def _sharing(chat: Session) -> None:
     """Let two branches share messages of each other and of their session, after a gap."""
     _branch(chat, "other").append("user", "other")
     _branch(chat, "third").append("user", "third")
-    chat.host.replace([3])
+    chat.replace([3])
     chat.summaries.compact(keep_last=None)
 
 
@@ -344,8 +344,8 @@ WRITES: dict[str, Write] = {
     ),
     "extend": Write(("Session.extend",), _in("trip", lambda chat: chat.extend(_many("a", "b")))),
     "append from a provider": Write(
-        ("Session.append_from",),
-        _in("trip", lambda chat: chat.append_from([{"role": "model", "parts": [{"text": "a"}]}])),
+        ("Session.append",),
+        _in("trip", lambda chat: chat.append([{"role": "model", "parts": [{"text": "a"}]}])),
     ),
     "branch": Write(("Session.branch",), _in("trip", lambda chat: chat.branch("other", 2))),
     "branch of a branch": Write(
@@ -369,28 +369,28 @@ WRITES: dict[str, Write] = {
         arrange=_in("long", _branched),
     ),
     "pop what is shared": Write(
-        ("Host.pop",),
-        _in("long", lambda chat: chat.host.pop()),
+        ("Session.pop",),
+        _in("long", lambda chat: chat.pop()),
         arrange=_in("long", lambda chat: chat.branch("other").branch("third")),
     ),
     "replace a message of a branch": Write(
-        ("Host.replace",),
-        _in("long", lambda chat: chat.branch("other").host.replace([3, 13], _many("new"))),
+        ("Session.replace",),
+        _in("long", lambda chat: chat.branch("other").replace([3, 13], _many("new"))),
         arrange=_in("long", _branched),
     ),
     "replace a message that branches share": Write(
-        ("Host.replace",),
-        _in("long", lambda chat: chat.host.replace([3, 5], _many("new"))),
+        ("Session.replace",),
+        _in("long", lambda chat: chat.replace([3, 5], _many("new"))),
         arrange=_in("long", _branched),
     ),
     "pop a message that branches share": Write(
-        ("Host.pop",),
-        _in("long", lambda chat: chat.branch("other").host.pop()),
+        ("Session.pop",),
+        _in("long", lambda chat: chat.branch("other").pop()),
         arrange=_in("long", _branched),
     ),
     "clear a session that branches share": Write(
-        ("Host.clear",),
-        _in("long", lambda chat: chat.host.clear()),
+        ("Session.clear",),
+        _in("long", lambda chat: chat.clear()),
         arrange=_in("long", _branched),
     ),
     "delete a branch that others share with": Write(
@@ -404,8 +404,8 @@ WRITES: dict[str, Write] = {
         arrange=_in("long", _sharing),
     ),
     "clear a branch": Write(
-        ("Host.clear",),
-        _in("long", lambda chat: chat.branch("other").host.clear()),
+        ("Session.clear",),
+        _in("long", lambda chat: chat.branch("other").clear()),
         arrange=_in("long", _branched),
     ),
     "fork": Write(("Session.fork",), _in("cold", lambda chat: chat.fork("copy"))),
@@ -614,13 +614,13 @@ WRITES: dict[str, Write] = {
     "prepare and store together": Write(
         ("Host.prepare", "Host.transaction", "Entries.prepare", "Transaction"), together_in_host
     ),
-    "pop": Write(("Host.pop",), _in("trip", lambda chat: chat.host.pop(instead=_many("other")))),
+    "pop": Write(("Session.pop",), _in("trip", lambda chat: chat.pop(instead=_many("other")))),
     "replace": Write(
-        ("Host.replace",), _in("trip", lambda chat: chat.host.replace([1, 2], _many("other")))
+        ("Session.replace",), _in("trip", lambda chat: chat.replace([1, 2], _many("other")))
     ),
-    "clear": Write(("Host.clear",), _in("long", lambda chat: chat.host.clear())),
-    "edit": Write(("Host.edit",), _in("trip", lambda chat: chat.host.edit(2, _many("other")[0]))),
-    "title": Write(("Host.update",), _in("trip", lambda chat: chat.host.update(title="other"))),
+    "clear": Write(("Session.clear",), _in("long", lambda chat: chat.clear())),
+    "edit": Write(("Session.edit",), _in("trip", lambda chat: chat.edit(2, _many("other")[0]))),
+    "title": Write(("Session.update",), _in("trip", lambda chat: chat.update(title="other"))),
     "erase": Write(("Host.erase",), _in("trip", lambda chat: chat.host.erase(2))),
     "window": Write(
         ("Host.window",),

@@ -190,7 +190,7 @@ def test_what_another_client_wrote_becomes_lines() -> None:
         chat = db.scope("ann").session("s")
         chat.append("system", "Be kind.")
         chat.append("user", "When?")
-        chat.append_from(
+        chat.append(
             [
                 {
                     "role": "assistant",

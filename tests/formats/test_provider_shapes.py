@@ -101,7 +101,7 @@ def chat(scope: memdb.Scope, request: pytest.FixtureRequest) -> memdb.Session:
 
 def test_it_is_whole_shown_and_found(chat: memdb.Session, shape: dict[str, Any]) -> None:
     """Nothing is empty, the words are in the text, and recall finds each of them."""
-    stored = chat.append_from(shape["value"])
+    stored = chat.extend([shape["value"]])
 
     assert stored
     text = "\n".join(message.text for message in stored)
@@ -130,7 +130,7 @@ def test_it_goes_back_to_its_provider_equal(chat: memdb.Session, shape: dict[str
 def test_it_goes_to_every_other_provider(chat: memdb.Session, shape: dict[str, Any]) -> None:
     """As each API takes it, and without a lost word."""
     chat.extend([BEFORE])
-    chat.append_from(shape["value"])
+    chat.append(shape["value"])
     window = chat.host.window()
 
     for other in FORMATS:
@@ -153,7 +153,7 @@ def test_the_packages_take_what_is_made_for_them(scope: memdb.Scope) -> None:
     chat = scope.session("all")
     for shape in SHAPES:
         if shape["name"] not in ("mcp approval", "computer output"):
-            chat.append_from(shape["value"])
+            chat.append(shape["value"])
     window = chat.host.window()
 
     for message in window.to("openai")["messages"]:

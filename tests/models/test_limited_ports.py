@@ -260,10 +260,10 @@ def test_a_refused_message_that_goes_leaves_no_job(picky: tuple[MemDB, Picky], h
     elif how == "session":
         chat.delete()
     elif how == "pop":
-        chat.host.pop()
-        chat.host.pop()
+        chat.pop()
+        chat.pop()
     else:
-        chat.host.clear()
+        chat.clear()
 
     assert db.jobs.pending() == 0
     assert db.file.check(deep=True) == []

@@ -125,7 +125,7 @@ class Play:
 
     def pop(self, head: str) -> None:
         """Take the newest message back from one head alone."""
-        popped = self.chat(head).host.pop()
+        popped = self.chat(head).pop()
         held = self.model.heads[head]
         assert (popped and popped.text) == (held[-1].text if held else None)
         self.model.heads[head] = held[:-1]
@@ -138,7 +138,7 @@ class Play:
         ids = set(map(id, gone))
         self.count += 1
         text = f"kelp instead {self.count}"
-        (new,) = self.chat(head).host.replace(
+        (new,) = self.chat(head).replace(
             [one.seq for one in gone], [{"role": "user", "text": text}]
         )
         self.model.heads[head] = [one for one in self.model.heads[head] if id(one) not in ids]
@@ -148,7 +148,7 @@ class Play:
 
     def clear(self, head: str) -> None:
         """Empty one head alone."""
-        assert self.chat(head).host.clear() == bool(self.model.heads[head])
+        assert self.chat(head).clear() == bool(self.model.heads[head])
         self.model.heads[head] = []
 
     def compact(self, head: str) -> None:
@@ -167,7 +167,7 @@ class Play:
         for one in self._some(head)[:1]:
             self.count += 1
             one.text = f"heron edited {self.count}"
-            self.chat(head).host.edit(one.seq, {"role": "user", "text": one.text})
+            self.chat(head).edit(one.seq, {"role": "user", "text": one.text})
 
     def drop(self, head: str) -> None:
         """Delete a branch, if none leaves from it."""

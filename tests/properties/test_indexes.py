@@ -63,7 +63,7 @@ class Life:
         if session.host.head() is None:
             session.host.create(title=self.text())
         else:
-            session.host.update(title=self.text())
+            session.update(title=self.text())
 
     def seq(self, *, is_old: bool = False) -> int:
         """Return the number of a message that is there; an old one may be archived."""
@@ -100,8 +100,8 @@ class Life:
             "messages": lambda: [
                 lambda: chat.extend(self.said(20)),
                 lambda: chat.append("user", text()),
-                lambda: chat.host.edit(self.seq(), new),
-                lambda: chat.host.edit(self.seq(), new),
+                lambda: chat.edit(self.seq(), new),
+                lambda: chat.edit(self.seq(), new),
                 lambda: chat.delete(self.seq()),
                 lambda: chat.forget(self.seq()),
             ],
@@ -109,7 +109,7 @@ class Life:
                 lambda: chat.extend(self.said(10)),
                 lambda: chat.archive(keep_last=20),
                 lambda: chat.unarchive(),
-                lambda: chat.host.edit(self.seq(is_old=True), new),
+                lambda: chat.edit(self.seq(is_old=True), new),
                 lambda: chat.delete(self.seq(is_old=True)),
                 lambda: chat.forget(self.seq(is_old=True)),
             ],
@@ -125,7 +125,7 @@ class Life:
                 lambda: chat.summaries.compact(keep_last=10),
                 lambda: chat.summaries.rewrite(self.summary(), text()),
                 lambda: chat.summaries.drop(self.summary()),
-                lambda: chat.host.edit(self.seq(is_old=True), new),
+                lambda: chat.edit(self.seq(is_old=True), new),
                 lambda: chat.forget(self.seq(is_old=True)),
             ],
             "artifacts": lambda: [

@@ -101,9 +101,9 @@ WHOLE: dict[str, Callable[[MemDB, Session], object]] = {
 
 # Removals of messages, which leave the session.
 MESSAGES: dict[str, Callable[[MemDB, Session], object]] = {
-    "pop": lambda _db, chat: [chat.host.pop() for _ in range(52)],
-    "replace": lambda _db, chat: chat.host.replace(range(1, 53)),
-    "clear": lambda _db, chat: chat.host.clear(),
+    "pop": lambda _db, chat: [chat.pop() for _ in range(52)],
+    "replace": lambda _db, chat: chat.replace(range(1, 53)),
+    "clear": lambda _db, chat: chat.clear(),
     "forget(seqs)": lambda _db, chat: chat.forget(range(1, 53)),
     "scope.forget(query)": lambda db, _: db.scope("ann").forget(query=WORD),
 }

@@ -42,14 +42,14 @@ def by_parts(db: MemDB, _folder: Path) -> None:
 
 def by_replace(db: MemDB, _folder: Path) -> None:
     """Add one in place of nothing."""
-    db.scope("ann").session("s").host.replace([], [{"role": "user", "text": TEXT}])
+    db.scope("ann").session("s").replace([], [{"role": "user", "text": TEXT}])
 
 
 def by_pop(db: MemDB, _folder: Path) -> None:
     """Add one in place of another."""
     chat = db.scope("ann").session("s")
     chat.append("user", "first")
-    chat.host.pop(instead=[{"role": "user", "text": TEXT}])
+    chat.pop(instead=[{"role": "user", "text": TEXT}])
 
 
 def by_commit(db: MemDB, _folder: Path) -> None:

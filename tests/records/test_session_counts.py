@@ -25,11 +25,11 @@ CHANGES: dict[str, tuple[Callable[[Session], Any], tuple[int, int]]] = {
     "a known external id": (lambda chat: chat.extend(SIX[:2]), (6, 0)),
     "delete": (lambda chat: chat.delete([2, 3, 5]), (3, 0)),
     "forget": (lambda chat: chat.forget([1, 6]), (4, 0)),
-    "pop": (lambda chat: chat.host.pop(), (5, 0)),
-    "replace": (lambda chat: chat.host.replace([1, 2], [SIX[0] | {"external_id": "n"}]), (5, 0)),
-    "edit": (lambda chat: chat.host.edit(2, {"role": "user", "text": "much " * 30}), (6, 0)),
+    "pop": (lambda chat: chat.pop(), (5, 0)),
+    "replace": (lambda chat: chat.replace([1, 2], [SIX[0] | {"external_id": "n"}]), (5, 0)),
+    "edit": (lambda chat: chat.edit(2, {"role": "user", "text": "much " * 30}), (6, 0)),
     "erase": (lambda chat: chat.host.erase(2), (6, 0)),
-    "clear": (lambda chat: chat.host.clear(), (0, 0)),
+    "clear": (lambda chat: chat.clear(), (0, 0)),
     "archive": (lambda chat: chat.archive(keep_last=2), (6, 4)),
     "archive twice": (lambda chat: [chat.archive(keep_last=n) for n in (4, 1)], (6, 5)),
     "unarchive": (lambda chat: (chat.archive(keep_last=0), chat.unarchive()), (6, 0)),
@@ -38,11 +38,11 @@ CHANGES: dict[str, tuple[Callable[[Session], Any], tuple[int, int]]] = {
     "edit archived": (
         lambda chat: (
             chat.archive(keep_last=2),
-            chat.host.edit(1, {"role": "user", "text": "other"}),
+            chat.edit(1, {"role": "user", "text": "other"}),
         ),
         (6, 0),
     ),
-    "clear archived": (lambda chat: (chat.archive(keep_last=2), chat.host.clear()), (0, 0)),
+    "clear archived": (lambda chat: (chat.archive(keep_last=2), chat.clear()), (0, 0)),
 }
 
 

@@ -67,7 +67,7 @@ def brought_back(db: MemDB, **_: Any) -> None:
 def archived_edit(db: MemDB, **_: Any) -> None:
     """Let an archived message say something else."""
     talk(db).archive(keep_last=0)
-    db.scope("ann").session("s").host.edit(1, {"role": "user", "text": OTHER})
+    db.scope("ann").session("s").edit(1, {"role": "user", "text": OTHER})
 
 
 def imported(db: MemDB, open_db: Callable[..., MemDB], folder: Any) -> None:
@@ -88,17 +88,17 @@ MESSAGES: dict[str, tuple[Callable[..., object], list[str | None]]] = {
     "unarchive": (brought_back, [JULY]),
     "import": (imported, [JULY]),
     "erase": (lambda db, **_: talk(db).host.erase(1), [None]),
-    "edit": (lambda db, **_: talk(db).host.edit(1, {"role": "user", "text": OTHER}), [MAY]),
-    "edit away": (lambda db, **_: talk(db).host.edit(1, {"role": "user", "text": "hi"}), [None]),
+    "edit": (lambda db, **_: talk(db).edit(1, {"role": "user", "text": OTHER}), [MAY]),
+    "edit away": (lambda db, **_: talk(db).edit(1, {"role": "user", "text": "hi"}), [None]),
     "edit an archived one": (archived_edit, [MAY]),
     "pop": (
-        lambda db, **_: talk(db).host.pop(
+        lambda db, **_: talk(db).pop(
             instead=[{"role": "user", "text": OTHER, "created_ms": SAID_MS}]
         ),
         [MAY],
     ),
     "replace": (
-        lambda db, **_: talk(db).host.replace(
+        lambda db, **_: talk(db).replace(
             [1], [{"role": "user", "text": OTHER, "created_ms": SAID_MS}]
         ),
         [MAY],

@@ -68,7 +68,7 @@ def archive(scope: Scope) -> None:
 
 def change_message(scope: Scope) -> None:
     """Change the message, archived or not."""
-    scope.session("chat").host.edit(1, {"role": "user", "text": PLAIN})
+    scope.session("chat").edit(1, {"role": "user", "text": PLAIN})
 
 
 def unarchive(scope: Scope) -> None:
@@ -95,7 +95,7 @@ def save(scope: Scope, text: str = TEXT) -> None:
 # What stores the names, and what takes them out of an index.
 WAYS: dict[str, tuple[Callable[[Scope], object], Callable[[Scope], object]]] = {
     "session deleted": (say, lambda scope: scope.session("chat").delete()),
-    "session cleared": (say, lambda scope: scope.session("chat").host.clear()),
+    "session cleared": (say, lambda scope: scope.session("chat").clear()),
     "compacted twice": (summarize, say_more_and_summarize),
     "summaries made anew": (summarize, rewrite),
     "archived message edited": (archive, change_message),
@@ -111,7 +111,7 @@ WAYS: dict[str, tuple[Callable[[Scope], object], Callable[[Scope], object]]] = {
     "artifact saved again": (save, lambda scope: save(scope, PLAIN)),
     "title changed": (
         lambda scope: scope.session("titled").host.create(title=TEXT),
-        lambda scope: scope.session("titled").host.update(title=PLAIN),
+        lambda scope: scope.session("titled").update(title=PLAIN),
     ),
     "item replaced": (put, lambda scope: put(scope, PLAIN)),
     "item deleted": (put, lambda scope: scope.items.delete(("notes",), "boat")),

@@ -234,8 +234,8 @@ def test_lost_rows_of_branches(
         one.append("user", "of one")
         one.branch("two").append("user", "of two")
         chat.branch("three", 5).append("user", "of three")
-        chat.host.replace([2])
-        one.host.replace([3])
+        chat.replace([2])
+        one.replace([3])
         if archived:
             chat.archive(keep_last=2)
     connection = raw(str(path))

@@ -539,10 +539,10 @@ REMOVALS: dict[str, Callable[[memdb.Session, memdb.Scope], object]] = {
     "delete seqs": lambda chat, _: chat.delete(range(3, 6)),
     "delete in the scope": lambda _, ann: ann.delete(session="trip", seqs=[3]),
     "delete what was found": lambda chat, _: chat.delete(query="no 3"),
-    "pop": lambda chat, _: [chat.host.pop() for _ in range(15)],
-    "replace": lambda chat, _: chat.host.replace([3, 4], []),
+    "pop": lambda chat, _: [chat.pop() for _ in range(15)],
+    "replace": lambda chat, _: chat.replace([3, 4], []),
     "erase": lambda chat, _: chat.host.erase(3),
-    "edit": lambda chat, _: chat.host.edit(3, {"role": "user", "text": "Of coffee."}),
+    "edit": lambda chat, _: chat.edit(3, {"role": "user", "text": "Of coffee."}),
     "forget": lambda _, ann: ann.forget(session="trip", seqs=3),
     "drop": lambda chat, _: chat.summaries.drop("1-10"),
 }

@@ -179,7 +179,7 @@ def test_an_image_is_one_in_every_spelling(message: dict[str, Any]) -> None:
     """Its bytes and media type are in a part of their own, and no text holds them."""
     said = read_messages(message)[0]
     chat = memdb.open(":memory:", embedder=None).scope("u").session("x")
-    stored = chat.append_from(message)[0]
+    stored = chat.append(message)
 
     (part,) = media_of(said.parts)
     assert (part["type"], part.get("media_type", part.get("mime_type"))) == ("image", "image/png")
@@ -210,7 +210,7 @@ def screenshots() -> Session:
         shown = {"type": "image", "source": {
             "type": "base64", "media_type": "image/png", "data": IMAGE}}  # fmt: skip
         result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": [shown]}
-        chat.append_from([{"role": "assistant", "content": [call]},
+        chat.append([{"role": "assistant", "content": [call]},
                           {"role": "user", "content": [result]}])  # fmt: skip
     return chat
 

@@ -87,7 +87,7 @@ def hostile(db: MemDB) -> MemDB:
         session = ann.session(f"{number} {text}")
         session.append("user", text, author=f"a {text}")
         session.append("assistant", f"so {text}")
-        session.host.update(title=f"t {text}")
+        session.update(title=f"t {text}")
         ann.remember(f"Ann said {text}", key=f"k {text}")
         ann.artifacts.save(f"{number} {text}.md", text, metadata={"x": text})
         ann.items.put((f"n {text}",), f"k {text}", {"v": text})
@@ -192,7 +192,7 @@ def fill_plainly(db: MemDB) -> None:
     trip.append("user", "Hi <b> &lt; &amp;lt; ![x](y) \\![z]  \n\n# head\n> quote", author="A · B")
     trip.append("assistant", "Yes.\n", external_id="m-2 --> x")
     trip.append("tool", "", parts=[{"type": "tool_result", "id": "c", "text": "4"}])
-    trip.host.update(title="Oslo *trip* #1 · 2")
+    trip.update(title="Oslo *trip* #1 · 2")
     trip.branch("other", 2).append("user", "another way")
     old = ann.remember("Ann lives in Oslo.", key="home", keywords=["a", "b, c"]).entry
     new = ann.remember("Ann moved to Bergen.", trust="untrusted", expires="2100-01-01").entry

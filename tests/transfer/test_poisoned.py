@@ -152,7 +152,7 @@ def test_a_record_with_a_secret_is_left_out_alone(name: str, tmp_path: Path) -> 
 
 # What an export holds: each with a secret in a field that the settings screen.
 HOLDS: dict[str, Callable[[Any], object]] = {
-    "title": lambda ann: ann.session("safe").host.update(title=KEY),
+    "title": lambda ann: ann.session("safe").update(title=KEY),
     "session": lambda ann: ann.session(KEY).append("user", "beaker"),
     "message": lambda ann: ann.session("safe").append("user", KEY),
     "branch": lambda ann: ann.session("safe").branch(KEY),

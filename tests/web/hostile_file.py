@@ -50,7 +50,7 @@ def fill_hostile(db: MemDB) -> str:
             scope.items.put(("n<b>",), short, {"text": short})
             other = scope.session(f"s{number} {short[:60]}")
             other.append("user", short)
-            other.host.update(title=short)
-    session.host.update(title="</title><script>alert(10)</script>\u202etitle")
+            other.update(title=short)
+    session.update(title="</title><script>alert(10)</script>\u202etitle")
     db.jobs.run()
     return name

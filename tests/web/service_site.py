@@ -34,7 +34,7 @@ def fill_other(db: MemDB, user: str, app: str = "default") -> None:
     chat = other.session("trip")
     for number in range(1, 14):
         chat.append("user", f"{SECRET} {number}: we fly to Oslo.", author=SECRET)
-    chat.host.update(title=SECRET)
+    chat.update(title=SECRET)
     other.session("old").append("user", SECRET)
     other.session(f"{SECRET} session").append("user", "hello")
     other.remember(f"{SECRET} lives in Oslo.", key="home", session="trip", seq=1)

@@ -130,7 +130,7 @@ def talk(tmp_path_factory: pytest.TempPathFactory, filled: Any) -> Iterator[Site
         for number in range(1, ROWS + 1):
             text = TEXTS[number % 3].replace("{}", str(number))
             talk.append("user", text + (" A walrus." if number == READ else ""))
-        talk.host.update(title=TITLE)
+        talk.update(title=TITLE)
         yield site
 
 

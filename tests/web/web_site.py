@@ -63,7 +63,7 @@ def fill(path: Path | str) -> None:
             trip.append(role, f"Line {number}: pack the tent, the stove and the map for Oslo.")
         image = {"type": "image", "base64": b64encode(PIXEL).decode(), "media_type": "image/gif"}
         trip.append("user", "The map.", parts=[image])
-        trip.host.update(title="Oslo")
+        trip.update(title="Oslo")
         ann.session("old").append("user", "The rent was due in May.")
         ann.remember("Ann lives in Oslo.", key="home", session="trip", seq=1)
         ann.remember("Ann has a cat called Miso.", pinned=True)

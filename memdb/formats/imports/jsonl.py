@@ -155,7 +155,7 @@ def _is_bare(given: dict[str, Any]) -> bool:
 
 
 def provider_messages(given: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages in a line of a provider; see `Session.append_from`."""
+    """Return the messages in a line of a provider; see `Session.append`."""
     own = {name: given[name] for name in OWN_FIELDS if given.get(name) is not None}
     names = [name for name in ("created_ms", *SYNONYMS["created_ms"]) if name in given]
     created_ms = any_time(given[names[0]], names[0]) if names else None

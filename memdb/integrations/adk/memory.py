@@ -105,7 +105,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
                 ]:
                     if message is not None and _differs(message, event):
                         metadata = event.metadata or message.metadata
-                        chat.host.edit(message.seq, event.replace(metadata=metadata))
+                        chat.edit(message.seq, event.replace(metadata=metadata))
 
         await self._run(write)
 

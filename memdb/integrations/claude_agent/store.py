@@ -185,7 +185,7 @@ class MemdbSessionStore(Adapter, SessionStore):
             # As JSON text: it may hold what no file can, such as NUL.
             kept["summary"] = json.dumps(_fold(before, key, added)["data"])
         if kept != known or title:
-            chosen.host.update(title=title or None, metadata={**metadata, METADATA_KEY: kept})
+            chosen.update(title=title or None, metadata={**metadata, METADATA_KEY: kept})
 
     def _delete(self, scope: Scope, name: str, key: SessionKey) -> None:
         with self._db.transaction():

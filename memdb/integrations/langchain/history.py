@@ -103,11 +103,11 @@ class MemdbChatMessageHistory(Adapter, BaseChatMessageHistory):
 
     def clear(self) -> None:
         """Remove every message of the session; what was remembered from them stays."""
-        self._call(self._session.host.clear)
+        self._call(self._session.clear)
 
     async def aclear(self) -> None:
         """Remove every message of the session; see `clear`."""
-        await self._run(self._session.host.clear)
+        await self._run(self._session.clear)
 
 
 def _to_stored(messages: Sequence[BaseMessage]) -> list[NewMessage]:

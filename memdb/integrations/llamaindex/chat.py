@@ -330,7 +330,7 @@ class MemdbChatStore(AsyncDBChatStore):
 
     def _drop(self, key: str, doomed: list[Message]) -> list[Message]:
         if doomed:
-            self._scope.session(key).host.replace([one.seq for one in doomed])
+            self._scope.session(key).replace([one.seq for one in doomed])
         return doomed
 
     def _archive(self, key: str, chosen: list[Message]) -> list[Message]:
@@ -339,7 +339,7 @@ class MemdbChatStore(AsyncDBChatStore):
             spans = _joined(self._spans(session), (one.seq for one in chosen))
             head = session.host.head()
             metadata = {**((head and head.metadata) or {}), ARCHIVED: spans}
-            session.host.update(metadata=metadata)
+            session.update(metadata=metadata)
         return chosen
 
 

@@ -119,7 +119,7 @@ class Branching:
             self._require(db, branch_id)
             branch = self._session(db, branch_id)
             with db.transaction():
-                branch.host.clear()  # others that begin in it keep what they shared
+                branch.clear()  # others that begin in it keep what they shared
                 branch.delete(force=True)
             if self._branch == branch_id:
                 self._branch = MAIN

@@ -320,7 +320,7 @@ class Compacting(Branching):
             while True:
                 newest = _newest_seq(chat)
                 try:
-                    chat.host.replace(range(1, newest + 1), new, expected_seq=newest)
+                    chat.replace(range(1, newest + 1), new, expected_seq=newest)
                 except VersionConflict:
                     continue  # somebody added one meanwhile
                 return True
@@ -359,7 +359,7 @@ class Compacting(Branching):
                 chat = self._chat(db, branch)
                 expired = [*_expired(chat, gone[0], prune_prefix)]
                 try:
-                    chat.host.replace(expired + gone, new, expected_seq=newest)
+                    chat.replace(expired + gone, new, expected_seq=newest)
                 except VersionConflict:
                     return False
                 return True
@@ -494,7 +494,7 @@ class MemDBSession(Compacting):
                 main = self._scope(db).session(self.session_id)
                 for info in reversed(main.branches()):
                     main.branch(info.name).delete()
-                main.host.clear()
+                main.clear()
             self._branch = MAIN
 
         await self._run(clear, to_end=True)

@@ -292,7 +292,7 @@ class Entries:
         """Remove entries from a session or branch."""
         doomed, chat = [*ids], self._chat(name)
         if doomed and chat is not None:
-            chat.host.replace([one.seq for entry_id in doomed for one in stored[entry_id]])
+            chat.replace([one.seq for entry_id in doomed for one in stored[entry_id]])
         for entry_id in doomed:
             item = self._find_item(entry_id)
             if item is not None:

@@ -224,7 +224,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
                 if len(new) != len(before):
                     new = [_joined(session_message, new)]
                 for old, instead in zip(before, new, strict=False):
-                    chat.host.edit(old.seq, instead)
+                    chat.edit(old.seq, instead)
                 for old in before[len(new) :]:
                     chat.host.erase(old.seq)
 

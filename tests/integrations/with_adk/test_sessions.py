@@ -622,11 +622,11 @@ def test_another_client_and_adk_share_a_conversation(tmp_path):
 @pytest.mark.parametrize(
     "take_back",
     [
-        lambda chat: chat.host.pop(),
-        lambda chat: chat.host.clear(),
-        lambda chat: chat.host.pop(instead=[{"role": "user", "text": "other"}]),
-        lambda chat: chat.host.replace([2, 3]),
-        lambda chat: (chat.append("user", "x"), chat.host.pop(), chat.host.pop()),
+        lambda chat: chat.pop(),
+        lambda chat: chat.clear(),
+        lambda chat: chat.pop(instead=[{"role": "user", "text": "other"}]),
+        lambda chat: chat.replace([2, 3]),
+        lambda chat: (chat.append("user", "x"), chat.pop(), chat.pop()),
     ],
     ids=["pop", "clear", "pop instead", "replace", "append and pop"],
 )
@@ -670,7 +670,7 @@ def test_a_session_that_went_through_json_is_stale_after_events_were_taken_back(
                 held = await sessions.create_session(**ANN, session_id="s")
                 await sessions.append_event(held, event("1", at=5.0))
                 copied = Session.model_validate_json(held.model_dump_json())
-                db.scope("ann", "desk").session("s").host.clear()
+                db.scope("ann", "desk").session("s").clear()
                 with pytest.raises(StaleSessionError):
                     await sessions.append_event(copied, event("lost"))
 
@@ -698,7 +698,7 @@ def test_events_that_are_taken_back_between_looking_and_writing_are_seen(tmp_pat
     other = memdb.open(tmp_path / "agent.db", **FAST)
 
     def late(self, *args, **options):
-        other.scope("ann", "desk").session("s").host.clear()
+        other.scope("ann", "desk").session("s").clear()
         return commit(self, *args, **options)
 
     async def steps():

@@ -154,7 +154,7 @@ def test_a_result_in_the_role_of_the_user_is_a_tool_s(history: MemdbHistoryProvi
 def test_other_clients_messages_come_in_their_roles(history: MemdbHistoryProvider) -> None:
     """A call with its result, and a system's words as such."""
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"n": 1}'}}
-    history._scope.session("s").append_from(
+    history._scope.session("s").append(
         [
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": "When?"},

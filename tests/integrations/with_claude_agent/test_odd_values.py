@@ -82,7 +82,7 @@ def test_metadata_that_others_changed_hides_no_session(
     asyncio.run(store.append(KEY, [LINE]))
     asyncio.run(store.append(OTHER, [LINE]))
     with memdb.open(store._db.path) as db:
-        db.scope("default", "p").session("s").host.update(metadata={"claude_agent": damage})
+        db.scope("default", "p").session("s").update(metadata={"claude_agent": damage})
     found = asyncio.run(store.list_session_summaries("p"))
     assert {one["session_id"] for one in found} == {"s", "t"}
     titled: Any = {"type": "custom-title", "customTitle": "Trip", "sessionId": "s"}

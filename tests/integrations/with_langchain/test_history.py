@@ -171,7 +171,7 @@ FOREIGN: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("writer", FOREIGN)
 def test_what_other_clients_wrote_is_read(db: memdb.MemDB, writer: str) -> None:
     """A tool's words are a ToolMessage, never the user's."""
-    db.scope("ann").session("s").append_from(FOREIGN[writer])
+    db.scope("ann").session("s").append(FOREIGN[writer])
     user, call, result, answer = MemdbChatMessageHistory("s", db, user="ann").messages
     assert user == HumanMessage("Weather?")
     assert isinstance(call, AIMessage)

@@ -181,7 +181,7 @@ async def test_other_clients_read_and_write_the_same_session(db: memdb.MemDB) ->
     assert db.scope("ann").recall("weather Oslo", kinds=["message"])[0].source.session == "s"
 
     other = db.scope("ann").session("other")
-    other.append_from(openai)
+    other.append(openai)
     _, user, call, result, answer = await store.get_messages("other")
     assert (user.role, user.content) == ("user", "Weather in Oslo?")
     (block,) = [one for one in call.blocks if isinstance(one, ToolCallBlock)]

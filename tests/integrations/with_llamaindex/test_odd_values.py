@@ -118,7 +118,7 @@ def test_what_others_put_there_is_no_node(
 def test_spans_that_others_changed_are_none(db: memdb.MemDB, spans: Any) -> None:
     store = MemdbChatStore(db)
     asyncio.run(store.add_message("k", ChatMessage("a")))
-    db.scope("default").session("k").host.update(metadata={"llamaindex_archived": spans})
+    db.scope("default").session("k").update(metadata={"llamaindex_archived": spans})
     assert len(asyncio.run(store.get_messages("k"))) == 1
     assert len(asyncio.run(store.archive_oldest_messages("k", 1))) == 1
     assert asyncio.run(store.get_messages("k")) == []

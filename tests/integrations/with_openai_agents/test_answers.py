@@ -133,8 +133,8 @@ def test_what_somebody_else_changed_is_read_again(path, change):
         changes = {
             "other file": lambda: chats[1].append("user", "late"),
             "own file": lambda: chats[0].append("user", "late"),
-            "pop": chats[0].host.pop,
-            "clear": chats[1].host.clear,
+            "pop": chats[0].pop,
+            "clear": chats[1].clear,
             "thread": in_thread,
         }
 
@@ -209,7 +209,7 @@ class Steps:
     async def other(self, _: MemDBSession) -> None:
         """Let somebody else add or take back."""
         if self.rng.random() < 0.5:
-            self.theirs.host.pop()
+            self.theirs.pop()
         else:
             self.theirs.append("user", f"{self.number}")
 

@@ -118,7 +118,7 @@ async def test_what_other_clients_wrote_is_loaded_and_continued(
 ) -> None:
     """A tool's words are a tool's; what they add meanwhile is a conflict, and then loaded."""
     chat = db.scope("ann").session("s")
-    chat.append_from(OTHERS)
+    chat.append(OTHERS)
     loaded = await store.load("s")
     assert loaded is not None
     kinds = [(one.kind, one.parts[0].part_kind) for one in loaded.messages]

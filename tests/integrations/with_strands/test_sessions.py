@@ -168,7 +168,7 @@ def test_other_clients_messages_are_listed(repository: MemdbSessionRepository) -
     prepared(repository).create_message("trip", "default", message("We fly."))
     chat = repository._scope.session("trip/default")
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"n": 1}'}}
-    chat.append_from(
+    chat.append(
         [
             {"role": "system", "content": "Be brief."},
             {"role": "assistant", "content": "When?", "tool_calls": [call]},

@@ -24,7 +24,7 @@ def suffix(kind: str) -> str:
 @writes("api")
 def write_by_api(path: str) -> None:
     with memdb.open(path) as db:
-        db.scope(USER, APP).session(NAME).append_from(OPENAI)
+        db.scope(USER, APP).session(NAME).append(OPENAI)
 
 
 @writes("parts")
