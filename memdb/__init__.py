@@ -19,7 +19,7 @@ Below are the names that a program uses first. The others can be imported from
                         ArchivedSpan SourceItem (memdb.models.summaries)
     artifacts           Artifact ArtifactVersion
     items               Item FoundItem, PutItem FindItem DeleteItem (for a batch), ItemOrder
-    removal             Receipt Proof PreviewPage PreviewRow Secret SecretPlace, find_secrets
+    removal             Receipt Proof PreviewRow Secret SecretPlace, find_secrets
                         redact_secrets (in a text)
     the file            FileInfo Finding SpaceInfo ImportReport LeftOut ChangeMark Upkeep
                         Rows TableColumns
@@ -144,7 +144,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.reports import Hunk as Hunk
     from memdb.models.reports import ImportReport as ImportReport
     from memdb.models.reports import LeftOut as LeftOut
-    from memdb.models.reports import PreviewPage as PreviewPage
     from memdb.models.reports import PreviewRow as PreviewRow
     from memdb.models.reports import Proof as Proof
     from memdb.models.reports import QueueState as QueueState
@@ -261,7 +260,7 @@ _HOMES = {
     ),
     "memdb.models.reports": (
         "CategoryCount ChangeMark Changes CopiedScope CopyReport DayCount Failure FileInfo Hunk "
-        "ImportReport LeftOut PreviewPage PreviewRow Proof QueueState Receipt RecoveredTable "
+        "ImportReport LeftOut PreviewRow Proof QueueState Receipt RecoveredTable "
         "Recovery RefusedText Restored Rows ScopeCounts Secret SecretPlace SessionHead "
         "SessionPlace SessionSnapshot StateValue Stats TableColumns TextDiff Upkeep"
     ),

@@ -114,7 +114,6 @@ class Session(Twin[sessions.Session]):
     unarchive = later(sessions.Session.unarchive, "ask")
     delete = later(sessions.Session.delete)
     forget = later(sessions.Session.forget, "ask")
-    preview_forget = later(sessions.Session.preview_forget, "read")
     tools = leads(sessions.Session.tools, Tools)
 
     async def parent(self) -> Session | None:
@@ -173,7 +172,6 @@ class Scope(Twin[scopes.Scope]):
     export = later(scopes.Scope.export, "ask")
     delete = later(scopes.Scope.delete, "ask")
     forget = later(scopes.Scope.forget, "ask")
-    preview_forget = later(scopes.Scope.preview_forget, "read")
     find_secrets = listed(scopes.Scope.find_secrets, "ask")
 
 

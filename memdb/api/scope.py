@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memdb.api.items import Items
     from memdb.models.entries import Remembered
     from memdb.models.messages import Hits, Message, ProfileBlock, SessionInfo, Why
-    from memdb.models.reports import PreviewPage, Receipt, ScopeCounts, SecretPlace
+    from memdb.models.reports import Receipt, ScopeCounts, SecretPlace
     from memdb.models.types import (
         Kind,
         Partition,
@@ -567,9 +567,9 @@ class Scope:
             prove: Then take it off the disk (indexes made anew, file packed,
                 WAL cut) and search the file, its WAL and the copies beside it
                 for its bytes: `receipt.proof`.
-            dry_run: Remove nothing, say what would be.
-            expected_digest: The digest of a preview: only if exactly what `preview_forget`
-                listed would go. None means whatever there is.
+            dry_run: Remove nothing, and list in `Receipt.rows` what would be.
+            expected_digest: The digest of a dry run: only if exactly what it listed would go.
+                None means whatever there is.
 
         Returns:
             The receipt; what is gone already is no error, and removes nothing.
@@ -578,7 +578,7 @@ class Scope:
             InvalidInput: not exactly one of *entry*, *session*, *query* and *everything* is given;
                 only the last two may be given together.
             NotFound: the scope never had such an entry.
-            Conflict: a row was added, changed or removed since the preview.
+            Conflict: a row was added, changed or removed since the dry run.
             Busy: others kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
 
@@ -606,54 +606,6 @@ class Scope:
         return self._services.deletion.forget(
             self._owner, selector, prove=prove, dry_run=dry_run, expected_digest=expected_digest
         )
-
-    def preview_forget(
-        self,
-        *,
-        entry: int | None = None,
-        session: str | None = None,
-        seqs: int | Iterable[int] | None = None,
-        query: str | None = None,
-        everything: bool = False,
-        artifacts: bool = False,
-        after: int = 0,
-        limit: int = 100,
-    ) -> PreviewPage:
-        """
-        Return row by row what `forget` would take away and what it would write anew.
-
-        Args:
-            entry, session, seqs, query, everything, artifacts: As in `forget`.
-            after: How many rows to pass over: `PreviewPage.next` of the page before.
-            limit: Most rows of this page, 1 to 1,000.
-
-        Raises:
-            InvalidInput, NotFound: as `forget` does.
-
-        Cost: 5 µs per message that would go, for each page.
-
-        >>> import memdb
-        >>> with memdb.open(":memory:") as db:
-        ...     ann = db.scope("ann")
-        ...     _ = ann.session("trip").append("user", "My sister Zoe lives in Bergen.")
-        ...     page = ann.preview_forget(query="Zoe")
-        ...     (
-        ...         page.rows[0].text,
-        ...         ann.forget(query="Zoe", expected_digest=page.digest).removed["messages"],
-        ...     )
-        ('My sister Zoe lives in Bergen.', 1)
-        """
-        from memdb.deletion.selectors import select
-
-        selector = select(
-            entry=entry,
-            session=session,
-            seqs=seqs,
-            query=query,
-            everything=everything,
-            artifacts=artifacts,
-        )
-        return self._services.deletion.preview(self._owner, selector, after, limit)
 
     def find_secrets(self, *, entropy: bool = False) -> Iterator[SecretPlace]:
         """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memdb.deletion.selectors import Selector
     from memdb.models.entries import Extracted
     from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message, ProfileBlock
-    from memdb.models.reports import PreviewPage, Receipt, SessionHead, SessionSnapshot
+    from memdb.models.reports import Receipt, SessionHead, SessionSnapshot
     from memdb.models.summaries import Archived, ArchivedSpan
     from memdb.models.types import (
         Kind,
@@ -417,8 +417,7 @@ class Session:
     @property
     def title(self) -> str | None:
         """What the session is called in lists, None without a title. Assigning one stores it."""
-        head = self.host.head()
-        return None if head is None else head.title
+        return getattr(self.host.head(), "title", None)
 
     @title.setter
     def title(self, title: str) -> None:
@@ -427,8 +426,7 @@ class Session:
     @property
     def metadata(self) -> dict[str, Any]:
         """The JSON object that is kept with the session. Assigning one takes its place."""
-        head = self.host.head()
-        return {} if head is None else head.metadata or {}
+        return getattr(self.host.head(), "metadata", None) or {}
 
     @metadata.setter
     def metadata(self, metadata: Mapping[str, Any]) -> None:
@@ -918,13 +916,13 @@ class Session:
             artifacts: Also the artifacts that these messages saved, and those
                 of this session that hold the words of *query*.
             prove: Take the bytes off the disk too, and prove it.
-            dry_run: Remove nothing, and return what would be removed.
+            dry_run: Remove nothing, and list in `Receipt.rows` what would be.
             force: Of a branch also those that leave from it.
-            expected_digest: The digest of a preview: only if exactly what `preview_forget`
-                listed would go. None means whatever there is.
+            expected_digest: The digest of a dry run: only if exactly what it listed would go.
+                None means whatever there is.
 
         Raises:
-            Conflict: a row was added, changed or removed since the preview.
+            Conflict: a row was added, changed or removed since the dry run.
             InvalidInput: two selectors contradict each other, or one is invalid; or other
                 branches leave from this one.
             Busy: other processes kept writing.
@@ -935,27 +933,6 @@ class Session:
         return self._services.deletion.forget(
             self._owner, selector, prove=prove, dry_run=dry_run, expected_digest=expected_digest
         )
-
-    def preview_forget(
-        self,
-        seqs: int | Iterable[int] | None = None,
-        *,
-        last: int | None = None,
-        before: When | None = None,
-        query: str | None = None,
-        artifacts: bool = False,
-        force: bool = False,
-        after: int = 0,
-        limit: int = 100,
-    ) -> PreviewPage:
-        """
-        Return row by row what `forget` would take away; see `Scope.preview_forget`.
-
-        A *before* that is a span, such as "30d", is another time at each call.
-        """
-        named = {"seqs": seqs, "last": last, "query": query, "artifacts": artifacts}
-        selector = self._select(before, force=force, **named)
-        return self._services.deletion.preview(self._owner, selector, after, limit)
 
     def _select(self, before: When | None, **named: Any) -> Selector:
         from memdb.deletion.selectors import select_in

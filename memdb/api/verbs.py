@@ -214,9 +214,15 @@ VERBS = (
     Verb("profile", "GET", Scope.profile, {**ANN, "budget_tokens": 500}, fixed=UNCOUNTED),
     Verb("secrets", "GET", Scope.find_secrets, ANN, is_slow=True),
     Verb("delete", "POST", Scope.delete, {**ANN, "session": "old"}, writes=True, is_slow=True),
-    Verb("forget/preview", "POST", Scope.preview_forget, {**ANN, "session": "old"}),
+    Verb(
+        "forget/preview",
+        "POST",
+        Scope.forget,
+        {**ANN, "session": "old"},
+        fixed={"dry_run": True},
+        without=("prove",),
+    ),
     Verb("forget", "POST", Scope.forget, {**ANN, "session": "old"}, writes=True, is_slow=True),
-    Verb("session/forget/preview", "POST", Session.preview_forget, {**TRIP, "last": 2}),
     Verb("session/forget", "POST", Session.forget, {**TRIP, "last": 2}, writes=True, is_slow=True),
     Verb("entries", "GET", Entries.list, ANN, page=("id", "updated_ms", "created_ms")),
     Verb(

@@ -15,17 +15,15 @@ from memdb.cli.base import (
     verb,
 )
 from memdb.cli.command import Noun
-from memdb.cli.output import Column, note, one_line, print_records
+from memdb.cli.output import Column, note, one_line, print_records, say
 from memdb.cli.records import entry_of, option_session
 from memdb.errors import StorageError
 from memdb.models.record import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from memdb.api.scope import Scope
     from memdb.cli.base import Call
-    from memdb.models.reports import PreviewPage, PreviewRow, Proof, Receipt
+    from memdb.models.reports import PreviewRow, Proof, Receipt
 
 ONE_OF = "Say what to forget: one of --entry, --session, --query and --all (also with --query)."
 THINGS = {
@@ -86,8 +84,7 @@ SECRET_COLUMNS = (
 )
 @click.option("--artifacts", is_flag=True, help="Also artifacts that say it or come from it.")
 @click.option("--prove", is_flag=True, help="Take the bytes off the disk too, and search for them.")
-@click.option("--preview", is_flag=True, help="List what would go, row by row, with a digest.")
-@click.option("--expect", metavar="DIGEST", help="Only if that of the preview is still true.")
+@click.option("--expect", metavar="DIGEST", help="Only if that of a --dry-run is still true.")
 @confirm_options
 def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
     """
@@ -101,28 +98,17 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
         raise click.UsageError(ONE_OF)
     if asked["seqs"] and asked["session"] is None:
         raise click.UsageError("--seq needs --session: say which conversation it is of.")
-    if asked["preview"]:
-        with call.scope() as scope:
-            _name_things(scope, asked, whole=False)
-            pages = [*_pages(scope, asked)]
-        rows = [row for page in pages for row in page.rows]
-        data = {"rows": rows, "digest": pages[-1].digest}
-        return call.reply(data, lambda: _print_preview(rows, pages[-1].digest))
     with call.scope() as scope:
         _name_things(scope, asked, whole=yes and not dry_run)
         receipt = _forget(scope, asked, dry_run=True)
-        rows = [row for page in _pages(scope, asked) for row in page.rows] if dry_run else []
         if not dry_run:
             if any(receipt.removed.values()):
                 confirm(f"Forget {_summary(receipt)} of {one_line(scope.user)} for good?", yes=yes)
             receipt = _forget(scope, asked, prove=asked["prove"])
     found: dict[str, Any] = {**receipt.to_dict(), "proven": receipt.proven}
-    if dry_run:
-        found["rows"] = rows
-    call.reply(found, lambda: _print_receipt(receipt, rows))
+    call.reply(found, lambda: _print_receipt(receipt))
     if receipt.proof is not None and not receipt.proven:
         click.get_current_context().exit(StorageError.exit_code)
-    return None
 
 
 def _name_things(scope: Scope, asked: dict[str, Any], *, whole: bool) -> None:
@@ -140,27 +126,8 @@ def _forget(scope: Scope, asked: dict[str, Any], **options: Any) -> Receipt:
     return scope.forget(**_named(asked), **options)
 
 
-def _pages(scope: Scope, asked: dict[str, Any]) -> Iterator[PreviewPage]:
-    """Yield the pages of a preview."""
-    after: int | None = 0
-    while after is not None:
-        options: dict[str, Any] = {"after": after, "limit": 1000}
-        if asked["seqs"]:
-            session = scope.session(asked["session"])
-            page = session.preview_forget(asked["seqs"], artifacts=asked["artifacts"], **options)
-        else:
-            page = scope.preview_forget(**_named(asked), **options)
-        yield page
-        after = page.next
-
-
 def _named(asked: dict[str, Any]) -> dict[str, Any]:
     return {name: asked[name] for name in ("entry", "session", "query", "everything", "artifacts")}
-
-
-def _print_preview(rows: list[PreviewRow], digest: str) -> None:
-    print_records(PREVIEW_COLUMNS, rows, empty="Nothing would go.")
-    note(f"digest {digest}: give it as --expect to forget exactly this.")
 
 
 def _place(row: PreviewRow) -> str:
@@ -181,16 +148,20 @@ def _summary(receipt: Receipt) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def _print_receipt(receipt: Receipt, rows: list[PreviewRow]) -> None:
-    click.echo(f"{'Would forget' if receipt.dry_run else 'Forgot'} {_summary(receipt)}.")
+def _print_receipt(receipt: Receipt) -> None:
+    say(f"{'Would forget' if receipt.dry_run else 'Forgot'} {_summary(receipt)}.")
     for name, count in receipt.rewritten.items():
         if count:
             what = counted(count, "summary", "summaries") if name == "summaries" else ""
             what = what or counted(count, "archive segment")
-            click.echo(f"{'Would write' if receipt.dry_run else 'Wrote'} {what} anew without it.")
-    click.echo(f"subject   sha256 {receipt.subject_sha256}")
-    if rows:
-        print_records(PREVIEW_COLUMNS, rows)
+            say(f"{'Would write' if receipt.dry_run else 'Wrote'} {what} anew without it.")
+    if not receipt.dry_run:
+        click.echo(f"subject   sha256 {receipt.subject_sha256}")
+    if receipt.digest is not None:
+        print_records(PREVIEW_COLUMNS, receipt.rows)
+        if receipt.more_rows:
+            note(f"and {counted(receipt.more_rows, 'row')} more")
+        note(f"digest {receipt.digest}: give it as --expect to forget exactly this.")
     for one in receipt.pending:
         note(one_line(one))
     if receipt.proof is not None:

@@ -8,11 +8,10 @@ if the list is still the same.
 from __future__ import annotations
 
 from hashlib import blake2b
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.models.ids import branch_of, seq_of, session_range
-from memdb.models.reports import PreviewPage, PreviewRow
+from memdb.models.reports import PreviewRow
 from memdb.tables import artifacts, entries, items, messages, sessions
 from memdb.tables import state as state_rows
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     Ref = tuple[Any, ...]
 
 DIGEST_BYTES = 16
+MOST_ROWS = 1_000
 
 
 def list_refs(
@@ -87,19 +87,16 @@ def digest_of(refs: Iterator[Ref]) -> str:
     return found.hexdigest()
 
 
-def page_of(tx: Tx, refs: Iterator[Ref], after: int, limit: int) -> PreviewPage:
-    """Return *limit* rows behind the first *after*, and the digest of all."""
+def rows_of(tx: Tx, refs: Iterator[Ref]) -> tuple[tuple[PreviewRow, ...], int, str]:
+    """Return the first `MOST_ROWS` rows, how many there are besides, and the digest of all."""
     every = list(refs)
-    chosen = [*islice(every, after, after + limit)]
+    chosen = every[:MOST_ROWS]
     ids = [ref[1] for ref in chosen if ref[0] == "message"]
     texts = messages.get_many(tx, ids) if ids else {}
     stored = entries.get_many(tx, [ref[1] for ref in chosen if ref[0] == "entry"])
     loaded = {**texts, **stored}
     rows = [ROWS[ref[0]](ref, loaded.get(ref[1]) if ref[0] in LOADED else None) for ref in chosen]
-    end = after + len(chosen)
-    return PreviewPage(
-        tuple(rows), len(every), end if end < len(every) else None, digest_of(iter(every))
-    )
+    return tuple(rows), len(every) - len(chosen), digest_of(iter(every))
 
 
 def _message_row(ref: Ref, message: Any) -> PreviewRow:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.deletion import preview, proof, selectors
 from memdb.deletion.selectors import Rewriting, select
 from memdb.errors import Busy, Conflict, Corrupt, InvalidInput, existing
-from memdb.models.ids import MAX_INT, is_branch, session_range
+from memdb.models.ids import is_branch, session_range
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
 from memdb.records import artifacts as artifact_records
@@ -33,7 +33,7 @@ from memdb.summaries.summarizer import Made, items_of_messages, items_of_summari
 from memdb.tables import archive, items, messages, scopes
 from memdb.tables import state as state_rows
 from memdb.tables import summaries as summary_rows
-from memdb.text.validate import int_value, text_value
+from memdb.text.validate import text_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from memdb.deletion.selectors import Part, Selection, Selector
     from memdb.engine.base import Engine, Probes, Tx
     from memdb.models.messages import SessionInfo
-    from memdb.models.reports import PreviewPage
     from memdb.models.settings import Settings
     from memdb.models.summaries import Summary
     from memdb.summaries.builder import Summaries
@@ -214,8 +213,6 @@ def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries
 # How often the summaries are planned anew because another process changed them.
 MAX_TRIES = 10
 
-MAX_PREVIEW = 1_000  # rows of a page
-
 
 class DeletionService:
     """Deletes and forgets what scopes hold."""
@@ -278,17 +275,6 @@ class DeletionService:
                 state_records.remove_user(tx, owner, name_or_all)
             return self._receipt(owner, selector, counts, {}, tx.now_ms)
 
-    def preview(self, owner: ScopeRef, selector: Selector, after: int, limit: int) -> PreviewPage:
-        """Return what `forget` would remove and rewrite, as `Scope.preview_forget` describes it."""
-        int_value(after, "after", 0, MAX_INT)
-        int_value(limit, "limit", 1, MAX_PREVIEW)
-        with self._db.read() as tx:
-            selection = selectors.find(tx, owner, selector, with_entries=True)
-            refs = preview.list_refs(tx, owner, selection, self._plan(tx, selection))
-            page = preview.page_of(tx, refs, after, limit)
-            gone = _count(tx, owner, selection)["summaries"]
-            return page.replace(summaries_removed=gone)
-
     def forget(
         self,
         owner: ScopeRef,
@@ -321,7 +307,11 @@ class DeletionService:
                 plans = self._plan(tx, selection)
                 _require_digest(tx, owner, selection, plans, expected)
                 counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
-            return self._receipt(owner, selector, *counts, self._db.clock(), dry_run=True)
+                rows, more, digest = preview.rows_of(
+                    tx, preview.list_refs(tx, owner, selection, plans)
+                )
+            done = self._receipt(owner, selector, *counts, self._db.clock(), dry_run=True)
+            return done.replace(rows=rows, more_rows=more, digest=digest)
         probes = self._new_probes() if prove else None
         for _ in range(MAX_TRIES):
             with self._db.read() as tx:

@@ -190,16 +190,16 @@ class Receipt(Record):
 
     Attributes:
         what: "entry", "messages", "session", "query" or "everything".
-        subject_sha256: Hash of what was named, in hexadecimal: who knows the
-            name can check that this is its receipt.
-        removed: How many of each: messages, sessions, entries, items, versions (of
-            entries and artifacts that stay), summaries, artifacts, state, titles (of
-            sessions that stay, with their metadata).
+        subject_sha256: Hash of what was named: who knows the name can check the receipt.
+        removed: How many of each; versions are of entries and artifacts that stay, titles
+            (with their metadata) of sessions that stay.
         rewritten: How many of each stayed without it: summaries, archived segments.
-        forgotten_ms: When.
         dry_run: Nothing was removed: it says what would be.
         proof: None where none was asked for.
-        pending: What still holds bytes, and what takes them out; () if nothing does.
+        pending: What still holds bytes, and what takes them out.
+        rows: Of a dry run, what would go or be written anew, 1,000 at most.
+        more_rows: How many there are besides.
+        digest: Of a dry run, of all its rows: what `forget` takes as *expected_digest*.
     """
 
     what: str
@@ -210,6 +210,11 @@ class Receipt(Record):
     dry_run: bool = False
     proof: Proof | None = None
     pending: tuple[str, ...] = ()
+    rows: tuple[PreviewRow, ...] = ()
+    more_rows: int = 0
+    digest: str | None = None
+
+    _numbered = ("rows",)
 
     @property
     def proven(self) -> bool:
@@ -254,26 +259,6 @@ class PreviewRow(Record):
     created_ms: int | None = None
 
     _numbered = ("entry_id",)
-
-
-class PreviewPage(Record):
-    """
-    Some of what a removal would take away or write anew.
-
-    Attributes:
-        total: How many rows there are on all pages.
-        next: What to give as *after* for the next page. None means that this is the last.
-        digest: Of all rows as they are now: what the removal takes as *expected_digest*.
-        summaries_removed: Summaries of whole sessions, which go with them and have no row.
-    """
-
-    rows: tuple[PreviewRow, ...]
-    total: int
-    next: int | None
-    digest: str
-    summaries_removed: int = 0
-
-    _numbered = ("rows",)
 
 
 class Secret(Record):

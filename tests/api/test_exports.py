@@ -94,7 +94,6 @@ NAMES = [
     "Partition",
     "Piece",
     "PortError",
-    "PreviewPage",
     "PreviewRow",
     "ProfileBlock",
     "Proof",

@@ -53,6 +53,9 @@ def test_forget_golden(run_json, told):
         "forgotten_ms": 1_700_000_000_000,
         "dry_run": False,
         "pending": [],
+        "rows": [],
+        "more_rows": 0,
+        "digest": None,
         "proven": False,
     }
     assert (proof["found_bytes"], proof["found_in"]) == (0, [])
@@ -298,11 +301,11 @@ def test_a_text_is_printed_without_its_secrets(run, run_json, tmp_path):
 
 def test_the_preview_lists_rows_and_a_digest(run, run_json, trip):
     """--expect takes the digest; a message more is a conflict, exit code 4."""
-    listed = run_json("forget", trip, "--query", "oslo", "--preview")
+    listed = run_json("forget", trip, "--query", "oslo", "--dry-run")
     assert {row["kind"] for row in listed["rows"]} >= {"message"}
     run("chat", "append", trip, "trip", "Oslo again")
     asked = ("forget", trip, "--query", "oslo", "--yes", "--expect")
 
     assert run(*asked, listed["digest"]).exit_code == 4
-    again = run_json("forget", trip, "--query", "oslo", "--preview")
+    again = run_json("forget", trip, "--query", "oslo", "--dry-run")
     assert run(*asked, again["digest"]).exit_code == 0

@@ -36,7 +36,7 @@ stats FILE
 settings FILE
 space list FILE
 check FILE
-forget FILE --query umbrella --preview
+forget FILE --query umbrella --dry-run
 secrets scan FILE
 query FILE 'SELECT name, title FROM sessions_view'
 """.strip().splitlines()

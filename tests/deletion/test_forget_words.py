@@ -117,7 +117,7 @@ def test_a_query_for_everything_takes_the_rest(db: MemDB) -> None:
     ann.delete(session="Sue's")
 
     usual = ann.forget(query="Sue", dry_run=True)
-    page = ann.preview_forget(query="Sue", everything=True)
+    page = ann.forget(query="Sue", everything=True, dry_run=True)
     would = ann.forget(query="Sue", everything=True, dry_run=True)
     kept = [one.text for one in chat.messages()]
     receipt = ann.forget(query="Sue", everything=True, prove=True, expected_digest=page.digest)

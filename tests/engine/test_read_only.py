@@ -81,12 +81,12 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (Host, "create"): lambda db, _: ann(db).session("new").host.create(),
     (Host, "commit"): lambda db, _: trip(db).host.commit({"role": "user", "text": "a"}),
     (Host, "transaction"): lambda db, _: trip(db).host.transaction().__enter__(),
-    (Host, "pop"): lambda db, _: trip(db).pop(),
-    (Host, "replace"): lambda db, _: trip(db).replace([1]),
-    (Host, "clear"): lambda db, _: trip(db).clear(),
+    (memdb.Session, "pop"): lambda db, _: trip(db).pop(),
+    (memdb.Session, "replace"): lambda db, _: trip(db).replace([1]),
+    (memdb.Session, "clear"): lambda db, _: trip(db).clear(),
     (Host, "erase"): lambda db, _: trip(db).host.erase(1),
-    (Host, "edit"): lambda db, _: trip(db).edit(1, {"role": "user", "text": "a"}),
-    (Host, "update"): lambda db, _: trip(db).update(title="a"),
+    (memdb.Session, "edit"): lambda db, _: trip(db).edit(1, {"role": "user", "text": "a"}),
+    (memdb.Session, "update"): lambda db, _: trip(db).update(title="a"),
     (Summaries, "compact"): lambda db, _: trip(db).summaries.compact(keep_last=1),
     (Summaries, "upgrade"): lambda db, _: trip(db).summaries.upgrade(),
     (Entries, "update"): lambda db, _: ann(db).entries.update(entry(db), text="New."),
@@ -127,12 +127,12 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
 
 # Every public call that only reads. `backup` and `export` write somewhere else.
 READS: dict[type, str] = {
-    memdb.MemDB: "path closed jobs file scope shared settings scopes state export export_lines query close "
+    memdb.MemDB: "path closed jobs file user scope shared settings scopes state export export_lines query close "
     "stats changes watch",
     memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
-    "find_secrets export messages preview_forget",
-    memdb.Session: "branches branch_name parent last_seq messages last get find recall context profile summaries host state "
-    "tools artifacts preview_forget",
+    "find_secrets export messages",
+    memdb.Session: "title metadata branches branch_name parent last_seq messages last get find recall context profile summaries host state "
+    "tools artifacts",
     Host: "head prepare segments snapshot window",
     Summaries: "tree expand index list",
     Entries: "has_arbiter prepare get find history replaced links list page",

@@ -130,11 +130,11 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Scope.export": exported,
     "Scope.find_secrets": lambda db: ann(db).find_secrets(entropy=True),
     "Scope.items": lambda db: ann(db).items.list(where={"stars": {"$gte": 1}}),
-    "Scope.preview_forget": lambda db: [
-        ann(db).preview_forget(everything=True),
-        *(ann(db).preview_forget(query=word) for word in ("tea", "oslo")),
+    "Scope.forget listed": lambda db: [
+        ann(db).forget(everything=True, dry_run=True),
+        *(ann(db).forget(query=word, dry_run=True) for word in ("tea", "oslo")),
     ],
-    "Session.preview_forget": lambda db: trip(db).preview_forget(last=3),
+    "Session.forget listed": lambda db: trip(db).forget(last=3, dry_run=True),
     "Scope.sessions by time": lambda db: [
         ann(db).sessions(order=order, limit=50) for order in ("updated", "created")
     ],

@@ -703,11 +703,11 @@ READS = {
     "Host": "head segments snapshot",
     "Items": "keys namespaces",
     "Jobs": "pending",
-    "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats watch",
-    "Scope": "app artifacts counts entries export find_secrets items messages preview_forget profile "
+    "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats user watch",
+    "Scope": "app artifacts counts entries export find_secrets items messages profile "
     "session sessions state user why",
     "Session": "artifacts branch_name branches find get host last last_seq messages parent "
-    "preview_forget profile state summaries tools",
+    "metadata profile state summaries title tools",
     "State": "all find get items keys values",
     "StoredSettings": "categories get override prompts",
     "Summaries": "expand index list tree",

@@ -448,7 +448,7 @@ def test_a_word_goes_from_every_field(open_db: Callable[..., MemDB], tmp_path: P
             before = sum(scope.forget(everything=True, dry_run=True).removed.values())
             if word not in exported(db, path.with_suffix(".jsonl")):
                 wrong.append(f"{where} is not stored")
-            rows = scope.preview_forget(query=word, everything=True).rows
+            rows = scope.forget(query=word, everything=True, dry_run=True).rows
             receipt = scope.forget(query=word, everything=True, prove=True)
             after = sum(scope.forget(everything=True, dry_run=True).removed.values())
             if not (receipt.proven and (rows or kind == "tombstone")):

@@ -432,9 +432,8 @@ def test_what_was_previewed_is_what_goes(site: Site) -> None:
     """A row that came since makes the digest another: 409, and nothing is removed."""
     chosen = {"query": "Oslo"}
     trip = site.app.db.scope("ann").session("trip")
-    page = site.ask("POST", "forget/preview", ANN, {**chosen, "limit": 2}).json
-    assert len(page["rows"]) == 2
-    assert page["next"] == 2
+    page = site.ask("POST", "forget/preview", ANN, chosen).json
+    assert page["rows"]
     trip.append("user", "Oslo again.")
     refused = site.ask("POST", "forget", ANN, {**chosen, "expected_digest": page["digest"]})
     assert refused.status == 409

@@ -290,13 +290,6 @@ declare namespace Api {
     role: string | null;
     writer: string | null;
   }
-  interface PreviewPage {
-    rows: Array<PreviewRow>;
-    total: number;
-    next: number | null;
-    digest: string;
-    summaries_removed: number;
-  }
   interface PreviewRow {
     kind: string;
     text: string;
@@ -353,6 +346,9 @@ declare namespace Api {
     dry_run: boolean;
     proof: Proof | null;
     pending: Array<string>;
+    rows: Array<PreviewRow>;
+    more_rows: number;
+    digest: string | null;
   }
   interface RefusedText {
     kind: string;
@@ -443,6 +439,11 @@ declare namespace Api {
     session_archive_at: number | null;
     session_archive_keep: number;
     context_messages: number | null;
+    context_images: number;
+    context_media_bytes: number;
+    image_tokens: number | null;
+    page_tokens: number;
+    sound_tokens: number;
     context_tail_percent: number;
     context_recall_percent: number;
     context_known_tokens: number;
@@ -602,13 +603,10 @@ declare namespace Api {
     "unarchive": Archived;
     "compact": Compacted;
     "delete": Receipt;
-    "forget/preview": PreviewPage;
+    "forget/preview": Receipt;
     "forget": Receipt;
-    "session/forget/preview": PreviewPage;
     "session/forget": Receipt;
     "entries": Remembered;
-    "entry/pin": Entry;
-    "entry/unpin": Entry;
     "entry/revert": Entry;
     "entry/revive": Entry;
     "entry/supersede": Entry;
@@ -616,8 +614,6 @@ declare namespace Api {
     "artifact/rename": ArtifactVersion;
   }
   interface Put {
-    "entry/active": Entry;
-    "entry/trust": Entry;
     "artifact": ArtifactVersion;
     "item": Item;
     "state/value": StateValue;

@@ -34,25 +34,14 @@ export async function openForget(ctx, selector, done, typed = null) {
   let digest = null;
   const load = async () => {
     fill(list);
-    let after = 0;
-    /** @type {Record<string, number>} */
-    const counts = {};
-    const page = async () => {
-      const found = await send("POST", "forget/preview", { user: ctx.scope.user, app: ctx.scope.app }, { ...selector, after: after ?? 0, limit: 100 });
-      digest = found.digest;
-      for (const row of found.rows) {
-        if (row.kind !== "summary" || row.new_text === null) counts[row.kind] = (counts[row.kind] ?? 0) + 1;
-        list.append(drawRow(row));
-      }
-      after = found.next ?? 0;
-    };
-    await page();
-    const rest = await send("POST", "forget", { user: ctx.scope.user, app: ctx.scope.app }, { ...selector, dry_run: true }).catch(() => null);
-    const total = rest?.removed ?? {};
+    const found = await send("POST", "forget/preview", { user: ctx.scope.user, app: ctx.scope.app }, selector);
+    digest = found.digest;
+    list.append(...found.rows.map(drawRow));
+    if (found.more_rows) list.append(h("li", { class: "meta" }, `and ${plural(found.more_rows, "row")} more`));
+    const total = found.removed;
     const named = { message: total.messages, session: total.sessions, entry: total.entries, version: total.versions, artifact: total.artifacts, summary: total.summaries, item: total.items };
-    const anew = rest?.rewritten?.summaries ?? 0;
-    status.textContent = `${sentence("Goes:", rest ? named : counts)}.${anew ? ` Written anew: ${plural(anew, "summary")}.` : ""}`;
-    const more = button("Show more rows", async () => { await page(); if (!after) more.remove(); });
+    const anew = found.rewritten.summaries ?? 0;
+    status.textContent = `${sentence("Goes:", named)}.${anew ? ` Written anew: ${plural(anew, "summary")}.` : ""}`;
     const isTyped = h("input", { type: "text", "aria-label": `Type ${typed} to go on`, placeholder: `type ${typed ?? ""}` });
     /** @param {"forget" | "delete"} verb */
     const run = (verb) => async () => {
@@ -72,8 +61,8 @@ export async function openForget(ctx, selector, done, typed = null) {
         }
       }
     };
-    const what = sentence("", rest ? named : counts).trim();
-    fill(actions, after ? more : null, typed && isTyped,
+    const what = sentence("", named).trim();
+    fill(actions, typed && isTyped,
       button(`Forget ${what}`, run("forget"), { class: "danger", title: "Gone for good, also from the disk" }),
       button(`Delete ${what}`, run("delete"), { title: "Removed from the memory; the disk may still hold it" }),
       button("Keep", close, { class: "primary" }));
