@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memdb.api._container import Ports, Services, Transaction
 from memdb.api._resolve import STATIC, model_by_name, open_engine, settings_changes
+from memdb.api.collections import State
 from memdb.api.scope import Scope
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import FileError, InvalidInput
@@ -21,7 +22,6 @@ from memdb.text.validate import int_value, name_value, path_value, text_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from memdb.api.collections import State
     from memdb.api.file import File
     from memdb.api.worker import Worker
     from memdb.engine.base import Engine
@@ -507,8 +507,6 @@ class MemDB:
 
     def state(self, app: str = "default") -> State:
         """Return the values under keys that belong to a program, whoever its user."""
-        from memdb.api.collections import State
-
         return State(self._services, (name_value(app, "app"), "", ""))
 
     def query(

@@ -6,6 +6,8 @@ import os
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
+from memdb.api.collections import Artifacts, Entries, State
+from memdb.api.items import Items
 from memdb.api.session import Session
 from memdb.models.observation import observed
 from memdb.text.validate import name_value
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from memdb.api._container import Services
-    from memdb.api.collections import Artifacts, Entries, State
-    from memdb.api.items import Items
     from memdb.models.entries import Remembered
     from memdb.models.messages import Hits, Message, ProfileBlock, SessionInfo, Why
     from memdb.models.reports import Receipt, ScopeCounts, SecretPlace
@@ -460,29 +460,21 @@ class Scope:
     @property
     def state(self) -> State:
         """Values under keys that belong to the user, whatever the session."""
-        from memdb.api.collections import State
-
         return State(self._services, (self._owner.app, self._owner.user, ""))
 
     @property
     def entries(self) -> Entries:
         """The long-term entries."""
-        from memdb.api.collections import Entries
-
         return Entries(self._services, self._owner)
 
     @property
     def items(self) -> Items:
         """Values under namespaces and keys, as frameworks store them."""
-        from memdb.api.items import Items
-
         return Items(self._services, self._owner)
 
     @property
     def artifacts(self) -> Artifacts:
         """The artifacts of all sessions, and the `user:` ones they share."""
-        from memdb.api.collections import Artifacts
-
         return Artifacts(self._services, self._owner, None)
 
     def delete(

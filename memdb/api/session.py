@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from memdb.api._container import Transaction
+from memdb.api.collections import Artifacts, State, Summaries
 from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from memdb.api._container import Services
-    from memdb.api.collections import Artifacts, State, Summaries
     from memdb.api.tools import Tools
     from memdb.conversations.host_sessions import Changes, HostSessionService
     from memdb.deletion.selectors import Selector
@@ -793,8 +793,6 @@ class Session:
     @property
     def summaries(self) -> Summaries:
         """The summaries that condense this session: read, search, make and drop them."""
-        from memdb.api.collections import Summaries
-
         return Summaries(self._services, self._owner, self._ref)
 
     @property
@@ -805,8 +803,6 @@ class Session:
     @property
     def state(self) -> State:
         """Values under keys that go with the session."""
-        from memdb.api.collections import State
-
         place = (self._owner.app, self._owner.user, self.name)
         return State(self._services, place, self._owner)
 
@@ -819,8 +815,6 @@ class Session:
     @property
     def artifacts(self) -> Artifacts:
         """The artifacts of this session, and the `user:` ones of its scope."""
-        from memdb.api.collections import Artifacts
-
         return Artifacts(self._services, self._owner, self._ref)
 
     def archive(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Protocol, TypedDict, Union
 
 if TYPE_CHECKING:
-    from memdb.models.messages import NewMessage
+    from memdb.models.record import Record
 
 # A time: UTC milliseconds, an aware datetime, or text ("2026-05-01", "2 weeks ago", "30d").
 When = int | datetime | str
@@ -28,7 +28,7 @@ class _Dataclass(Protocol):
 
 # A message or response of a provider's package, its JSON, several of them, or a `NewMessage`.
 ProviderMessage = Union[
-    Mapping[str, Any], Sequence[Mapping[str, Any]], _Dumped, _Dataclass, "NewMessage"
+    Mapping[str, Any], Sequence[Mapping[str, Any]], _Dumped, _Dataclass, "Record"
 ]
 Kind = Literal["message", "entry", "artifact", "summary", "item", "session"]
 Partition = Literal["both", "own", "shared"]

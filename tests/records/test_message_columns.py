@@ -36,10 +36,10 @@ FIELDS = sorted(GIVEN)
 ARGUMENTS = {name.removesuffix("_ms"): value for name, value in GIVEN.items()}
 
 # What memdb makes.
-MADE = {"seq", "tokens", "counter", "session", "id", "uid"}
+MADE = {"seq", "tokens", "counter", "session", "row_id", "uid"}
 
 # What a copy in another session has of its own.
-OWN = {"session", "id", "uid", "seq"}
+OWN = {"session", "row_id", "uid", "seq"}
 
 
 @pytest.fixture
