@@ -165,10 +165,12 @@ class Upkeep:
         """
         if is_first:
             self._mark_at = monotonic() + PAUSE_S  # its own sync goes first
-        if words is not None:
+        is_due = is_first or self.wal_pages >= self._wal_due
+        if words is not None and (words.tail.parts or words.tail.dropped):
             self.parts += words.tail.parts
             self.dropped += words.tail.dropped
             words.tail.parts = words.tail.dropped = 0
+            is_due = is_due or self._is_due()
         if self.wal_pages < self._wal_from:
             self._wal_due = self._wal_from  # it began anew
         now = monotonic()
@@ -183,7 +185,7 @@ class Upkeep:
                 self._thread = thread
             except RuntimeError:  # no more threads: the next commit tries again
                 self.is_running = False
-        elif self._is_asleep and (is_first or self._is_due()):
+        elif self._is_asleep and is_due:
             self._wake.set()
 
     def _is_due(self) -> bool:

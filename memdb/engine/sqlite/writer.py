@@ -95,21 +95,17 @@ class Turns(BusyHandler):
         is_in_turn = monotonic() - self._ended < IDLE_S
         self._tries_once = is_in_turn and self.timeout_ms >= LEAST_MS
         if self._tries_once:
-            if self._has_begun(begin):
+            try:
+                begin()
+            except Busy:
+                pass
+            else:
                 return
+            finally:
+                self._tries_once = False
             self._let_others(version)
         begin()
         self._began = monotonic()
-
-    def _has_begun(self, begin: Callable[[], None]) -> bool:
-        """Ask once for the lock; return whether it was free."""
-        try:
-            begin()
-        except Busy:
-            return False
-        finally:
-            self._tries_once = False
-        return True
 
     def end(self) -> None:
         """Note the end of a write."""
