@@ -149,9 +149,7 @@ LEFT JOIN sessions
 WHERE artifact_names.id IN (SELECT value FROM json_each(:ids))
 """
 
-DELETE_NAME = """/* artifacts.delete_name */
-DELETE FROM artifact_names WHERE id = :id
-"""
+DELETE_NAME = compose.delete("artifacts.delete_name", "artifact_names", "id = :id")
 
 DELETE_VERSION = """/* artifacts.delete */
 DELETE FROM artifacts

@@ -45,9 +45,7 @@ INSERT_BLOB = compose.insert(
 
 INSERT_CHUNK = compose.insert("blobs.insert_chunk", "blob_chunks")
 
-SELECT_BY_HASH = """/* blobs.find */
-SELECT blob_no FROM blobs WHERE sha256 = :sha256
-"""
+SELECT_BY_HASH = compose.select("blobs.find", "blob_no", "blobs", "sha256 = :sha256")
 
 UPDATE_COMPLETE = compose.update(
     "blobs.complete", "blobs", "blob_no = :blob_no", "sha256, size_bytes"
@@ -60,9 +58,7 @@ JOIN blobs ON blobs.blob_no = blob_chunks.blob_no
 WHERE blob_chunks.blob_no = :blob_no AND chunk_no = :chunk_no AND sha256 = :sha256
 """
 
-SELECT_WHOLE = """/* blobs.whole */
-SELECT sha256, size_bytes FROM blobs WHERE blob_no = :blob_no
-"""
+SELECT_WHOLE = compose.select("blobs.whole", "sha256, size_bytes", "blobs", "blob_no = :blob_no")
 
 SELECT_CHUNKS = """/* blobs.chunks */
 SELECT codec, data FROM blob_chunks WHERE blob_no = :blob_no ORDER BY chunk_no

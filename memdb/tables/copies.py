@@ -224,9 +224,7 @@ SELECT_CHUNKS = compose.select(
     limit=":limit",
 )
 
-SELECT_IDENTITY = """/* copies.identity */
-SELECT value FROM meta WHERE key = 'file_uid'
-"""
+SELECT_IDENTITY = compose.select("copies.identity", "value", "meta", "key = 'file_uid'")
 
 STATE_LIMIT = 2000
 BLOB_LIMIT = 500

@@ -75,28 +75,17 @@ WHERE
 LIMIT 1
 """
 
-INSERT_ENTRY = compose.insert_select(
-    "jobs.embed_entry",
+# The text of an entry or item that changed.
+INSERT_TEXT = compose.insert_select(
+    "jobs.embed_text",
     "jobs",
     DUE,
     """
-SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms
+SELECT 'embed', CAST(:subject AS TEXT), :ref, space_no, :next_seq, :now_ms
 FROM embedding_spaces
 WHERE retired_ms IS NULL AND space_no <> :embedded_in
 """,
     compose.conflict(KEY, "next_seq, due_ms", lease_ms="0"),
-)
-
-INSERT_ITEM = compose.insert_select(
-    "jobs.embed_item",
-    "jobs",
-    "kind, subject, ref, space_no, due_ms",
-    """
-SELECT 'embed', 'item', :ref, space_no, :now_ms
-FROM embedding_spaces
-WHERE retired_ms IS NULL
-""",
-    compose.conflict(KEY, "due_ms", lease_ms="0"),
 )
 
 # A message that the embedder refused, with its first failure.
@@ -351,13 +340,14 @@ def add_entry(tx: Tx, entry_id: int, version: int, embedded_in: int = 0) -> None
     Args:
         embedded_in: Number of the space that has the vector already; 0 means none.
     """
-    values = {"ref": entry_id, "next_seq": version, "now_ms": tx.now_ms}
-    tx.run(INSERT_ENTRY, {**values, "embedded_in": embedded_in})
+    values = {"subject": "entry", "ref": entry_id, "next_seq": version, "now_ms": tx.now_ms}
+    tx.run(INSERT_TEXT, {**values, "embedded_in": embedded_in})
 
 
 def add_items(tx: Tx, refs: Iterable[int]) -> None:
     """Queue the embedding of the texts of an item, by the refs of their vectors, in every space."""
-    tx.many(INSERT_ITEM, [{"ref": ref, "now_ms": tx.now_ms} for ref in refs])
+    values = {"subject": "item", "next_seq": 0, "now_ms": tx.now_ms, "embedded_in": 0}
+    tx.many(INSERT_TEXT, [{**values, "ref": ref} for ref in refs])
 
 
 def add_refused(tx: Tx, space_no: int, message: int, error: str) -> None:

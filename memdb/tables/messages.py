@@ -144,9 +144,7 @@ JOIN messages ON messages.id = (
 WHERE messages.id BETWEEN :low AND :high
 """
 
-SELECT_COUNT = """/* messages.count */
-SELECT count(*) FROM messages WHERE id BETWEEN :low AND :high
-"""
+SELECT_COUNT = compose.select("messages.count", "count(*)", "messages", "id BETWEEN :low AND :high")
 
 SELECT_HASHES_OF = """/* messages.hashes */
 SELECT id, content_hash FROM messages WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id
@@ -176,9 +174,7 @@ SELECT_SPANS = compose.select(
 
 UPDATE_SPANS = compose.update("messages.set_spans", "messages", "id = :id", "spans")
 
-DELETE_RANGE = """/* messages.delete_range */
-DELETE FROM messages WHERE id BETWEEN :low AND :high
-"""
+DELETE_RANGE = compose.delete("messages.delete_range", "messages", "id BETWEEN :low AND :high")
 
 AUTHOR_SAMPLE = 500
 SPAN_HASH_BYTES = 16

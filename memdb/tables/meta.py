@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.engine import compose
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
@@ -26,13 +27,9 @@ SELECT
   (SELECT count(*) FROM archive_segments)
 """
 
-SELECT_TIMES = """/* meta.times */
-SELECT min(created_ms), max(created_ms) FROM messages
-"""
+SELECT_TIMES = compose.select("meta.times", "min(created_ms), max(created_ms)", "messages")
 
-SELECT_META = """/* meta.meta */
-SELECT key, value FROM meta ORDER BY key
-"""
+SELECT_META = compose.select("meta.meta", "key, value", "meta", order="key")
 
 SELECT_JOBS = """/* meta.jobs */
 SELECT kind, count(*) FROM jobs

@@ -38,13 +38,9 @@ SELECT_SCOPES = """/* scopes.list */
 SELECT scope_no, app, user_name FROM scopes ORDER BY app, user_name
 """
 
-SELECT_COUNT = """/* scopes.count */
-SELECT coalesce(max(scope_no), 0) FROM scopes
-"""
+SELECT_COUNT = compose.select("scopes.count", "coalesce(max(scope_no), 0)", "scopes")
 
-SELECT_LAST_N = """/* scopes.last_n */
-SELECT last_n FROM scopes WHERE scope_no = :scope_no
-"""
+SELECT_LAST_N = compose.select("scopes.last_n", "last_n", "scopes", "scope_no = :scope_no")
 
 UPDATE_NEXT_ID = compose.update(
     "scopes.next_id", "scopes", "scope_no = :scope_no", last_n="last_n + :count", returning="last_n"

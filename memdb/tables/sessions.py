@@ -264,9 +264,7 @@ UPDATE_TITLE = compose.update("sessions.rename", "sessions", "id = :id", "title,
 UPDATE_CHANGED = compose.update("sessions.touch", "sessions", "id = :id", updated_ms=":now_ms")
 
 # Every session of the file: none may be missed, whoever wrote to it.
-SELECT_LENGTHS = """/* sessions.lengths */
-SELECT id, last_seq FROM sessions
-"""
+SELECT_LENGTHS = compose.select("sessions.lengths", "id, last_seq", "sessions")
 
 SELECT_PLACES = """/* sessions.places */
 SELECT scopes.app, scopes.user_name, sessions.name, sessions.branch

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
 
-SELECT_SETTINGS = """/* settings.get_all */
-SELECT name, value FROM settings ORDER BY name
-"""
+SELECT_SETTINGS = compose.select("settings.get_all", "name, value", "settings", order="name")
 
 UPSERT_SETTING = compose.insert(
     "settings.put",

@@ -90,9 +90,7 @@ UPDATE_ABANDONED = compose.update(
     retired_ms=":now_ms",
 )
 
-DELETE_SPACE = """/* spaces.delete_space */
-DELETE FROM embedding_spaces WHERE space_no = :space_no
-"""
+DELETE_SPACE = compose.delete("spaces.delete_space", "embedding_spaces", "space_no = :space_no")
 
 SELECT_NUMBERS = """/* spaces.list_numbers */
 SELECT space_no, model, dim FROM embedding_spaces ORDER BY model, dim, space_no

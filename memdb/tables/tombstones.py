@@ -109,13 +109,12 @@ UPDATE_ENTRY = compose.update(
     forgotten="1",
 )
 
-SELECT_FORGOTTEN_UIDS = """/* tombstones.forgotten */
-SELECT uid FROM tombstones
-WHERE
-  scope_no = :scope_no
-  AND forgotten = 1
-  AND uid IN (SELECT value FROM json_each(:uids))
-"""
+SELECT_FORGOTTEN_UIDS = compose.select(
+    "tombstones.forgotten",
+    "uid",
+    "tombstones",
+    "scope_no = :scope_no AND forgotten = 1 AND uid IN (SELECT value FROM json_each(:uids))",
+)
 
 
 class Tombstone(Record):
