@@ -164,7 +164,7 @@ ENTRY = (
     Field("pinned", GIVEN, EXPORTED, VIEWED),
     Field("trust", GIVEN, EXPORTED, VIEWED),
     Field("version", EXPORTED, VIEWED),
-    Field("active", EXPORTED),
+    Field("active", GIVEN, EXPORTED),
     Field("superseded_by", EXPORTED, VIEWED),
     Field("session", GIVEN, REF, EXPORTED, VIEWED, column="session_id"),
     Field("branch", EXPORTED, column="session_id"),

@@ -14,12 +14,13 @@ from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.record import Record
 from memdb.text.tokens import counter_by_name
-from memdb.text.validate import choice_value, flag_value, int_value, name_value, text_value
+from memdb.text.validate import between, flag_value, name_value, one_of, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from memdb.models.types import MergePolicy, Retention, SecretAction, WindowStrategy, Work
+    from memdb.text.validate import Check
 
 # Kinds of work, in the order in which they are done. Here, because a reader loads this module.
 WORK: tuple[Work, ...] = ("embed", "summarize", "extract")
@@ -278,25 +279,61 @@ _RANGES = {
     "buffer_recent_percent": (10, 95),
     "buffer_keep_last": (1, MAX_SEQ),
 }
-_CHOICES = {
-    "secrets_in_entries": ACTIONS,
-    "secrets_in_extraction": ACTIONS,
-    "secrets_in_messages": ACTIONS,
-    "session_retention": RETENTIONS,
-    "window_strategy": WINDOWS,
+MAX_PROMPT_CHARS = 20_000
+
+
+def _prompt(value: Any, field: str) -> None:
+    if not text_value(value, field).strip() or len(value) > MAX_PROMPT_CHARS:
+        raise InvalidInput(
+            f"{field} has {len(value)} characters: give 1 to {MAX_PROMPT_CHARS:,}, or None"
+        )
+
+
+def _tuple_of(kind: type, check: Check) -> Check:
+    """Return a check for a tuple of values of a type, each of which is checked too."""
+
+    def check_all(value: Any, field: str) -> None:
+        if not isinstance(value, tuple) or not all(isinstance(one, kind) for one in value):
+            raise InvalidInput(f"{field} is {value!r}: give a tuple of {kind.__name__}")
+        for one in value:
+            check(one, field)
+
+    return check_all
+
+
+def _category(value: Category, _field: str) -> None:
+    for field, check in _CATEGORY_CHECKS.items():
+        given = getattr(value, field)
+        if given is not None or field not in LASTING:
+            check(given, f"category.{field}")
+
+
+def _counter(value: object, field: str) -> None:
+    counter_by_name(name_value(value, field))
+
+
+LASTING = ("half_life_days", "ttl_days")  # None means never
+_CATEGORY_CHECKS: dict[str, Check] = {
+    "name": name_value,
+    "description": text_value,
+    **dict.fromkeys(LASTING, between(1, MAX_DAYS)),
+    "quota_percent": between(1, 100),
+    **dict.fromkeys(("pinned", "shared"), flag_value),
+    "merge": one_of(*MERGE_POLICIES),
 }
-_FLAGS = (
-    "secrets_by_entropy",
-    "extract",
-    "extract_by_model",
-    "context_flagged",
-)
-_TUPLES = {"categories": Category, "extract_categories": str, "context_categories": str}
-_TEXTS = {"summary_prompt": 20_000, "extract_prompt": 20_000, "compare_prompt": 20_000}
-_CATEGORY_RANGES = {
-    "half_life_days": (1, MAX_DAYS),
-    "ttl_days": (1, MAX_DAYS),
-    "quota_percent": (1, 100),
+_SECRETS = ("secrets_in_entries", "secrets_in_extraction", "secrets_in_messages")
+_FLAGS = ("secrets_by_entropy", "extract", "extract_by_model", "context_flagged")
+_NAMES = ("extract_categories", "context_categories")
+_CHECKS: dict[str, Check] = {
+    **{field: between(*span) for field, span in _RANGES.items()},
+    **dict.fromkeys(_SECRETS, one_of(*ACTIONS)),
+    "session_retention": one_of(*RETENTIONS),
+    "window_strategy": one_of(*WINDOWS),
+    **dict.fromkeys(_FLAGS, flag_value),
+    "categories": _tuple_of(Category, _category),
+    **dict.fromkeys(_NAMES, _tuple_of(str, name_value)),
+    **dict.fromkeys(("summary_prompt", "extract_prompt", "compare_prompt"), _prompt),
+    "counter": _counter,
 }
 
 
@@ -325,7 +362,7 @@ def read_settings(given: object) -> Settings | dict[str, Any]:
             f"settings has no field {wrong[0]!r}: see help(memdb.Settings) for its fields"
         )
     fields = dict(given)
-    for name in _TUPLES:
+    for name in ("categories", *_NAMES):
         if isinstance(fields.get(name), list):
             fields[name] = tuple(fields[name])
     if isinstance(fields.get("categories"), tuple):
@@ -401,72 +438,16 @@ def _category_of(given: object) -> object:
         raise InvalidInput(f"settings.categories has no field {wrong[0]!r}: see memdb.Category")
     if "name" not in given:
         raise InvalidInput("settings.categories holds one without a name: give name")
-    lasting = {name: None for name in ("half_life_days", "ttl_days") if given.get(name) == NEVER}
+    lasting = {name: None for name in LASTING if given.get(name) == NEVER}
     return Category(**{**given, **lasting})
 
 
 def _check(settings: Settings) -> None:
-    _check_numbers(settings, DEFAULTS, _RANGES, "settings")
-    for field, choices in _CHOICES.items():
+    for field, check in _CHECKS.items():
         value = getattr(settings, field)
         if value is not None or getattr(DEFAULTS, field) is not None:
-            choice_value(value, f"settings.{field}", choices)
-    for field in _FLAGS:
-        flag_value(getattr(settings, field), f"settings.{field}")
-    for field, kind in _TUPLES.items():
-        _check_tuple(settings, field, kind)
-    for field, most in _TEXTS.items():
-        _check_prompt(settings, field, most)
-    if settings.counter is not None:
-        counter_by_name(name_value(settings.counter, "settings.counter"))
-    _check_categories(settings)
-
-
-def _check_categories(settings: Settings) -> None:
-    for field in ("extract_categories", "context_categories"):
-        for name in getattr(settings, field) or ():
-            name_value(name, f"settings.{field}")
-    for category in settings.categories:
-        check_category(category)
+            check(value, f"settings.{field}")
     names = [category.name for category in settings.categories]
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput(f"settings.categories holds {name!r} twice: leave one out")
-
-
-def _check_prompt(settings: Settings, field: str, most: int) -> None:
-    value = getattr(settings, field)
-    if value is None:
-        return
-    if not text_value(value, f"settings.{field}").strip() or len(value) > most:
-        raise InvalidInput(
-            f"settings.{field} has {len(value)} characters: give 1 to {most:,}, or None"
-        )
-
-
-def check_category(category: Category) -> None:
-    """Raise InvalidInput if a field of *category* is out of its range."""
-    name_value(category.name, "category.name")
-    text_value(category.description, "category.description")
-    _check_numbers(category, Category("usual"), _CATEGORY_RANGES, "category")
-    for field in ("pinned", "shared"):
-        flag_value(getattr(category, field), f"category.{field}")
-    choice_value(category.merge, "category.merge", MERGE_POLICIES)
-
-
-def _check_numbers(
-    record: Record, usual: Record, ranges: dict[str, tuple[int, int]], place: str
-) -> None:
-    optional = ("half_life_days", "ttl_days")
-    for field, (low, high) in ranges.items():
-        value = getattr(record, field)
-        if value is not None or (getattr(usual, field) is not None and field not in optional):
-            int_value(value, f"{place}.{field}", low, high)
-
-
-def _check_tuple(settings: Settings, field: str, kind: type) -> None:
-    value = getattr(settings, field)
-    if value is None and getattr(DEFAULTS, field) is None:
-        return
-    if not isinstance(value, tuple) or not all(isinstance(one, kind) for one in value):
-        raise InvalidInput(f"settings.{field} is {value!r}: give a tuple of {kind.__name__}")

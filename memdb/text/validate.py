@@ -21,6 +21,9 @@ from memdb.models import fields
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    # Takes a value that is not None and its name; returns what is stored.
+    Check = Callable[[Any, str], Any]
+
 # What SQLite and memdb keep beside a database, and remove when they no longer need it.
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
@@ -134,6 +137,16 @@ def choice_value(value: object, field: str, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise InvalidInput(f"{field} is {value!r}: use one of {', '.join(choices)}")
     return value
+
+
+def between(low: int, high: int) -> Check:
+    """Return a check for an int from *low* to *high*."""
+    return lambda value, field: int_value(value, field, low, high)
+
+
+def one_of(*choices: str) -> Check:
+    """Return a check for one of *choices*."""
+    return lambda value, field: choice_value(value, field, choices)
 
 
 def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:

@@ -17,13 +17,12 @@ from memdb.models.fields import SCREENED, SHARED_PREFIX
 from memdb.models.ids import session_id
 from memdb.records import artifacts as records
 from memdb.tables import artifacts, blobs, sessions, tombstones
-from memdb.text.validate import json_object, name_value, text_value
+from memdb.text.validate import between, json_object, name_value, text_value
 from memdb.transfer.lines import (
     REFUSALS,
     Codec,
     Item,
     PartFile,
-    between,
     bytes_value,
     located,
     place_name,

@@ -20,7 +20,9 @@ from memdb.records import entry_writer, links, spaces
 from memdb.tables import entries, entry_history
 from memdb.text.trust import TRUST
 from memdb.text.validate import (
+    between,
     name_value,
+    one_of,
     optional_name,
     share_value,
     text_value,
@@ -31,11 +33,9 @@ from memdb.transfer.lines import (
     REFUSALS,
     Codec,
     Item,
-    between,
     digest_of,
     flag_value,
     located,
-    one_of,
     place_name,
     refuse_unknown,
     unchecked,

@@ -26,8 +26,7 @@ from memdb.tables import jobs, messages, sessions
 from memdb.tables.artifacts import SHARED, Place
 from memdb.text.times import iso_ms
 from memdb.text.validate import (
-    choice_value,
-    int_value,
+    between,
     json_object,
     name_value,
     text_value,
@@ -49,9 +48,7 @@ if TYPE_CHECKING:
     from memdb.tables.jobs import Job
     from memdb.text.screening import SecretScreen
     from memdb.text.tokens import Counting
-
-    # Takes a value that is not None and its name; returns what is stored.
-    Check = Callable[[Any, str], Any]
+    from memdb.text.validate import Check
 
 # What a record is to blame for. Any other error is that of the file, the disk or a service.
 REFUSALS = (InvalidInput, NotFound, Conflict)
@@ -115,16 +112,6 @@ def left_out(place: str, what: str, why: str, count: int = 1) -> Item:
 def unchecked(value: Any, _field: str) -> Any:
     """Return *value*, which is checked later."""
     return value
-
-
-def between(low: int, high: int) -> Check:
-    """Return a check for an int from *low* to *high*."""
-    return lambda value, field: int_value(value, field, low, high)
-
-
-def one_of(*choices: str) -> Check:
-    """Return a check for one of *choices*."""
-    return lambda value, field: choice_value(value, field, choices)
 
 
 # The check of a field by its name, or that of a codec. Else a time is checked by `time_value`,

@@ -36,17 +36,12 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records.messages import Draft, count_drafts, read_draft
 from memdb.tables import jobs, messages, sessions
-from memdb.text.validate import (
-    int_value,
-    optional_name,
-    text_value,
-)
+from memdb.text.validate import between, int_value, optional_name, text_value
 from memdb.transfer.lines import (
     PAGE,
     Codec,
     Item,
     TargetSession,
-    between,
     digest_of,
     located,
     place_name,

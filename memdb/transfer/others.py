@@ -52,17 +52,15 @@ from memdb.tables.state import StateRow
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of
 from memdb.text.trust import FLAGGED, UNTRUSTED, trust_of_summary
-from memdb.text.validate import json_value, name_value, parse_json, text_value
+from memdb.text.validate import between, json_value, name_value, one_of, parse_json, text_value
 from memdb.transfer.lines import (
     PAGE,
     Codec,
     Item,
-    between,
     bytes_value,
     digest_of,
     embedding_jobs,
     flag_value,
-    one_of,
     place_name,
     unchecked,
 )

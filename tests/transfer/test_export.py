@@ -54,12 +54,13 @@ def full(file_db: MemDB, clock: Any) -> MemDB:
     file_db.jobs.run()
     with file_db._db.write() as tx:
         tx.run(
-            "UPDATE entries SET use_count = 7, last_used_ms = 5, valid_to_ms = 6 WHERE id = :id",
-            {"id": old.entry.id},
+            "UPDATE entries SET use_count = 7, last_used_ms = 5, valid_to_ms = 6 WHERE uid = :uid",
+            {"uid": old.entry.uid},
         )
         tx.run(
-            "UPDATE entries SET active = 0, superseded_by = :id WHERE text = 'Ann swims.'",
-            {"id": old.entry.id},
+            "UPDATE entries SET active = 0, superseded_by = "
+            "(SELECT id FROM entries WHERE uid = :uid) WHERE text = 'Ann swims.'",
+            {"uid": old.entry.uid},
         )
         tx.many(
             "INSERT INTO state (app, user_name, session, key, value, updated_ms) "
