@@ -478,10 +478,8 @@ class CandidateResolver:
         offered: list[dict[str, Entry]] = []
         with self._db.write() as tx:
             for number, candidate in enumerate(candidates, 1):
-                found = self._find_neighbors(tx, candidate)
-                shown = [one.entry for one in found]
-                labels = (f"{number}{chr(ord('a') + place)}" for place in range(len(shown)))
-                offered.append(dict(zip(labels, shown, strict=True)))
+                near = enumerate(self._find_neighbors(tx, candidate))
+                offered.append({f"{number}{chr(ord('a') + at)}": one.entry for at, one in near})
         return offered
 
     def _find_neighbors(self, tx: Tx, candidate: ResolvedCandidate) -> Sequence[Near]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from bisect import bisect_right
 from collections import Counter
 from math import log
 from typing import TYPE_CHECKING
@@ -176,17 +177,8 @@ class ExtractiveSummarizer:
 
     def _longest(self, text: str, cuts: Sequence[int], limit: int) -> str:
         """Return the start of *text* to the last of *cuts* that fits, or ''."""
-        best = ""
-        low, high = 0, len(cuts) - 1
-        while low <= high:
-            middle = (low + high) // 2
-            part = text[: cuts[middle]]
-            (tokens,) = self._count_many([part])
-            if tokens <= limit:
-                best, low = part, middle + 1
-            else:
-                high = middle - 1
-        return best
+        fit = bisect_right(cuts, limit, key=lambda cut: self._count_many([text[:cut]])[0])
+        return text[: cuts[fit - 1]] if fit else ""
 
     def _hint(self, found: list[_Sentence], text: str) -> str | None:
         """Return the weightiest terms that are not in *text*, or None."""

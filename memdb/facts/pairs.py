@@ -34,15 +34,12 @@ ENDS = ("updates", "corrects", "retracts")
 UNREAL = ("question", "condition", "hedge", "report", "temporary")
 PRIOR = 50
 _LEAST_SHARE = 1e-9
-_STEM_SHARE = 0.65
-_STEM_CHARS = 4
+_STEM_SHARE, _STEM_CHARS = 0.65, 4
 _HEAVY = 0.6
-_MOST_WORDS = 60
-_EARLY = 0.34
-_BIG = 100
+_MOST_WORDS, _FEW_WORDS = 60, 3
+_EARLY, _BIG = 0.34, 100
 _YEARS = (1900, 2100)
-_NEAR_WORDS = 3
-_MOST_REASONS = 8
+_NEAR_WORDS, _MOST_REASONS = 3, 8
 BUCKETS = 1 << 14
 _PART = 4
 _WORD_VALUE, _PAIR_VALUE, _PART_VALUE, _OLDER_VALUE = 0.5, 0.4, 0.2, 0.3
@@ -91,6 +88,9 @@ def relate(
     """
     if says_the_same(newer.text, older.text):
         return Relation("repeats", 1.0, (("the same words", 1.0),))
+    new, old, both = _aligned(newer.text, older.text)
+    if not both and min(len(new), len(old)) < _FEW_WORDS:
+        return Relation(NONE, 1.0, (("a word or two, and none shared", 1.0),))
     given = _MODEL.expanded(features(newer, older, cosine=cosine, rarity=rarity))
     given += _MODEL.said(grams_of(newer.text, older.text))
     scores = list(_MODEL.bias)

@@ -64,6 +64,15 @@ def test_a_question_is_not_kept() -> None:
     assert learnt("Do you remember that I live in Graz?") == []
 
 
+def test_a_greeting_opens_no_story() -> None:
+    """What follows a word or two is read."""
+    greetings = ("Hi!", "Hello!", "Hey.", "Hallo!", "Salut !", "Yes!", "Ok.", "lol.")
+
+    assert [learnt(f"{one} Remember that I live in Oslo.") for one in greetings] == [
+        ["Remember that I live in Oslo."]
+    ] * len(greetings)
+
+
 def test_a_fact_before_a_question() -> None:
     """A fact that is learnt alone is learnt before a question too; a condition is not."""
     facts = (

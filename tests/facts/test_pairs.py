@@ -128,6 +128,21 @@ def test_time_alone_decides_nothing() -> None:
     assert {row[0].kind for row in told} > {"none"}
 
 
+def test_a_word_or_two_are_linked_to_nothing_that_shares_none() -> None:
+    """They say too little: what they do to others is not guessed."""
+    texts = ("zzz!", "other things", "tea", "far away", "Oslo.", "I moved to Porto.", "你好")
+    linked = [
+        (newer, older)
+        for newer in texts
+        for older in texts
+        if newer != older
+        and relate(Statement(newer, 0), Statement(older, 0), cosine=0.9, rarity=lambda _: 1.0).kind
+        != "none"
+    ]
+
+    assert linked == []
+
+
 def test_words_of_change_end_nothing_that_they_do_not_name() -> None:
     """A correction, an update or a retraction leaves unrelated and numbered statements alone."""
     changes = (
