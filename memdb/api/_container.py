@@ -80,7 +80,12 @@ BY_SETTINGS = (
 
 
 class Ports(Record):
-    """What a host plugs in; None means memdb's own, which need no network."""
+    """
+    What a host plugs in; None means memdb's own, which need no network.
+
+    Attributes:
+        learns: Whether background work learns where the settings leave that open.
+    """
 
     embedder: Embedder | str | None
     previous_embedder: Embedder | str | None = None
@@ -92,6 +97,7 @@ class Ports(Record):
     render_messages: Callable[[Sequence[Message]], str] | None = None
     edit_candidates: Callable[[list[Candidate], Sequence[Message]], list[Candidate]] | None = None
     on_event: Callable[[Event], object] | None = None
+    learns: bool = False
 
 
 class Transaction(SingleUse):
@@ -358,8 +364,7 @@ class Services:
 
     def pending(self) -> int:
         """Return how many jobs `run_pending` has to do."""
-        waiting = self.extractions.pending() if self.settings.extract else 0
-        return self.indexer.pending() + waiting
+        return self.indexer.pending() + (self.extractions.pending() if self._extracts else 0)
 
     def transfer(self, secrets: str | None = None) -> TransferServices:
         """Return the services that an import stores by; *secrets* is the action for entries."""
@@ -439,9 +444,14 @@ class Services:
         from memdb.jobs.runner import JobRunner
 
         work: dict[str, Work] = {"embed": self._embed_due, "summarize": self._summarize_due}
-        if self.settings.extract:
+        if self._extracts:
             work["extract"] = self.extractions.run_pending
         return JobRunner(self.db, work, self._upkeep_steps(), self.failures, self.meter)
+
+    @property
+    def _extracts(self) -> bool:
+        """Whether background work learns from what is said."""
+        return self.ports.learns if self.settings.extract is None else self.settings.extract
 
     def _embed_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
         try:

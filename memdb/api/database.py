@@ -148,7 +148,7 @@ class Jobs:
             limit: Stop after about this many; None: do it all.
             progress: Called after each batch with how many it was.
             status: Called with ("active", what is done) before a model is asked.
-            kinds: Which work: "embed", "summarize", "extract" (opened with it).
+            kinds: Which work: "embed", "summarize", "extract" (`Settings.extract`).
 
         Returns:
             How many texts were embedded, summaries made and messages read.
@@ -310,6 +310,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         render_messages,
         edit_candidates,
         on_event,
+        learns=True,
     )
     if not isinstance(busy_timeout_s, (int, float)) or not 0 <= busy_timeout_s <= MAX_QUERY_S:
         raise InvalidInput(f"busy_timeout_s is {busy_timeout_s!r}: give seconds up to 3,600")

@@ -346,6 +346,7 @@ class Call:
                     "words alone, and nothing is embedded, unless --embedder or MEMDB_EMBEDDER "
                     "names it."
                 )
+            db.settings.override(extract=bool(db.settings.get().extract))
             yield db
         except ReadOnly as error:
             if mode == "write":

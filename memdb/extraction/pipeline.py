@@ -117,8 +117,9 @@ class ExtractionService:
             if place is None:
                 continue
             rest = None if request.limit is None else request.limit - done
+            mine = request.replace(limit=rest, offline=self._settings.extract is None)
             try:
-                done += self._extract(place, request.replace(limit=rest)).messages
+                done += self._extract(place, mine).messages
             except (PortError, Corrupt) as error:  # of this session: the others go on
                 failure = failure or error
         return done, failure
@@ -231,12 +232,13 @@ class ExtractionService:
         self, place: SessionPlace, batch: Batch, failures: int, request: WorkRequest
     ) -> tuple[ResolvedBatch, int]:
         """Return the resolved facts of *batch*, and the number of requests to a model."""
-        if request.status is not None and self._finder.caller is not None:
+        caller = None if request.offline else self._finder.caller
+        if request.status is not None and caller is not None:
             first, last = batch.messages[0].seq, batch.messages[-1].seq
             request.status("active", f"Extracting {place.name} {first}-{last}")
         try:
-            keys = self._resolver.keys_in_use(place.owner) if self._finder.caller else ()
-            found = self._finder.find(batch, request.cancelled, keys=keys)
+            keys = self._resolver.keys_in_use(place.owner) if caller else ()
+            found = self._finder.find(batch, request.cancelled, keys=keys, offline=caller is None)
         except Unreadable:
             if failures + 1 < MAX_FAILURES:
                 raise

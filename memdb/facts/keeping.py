@@ -113,8 +113,8 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
             sentence = stated(whole_sentence, role, before)
             shares = kinds_of(sentence, role, before)
             ordered = role == "user" and "remember" in marks(sentence)
-            is_long = len(words_of(sentence)) >= _FEW_WORDS  # "Hi!" opens no story
-            if shares[FRAMED] >= MOST_FRAMED and is_long and not ordered:
+            is_short = len(words_of(sentence)) < _FEW_WORDS  # "Hi!" opens no story
+            if shares[FRAMED] >= MOST_FRAMED and not (is_short or ordered):
                 return _best(found)  # a role, a story: what follows belongs to it
             is_own = sum(shares[:KEPT]) >= _model().least[role]
             leans, is_fragment = leans_on_another(sentence)

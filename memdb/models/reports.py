@@ -646,6 +646,7 @@ class WorkRequest(Record):
         early: Also what failed and waits to be tried again, and sessions that
             still get messages.
         cancelled: Called between pieces, and while a model answers.
+        offline: Extract without a model.
     """
 
     limit: int | None = None
@@ -653,6 +654,7 @@ class WorkRequest(Record):
     status: Callable[[str, str], object] | None = None
     early: bool = True
     cancelled: Callable[[], bool] | None = None
+    offline: bool = False
 
     @property
     def stopped(self) -> bool:

@@ -84,7 +84,7 @@ class Category(Record):
 
 class Settings(Record):
     """
-    What a file does by itself. The defaults remove nothing and learn nothing.
+    What a file does by itself. The defaults remove nothing, and ask no model to learn.
 
     Secrets are keys, tokens and passwords. An action is "refuse" (a
     `SecretFound` error, nothing is written), "redact" (`[REDACTED kind]` takes
@@ -116,8 +116,10 @@ class Settings(Record):
             words; `{limit}` stands for the most tokens. None means memdb's own,
             as for the other prompts. What holds the material apart and the
             form of the answer is always added.
-        extract: Whether background work learns entries from what is said.
-            `Session.extract` works without it.
+        extract: Whether background work (`db.jobs`) learns entries from what is said. None: it
+            does without a model where a program opened the file by `memdb.open`, and not on the
+            command line or in a server. Cost: 2 ms of CPU per message. `Session.extract` works
+            in any case.
         extract_by_model: Whether the model is asked, if there is one; else the rules.
         extract_categories: Keep facts of these only; None means every category.
         extract_messages: Most messages per batch, 1 to 200.
@@ -194,7 +196,7 @@ class Settings(Record):
     summary_group: int = 3
     summary_max_depth: int = 3
     summary_prompt: str | None = None
-    extract: bool = False
+    extract: bool | None = None
     extract_by_model: bool = True
     extract_categories: tuple[str, ...] | None = None
     extract_messages: int = 20

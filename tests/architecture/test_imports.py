@@ -44,7 +44,7 @@ def loaded(call: str, path: str) -> set[str]:
 def test_a_program_loads_nothing_large_that_it_does_not_use(tmp_path: Path) -> None:
     """Importing loads no driver, reading no writer, and no call a package that it can do without."""
     path = str(tmp_path / "agent.db")
-    with memdb.open(path) as db:
+    with memdb.open(path, settings={"extract": False}) as db:
         db.scope("ann").session("trip").append("user", "We had tea in May.")
         db.jobs.run()
 

@@ -260,7 +260,7 @@ def test_what_is_for_files_says_so(
 
 def test_workers_share_what_is_due(address: str) -> None:
     """Processes of `memdb work` embed each text once, and leave nothing."""
-    with memdb.open(address, counter="estimate") as db:
+    with memdb.open(address, counter="estimate", settings={"extract": False}) as db:
         chat = db.scope("ann").session("trip")
         chat.extend([{"role": "user", "text": f"Day {n} in Oslo."} for n in range(300)])
         assert db.jobs.pending() > 0

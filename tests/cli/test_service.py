@@ -19,7 +19,9 @@ KEY = "sk-test-0123456789abcdef"
 
 def say(path, count, session="long"):
     """Let ann have a conversation of so many messages."""
-    with memdb.open(path, durability="process", counter="estimate") as db:
+    with memdb.open(
+        path, durability="process", counter="estimate", settings={"extract": False}
+    ) as db:
         db.scope("ann").session(session).extend(
             {"role": "user", "text": f"Plan {n}: we take the ferry to Oslo and see the museum."}
             for n in range(count)

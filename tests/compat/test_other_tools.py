@@ -11,7 +11,7 @@ import memdb
 @pytest.fixture
 def used_file(tmp_path):
     path = tmp_path / "agent.db"
-    with memdb.open(path, counter="estimate") as db:
+    with memdb.open(path, counter="estimate", settings={"extract": False}) as db:
         ann = db.scope("ann")
         chat = ann.session("trip")
         chat.append("user", "We fly to Oslo on 3 May.", author="Ann")

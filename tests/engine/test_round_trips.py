@@ -59,7 +59,7 @@ def fill(db: memdb.MemDB) -> None:
         ann.items.put(("notes",), f"k{number}", {"n": number}, index=False, vectors=[vector])
         ann.items.put(("texts",), f"k{number}", {"text": f"flight number {number}"})
     ann.items.put(("texts",), "tea", {"text": "green tea"})
-    db.jobs.run()
+    db.jobs.run(kinds=("embed", "summarize"))
 
 
 @contextmanager

@@ -8,8 +8,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 import memdb
+from memdb.cli import cli
 from memdb.context import blocks
 from memdb.extraction.candidates import INJECTED, without_injected
 from memdb.models.entries import Candidate
@@ -849,3 +851,31 @@ class TestInTheBackground:
             db.jobs.run(kinds=("extract",))
 
         assert known(db) == ["Second."]
+
+
+@pytest.mark.parametrize(
+    ("settings", "learnt", "asks"),
+    [
+        ({}, [HOME], False),
+        ({"extract": True}, ["Ann hikes."], True),
+        ({"extract": True, "extract_by_model": False}, [HOME], False),
+        ({"extract": False}, [], False),
+    ],
+    ids=str,
+)
+def test_what_a_program_learns_by_itself(
+    path: str, model: Model, settings: dict[str, Any], learnt: list[str], asks: bool
+) -> None:
+    """Sentences, without the model until a setting allows it; the command line learns nothing."""
+    model.facts = [[fact("Ann hikes.", evidence=[1])]]
+    with memdb.open(path, embedder=None, model=model, settings=settings) as db:
+        db.scope("ann").session("trip").append("user", f"Hi! {HOME}")
+        db.jobs.run()
+        found = [entry.text for entry in db.scope("ann").entries.list()]
+        db.scope("ann").session("trip").append("user", "Remember that I have a cat.")
+
+    assert (found, bool(model.asked)) == (learnt, asks)
+    CliRunner().invoke(cli, ["work", path])
+    with memdb.open(path, mode="read", embedder=None) as db:
+        more = [entry.text for entry in db.scope("ann").entries.list()][len(learnt) :]
+    assert more == (["Remember that I have a cat."] if settings.get("extract") else [])

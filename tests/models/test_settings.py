@@ -86,7 +86,7 @@ WRONG = {
     "summary_group": [1, 51, None],
     "summary_max_depth": [-1, 32, None],
     "summary_prompt": ["", " ", "x" * 20_001, 7, "a\0b"],
-    "extract": [1, None],
+    "extract": [1, "yes"],
     "extract_by_model": [1, None],
     "extract_categories": ["events", ("",), (7,)],
     "extract_messages": [0, 201, None],

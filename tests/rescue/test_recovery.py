@@ -76,7 +76,9 @@ def fill(db: memdb.MemDB) -> None:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Return the bytes of a closed file with some hundred pages."""
     path = tmp_path_factory.mktemp("prepared") / "agent.db"
-    with memdb.open(path, counter="estimate", clock=lambda: START_MS) as db:
+    with memdb.open(
+        path, counter="estimate", clock=lambda: START_MS, settings={"extract": False}
+    ) as db:
         fill(db)
     return path.read_bytes()
 
