@@ -72,7 +72,8 @@ def is_installed(name: str) -> bool:
         return False
     folders = [] if spec is None else spec.submodule_search_locations or []
     here = str(Path(__file__).parent)
-    is_folder = bool(folders) and all(str(one).startswith(here) for one in folders)
+    mine = [one for one in map(str, folders) if one.startswith(here) and "site-packages" not in one]
+    is_folder = bool(folders) and len(mine) == len(folders)
     return spec is not None and not (spec.origin is None and is_folder)
 
 

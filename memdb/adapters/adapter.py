@@ -196,6 +196,17 @@ def adapted(method: M) -> M:
     return cast("M", call)
 
 
+def in_thread(method: Callable[..., Any], kind: Kind = "write") -> Any:
+    """Return a coroutine method that does what *method* of an Adapter does, in a thread."""
+
+    @wraps(method)
+    async def call(self: Adapter, *args: Any, **options: Any) -> Any:
+        to_end = kind == "write"
+        return await self._run(partial(method, self, *args, **options), kind=kind, to_end=to_end)
+
+    return call
+
+
 def raise_as(error: Exception, translated: Exception) -> NoReturn:
     """Raise *translated*, from *error* if it is another."""
     if translated is error:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from crewai.memory.storage import backend
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from memdb.adapters.adapter import Adapter, adapted
+from memdb.adapters.adapter import Adapter, adapted, in_thread
 from memdb.adapters.batches import is_key, key_list
 from memdb.errors import InvalidInput
 from memdb.models.items import DeleteItem, FindItem, PutItem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from memdb import Item, Scope
@@ -223,40 +223,8 @@ class MemdbStorage(Adapter):
         copies = self._call(lambda: [record.model_copy(deep=True) for record in records])
         await self._run(partial(self.save, copies))
 
-    async def asearch(
-        self,
-        query_embedding: list[float],
-        scope_prefix: str | None = None,
-        categories: list[str] | None = None,
-        metadata_filter: dict[str, Any] | None = None,
-        limit: int = 10,
-        min_score: float = 0.0,
-    ) -> list[Match]:
-        """Do as `search`, in a thread."""
-        search: Callable[[], list[Match]] = partial(
-            self.search,
-            query_embedding,
-            scope_prefix,
-            categories,
-            metadata_filter,
-            limit,
-            min_score,
-        )
-        return await self._read(search, "search")
-
-    async def adelete(
-        self,
-        scope_prefix: str | None = None,
-        categories: list[str] | None = None,
-        record_ids: list[str] | None = None,
-        older_than: datetime | None = None,
-        metadata_filter: dict[str, Any] | None = None,
-    ) -> int:
-        """Do as `delete`, in a thread."""
-        delete = partial(
-            self.delete, scope_prefix, categories, record_ids, older_than, metadata_filter
-        )
-        return await self._run(delete)
+    asearch = in_thread(search, "search")
+    adelete = in_thread(delete)
 
     def _items(self, scope_prefix: str | None) -> Iterator[Item]:
         """Yield the items of a scope and below it."""

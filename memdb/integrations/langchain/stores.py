@@ -19,7 +19,7 @@ from langchain_core.outputs import (
 from langchain_core.stores import BaseStore, InvalidKeyException
 
 from memdb import PutItem
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import Adapter, adapted, in_thread
 from memdb.adapters.batches import (
     delete_all,
     delete_many,
@@ -32,7 +32,7 @@ from memdb.adapters.json_forms import pack_value, unpack_value
 from memdb.errors import InvalidInput, SecretFound
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from memdb.adapters.adapter import Source
     from memdb.models.items import Ttl
@@ -75,19 +75,15 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
         self._namespace = tuple(namespace)
         self._ttl = ttl
 
+    @adapted
     def mget(self, keys: Sequence[str]) -> list[bytes | None]:
         """Return the bytes of each key, None without any."""
-        return self._call(partial(self._mget, key_list(keys)))
-
-    async def amget(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Return the bytes of each key, None without any."""
-        return await self._read(partial(self._mget, key_list(keys)))
-
-    def _mget(self, keys: list[str]) -> list[bytes | None]:
-        found = find_many(self._items, self._namespace, keys)
-        values = [found[key].value if is_key(key) and key in found else None for key in keys]
+        given = key_list(keys)
+        found = find_many(self._items, self._namespace, given)
+        values = [found[key].value if is_key(key) and key in found else None for key in given]
         return [value if isinstance(value, bytes) else None for value in values]
 
+    @adapted
     def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
         """
         Set values, all of them or none.
@@ -96,15 +92,8 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
             InvalidKeyException: a key is empty, over 1,024 characters, or holds NUL.
             InvalidInput: a value is not bytes.
         """
-        self._call(partial(self._mset, [*key_value_pairs]))
-
-    async def amset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
-        """Set values, all of them or none; see `mset`."""
-        await self._run(partial(self._mset, [*key_value_pairs]))
-
-    def _mset(self, pairs: list[tuple[str, bytes]]) -> None:
         puts = []
-        for key, value in pairs:
+        for key, value in key_value_pairs:
             if not is_key(key):
                 raise InvalidKeyException(
                     f"{key!r:.80} cannot be a key: give 1 to 1,024 characters without NUL"
@@ -115,28 +104,19 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
             puts.append(PutItem(self._namespace, key, value, ttl=self._ttl, index=False))
         put_many(self._db, self._items, puts)
 
+    @adapted
     def mdelete(self, keys: Sequence[str]) -> None:
         """Delete values; keys without one are passed over."""
-        self._call(partial(delete_many, self._db, self._items, self._namespace, key_list(keys)))
+        delete_many(self._db, self._items, self._namespace, key_list(keys))
 
-    async def amdelete(self, keys: Sequence[str]) -> None:
-        """Delete values; keys without one are passed over."""
-        given = key_list(keys)
-        await self._run(partial(delete_many, self._db, self._items, self._namespace, given))
+    amset = in_thread(mset)
+    amdelete = in_thread(mdelete)
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """Yield the keys that begin with *prefix*, in order; values are not read."""
         last = ""
         while page := self._call(partial(self._keys, prefix or "", last)):
             yield from page
-            last = page[-1]
-
-    async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
-        """Yield the keys that begin with *prefix*, in order; values are not read."""
-        last = ""
-        while page := await self._read(partial(self._keys, prefix or "", last)):
-            for key in page:
-                yield key
             last = page[-1]
 
     def _keys(self, prefix: str, last: str) -> list[str]:
@@ -180,18 +160,13 @@ class MemdbCache(Adapter, BaseCache):
         self._namespace = tuple(namespace)
         self._ttl = ttl
 
+    @adapted
     def lookup(self, prompt: str, llm_string: str) -> list[Generation] | None:
         """Return what a model answered to a prompt, None if that is not known."""
-        return self._call(partial(self._lookup, _key_of(prompt, llm_string)))
-
-    async def alookup(self, prompt: str, llm_string: str) -> list[Generation] | None:
-        """Return what a model answered to a prompt, None if that is not known."""
-        return await self._read(partial(self._lookup, _key_of(prompt, llm_string)))
-
-    def _lookup(self, key: str) -> list[Generation] | None:
-        item = self._items.find(self._namespace, key)
+        item = self._items.find(self._namespace, _key_of(prompt, llm_string))
         return None if item is None else _to_generations(unpack_value(item.value))
 
+    @adapted
     def update(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
         """
         Keep what a model answered to a prompt, in place of what is kept.
@@ -201,29 +176,23 @@ class MemdbCache(Adapter, BaseCache):
         Raises:
             InvalidInput: it is no answer of LangChain; nothing was written.
         """
-        self._call(partial(self._update, _key_of(prompt, llm_string), [*return_val]))
-
-    async def aupdate(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
-        """Keep what a model answered to a prompt; see `update`."""
-        await self._run(partial(self._update, _key_of(prompt, llm_string), [*return_val]))
-
-    def _update(self, key: str, generations: list[Generation]) -> None:
+        generations = [*return_val]
         for one in generations:
             if not isinstance(one, Generation):
                 raise InvalidInput(f"{type(one).__name__} is no Generation of LangChain")
         with suppress(SecretFound, TypeError, ValueError, RecursionError):  # also pydantic's
             value = pack_value([*map(_to_json, generations)], "the answer")
+            key = _key_of(prompt, llm_string)
             self._items.put(self._namespace, key, value, ttl=self._ttl, index=False)
 
+    @adapted
     def clear(self, **kwargs: Any) -> None:
         """Remove every answer; arguments change nothing."""
         del kwargs
-        self._call(partial(delete_all, self._db, self._items, self._namespace))
+        delete_all(self._db, self._items, self._namespace)
 
-    async def aclear(self, **kwargs: Any) -> None:
-        """Remove every answer; arguments change nothing."""
-        del kwargs
-        await self._run(partial(delete_all, self._db, self._items, self._namespace))
+    aupdate = in_thread(update)
+    aclear = in_thread(clear)
 
 
 def _key_of(prompt: str, llm_string: str) -> str:

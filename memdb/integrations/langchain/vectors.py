@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from memdb import PutItem
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import Adapter, adapted, in_thread
 from memdb.adapters.batches import delete_all, delete_many, find_many, key_list, put_many
 from memdb.errors import InvalidInput
 
@@ -89,21 +89,6 @@ class MemdbVectorStore(Adapter, VectorStore):
         store.add_texts(texts, metadatas, ids=ids)
         return store
 
-    @classmethod
-    async def afrom_texts(
-        cls,
-        texts: list[str],
-        embedding: Embeddings,
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: list[str] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Return a store with texts added to it; see `from_texts`."""
-        store = cls(embedding, **kwargs)
-        await store.aadd_texts(texts, metadatas, ids=ids)
-        return store
-
     def add_texts(
         self,
         texts: Iterable[str],
@@ -114,7 +99,7 @@ class MemdbVectorStore(Adapter, VectorStore):
     ) -> list[str]:
         """Add texts, all of them or none, and return their ids; see `add_documents`."""
         documents = _to_documents(texts, metadatas)
-        return self.add_documents(documents, _given(ids), **kwargs)
+        return self.add_documents(documents, ids, **kwargs)
 
     async def aadd_texts(
         self,
@@ -126,7 +111,7 @@ class MemdbVectorStore(Adapter, VectorStore):
     ) -> list[str]:
         """Add texts, all of them or none, and return their ids; see `add_documents`."""
         documents = _to_documents(texts, metadatas)
-        return await self.aadd_documents(documents, _given(ids), **kwargs)
+        return await self.aadd_documents(documents, ids, **kwargs)
 
     def add_documents(
         self,
@@ -188,17 +173,13 @@ class MemdbVectorStore(Adapter, VectorStore):
             ],
         )
 
+    @adapted
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the documents with these ids, in their order, without those that are not there."""
-        return self._call(partial(self._get, key_list(ids, "ids")))
+        found = find_many(self._items, self._namespace, key_list(ids, "ids"))
+        return [*map(_to_document, found.values())]
 
-    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents with these ids; see `get_by_ids`."""
-        return await self._read(partial(self._get, key_list(ids, "ids")))
-
-    def _get(self, ids: list[str]) -> list[Document]:
-        return [*map(_to_document, find_many(self._items, self._namespace, ids).values())]
-
+    @adapted
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """
         Remove documents, all of the store with None, and return True.
@@ -206,19 +187,13 @@ class MemdbVectorStore(Adapter, VectorStore):
         Ids without a document are passed over; *kwargs* change nothing.
         """
         del kwargs
-        self._call(partial(self._delete, None if ids is None else key_list(ids, "ids")))
-        return True
-
-    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Remove documents; see `delete`."""
-        del kwargs
-        await self._run(partial(self._delete, None if ids is None else key_list(ids, "ids")))
-        return True
-
-    def _delete(self, ids: list[str] | None) -> int:
         if ids is None:
-            return delete_all(self._db, self._items, self._namespace)
-        return delete_many(self._db, self._items, self._namespace, ids)
+            delete_all(self._db, self._items, self._namespace)
+        else:
+            delete_many(self._db, self._items, self._namespace, key_list(ids, "ids"))
+        return True
+
+    adelete = in_thread(delete)
 
     def similarity_search(
         self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
@@ -228,13 +203,6 @@ class MemdbVectorStore(Adapter, VectorStore):
             self._embedding.embed_query(query), k, filter, **kwargs
         )
 
-    async def asimilarity_search(
-        self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
-    ) -> list[Document]:
-        """Return the *k* documents nearest to a text, nearest first."""
-        found = await self.asimilarity_search_with_score(query, k, filter, **kwargs)
-        return [document for document, _ in found]
-
     def similarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
@@ -243,28 +211,12 @@ class MemdbVectorStore(Adapter, VectorStore):
         vector = self._embedding.embed_query(query)
         return _scored(self._call(partial(self._nearest, vector, k, filter)))
 
-    async def asimilarity_search_with_score(
-        self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        """Return the *k* documents nearest to a text with their cosine, nearest first."""
-        del kwargs
-        vector = await self._embedding.aembed_query(query)
-        return _scored(await self._read(partial(self._nearest, vector, k, filter), "search"))
-
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
         """Return the *k* documents nearest to a vector, nearest first."""
         del kwargs
         found = self._call(partial(self._nearest, embedding, k, filter))
-        return [_to_document(one.item) for one in found]
-
-    async def asimilarity_search_by_vector(
-        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
-    ) -> list[Document]:
-        """Return the *k* documents nearest to a vector, nearest first."""
-        del kwargs
-        found = await self._read(partial(self._nearest, embedding, k, filter), "search")
         return [_to_document(one.item) for one in found]
 
     def max_marginal_relevance_search(
@@ -282,21 +234,7 @@ class MemdbVectorStore(Adapter, VectorStore):
             vector, k, fetch_k, lambda_mult, filter, **kwargs
         )
 
-    async def amax_marginal_relevance_search(
-        self,
-        query: str,
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        filter: Filter | None = None,
-        **kwargs: Any,
-    ) -> list[Document]:
-        """Return *k* of the *fetch_k* documents nearest to a text that differ from each other."""
-        vector = await self._embedding.aembed_query(query)
-        return await self.amax_marginal_relevance_search_by_vector(
-            vector, k, fetch_k, lambda_mult, filter, **kwargs
-        )
-
+    @adapted
     def max_marginal_relevance_search_by_vector(
         self,
         embedding: list[float],
@@ -315,37 +253,16 @@ class MemdbVectorStore(Adapter, VectorStore):
         Needs numpy, as LangChain's own stores do.
         """
         del kwargs
-        return self._call(partial(self._diverse, embedding, k, fetch_k, lambda_mult, filter))
-
-    async def amax_marginal_relevance_search_by_vector(
-        self,
-        embedding: list[float],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        filter: Filter | None = None,
-        **kwargs: Any,
-    ) -> list[Document]:
-        """Return *k* of the *fetch_k* documents nearest to a vector that differ from each other."""
-        del kwargs
-        work = partial(self._diverse, embedding, k, fetch_k, lambda_mult, filter)
-        return await self._read(work, "search")
-
-    def _diverse(
-        self,
-        vector: list[float],
-        k: int,
-        fetch_k: int,
-        lambda_mult: float,
-        filter: Filter | None,
-    ) -> list[Document]:
         import numpy as np
         from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
-        found = self._nearest(vector, max(k, fetch_k), filter)
+        found = self._nearest(embedding, max(k, fetch_k), filter)
         vectors = [array("f", one.vector or b"") for one in found]
         chosen = maximal_marginal_relevance(
-            np.array(vector, dtype=np.float32), [*map(list, vectors)], k=k, lambda_mult=lambda_mult
+            np.array(embedding, dtype=np.float32),
+            [*map(list, vectors)],
+            k=k,
+            lambda_mult=lambda_mult,
         )
         return [_to_document(found[place].item) for place in chosen]
 
@@ -377,11 +294,6 @@ class MemdbVectorStore(Adapter, VectorStore):
         return lambda cosine: min(max(cosine, 0.0), 1.0)
 
 
-def _given(ids: Sequence[str | None] | None) -> Sequence[str | None] | None:
-    """Return the ids that a caller gave; None and [] mean new ones, as in LangChain's stores."""
-    return key_list(ids, "ids") or None if ids is not None else None
-
-
 def _to_documents(
     texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None
 ) -> list[Document]:
@@ -396,8 +308,8 @@ def _to_documents(
 
 
 def _ids_of(documents: Sequence[Document], ids: Iterable[str | None] | None) -> list[str]:
-    """Return an id for each document: the one given, its own, or a new one."""
-    given = [document.id for document in documents] if ids is None else key_list(ids, "ids")
+    """Return an id for each document: the one given, its own, or a new one; [] gives none."""
+    given = key_list(ids or (), "ids") or [document.id for document in documents]
     if len(given) != len(documents):
         raise InvalidInput(f"{len(given)} ids were given for {len(documents)} documents")
     return [str(uuid.uuid4()) if key is None else key for key in given]

@@ -23,7 +23,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import Adapter, in_thread
 from memdb.adapters.batches import key_list
 from memdb.errors import VersionConflict
 from memdb.integrations.langgraph.checkpoints import (
@@ -341,10 +341,6 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         number = 0 if current is None else int(str(current).split(".", maxsplit=1)[0])
         return f"{number + 1:032}.{random.random():016}"
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Do as `get_tuple`, in a thread."""
-        return await self._read(partial(self.get_tuple, config))
-
     async def alist(
         self,
         config: RunnableConfig | None,
@@ -359,48 +355,14 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             for one in page:
                 yield one
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Do as `put`, in a thread."""
-        return await self._run(partial(self.put, config, checkpoint, metadata, new_versions))
-
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        """Do as `put_writes`, in a thread."""
-        await self._run(partial(self.put_writes, config, writes, task_id, task_path))
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Do as `delete_thread`, in a thread."""
-        await self._run(partial(self.delete_thread, thread_id))
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Do as `delete_for_runs`, in a thread."""
-        await self._run(partial(self.delete_for_runs, run_ids))
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Do as `copy_thread`, in a thread."""
-        await self._run(partial(self.copy_thread, source_thread_id, target_thread_id))
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Do as `prune`, in a thread."""
-        await self._run(partial(self.prune, thread_ids, strategy=strategy))
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Do as `get_delta_channel_history`, in a thread."""
-        work = partial(self.get_delta_channel_history, config=config, channels=channels)
-        return await self._read(work)
+    aget_tuple = in_thread(get_tuple, "read")
+    aput = in_thread(put)
+    aput_writes = in_thread(put_writes)
+    adelete_thread = in_thread(delete_thread)
+    adelete_for_runs = in_thread(delete_for_runs)
+    acopy_thread = in_thread(copy_thread)
+    aprune = in_thread(prune)
+    aget_delta_channel_history = in_thread(get_delta_channel_history, "read")
 
     def _groups(
         self, labels: Labels, between: tuple[str, str] | None, size: int
