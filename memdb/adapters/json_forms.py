@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 from memdb.errors import InvalidInput
-from memdb.text.validate import is_deep
+from memdb.text.validate import fit_value, is_deep
 
 MAX_DEPTH = 170  # of a value: 200 levels can be stored, and it stands in a part or an object
 TEXT_FIELD = "$json"
@@ -46,25 +46,13 @@ def json_of(value: object, field: str, most: int = MAX_DEPTH) -> str:
     return text
 
 
-def storable(value: Any) -> Any:
-    """Return a JSON value with U+FFFD for what no file can hold: NUL and lone surrogates."""
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {storable(key): storable(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [*map(storable, value)]
-    is_number = not isinstance(value, float) or value - value == 0  # neither NaN nor infinite
-    return value if is_number else str(value)
-
-
 def is_plain(value: object, text: str) -> bool:
     """
     Return whether a file can hold *value*, with the JSON text *text*, as it is.
 
     Cost: that of a search in the text; only one that may hold something else is walked.
     """
-    return not any(sign in text for sign in _SIGNS) or bool(storable(value) == value)
+    return not any(sign in text for sign in _SIGNS) or bool(fit_value(value) == value)
 
 
 def pack_value(value: object, field: str) -> Any:

@@ -30,6 +30,7 @@ from memdb.text.validate import (
     MAX_NAME_CHARS,
     MAX_TEXT_BYTES,
     choice_value,
+    content_value,
     int_value,
     json_object,
     name_value,
@@ -148,7 +149,7 @@ class ArtifactService:
 
     def _upload(self, data: bytes | str | BinaryIO) -> Upload:
         if isinstance(data, str):
-            data = text_value(data, "data").encode()
+            data = content_value(data, "data").encode()
         if isinstance(data, (bytes, bytearray, memoryview)):
             data = io.BytesIO(data)
         if not hasattr(data, "read"):

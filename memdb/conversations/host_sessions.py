@@ -20,6 +20,7 @@ from memdb.tables import archive, messages, sessions
 from memdb.tables import state as states
 from memdb.text.validate import (
     MAX_MS,
+    content_value,
     int_value,
     json_object,
     json_value,
@@ -84,7 +85,7 @@ class HostSessionService:
         if branch_of(session):
             raise InvalidInput("create makes sessions: use Session.branch for a branch")
         if title is not None:
-            text_value(title, "title")
+            title = content_value(title, "title")
         fields = self._screen.pass_fields(
             "session", {"name": session, "title": title, "metadata": metadata or {}}
         )
@@ -219,7 +220,7 @@ class HostSessionService:
         """Change the title or metadata of a session; see `Session.update`."""
         name_value(session, "session")
         if title is not None:
-            text_value(title, "title")
+            title = content_value(title, "title")
             if branch_of(session):
                 raise InvalidInput("title is given for a branch: its session has the title")
         fields = self._screen.pass_fields("session", {"title": title, "metadata": metadata})
@@ -374,6 +375,7 @@ def _checked(changes: Changes, screen: SecretScreen) -> dict[Place, dict[str, st
         app, user, session = place
         screen.pass_fields("state", {"app": app, "user": user, "session": session})
         for key in given:
+            text_value(key, "a key of state")
             screen.pass_fields("state", {"key": key})
         passed = screen.pass_fields("state", {"value": dict(given)})["value"]
         found[place] = {

@@ -21,11 +21,11 @@ from memdb.text.times import when_ms
 from memdb.text.trust import FLAGGED, TRUST, trust_of_text
 from memdb.text.validate import (
     choice_value,
+    content_value,
     int_value,
     json_object,
     name_value,
     optional_name,
-    text_value,
     time_value,
 )
 
@@ -169,7 +169,7 @@ def fact_value(text: object) -> str:
         InvalidInput: it is no text that can be stored, or blank.
         TooLarge: it has more than `MAX_FACT_CHARS` characters.
     """
-    value = text_value(text, "text")
+    value = content_value(text, "text")
     if not value.strip():
         raise InvalidInput("text is empty: say what to remember")
     if len(value) > MAX_FACT_CHARS:
@@ -191,8 +191,8 @@ def content_columns(
         isinstance(word, str) for word in keywords
     ):
         raise InvalidInput("keywords is not a list of str: give ['one', 'two']")
-    fact_value(text)
-    words = [text_value(word, "keywords").replace("\n", " ").strip() for word in keywords]
+    text = fact_value(text)
+    words = [content_value(word, "keywords").replace("\n", " ").strip() for word in keywords]
     joined = "\n".join(word for word in words if word)
     category = name_value(category, "category")
     return {

@@ -46,7 +46,7 @@ from memdb.text.derived import said_hash
 from memdb.text.screening import screened
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.trust import least_trust, trust_of_role, trust_of_text
-from memdb.text.validate import text_value
+from memdb.text.validate import content_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -330,7 +330,7 @@ def _rendered(hook: Callable[[Sequence[Message]], str], messages: list[Message])
     """Return messages as the host's own function writes them for a model."""
     text = call_within(lambda _: hook(messages), name="render_messages", timeout_s=HOOK_TIMEOUT_S)
     try:
-        return text_value(text, "its text")
+        return content_value(text, "its text")
     except InvalidInput as error:
         raise PortError("render_messages", str(error)) from error
 

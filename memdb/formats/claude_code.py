@@ -17,14 +17,13 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from memdb.adapters.json_forms import storable
 from memdb.errors import InvalidInput
 from memdb.formats.originals import original_of, original_part
 from memdb.formats.provider_parts import read_part
 from memdb.models.messages import NewMessage
 from memdb.text.parts import ORIGINAL, kind_of, text_of, text_value
 from memdb.text.times import iso_ms
-from memdb.text.validate import MAX_NAME_CHARS, MAX_NESTING, is_deep
+from memdb.text.validate import MAX_NAME_CHARS, MAX_NESTING, fit_value, is_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,7 +79,7 @@ def read_entry(entry: Any, field: str = "entry", *, whole: bool = True) -> list[
     if not isinstance(entry, dict):
         raise InvalidInput(f"{field} is {type(entry).__name__}: give a dict")
     raw, is_plain = _as_json(entry, field)
-    plain = entry if is_plain else storable(entry)
+    plain = entry if is_plain else fit_value(entry)
     runs = [*_turns(plain)]
     uuid = text_value(plain.get("uuid"))
     uuid = uuid if uuid.strip() and len(uuid) < MAX_NAME_CHARS - 8 else ""
@@ -201,7 +200,7 @@ def title_of(entries: Iterable[Any], known: tuple[int, str] = (-1, "")) -> tuple
             if isinstance(title, str) and title.strip() and rank >= best[0]:
                 if name == "summary" and entry.get("type") != "summary":
                     continue
-                best = (rank, " ".join(storable(title).split())[:MAX_NAME_CHARS])
+                best = (rank, " ".join(fit_value(title).split())[:MAX_NAME_CHARS])
     return best
 
 

@@ -12,6 +12,7 @@ several messages, so that no tool speaks in the role of a person.
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from memdb.formats.provider_parts import (
 )
 from memdb.models.messages import ROLES, NewMessage
 from memdb.text.parts import KINDS, MEDIA, ORIGINAL, kind_of, text_of, text_value, without_original
+from memdb.text.validate import fit_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -196,9 +198,10 @@ def read_messages(value: Any, field: str = "message") -> list[NewMessage]:
     inner = _inner_messages(data)
     if inner is not None:
         return read_messages(inner, field)
-    provider = provider_of(data)
-    found = [*_READERS[provider](data, field)] if provider in _READERS else None
-    return [*_default_reader(provider, data, field)] if found is None else found
+    provider, fit = provider_of(data), fit_value(data)
+    found = [*_READERS.get(provider, _refuse)(fit, field)]
+    is_exact = fit == data or len(found) > 1
+    return found if is_exact else [keep_whole(found[0], provider, json.dumps(data))]
 
 
 def keep_whole(message: NewMessage, provider: str, raw: str) -> NewMessage:
@@ -216,8 +219,9 @@ def read_parts(role: str, parts: Sequence[Any]) -> tuple[str, list[Any]]:
     Raises:
         InvalidInput: they mix the results of tools with what the user says.
     """
+    parts = [*map(_gemini_part, parts)]
     if not any(map(_is_providers, parts)):
-        found = list(parts)
+        found = parts
     else:
         plain = plain_value(list(parts), "parts")
         data = {"role": role, "content": plain}
@@ -667,7 +671,7 @@ _READERS: dict[str, Callable[[dict[str, Any], str], Iterator[NewMessage]]] = {
 }
 
 
-def _default_reader(_provider: str, data: dict[str, Any], field: str) -> Iterator[NewMessage]:
+def _refuse(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
     """Refuse what has no field of a message."""
     shown = ", ".join(sorted(map(str, data))[:6]) or "no fields"
     raise InvalidInput(f"{field}.role is missing ({shown}): give a message of a provider")

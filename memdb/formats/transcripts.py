@@ -28,7 +28,6 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from memdb.adapters.json_forms import storable
 from memdb.errors import InvalidInput
 from memdb.formats.claude_code import is_echo, program_role, read_entry, title_of
 from memdb.formats.projects import app_of
@@ -38,7 +37,7 @@ from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.text.parts import content_text, json_text, kind_of, text_of, text_value, without_original
 from memdb.text.times import iso_ms
-from memdb.text.validate import MAX_NAME_CHARS
+from memdb.text.validate import MAX_NAME_CHARS, fit_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -251,7 +250,7 @@ def read_codex(line: dict[str, Any]) -> Line:
     if outer != "response_item":
         return _event(outer, kind, payload, created_ms)
     try:
-        read = read_messages(storable(payload))
+        read = read_messages(fit_value(payload))
     except InvalidInput:
         return Line(kind, [])
     return Line(kind, [one for message in read for one in _codex_said(message, created_ms)])
@@ -267,8 +266,8 @@ EVENTS = {
 
 def _event(outer: str, kind: str, payload: dict[str, Any], created_ms: int | None) -> Line:
     """Return what another line tells: a summary, a folder, a title, or words said elsewhere."""
-    text = text_value(storable(payload.get("message")))
-    name = " ".join(text_value(storable(payload.get("thread_name"))).split())
+    text = text_value(fit_value(payload.get("message")))
+    name = " ".join(text_value(fit_value(payload.get("thread_name"))).split())
     role = EVENTS.get(kind) or EVENTS.get(outer)
     said = [NewMessage(role, text, created_ms=created_ms)] if role and text.strip() else []
     return Line(
@@ -339,7 +338,7 @@ def read_cursor(line: dict[str, Any]) -> Line:
         return Line(text_value(line.get("type")) or "?", [])
     blocks = content if isinstance(content, list) else [content]
     read = [
-        read_part(storable(block)) for block in blocks if isinstance(block, (str, dict)) and block
+        read_part(fit_value(block)) for block in blocks if isinstance(block, (str, dict)) and block
     ]
     said = [one for part in read for one in _roles(str(role), part)]
     created_ms = iso_ms(line.get("timestamp"))
@@ -400,7 +399,7 @@ def read_gemini_cli(line: dict[str, Any]) -> Line:
             folder=folder if isinstance(folder, str) else None,
         )
     kind = text_value(line.get("type")) or "$set"
-    plain = storable(line)
+    plain = fit_value(line)
     name = text_value(plain.get("id"))
     if kind not in ("user", "gemini"):
         return Line(kind, [])

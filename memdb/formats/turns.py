@@ -21,6 +21,7 @@ from memdb.text.parts import (
     text_value,
     without_original,
 )
+from memdb.text.validate import fit_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -228,7 +229,7 @@ def steps_of(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
 def turn_of(message: FormatMessage, shape: str) -> Turn:
     """Return a message that is no tool's as a turn; results in it are not in the turn."""
     parts = parts_with_text(message.parts or (), message.text)
-    turn = Turn(message.role, own_form(message, shape))
+    turn = Turn(message.role, own_form(message, shape, fit=True))
     for part in parts:
         if kind_of(part) == "tool_call" and message.role == "assistant":
             turn.calls.append(Call(part, shape))
@@ -244,18 +245,22 @@ def _is_result(part: Any) -> bool:
     return kind_of(part) == "tool_result"
 
 
-def own_form(message: FormatMessage, shape: str) -> Any | None:
-    """Return a message as the provider gave it, in the form of *shape*; None without it."""
+def own_form(message: FormatMessage, shape: str, *, fit: bool = False) -> Any | None:
+    """
+    Return a message as the provider gave it, in the form of *shape*; None without it.
+
+    Args:
+        fit: Whether U+FFFD stands for what no file can hold: a request cannot hold it either.
+    """
     if not message.parts:
         return None
     found = original_of(message.parts, *((GEMINI, ADK) if shape == GEMINI else (shape,)))
     if isinstance(found, str):  # JSON text, where it holds what no stored JSON may
-        import json
-
         try:
             found = json.loads(found)
         except ValueError:
             return None
+        found = fit_value(found) if fit else found
     if shape == RESPONSES and found is None:  # a developer's words are the same in both APIs
         found = original_of(message.parts, OPENAI)
         if isinstance(found, dict) and [*found] == ["role", "content"]:
@@ -285,7 +290,7 @@ def results_of(message: FormatMessage, shape: str) -> Iterator[tuple[Part, Resul
         if result.text.strip() or shown:
             yield {}, result
         return
-    own = own_form(message, shape)
+    own = own_form(message, shape, fit=True)
     for place in places:
         result = Result(parts[place], _own_result(own, place, len(places)))
         is_blank = not (result.text.strip() or result.media or words)

@@ -43,6 +43,7 @@ from memdb.records import spaces
 from memdb.records.items import ItemDraft, is_expired
 from memdb.tables import items
 from memdb.text.validate import (
+    fit_value,
     flag_value,
     int_value,
     json_object,
@@ -404,7 +405,7 @@ class ItemService:
             json_value(new.value, "value")
             plain = self._screen.pass_fields("item", {"value": new.value})["value"]
             value = json_value(plain, "value") or "null"
-            texts = texts_of(plain, fields) if fields is not None else []
+            texts = texts_of(fit_value(plain), fields) if fields is not None else []
         vectors = _given_vectors(new.vectors)
         return ItemDraft(
             path,

@@ -158,9 +158,9 @@ class Message(Record):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was not understood when it was stored, a sentence each; () for nothing."""
-        if not self.parts:
+        if not self.parts and "\ufffd" not in self.text:
             return ()
-        return warnings_of(self.parts)
+        return warnings_of(self.parts or (), self.text)
 
     def to(self, shape: MessageFormat) -> dict[str, Any]:
         """Return the message alone as `ContextWindow.to` does."""

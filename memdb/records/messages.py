@@ -39,12 +39,12 @@ from memdb.text.derived import bigrams_of, date_spans
 from memdb.text.parts import payload_of, text_of
 from memdb.text.validate import (
     choice_value,
+    content_value,
     json_list,
     json_object,
     list_value,
     optional_name,
     parse_json,
-    text_value,
     time_value,
 )
 
@@ -174,7 +174,7 @@ def _read(new: NewMessage, screen: SecretScreen, action: str) -> tuple[Any, ...]
     """Return the fields of a draft but for its tokens; the last is the text to count."""
     if action != ALLOW:
         new = _screened(new, screen, action)
-    text = counted = text_value(new.text, "text")
+    text = counted = content_value(new.text, "text")
     if new.parts:
         new, counted = _with_parts(new)
         text = new.text
@@ -207,7 +207,7 @@ def count_drafts(drafts: Sequence[Draft], counting: Counting) -> list[Draft]:
 
 def _screened(new: NewMessage, screen: SecretScreen, action: str) -> NewMessage:
     """Return a message as *action* lets it pass; what is no message is refused later."""
-    text_value(new.text, "text")
+    new = new.replace(text=content_value(new.text, "text"))
     given = {name: getattr(new, name) for name in SCREENED_FIELDS}
     return new.replace(**screen.pass_fields("message", given, action))
 
@@ -217,8 +217,8 @@ def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
     if not isinstance(new.parts, (list, tuple)):
         return new, new.text  # refused when it is made JSON
     role, parts = read_parts(new.role, new.parts)
-    text = new.text or text_value(text_of(parts), "parts")
-    extra = text_value(payload_of(parts), "parts")
+    text = content_value(new.text, "text") or content_value(text_of(parts), "parts")
+    extra = content_value(payload_of(parts), "parts")
     counted = text if extra in text else f"{text}\n{extra}"
     return new.replace(role=role, parts=parts, text=text), counted
 
@@ -235,7 +235,7 @@ def to_new(value: NewMessage | dict[str, Any] | Any) -> Sequence[NewMessage]:
     if isinstance(value, dict) and value.get("role") in ROLES:
         if NEW_FIELDS.issuperset(value):
             return (NewMessage(**value),)
-        if "content" not in value:
+        if not value.keys() & {"content", "tool_calls", "function_call"}:
             unknown = min(map(str, set(value) - NEW_FIELDS))
             fields = ", ".join(NewMessage._fields)
             raise InvalidInput(f"message has no field {unknown!r}: use {fields}, or content")

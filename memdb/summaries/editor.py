@@ -16,7 +16,7 @@ from memdb.summaries.summarizer import Made
 from memdb.summaries.tree import find_summary
 from memdb.tables import summaries
 from memdb.text.trust import trust_of_summary
-from memdb.text.validate import text_value
+from memdb.text.validate import content_value
 
 if TYPE_CHECKING:
     from memdb.engine.base import Engine, Tx
@@ -99,8 +99,8 @@ class SummaryEditor:
 
     def _checked(self, given: SummaryText) -> Made:
         """Return what a host wrote as a summary."""
-        text = text_value(given.text, "text")
-        hint = None if given.hint is None else text_value(given.hint, "hint")
+        text = content_value(given.text, "text")
+        hint = None if given.hint is None else content_value(given.hint, "hint")
         for field, value in (("text", text), ("hint", "x" if hint is None else hint)):
             if not value.strip() or len(value) > MAX_CHARS:
                 raise InvalidInput(

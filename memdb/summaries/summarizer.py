@@ -20,7 +20,7 @@ from memdb.models.record import Record
 from memdb.models.summaries import SourceItem, SummaryText
 from memdb.text.derived import content_hash
 from memdb.text.trust import trust_of_message, trust_of_summary
-from memdb.text.validate import text_value
+from memdb.text.validate import content_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -340,8 +340,8 @@ class SummaryMaker:
         """
         name = f"summarizer {port.name!r}"
         try:
-            text = text_value(summary.text, "text").strip()
-            hint = None if summary.hint is None else text_value(summary.hint, "hint").strip()
+            text = content_value(summary.text, "text").strip()
+            hint = None if summary.hint is None else content_value(summary.hint, "hint").strip()
         except InvalidInput as error:
             raise PortError(name, str(error)) from error
         if not text:

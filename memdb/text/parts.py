@@ -83,9 +83,11 @@ def part_text(part: Any) -> str:  # noqa: PLR0911 (a line per type)
     return part if isinstance(part, str) else words_in(part)
 
 
-def warnings_of(parts: Sequence[Any]) -> tuple[str, ...]:
-    """Return what was not understood of *parts*, a sentence each."""
+def warnings_of(parts: Sequence[Any], text: str = "") -> tuple[str, ...]:
+    """Return what was not understood of a message with these *parts*, a sentence each."""
     found = []
+    if "\ufffd" in text or "\ufffd" in payload_of(parts):
+        found.append("U+FFFD stands for a character that no file can hold")
     for part in parts:
         if isinstance(part, dict) and part.get("warning"):
             found.append(str(part["warning"]))

@@ -2,8 +2,10 @@
 Validate arguments before anything is written: texts, names, numbers, times, JSON, paths.
 
 SQLite stores less than Python's str and int can hold, and PostgreSQL less than
-SQLite. A value that one of them refuses is refused here, so that a file stays
-portable. Each error names the field and the fix. Times are also parsed from
+SQLite. What is said or kept is stored with U+FFFD for each character that one of them
+refuses (`content_value`, `json_value`), so that a file stays portable and one character
+of a tool's output ends no conversation. Names are refused, because two of them could
+become one. Each error names the field and the fix. Times are also parsed from
 spans such as "30d" and formatted as ISO text.
 """
 
@@ -74,6 +76,38 @@ def text_value(value: object, field: str) -> str:
     if size > MAX_TEXT_BYTES:
         raise TooLarge(f"the UTF-8 size of {field} in bytes", MAX_TEXT_BYTES, size)
     return value
+
+
+def content_value(value: object, field: str) -> str:
+    r"""
+    Return a text as it can be stored: U+FFFD stands for NUL and for half of a surrogate pair.
+
+    Raises:
+        InvalidInput: it is no str.
+        TooLarge: over `MAX_TEXT_BYTES` of UTF-8.
+
+    >>> content_value("GIF89a\0", "text")
+    'GIF89a\ufffd'
+    """
+    try:
+        return text_value(value, field)
+    except InvalidInput:
+        return text_value(fit_value(value), field)
+
+
+def fit_value(value: Any) -> Any:
+    """Return a JSON value as a file can hold it: U+FFFD for what it cannot, a text for NaN."""
+    if isinstance(value, str):
+        value = value.replace("\0", "\ufffd")
+        if value.isascii():
+            return value
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return {fit_value(key): fit_value(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [*map(fit_value, value)]
+    is_number = not isinstance(value, float) or value - value == 0  # neither NaN nor infinite
+    return value if is_number else str(value)
 
 
 def name_value(value: object, field: str) -> str:
@@ -259,18 +293,30 @@ def json_value(value: object, field: str) -> str | None:
     """
     Return *value* as JSON text, None for None; keys keep their order.
 
+    What no file can hold is stored as `fit_value` says.
+
     Raises:
-        InvalidInput: something in it has no JSON form (NaN and infinity have
-            none), or holds NUL or a lone surrogate.
+        InvalidInput: something in it has no JSON form.
         TooLarge: over `MAX_TEXT_BYTES`.
     """
     if value is None:
         return None
     try:
+        return _exact_json(value, field)
+    except InvalidInput as error:
+        try:
+            fit = fit_value(value)
+        except RecursionError:
+            raise error from None
+        return _exact_json(fit, field)
+
+
+def _exact_json(value: object, field: str) -> str:
+    try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{field} has no JSON form ({error}): use plain values") from error
-    if "\\u0000" in text and _holds_nul(value):
+    if "\\u0000" in text and fit_value(value) != value:
         raise InvalidInput(f"{field} holds a NUL character: remove it")
     if is_deep(value, text):
         raise InvalidInput(f"{field} is nested over {MAX_NESTING} deep: make it flatter")
@@ -349,14 +395,6 @@ def is_deep(value: object, text: str, most: int = MAX_NESTING) -> bool:
         if not level:
             return False
     return True
-
-
-def _holds_nul(value: object) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, dict):
-        return any(_holds_nul(key) or _holds_nul(item) for key, item in value.items())
-    return isinstance(value, (list, tuple)) and any(_holds_nul(item) for item in value)
 
 
 def moment_ms(value: object, field: str) -> int | None:

@@ -163,13 +163,12 @@ def test_of_two_that_know_the_same_seq_one_succeeds(chat):
     ("state", "named"),
     [
         ({"a": object()}, "state\\['a'\\]"),
-        ({"a": float("nan")}, "state\\['a'\\]"),
-        ({"a": "\0"}, "NUL"),
+        ({"a\0": 1}, "NUL"),
         ({1: "a"}, "str keys"),
         ({"\ud800": 1}, "surrogate"),
         (["a"], "give a dict"),
     ],
-    ids=["object", "nan", "nul", "int key", "surrogate", "list"],
+    ids=["object", "nul", "int key", "surrogate", "list"],
 )
 def test_state_without_a_json_form_is_refused_whole(chat, state, named):
     """Neither the message nor the good values are stored."""

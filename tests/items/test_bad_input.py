@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import memdb
 from memdb import DeleteItem, FindItem, MemDB, PutItem
 from memdb.api.items import Items
+from memdb.text.validate import fit_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +31,10 @@ BAD_NAMESPACES = [
 ]  # fmt: skip
 BAD_KEYS = ["", " ", NUL, SURROGATE, LONG, None, 5, b"k", ("k",)]
 BAD_VALUES = [
-    float("nan"), [float("inf")], {1, 2}, object(), {"a": NUL}, {"a": SURROGATE}, DEEP, CYCLE,
+    {1, 2}, object(), DEEP, CYCLE,
     {"a": b"bytes"}, 1j,
 ]  # fmt: skip
-BAD_METADATA = [5, "text", [1], {1: 2}, {"a": float("nan")}, {"a": NUL}, {"a": object()}]
+BAD_METADATA = [5, "text", [1], {1: 2}, {"a": object()}]
 BAD_REVISIONS = [-1, "1", 1.0, True, 2**63]
 BAD_TTLS = [0, -1, True, float("nan"), float("inf"), "soon", "0d", "30", "", [], 1e12, 2**80]
 BAD_INDEXES = ["title", 5, None, [5], ["a..b"], ["[x]"], [""], ["a[-1]"], [NUL], ["a"] * 65]
@@ -188,7 +189,7 @@ plain = st.recursive(
 def test_anything_is_stored_as_it_is_or_refused(
     shared: MemDB, labels: list[str], key: str, value: Any, other: str
 ) -> None:
-    """What a put takes comes back equal from each read, and is in no other place."""
+    """What a put takes comes back as a file holds it, and is in no other place."""
     items = shared.scope("hypothesis").items
     try:
         stored = items.put(labels, key, value)
@@ -196,7 +197,7 @@ def test_anything_is_stored_as_it_is_or_refused(
         with pytest.raises((memdb.InvalidInput, memdb.NotFound)):
             items.get(labels, key)
         return
-    assert items.get(labels, key).value == value
+    assert items.get(labels, key).value == fit_value(value)
     assert stored in items.list(labels, limit=10_000)
     assert stored in items.list(labels, exact=True)
     assert tuple(labels) in items.namespaces(labels)

@@ -13,13 +13,12 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events import Event
 from google.genai import types
 
-from memdb.adapters.json_forms import storable
 from memdb.formats.originals import original_of
 from memdb.formats.provider_messages import ADK, gemini_parts
 from memdb.formats.shapes import gemini_parts_of
 from memdb.models.messages import NewMessage
 from memdb.text.parts import ORIGINAL
-from memdb.text.validate import MAX_MS, MIN_MS
+from memdb.text.validate import MAX_MS, MIN_MS, fit_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,6 +88,8 @@ def to_json(model: BaseModel, what: str, **options: Any) -> str:
     """
     Return the JSON text of a model of ADK without what is None in it.
 
+    U+FFFD stands for what no file can hold, but not in the names of an event.
+
     Raises:
         InputValidationError: it has none; the error names *what*, field and fix.
     """
@@ -97,6 +98,10 @@ def to_json(model: BaseModel, what: str, **options: Any) -> str:
     except (ValueError, TypeError) as error:
         try:
             fields = model.model_dump(exclude_none=True)
+            names = {name: fields.get(name) for name in ("id", "author", "invocation_id")}
+            if fit_value(names) == names and fit_value(fields) != fields:
+                fit = type(model).model_validate(fit_value(fields))
+                return fit.model_dump_json(exclude_none=True, **options)
         except (ValueError, TypeError):  # a circle
             fields = {}
         raise InputValidationError(f"{what} cannot be stored: {reason(fields, error)}") from error
@@ -154,5 +159,5 @@ def _neutral(parts: list[types.Part]) -> list[dict[str, Any]]:
     """Return what is no text in the words that all clients of memdb know."""
     found = [part for part in parts if part.text is None or part.thought]
     return gemini_parts(
-        [storable(part.model_dump(mode="json", exclude_none=True)) for part in found]
+        [fit_value(part.model_dump(mode="json", exclude_none=True)) for part in found]
     )

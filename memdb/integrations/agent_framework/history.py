@@ -19,14 +19,14 @@ from agent_framework import Content, ContextProvider, HistoryProvider, Message
 from agent_framework.exceptions import AgentFrameworkException
 
 from memdb.adapters.adapter import Adapter
-from memdb.adapters.json_forms import json_of, storable
+from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput
 from memdb.formats.originals import original_part
 from memdb.formats.provider_parts import media, other, read_part
 from memdb.formats.turns import own_form
 from memdb.models.messages import ContextWindow, NewMessage
 from memdb.text.parts import ORIGINAL
-from memdb.text.validate import int_value, iso_time
+from memdb.text.validate import fit_value, int_value, iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -188,7 +188,7 @@ def to_new(data: dict[str, Any], name: str = "message") -> NewMessage:
         InvalidInput: it has no JSON form, or no role; *name* is in the error.
     """
     raw = json_of(data, name)
-    plain = storable(data)
+    plain = fit_value(data)
     parts = [_to_part(one) for one in plain.get("contents") or ()]
     if not any(part["type"] != "text" or part["text"].strip() for part in parts):
         parts.append(other("empty message", {}))

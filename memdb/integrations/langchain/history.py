@@ -20,10 +20,10 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, PrivateAttr
 
-from memdb.adapters.adapter import Adapter, OpenFile
-from memdb.adapters.json_forms import is_plain, json_of, storable
+from memdb.adapters.adapter import Adapter, OpenFile, adapted, in_thread
+from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput, NotFound
-from memdb.formats.provider_messages import LANGCHAIN, keep_whole, read_messages
+from memdb.formats.provider_messages import read_messages
 from memdb.formats.shapes import langchain_of
 
 if TYPE_CHECKING:
@@ -68,15 +68,9 @@ class MemdbChatMessageHistory(Adapter, BaseChatMessageHistory):
         self._session = self._db.scope(user, app).session(session_id)
 
     @property
+    @adapted
     def messages(self) -> list[BaseMessage]:
         """The messages of the session, oldest first."""
-        return self._call(self._messages)
-
-    async def aget_messages(self) -> list[BaseMessage]:
-        """Return the messages of the session, oldest first."""
-        return await self._read(self._messages)
-
-    def _messages(self) -> list[BaseMessage]:
         if self._last is None:
             found = [*self._session.messages()]
         else:
@@ -86,6 +80,7 @@ class MemdbChatMessageHistory(Adapter, BaseChatMessageHistory):
         )
         return made
 
+    @adapted
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """
         Add messages, all of them or none.
@@ -94,20 +89,15 @@ class MemdbChatMessageHistory(Adapter, BaseChatMessageHistory):
             InvalidInput: one of them is no message, or has no JSON form.
             SecretFound: one holds a key or password, and those are refused.
         """
-        self._call(lambda: self._session.extend(_to_stored(messages)))
+        self._session.extend(_to_stored(messages))
 
-    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Add messages, all of them or none; see `add_messages`."""
-        given = [*messages]
-        await self._run(lambda: self._session.extend(_to_stored(given)))
-
+    @adapted
     def clear(self) -> None:
         """Remove every message of the session; what was remembered from them stays."""
-        self._call(self._session.clear)
+        self._session.clear()
 
-    async def aclear(self) -> None:
-        """Remove every message of the session; see `clear`."""
-        await self._run(self._session.clear)
+    aadd_messages = in_thread(add_messages)
+    aclear = in_thread(clear)
 
 
 def _to_stored(messages: Sequence[BaseMessage]) -> list[NewMessage]:
@@ -122,12 +112,8 @@ def _to_stored(messages: Sequence[BaseMessage]) -> list[NewMessage]:
             data = message_to_dict(message)
         except (TypeError, ValueError) as error:  # of pydantic
             raise InvalidInput(f"messages[{place}] has no JSON form: {error}") from error
-        raw = json_of(data, f"messages[{place}]")
-        if is_plain(data, raw):
-            made += read_messages(data, f"messages[{place}]")
-        else:
-            (one,) = read_messages(storable(data), f"messages[{place}]")
-            made.append(keep_whole(one, LANGCHAIN, raw))
+        json_of(data, f"messages[{place}]")
+        made += read_messages(data, f"messages[{place}]")
     return made
 
 
@@ -169,6 +155,18 @@ class MemdbRetriever(BaseRetriever):
         super().model_post_init(context)
         self._file = OpenFile(self.source, **self.open_options)
 
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: Any = None, **options: Any
+    ) -> list[Document]:
+        del run_manager
+        return self._file.call(partial(self._recall, query, options))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: Any = None, **options: Any
+    ) -> list[Document]:
+        del run_manager
+        return await self._file.read(partial(self._recall, query, options), "search")
+
     def _recall(self, query: str, options: dict[str, Any]) -> list[Document]:
         given: dict[str, Any] = {
             "kinds": tuple(self.kinds),
@@ -188,18 +186,6 @@ class MemdbRetriever(BaseRetriever):
                     document.metadata["role"] = scope.session(session).get(seq).role
             made.append(document)
         return made
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: Any = None, **options: Any
-    ) -> list[Document]:
-        del run_manager
-        return self._file.call(partial(self._recall, query, options))
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: Any = None, **options: Any
-    ) -> list[Document]:
-        del run_manager
-        return await self._file.read(partial(self._recall, query, options), "search")
 
     def close(self) -> None:
         """Finish the calls under way and close the file, unless it was open before."""

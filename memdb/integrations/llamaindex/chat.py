@@ -19,14 +19,14 @@ from pydantic import PrivateAttr
 from memdb import NewMessage
 from memdb.adapters.adapter import OpenFile
 from memdb.adapters.batches import is_key
-from memdb.adapters.json_forms import is_plain, json_of, storable
+from memdb.adapters.json_forms import is_plain, json_of
 from memdb.errors import InvalidInput
 from memdb.formats.originals import original_part
 from memdb.formats.provider_messages import keep_whole, role_of
 from memdb.formats.provider_parts import read_part
 from memdb.formats.turns import own_form
 from memdb.text.parts import content_text, json_text, kind_of, part_text, without_original
-from memdb.text.validate import int_value
+from memdb.text.validate import fit_value, int_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -59,7 +59,7 @@ def to_stored(message: ChatMessage, field: str = "message") -> NewMessage:
     if is_plain(data, raw):
         role, parts = _read(data)
         return NewMessage(role, parts=[*parts, original_part(LLAMAINDEX, data, parts)])
-    role, parts = _read(storable(data))
+    role, parts = _read(fit_value(data))
     return keep_whole(NewMessage(role, parts=parts), LLAMAINDEX, raw)
 
 

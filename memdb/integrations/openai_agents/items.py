@@ -13,12 +13,12 @@ import marshal
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from memdb.adapters.json_forms import is_plain, json_of, storable
+from memdb.adapters.json_forms import is_plain, json_of
 from memdb.errors import InvalidInput, InvalidItem, VersionConflict
 from memdb.formats.provider_messages import RESPONSES, keep_whole, read_item
 from memdb.formats.shapes import items_of, without_links
 from memdb.text.parts import text_value
-from memdb.text.validate import MAX_NESTING, iso_time, name_value
+from memdb.text.validate import MAX_NESTING, fit_value, iso_time, name_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,7 +55,7 @@ def to_message(item: Any, name: str = "item") -> NewMessage:
         raise InvalidItem(str(error)) from error
     if is_plain(item, raw):
         return read_item(item)
-    return keep_whole(read_item(storable(item)), RESPONSES, raw)
+    return keep_whole(read_item(fit_value(item)), RESPONSES, raw)
 
 
 def taken(items: list[Any]) -> Iterator[NewMessage]:

@@ -21,12 +21,13 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 from memdb import NewMessage, NotFound
 from memdb.adapters.batches import is_key
-from memdb.adapters.json_forms import is_plain, json_of, storable
+from memdb.adapters.json_forms import is_plain, json_of
 from memdb.errors import InvalidInput
 from memdb.formats.originals import original_of, original_part, parts_with_text
 from memdb.formats.provider_messages import PYDANTIC, keep_whole, read_messages
 from memdb.formats.turns import own_form
 from memdb.text.parts import content_text, json_text, kind_of, part_text, without_original
+from memdb.text.validate import fit_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,7 +60,7 @@ def to_stored(message: ModelMessage) -> list[NewMessage]:
         return [keep_whole(NewMessage(role, parts=[nothing]), PYDANTIC, raw)]
     if is_plain(data, raw):
         return _with_originals(read_messages(data), data)
-    first, *others = read_messages(storable(data))
+    first, *others = read_messages(fit_value(data))
     shown = [one.replace(parts=without_original(one.parts or ())) for one in others]
     return [keep_whole(first, PYDANTIC, raw), *shown]
 

