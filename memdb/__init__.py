@@ -29,8 +29,8 @@ Below are the names that a program uses first. The others can be imported from
     your own parts      Embedder Model Summarizer Arbiter TokenCounter Detector Clock Ids, with
                         Claim and Verdict (memdb.models.protocols)
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
-                        SecretAction Trust MergePolicy Retention OpenMode Durability Work
-                        WindowStrategy ToolFormat MessageFormat
+                        RecallOptions SecretAction Trust MergePolicy Retention OpenMode Durability
+                        Work WindowStrategy ToolFormat MessageFormat
     parts of messages   TextPart Thinking ToolCall ToolResult Image FilePart Other Original,
                         of which each Part is one (memdb.models.types, docs/parts.md)
     errors              all of them, as a tree (memdb.errors)
@@ -186,6 +186,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.types import Other as Other
     from memdb.models.types import Part as Part
     from memdb.models.types import Partition as Partition
+    from memdb.models.types import RecallOptions as RecallOptions
     from memdb.models.types import Retention as Retention
     from memdb.models.types import Role as Role
     from memdb.models.types import SearchBy as SearchBy
@@ -272,8 +273,8 @@ _HOMES = {
     "memdb.text.secrets": "find_secrets redact_secrets",
     "memdb.models.types": (
         "Durability FilePart Image ItemOrder Kind MergePolicy MessageFormat OpenMode Original "
-        "Other Part Partition Retention Role SearchBy SecretAction TextPart Thinking ToolCall "
-        "ToolFormat ToolResult Trust When WindowStrategy Work"
+        "Other Part Partition RecallOptions Retention Role SearchBy SecretAction TextPart Thinking "
+        "ToolCall ToolFormat ToolResult Trust When WindowStrategy Work"
     ),
 }
 

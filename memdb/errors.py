@@ -153,7 +153,8 @@ class NotFound(MemDBError, LookupError):
 
     def __init__(self, kind: str, ref: str | int, where: str = "this scope") -> None:
         """Say that there is no *kind* under *ref*."""
-        super().__init__(f"no {kind} {ref!r} in {where}: list what there is, and check the name")
+        word = "number" if isinstance(ref, int) else "name"
+        super().__init__(f"no {kind} {ref!r} in {where}: list what there is, and check the {word}")
         self.kind = kind
         self.ref = ref
 
@@ -188,7 +189,7 @@ class VersionConflict(Conflict):
     def __init__(self, expected: int, got: int) -> None:
         """Say that *expected* was wanted and the file holds *got*."""
         super().__init__(
-            f"expected {expected}, the file is at {got}: read what was added and try again"
+            f"expected version {expected}, it is at {got}: read what was changed and try again"
         )
         self.expected = expected
         self.got = got

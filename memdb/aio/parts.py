@@ -39,6 +39,12 @@ class Twin(Generic[S]):
         self._sync = sync
         self._worker = worker
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse what is no slot: a session's title, for example, is changed by `update`."""
+        if name not in Twin.__slots__:
+            raise AttributeError(f"{name} cannot be assigned: call the method that changes it")
+        super().__setattr__(name, value)
+
     def __repr__(self) -> str:
         """Return the repr of the synchronous object, as that of its twin."""
         return f"<aio.{repr(self._sync)[1:]}"

@@ -18,11 +18,12 @@ from memdb.errors import InvalidInput, PortError, SettingsTooNew, Unsupported
 from memdb.models.observation import Meter
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS, Settings, changed, differences, read_stored
+from memdb.models.types import RecallOptions
 from memdb.tables import settings
 from memdb.text.screening import SecretScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from memdb.artifacts.service import ArtifactService
     from memdb.context.builder import ContextService
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from memdb.models.reports import Failure, WorkRequest
     from memdb.models.types import When
     from memdb.records.changes import ChangeLog
+    from memdb.search.request import SearchRequest
     from memdb.search.service import SearchService
     from memdb.summaries.builder import Summaries
     from memdb.summaries.editor import SummaryEditor
@@ -77,6 +79,9 @@ BY_SETTINGS = (
     "extractions",
     "jobs",
 )
+
+
+RECALL_OPTIONS = frozenset(RecallOptions.__annotations__)
 
 
 class Ports(Record):
@@ -351,6 +356,28 @@ class Services:
             port = ModelSummarizer(self.caller, self.settings.summary_prompt)
         maker = SummaryMaker(self.counting, port)
         return Summaries(self.db, self.counting, maker, self.settings)
+
+    def recall_request(
+        self,
+        query: str,
+        limit: int,
+        since: When | None,
+        until: When | None,
+        given: Mapping[str, Any],
+    ) -> SearchRequest:
+        """Return the checked request of a recall whose other arguments are *given*."""
+        from memdb.search.request import search_request
+
+        unknown = given.keys() - {"kinds", "session", "by", "min_score"} - RECALL_OPTIONS
+        if unknown:
+            raise TypeError(f"recall got an unexpected keyword argument {min(unknown)!r}")
+        return search_request(
+            query,
+            limit,
+            since=self.when_ms(since, "since"),
+            until=self.when_ms(until, "until", end=True),
+            **{**given, "as_of": self.when_ms(given.get("as_of"), "as_of")},
+        )
 
     def when_ms(
         self, value: When | None, field: str, *, ahead: bool = False, end: bool = False

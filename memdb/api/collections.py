@@ -4,7 +4,9 @@ Collections of a scope or session: entries, artifacts, summaries, state. They on
 
 from __future__ import annotations
 
+import os
 from collections.abc import MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.models.observation import observed, refuse_copy
@@ -12,8 +14,8 @@ from memdb.models.record import numbered
 
 if TYPE_CHECKING:
     import io
-    import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from types import EllipsisType
 
     from memdb.api._container import Services
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 @observed
 class Entries:
     """The long-term entries of a scope; `scope.remember` adds one."""
+
+    __slots__ = ("_entries", "_owner", "_services")
 
     def __init__(self, services: Services, owner: ScopeRef) -> None:
         """Use `scope.entries` instead."""
@@ -324,6 +328,8 @@ class Artifacts:
     it is named by `session=`, and without it the `user:` names are meant.
     """
 
+    __slots__ = ("_artifacts", "_db", "_owner", "_services", "_session")
+
     def __init__(self, services: Services, owner: ScopeRef, session: str | None) -> None:
         """Use `scope.artifacts` or `session.artifacts` instead."""
         self._db = services.db
@@ -338,7 +344,7 @@ class Artifacts:
     def save(
         self,
         name: str,
-        data: bytes | str | BinaryIO,
+        data: bytes | str | BinaryIO | Path,
         *,
         mime: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -352,8 +358,8 @@ class Artifacts:
         Save *data* as the next version of *name*.
 
         Args:
-            data: Bytes, a str (stored as UTF-8), or a file opened in binary
-                mode, read to its end in chunks.
+            data: Bytes, a str (stored as UTF-8), or a file, read to its end in chunks: its
+                `Path`, or opened in binary mode.
             mime: None: guessed from the name.
             metadata: A JSON object for this version.
             message_seq: The message of the session that made it.
@@ -372,18 +378,22 @@ class Artifacts:
         ...     files.save("menu.md", "soup").version, files.save("menu.md", "fish").version
         (1, 2)
         """
-        return self._artifacts.save(
-            self._owner,
-            self._of(session),
-            name,
-            data,
-            mime=mime,
-            metadata=metadata,
-            message_seq=message_seq,
-            created_ms=self._services.when_ms(created, "created"),
-            expected_version=expected_version,
-            keep_last=keep_last,
+        opened: AbstractContextManager[bytes | str | BinaryIO] = (
+            open(data, "rb") if isinstance(data, os.PathLike) else nullcontext(data)  # noqa: PTH123, SIM115
         )
+        with opened as given:
+            return self._artifacts.save(
+                self._owner,
+                self._of(session),
+                name,
+                given,
+                mime=mime,
+                metadata=metadata,
+                message_seq=message_seq,
+                created_ms=self._services.when_ms(created, "created"),
+                expected_version=expected_version,
+                keep_last=keep_last,
+            )
 
     def rename(
         self,
@@ -524,6 +534,8 @@ class Artifacts:
 @observed
 class Summaries:
     """The tree of summaries that condenses a session; nothing that was said is lost by it."""
+
+    __slots__ = ("_owner", "_services", "_session")
 
     def __init__(self, services: Services, owner: ScopeRef, session: str) -> None:
         """Use `session.summaries` instead."""
@@ -691,6 +703,8 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
     ...     state.all()
     {'city': 'Oslo', 'nights': 4}
     """
+
+    __slots__ = ("_hosting", "_owner", "_place")
 
     __copy__ = refuse_copy
 

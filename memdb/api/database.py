@@ -63,6 +63,8 @@ class StoredSettings:
     500
     """
 
+    __slots__ = ("_services",)
+
     __copy__ = refuse_copy
 
     def __init__(self, services: Services) -> None:
@@ -124,6 +126,8 @@ def _changes(settings: object, fields: dict[str, object]) -> Settings | dict[str
 @observed
 class Jobs:
     """Embeddings, summaries, extraction and upkeep that are due in a file."""
+
+    __slots__ = ("_services", "_worker")
 
     def __init__(self, services: Services) -> None:
         """Use `db.jobs` instead."""
@@ -359,6 +363,8 @@ class MemDB:
 
     A context manager; leaving it closes the file.
     """
+
+    __slots__ = ("_db", "_file", "_jobs", "_services")
 
     def __init__(self, database: Engine, services: Services) -> None:
         """Use `memdb.open()` instead."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class File:
     """What can be asked of and done to the file as a whole."""
 
+    __slots__ = ("_db", "_services")
+
     def __init__(self, services: Services) -> None:
         """Use `db.file` instead."""
         self._services = services

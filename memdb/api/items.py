@@ -35,6 +35,8 @@ class Items:
     2
     """
 
+    __slots__ = ("_items", "_owner", "_services")
+
     def __init__(self, services: Services, owner: ScopeRef) -> None:
         """Use `scope.items` instead."""
         self._services = services
@@ -135,7 +137,7 @@ class Items:
         """
         Remove the items of the scope that have expired, and return how many.
 
-        No read returns them anyway; `db.worker` and `db.maintain` remove them too.
+        No read returns them anyway; `db.jobs` removes them too.
         """
         return self._items.remove_expired(self._owner)
 
@@ -266,7 +268,7 @@ class Items:
         after: Item | None = None,
         limit: int = 100,
         order: ItemOrder = "key",
-        descending: bool = False,
+        descending: bool | None = None,
         refresh: bool = False,
     ) -> list[Item]:
         """
@@ -285,7 +287,7 @@ class Items:
             after: The last item of the page before. None means the first page.
             limit: Most items, 1 to 10,000.
             order: By namespace and "key", or by when they were "updated" or "created".
-            descending: The last ones first.
+            descending: The last ones first. None means by time, and not by key.
             refresh: As in `find`, for each item returned.
 
         Raises:
@@ -304,6 +306,6 @@ class Items:
             after=after,
             limit=limit,
             order=order,
-            descending=descending,
+            descending=order != "key" if descending is None else descending,
         )
         return self._items.list(self._owner, request, refresh=refresh)

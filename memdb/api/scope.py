@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Unpack
 
 from memdb.api.collections import Artifacts, Entries, State
 from memdb.api.items import Items
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from memdb.models.reports import Receipt, ScopeCounts, SecretPlace
     from memdb.models.types import (
         Kind,
-        Partition,
-        Role,
+        RecallOptions,
         SearchBy,
         SecretAction,
         SessionOrder,
@@ -37,6 +36,8 @@ KINDS: tuple[Kind, ...] = ("message", "entry", "artifact", "item", "session")
 @observed
 class Scope:
     """What one user of one app has said, made and wants remembered."""
+
+    __slots__ = ("_owner", "_services")
 
     def __init__(self, services: Services, owner: ScopeRef) -> None:
         """Use `db.scope(user)` instead."""
@@ -239,24 +240,9 @@ class Scope:
         since: When | None = None,
         until: When | None = None,
         session: str | None = None,
-        explain: bool = False,
         by: SearchBy = "meaning",
-        rerank: bool = True,
-        group: Literal["session"] | None = None,
-        as_of: When | None = None,
-        categories: Sequence[str] | None = None,
-        roles: Sequence[Role] | None = None,
-        authors: Sequence[str] | None = None,
-        where: Mapping[str, Any] | None = None,
-        partition: Partition = "both",
-        scope_entries: bool = True,
-        vector: bytes | Sequence[float] | None = None,
         min_score: float | None = None,
-        only_sure: bool = False,
-        cut: Literal["auto"] | None = None,
-        count_use: bool = True,
-        prefix: bool = False,
-        exclude: Sequence[str] = (),
+        **options: Unpack[RecallOptions],
     ) -> Hits:
         """
         Return what this scope knows about *query*, best first.
@@ -283,10 +269,14 @@ class Scope:
                 of it, and all entries but those that only other sessions
                 recall. Without it, entries that only one session recalls are
                 left out.
-            explain: Give each hit the terms of its score.
             by: "meaning" is words and vectors together. "words": nothing is found by
                 its vector or by its neighbours, and no embedder is asked. "vector":
                 messages and entries by cosine alone, which is their score.
+            min_score: Least score of a hit, 0 to 1; at 0 the nearest rows are returned
+                also where nothing is known, and equal texts each. None means that these
+                are left out.
+            options: Those below, by name.
+            explain: Give each hit the terms of its score.
             rerank: Also compare the words of the best messages with those of the
                 query by meaning; False saves 3 ms.
             group: "session" gives the sessions whose title and messages say most,
@@ -307,9 +297,6 @@ class Scope:
             vector: The vector of the query, where the host has it already: as many
                 numbers as the embedder gives, or their bytes as float32. None means
                 that the embedder is asked.
-            min_score: Least score of a hit, 0 to 1; at 0 the nearest rows are returned
-                also where nothing is known, and equal texts each. None means that these
-                are left out.
             only_sure: Return only hits that answer the query for sure.
             cut: "auto" leaves out hits that score far less than the best one.
             count_use: False changes nothing in the file: no entry counts as used, and
@@ -338,34 +325,14 @@ class Scope:
 
         Cost: 5 ms for 10,000 messages, whatever else the file holds.
         """
-        from memdb.search.request import search_request
-
-        request = search_request(
-            query,
-            limit,
-            kinds=kinds,
-            since=self._services.when_ms(since, "since"),
-            until=self._services.when_ms(until, "until", end=True),
-            session=session,
-            explain=explain,
-            by=by,
-            rerank=rerank,
-            group=group,
-            as_of=self._services.when_ms(as_of, "as_of"),
-            categories=categories,
-            roles=roles,
-            authors=authors,
-            where=where,
-            partition=partition,
-            scope_entries=scope_entries,
-            vector=vector,
-            min_score=min_score,
-            only_sure=only_sure,
-            cut=cut,
-            count_use=count_use,
-            prefix=prefix,
-            exclude=exclude,
-        )
+        given = {
+            **options,
+            "kinds": kinds,
+            "session": session,
+            "by": by,
+            "min_score": min_score,
+        }
+        request = self._services.recall_request(query, limit, since, until, given)
         return self._services.recaller.recall(self._owner, request)
 
     def messages(
@@ -413,16 +380,8 @@ class Scope:
             NotFound: there is no such message.
             InvalidInput: an argument is out of its range.
         """
-        from memdb.search.request import search_request
-
-        request = search_request(
-            query,
-            limit,
-            kinds=("message",),
-            since=self._services.when_ms(since, "since"),
-            until=self._services.when_ms(until, "until", end=True),
-            rerank=rerank,
-        )
+        given = {"kinds": ("message",), "rerank": rerank}
+        request = self._services.recall_request(query, limit, since, until, given)
         return self._services.recaller.why(self._owner, request, session, seq)
 
     def profile(

@@ -10,7 +10,7 @@ Delegates; no rules here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from memdb.api._container import Transaction
 from memdb.api.collections import Artifacts, State, Summaries
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from memdb.models.summaries import Archived, ArchivedSpan
     from memdb.models.types import (
         Kind,
-        Partition,
         ProviderMessage,
+        RecallOptions,
         Role,
         SearchBy,
         SecretAction,
@@ -49,6 +49,8 @@ R = TypeVar("R")
 @observed
 class Host:
     """Bookkeeping of a session for the framework that owns it."""
+
+    __slots__ = ("_name", "_owner", "_services")
 
     def __init__(self, services: Services, owner: ScopeRef, name: str) -> None:
         """Use `session.host` instead."""
@@ -305,6 +307,8 @@ class Session:
     Attributes:
         name: Its name in the scope; of a branch that of its session.
     """
+
+    __slots__ = ("_owner", "_ref", "_services", "name")
 
     def __init__(self, services: Services, owner: ScopeRef, name: str) -> None:
         """Use `scope.session(name)` instead."""
@@ -566,59 +570,24 @@ class Session:
         kinds: Sequence[Kind] = DEFAULT_KINDS,
         since: When | None = None,
         until: When | None = None,
-        explain: bool = False,
         by: SearchBy = "meaning",
-        rerank: bool = True,
-        as_of: When | None = None,
-        categories: Sequence[str] | None = None,
-        roles: Sequence[Role] | None = None,
-        authors: Sequence[str] | None = None,
-        where: Mapping[str, Any] | None = None,
-        partition: Partition = "both",
-        scope_entries: bool = True,
-        vector: bytes | Sequence[float] | None = None,
         min_score: float | None = None,
-        only_sure: bool = False,
-        cut: Literal["auto"] | None = None,
-        count_use: bool = True,
-        prefix: bool = False,
-        exclude: Sequence[str] = (),
+        **options: Unpack[RecallOptions],
     ) -> Hits:
         """
         Return what this session knows about *query*, best first; see `Scope.recall`.
 
         Its messages, artifacts and summaries, and the entries of the scope that it
         may recall; with *scope_entries* False only the entries that come from it.
-        *count_use* False changes nothing in the file. *prefix*: the last word is still
-        being typed.
         """
-        from memdb.search.request import search_request
-
-        request = search_request(
-            query,
-            limit,
-            kinds=kinds,
-            since=self._services.when_ms(since, "since"),
-            until=self._services.when_ms(until, "until", end=True),
-            session=self._ref,
-            explain=explain,
-            by=by,
-            rerank=rerank,
-            as_of=self._services.when_ms(as_of, "as_of"),
-            categories=categories,
-            roles=roles,
-            authors=authors,
-            where=where,
-            partition=partition,
-            scope_entries=scope_entries,
-            vector=vector,
-            min_score=min_score,
-            only_sure=only_sure,
-            cut=cut,
-            count_use=count_use,
-            prefix=prefix,
-            exclude=exclude,
-        )
+        given = {
+            **options,
+            "kinds": kinds,
+            "session": self._ref,
+            "by": by,
+            "min_score": min_score,
+        }
+        request = self._services.recall_request(query, limit, since, until, given)
         return self._services.recaller.recall(self._owner, request)
 
     def context(
@@ -941,6 +910,8 @@ class Session:
 
 class Preparing(Session):
     """A session whose calls only check messages: they return the function that stores them."""
+
+    __slots__ = ()
 
     def __init__(self, session: Session) -> None:
         """Prepare for *session*."""

@@ -108,6 +108,8 @@ SHAPES = ("openai", "anthropic", "gemini")
 class Tools:
     """What a model may do with the memory of one session; `Session.tools` gives it."""
 
+    __slots__ = ("_owner", "_services", "_session", "_summaries")
+
     __copy__ = refuse_copy
 
     def __init__(self, services: Services, owner: ScopeRef, session: str) -> None:

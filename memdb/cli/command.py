@@ -208,7 +208,7 @@ def _for_a_shell(error: Exception, message: str, given: Mapping[str, Any]) -> st
     """Return a message with the command or the option in the place of the library's advice."""
     if isinstance(error, NotFound) and error.kind in LISTS:
         advice = f"`memdb {LISTS[error.kind]}` shows what there is"
-        return message.replace("list what there is, and check the name", advice)
+        return f"{message.partition(': list what')[0]}: {advice}"
     if isinstance(error, SecretFound):
         return message.replace("secrets='redact'", "--secrets redact")
     if isinstance(error, AlreadyExists) and error.kind == "file" and "replace" in given:

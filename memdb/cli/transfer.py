@@ -86,30 +86,34 @@ def import_(
     that is a record that cannot be read or stored. What FILE has already
     stays as it is, so an import can be run again. FILE is made if it is new, once
     something of SOURCE can be stored. A memdb export goes to the users that it names,
-    unless there is --user, and brings its vectors; any other SOURCE needs --user and is
-    embedded when it is stored. An entry of another SOURCE with a key or password in it is
-    refused, unless --secrets says otherwise. A SQLite file of another program is read by
-    --table and --text-column; the logs.db of llm needs neither. With --watch SOURCE is a
-    folder of Markdown or text: a note that changes becomes the next version of its
-    artifact, until Ctrl-C.
+    unless there is --user, and brings its vectors; any other SOURCE goes to --user, without
+    it to who is logged in, and is embedded when it is stored. An entry of another SOURCE
+    with a key or password in it is refused, unless --secrets says otherwise. A SQLite file
+    of another program is read by --table and --text-column; the logs.db of llm needs
+    neither. With --watch SOURCE is a folder of Markdown or text: a note that changes becomes
+    the next version of its artifact, until Ctrl-C.
     """
+    from memdb.agents.places import user_name
     from memdb.api.database import check_import
     from memdb.cli.service import ending_by_signals
 
     chosen = _table_columns(columns)
-    check_import(
-        source, user=call.user, session=session, format=format_, columns=chosen
+    user: str | None = user_name() if call.user is None else call.user
+    found = check_import(
+        source, user=user, session=session, format=format_, columns=chosen
     )  # before FILE is made
+    if call.user is None and found == "memdb":
+        user = None
     if watch:
-        if dry_run or chosen is not None or session is not None or call.user is None:
-            raise click.UsageError("--watch needs --user and a folder of notes, and stores them.")
-        _watch(call, call.user, source, format_, no_embed=no_embed)
+        if dry_run or chosen is not None or session is not None or user is None:
+            raise click.UsageError("--watch needs a folder of notes, and stores them.")
+        _watch(call, user, source, format_, no_embed=no_embed)
         return
 
     def read(db: MemDB, progress: Callable[[int, int], object]) -> ImportReport:
         return db.import_file(
             source,
-            user=call.user,
+            user=user,
             app=call.app,
             session=session,
             format=format_,

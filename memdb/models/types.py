@@ -33,6 +33,29 @@ ProviderMessage = Union[
 Kind = Literal["message", "entry", "artifact", "summary", "item", "session"]
 Partition = Literal["both", "own", "shared"]
 SearchBy = Literal["meaning", "words", "vector"]
+
+
+class RecallOptions(TypedDict, total=False):
+    """What `recall` takes besides its eight arguments; `Scope.recall` describes each."""
+
+    explain: bool
+    rerank: bool
+    group: Literal["session"] | None
+    as_of: When | None
+    categories: Sequence[str] | None
+    roles: Sequence[Role] | None
+    authors: Sequence[str] | None
+    where: Mapping[str, Any] | None
+    partition: Partition
+    scope_entries: bool
+    vector: bytes | Sequence[float] | None
+    only_sure: bool
+    cut: Literal["auto"] | None
+    count_use: bool
+    prefix: bool
+    exclude: Sequence[str]
+
+
 ItemOrder = Literal["key", "updated", "created"]
 SessionOrder = Literal["name", "updated", "created"]
 EntryOrder = Literal["id", "updated", "created"]

@@ -131,12 +131,17 @@ def optional_name(value: object, field: str) -> str | None:
     return None if value is None else name_value(value, field)
 
 
+# No caller has so many: a limit of the code, which an error does not print.
+MANY = 1 << 40
+
+
 def int_value(value: object, field: str, low: int, high: int) -> int:
     """Return *value* if it is an int from *low* to *high*, both inclusive."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidInput(f"{field} is {type(value).__name__}: give an int")
     if not low <= value <= high:
-        raise InvalidInput(f"{field} is {value}: give a number from {low:,} to {high:,}")
+        wanted = f"from {low:,} to {high:,}" if high < MANY else f"of {low:,} or more"
+        raise InvalidInput(f"{field} is {value}: give a number {wanted}")
     return value
 
 
@@ -196,6 +201,8 @@ def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:
     """
     if after is None:
         return None
+    if isinstance(after, (str, int)):
+        raise InvalidInput(f"after is {type(after).__name__}: give the last row of a page")
     values = []
     for field, kind in fields.items():
         value = after.get(field) if isinstance(after, dict) else getattr(after, field, None)

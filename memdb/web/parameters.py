@@ -20,7 +20,7 @@ from memdb.models.record import Record
 from memdb.web.formats import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from memdb.api.verbs import Verb
 
@@ -126,7 +126,7 @@ def is_whole(verb: Verb) -> bool:
 def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
     """Return the parameters of a verb: whose memory first, then those of its function."""
     texts = argument_texts(inspect.getdoc(verb.call) or "")
-    own = list(inspect.signature(verb.call).parameters.values())[1:]
+    own = _own_parameters(verb.call)
     identities = {
         name: kind
         for name, kind in IDENTITIES[owner_kind(verb)].items()
@@ -170,6 +170,19 @@ def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
         text = "All of the list as a file, from *after* on; *limit* does not count then."
         found.append(Parameter("format", "format", words, required=False, place="query", text=text))
     return tuple(found)
+
+
+def _own_parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a function but for the first, `**options` by their names."""
+    found = list(inspect.signature(call).parameters.values())[1:]
+    options = [one for one in found if one.kind is one.VAR_KEYWORD]
+    for one in options:
+        named = getattr(types, str(one.annotation)[len("Unpack[") : -1])
+        found += [
+            inspect.Parameter(name, one.KEYWORD_ONLY, default=None, annotation=of.__forward_arg__)
+            for name, of in named.__annotations__.items()
+        ]
+    return [one for one in found if one not in options]
 
 
 def argument_texts(doc: str) -> dict[str, str]:

@@ -10,6 +10,9 @@ import memdb
 from memdb import InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from memdb import MemDB
 
 
@@ -56,3 +59,59 @@ def test_append_takes_a_role_and_text_or_a_message_of_a_provider(db: MemDB) -> N
     with pytest.raises(InvalidInput, match="role"):
         chat.append("usr", "Hello")  # type: ignore[arg-type]
     assert chat.last_seq == 7
+
+
+HANDLES: dict[str, Callable[[MemDB], object]] = {
+    "db": lambda db: db,
+    "file": lambda db: db.file,
+    "jobs": lambda db: db.jobs,
+    "settings": lambda db: db.settings,
+    "scope": lambda db: db.user("ann"),
+    "entries": lambda db: db.user("ann").entries,
+    "items": lambda db: db.user("ann").items,
+    "state": lambda db: db.user("ann").state,
+    "session": lambda db: db.user("ann").session("s"),
+    "host": lambda db: db.user("ann").session("s").host,
+    "summaries": lambda db: db.user("ann").session("s").summaries,
+    "artifacts": lambda db: db.user("ann").session("s").artifacts,
+    "tools": lambda db: db.user("ann").session("s").tools(),
+}
+
+
+def test_an_assignment_that_would_do_nothing_is_refused(db: MemDB) -> None:
+    """On every public object, and on its twin in `memdb.aio`."""
+    accepted = []
+    for name, handle in HANDLES.items():
+        try:
+            handle(db).entry_quota = 3  # type: ignore[attr-defined]
+            accepted.append(name)
+        except AttributeError:
+            pass
+    twin = memdb.aio.Session(db.user("ann").session("s"), None)  # type: ignore[arg-type]
+
+    assert accepted == []
+    with pytest.raises(AttributeError, match="call the method"):
+        twin.title = "Oslo"  # type: ignore[assignment,method-assign]
+
+
+def test_an_artifact_is_saved_from_a_path(db: MemDB, tmp_path: Path) -> None:
+    """As from a file that is open; a str stays a text."""
+    (tmp_path / "menu.md").write_bytes(b"soup")
+    files = db.user("ann").session("s").artifacts
+
+    assert files.save("menu.md", tmp_path / "menu.md").version == 1
+    assert files.load("menu.md").data == b"soup"
+    assert files.load(files.save("x.txt", str(tmp_path)).name).text == str(tmp_path)
+
+
+def test_recall_takes_the_options_that_are_listed_and_no_others(db: MemDB) -> None:
+    """By name, checked as its arguments are."""
+    ann = db.user("ann")
+    ann.remember("Ann likes tea.", category="preferences")
+
+    assert ann.recall("tea", categories=["preferences"], explain=True)[0].explanation
+    assert not ann.recall("tea", categories=["profile"])
+    with pytest.raises(TypeError, match="'categoreis'"):
+        ann.recall("tea", categoreis=["profile"])  # type: ignore[call-arg]
+    with pytest.raises(InvalidInput, match="rerank"):
+        ann.session("s").recall("tea", rerank=1)  # type: ignore[typeddict-item]

@@ -105,7 +105,7 @@ LEAVES = [
     ("recover",),
     ("vacuum",),
     ("query",),
-    *(("pack", name) for name in ("make", "verify", "open", "diff")),
+    *(("pack", name) for name in ("make", "verify", "open")),
     ("bench", "recall"),
     ("bench", "compare"),
     ("bench", "convert"),
@@ -296,7 +296,7 @@ def test_the_facts_of_an_error_are_in_its_json(run_json, trip):
     assert run_json("entry", "show", trip, "5") == {
         "error": {
             "code": "not_found",
-            "message": "no entry 5 in this scope: list what there is, and check the name",
+            "message": "no entry 5 in this scope: list what there is, and check the number",
             "kind": "entry",
             "ref": 5,
         }

@@ -12,6 +12,7 @@ import pytest
 from import_samples import chatgpt
 
 import memdb
+from memdb.agents.places import user_name
 from memdb.transfer import importer
 
 WORKSHOP = Path(memdb.__file__).parents[1] / "examples" / "workshop.jsonl"
@@ -97,13 +98,21 @@ def test_import_shows_how_far_it_is(in_terminal, path):
     assert "Embedding  196 texts\n" in said
 
 
+def test_an_import_without_a_user_goes_to_who_is_logged_in(run, run_json, path, tmp_path):
+    """As the memory of coding agents does."""
+    (tmp_path / "chat.jsonl").write_text('{"role": "user", "text": "hi", "session": "s"}\n')
+
+    assert run("import", path, str(tmp_path / "chat.jsonl")).exit_code == 0
+    with memdb.open(path) as db:
+        assert [scope.user for scope in db.scopes()] == [user_name()]
+
+
 @pytest.mark.parametrize(
     ("words", "exit_code"),
     [
         (("nowhere.jsonl", "--user", "ann"), 6),
         (("empty.jsonl", "--user", "ann"), 5),
         (("plain", "--user", "ann"), 5),
-        (("chat.jsonl",), 5),
         (("chat.jsonl", "--user", "ann", "--format", "novel"), 5),
     ],
     ids=str,
@@ -125,7 +134,6 @@ def test_import_refuses(run, path, tmp_path, monkeypatch, words, exit_code):
 FAILING = {
     "absent": (None, "--user", "ann"),
     "unknown": ("Dear diary", "--user", "ann"),
-    "no user": ('{"role": "user", "text": "hi", "session": "s"}',),
     "empty user": ('{"role": "user", "text": "hi", "session": "s"}', "--user", ""),
     "no session": ('{"role": "user", "text": "hi"}', "--user", "ann"),
     "broken records": ('{"role": "user", "text": 5, "session": "s"}', "--user", "ann"),

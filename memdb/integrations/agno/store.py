@@ -194,7 +194,9 @@ class MemdbDb(Adapter, JsonDb):
             prefix = (*prefix, session_id)
         last: Item | None = None
         while True:
-            page = self._scope.items.list(prefix, after=last, limit=PAGE, order="created")
+            page = self._scope.items.list(
+                prefix, after=last, limit=PAGE, order="created", descending=False
+            )
             yield from page
             if len(page) < PAGE:
                 return

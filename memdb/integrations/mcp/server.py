@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
@@ -230,11 +231,10 @@ class _Door:
         tool = self._tools.get(params.name)
         if tool is None:
             return _failed(f"there is no tool {params.name!r}: use one of {', '.join(self._tools)}")
-        given = params.arguments or {}
+        given = _whole(tool, params.arguments or {})
         wrong = _wrong(tool, given)
         if wrong is not None:
             return _failed(wrong)
-        given = _whole(tool, given)
 
         def run(db: MemDB) -> Answer:
             return tool.run(db.scope(*self._place), {**given})
@@ -434,16 +434,25 @@ def _wrong(tool: Tool, given: dict[str, Any]) -> str | None:
 
 
 def _whole(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
-    """Return *given* with 5 for 5.0, which is an integer too in JSON schema."""
+    """
+    Return *given* as models mean it: without null, and with 5 for "5" and 5.0.
+
+    A tool that takes null itself gets it.
+    """
     fields = tool.arguments["properties"]
+    kinds = {field: fields.get(field, {}).get("type") for field in given}
     return {
-        field: int(value) if isinstance(value, float) and _is_count(fields, field) else value
+        field: _count(value) if kinds[field] == "integer" else value
         for field, value in given.items()
+        if value is not None or kinds[field] is None
     }
 
 
-def _is_count(fields: dict[str, Any], field: str) -> bool:
-    return bool(fields.get(field, {}).get("type") == "integer")
+def _count(value: Any) -> Any:
+    """Return a whole number that is written as a text or a fraction; others as they are."""
+    if isinstance(value, str) and re.fullmatch("-?[0-9]{1,15}", value):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _answered(answer: dict[str, Any]) -> types.CallToolResult:
