@@ -325,13 +325,7 @@ class Scope:
 
         Cost: 5 ms for 10,000 messages, whatever else the file holds.
         """
-        given = {
-            **options,
-            "kinds": kinds,
-            "session": session,
-            "by": by,
-            "min_score": min_score,
-        }
+        given = {**options, "kinds": kinds, "session": session, "by": by, "min_score": min_score}
         request = self._services.recall_request(query, limit, since, until, given)
         return self._services.recaller.recall(self._owner, request)
 

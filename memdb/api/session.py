@@ -580,13 +580,7 @@ class Session:
         Its messages, artifacts and summaries, and the entries of the scope that it
         may recall; with *scope_entries* False only the entries that come from it.
         """
-        given = {
-            **options,
-            "kinds": kinds,
-            "session": self._ref,
-            "by": by,
-            "min_score": min_score,
-        }
+        given = {**options, "kinds": kinds, "session": self._ref, "by": by, "min_score": min_score}
         request = self._services.recall_request(query, limit, since, until, given)
         return self._services.recaller.recall(self._owner, request)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from memdb.entries.similarity import SimilarEntries
     from memdb.entries.validation import Statement
     from memdb.models.protocols import Ids
+    from memdb.models.types import Action
     from memdb.records.link_maker import Near
     from memdb.records.scopes import ScopeRef
     from memdb.text.screening import SecretScreen
@@ -232,7 +233,7 @@ class EntryWriter:
         old: Entry,
         statement: Statement,
         reason: str,
-        action: str,
+        action: Action,
         vector: SpaceVector | None = None,
         text: str | None = None,
     ) -> Remembered:

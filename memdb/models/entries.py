@@ -8,7 +8,7 @@ again, and would not answer for a time in the past.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from memdb.models.record import Record
 from memdb.text.validate import DAY_MS
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from memdb.models.messages import Message
-    from memdb.models.types import Trust, When
+    from memdb.models.types import Action, LinkKind, Trust, When
 
 UNKNOWN_HALF_LIFE_MS = 90 * DAY_MS
 
@@ -47,7 +47,7 @@ class NewEntry(Record):
     session_only: bool | None = None
     shared: bool | None = None
     source: str | None = None
-    trust: str | None = None
+    trust: Trust | None = None
     created_ms: int | None = None
     metadata: Mapping[str, Any] | None = None
     uid: str | None = None
@@ -102,7 +102,7 @@ class Entry(Record):
     keywords: tuple[str, ...]
     importance: int
     pinned: bool
-    trust: str
+    trust: Trust
     version: int
     active: bool
     superseded_by: int | None
@@ -168,7 +168,7 @@ class EntryVersion(Record):
     keywords: tuple[str, ...]
     importance: int
     pinned: bool
-    trust: str
+    trust: Trust
     active: bool
     session: str | None
     first_seq: int | None
@@ -207,12 +207,12 @@ class Link(Record):
 
     newer_id: int
     older_id: int
-    kind: str
+    kind: LinkKind
     probability: float
     reason: str
     model: str
     made_ms: int
-    decided: str
+    decided: Literal["guessed", "confirmed", "rejected"]
 
     _numbered = ("newer_id", "older_id")
 
@@ -233,7 +233,7 @@ class Remembered(Record):
         links: What *entry* does to older entries, and newer ones to it, as a model guesses.
     """
 
-    action: str
+    action: Action
     entry: Entry
     other: Entry | None = None
     reason: str = ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, TooLarge
 from memdb.models.record import Record
-from memdb.text.validate import DAY_MS, name_value, span_ms
+from memdb.text.validate import DAY_MS, UNITS_MS, name_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,7 @@ MAX_DATA_BYTES = 32 << 20
 MAX_VECTORS = 1_000
 MAX_TTL_MS = 36_500 * DAY_MS
 MIN_TTL_MS = 1
+MAX_SPAN_DIGITS = 6
 
 ORDERS = ("key", "updated", "created")
 
@@ -193,8 +194,10 @@ def ttl_value(value: Ttl | None) -> int | None:
     total = getattr(value, "total_seconds", None)
     seconds = total() if callable(total) else value
     if isinstance(seconds, str):
-        found = span_ms(seconds)
-        seconds = seconds if found is None else found / 1000
+        digits, unit = seconds[:-1], seconds[-1:]
+        is_number = digits.isascii() and digits.isdecimal() and len(digits) <= MAX_SPAN_DIGITS
+        if unit in UNITS_MS and is_number:
+            seconds = int(digits) * UNITS_MS[unit] / 1000
     if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
         raise InvalidInput(
             f"ttl is {value!r:.64}: give seconds, a timedelta, or text such as '30d', '12h', '45m'"

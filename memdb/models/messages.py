@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from memdb.errors import PortError
-    from memdb.models.types import MessageFormat
+    from memdb.models.types import Certainty, Kind, MessageFormat, Role, Trust
 
 ROLES = ("system", "user", "assistant", "tool")
 _NO_REASONS: dict[str, str] = {}
@@ -109,7 +109,7 @@ class Message(Record):
     """
 
     seq: int
-    role: str
+    role: Role
     author: str | None
     text: str
     parts: list[Any] | None
@@ -493,15 +493,15 @@ class Hit(Record):
             what made it. None means the host, or that only the role is known.
     """
 
-    kind: str
+    kind: Kind
     text: str
     score: float
     rank: int
     source: Source
     explanation: dict[str, float] | None = None
     hits: tuple[Hit, ...] = ()
-    trust: str = "untrusted"
-    role: str | None = None
+    trust: Trust = "untrusted"
+    role: Role | None = None
     writer: str | None = None
     is_sure: bool = False
     also: tuple[Source, ...] = ()
@@ -537,7 +537,7 @@ class Hits(Record):
     missing: Mapping[str, str] = _NO_REASONS
     failure: PortError | None = None
     space: str | None = None
-    certainty: str = "none"
+    certainty: Certainty = "none"
 
     _numbered = ("hits",)
 

@@ -67,6 +67,9 @@ WindowStrategy = Literal["none", "buffer_window", "token_window", "summary_buffe
 ToolFormat = Literal["openai", "anthropic", "gemini"]
 MessageFormat = Literal["openai", "openai-responses", "anthropic", "gemini", "langchain"]
 Trust = Literal["trusted", "untrusted", "flagged"]
+Certainty = Literal["sure", "unsure", "none"]
+Action = Literal["added", "repeated", "updated", "retracted", "refused"]
+LinkKind = Literal["repeats", "updates", "corrects", "retracts"]
 SecretAction = Literal["refuse", "redact", "allow"]
 MergePolicy = Literal["meaning", "words", "never"]
 # Gets how much is done, and of how much.

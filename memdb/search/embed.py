@@ -65,7 +65,8 @@ class Embedding(Record):
         absent = {*missing} - ({"vector"} if self.vector else set())
         arms = [arm for arm in ARMS if arm not in absent]
         space = None if self.vector is None else self.vector.model
-        return Hits(tuple(answer.hits), tuple(arms), missing, failure, space, answer.certainty)
+        found = tuple(answer.hits), tuple(arms), missing, failure, space
+        return Hits(*found, answer.certainty)  # type: ignore[arg-type]
 
 
 def embed_question(

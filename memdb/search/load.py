@@ -195,13 +195,13 @@ def _to_hit(kind: str, content: Content, score: float, rank: int = 0, *, judge: 
     if judge and not content.judged:
         trust = trust_of_text(content.text, trust)
     return Hit(
-        kind,
+        kind,  # type: ignore[arg-type]
         content.text,
         score,
         rank,
         content.source,
-        trust=trust,
-        role=content.role,
+        trust=trust,  # type: ignore[arg-type]
+        role=content.role,  # type: ignore[arg-type]
         writer=content.writer,
     )
 

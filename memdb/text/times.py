@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from memdb.errors import InvalidInput
 from memdb.facts.dates import find_times
-from memdb.text.validate import DAY_MS, moment_ms, span_ms, time_value
+from memdb.text.validate import DAY_MS, UNITS_MS, moment_ms, time_value
 
+_MAX_SPAN_DIGITS = 6
 _ISO_DAY_CHARS = len("2026-05-01")
 
 
@@ -49,10 +50,12 @@ MAX_CHARS = 64
 
 
 def _span_ms(text: str, now_ms: int, *, ahead: bool, end: bool) -> int | None:  # noqa: ARG001
-    found = span_ms(text)
-    if not found:
+    digits, unit = text[:-1], text[-1:]
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_SPAN_DIGITS
+    if unit not in UNITS_MS or not is_number or not int(digits):
         return None
-    return now_ms + found if ahead else now_ms - found
+    span_ms = int(digits) * UNITS_MS[unit]
+    return now_ms + span_ms if ahead else now_ms - span_ms
 
 
 def _iso_ms(text: str, _now_ms: int, *, ahead: bool, end: bool) -> int | None:  # noqa: ARG001

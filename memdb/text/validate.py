@@ -441,19 +441,6 @@ def iso_time(created_ms: int) -> str:
 
 # Spans of time as text: "30d", "12h", "45m".
 UNITS_MS = {"d": DAY_MS, "h": HOUR_MS, "m": MINUTE_MS}
-MAX_SPAN_DIGITS = 6
-
-
-def span_ms(text: str) -> int | None:
-    """
-    Return a span of days, hours or minutes in milliseconds; None for what is none.
-
-    >>> span_ms("12h"), span_ms("soon")
-    (43200000, None)
-    """
-    digits, unit = text[:-1], text[-1:]
-    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= MAX_SPAN_DIGITS
-    return int(digits) * UNITS_MS[unit] if is_number and unit in UNITS_MS else None
 
 
 def refuse_special(*paths: str | os.PathLike[str]) -> None:

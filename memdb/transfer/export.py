@@ -64,8 +64,8 @@ def export_file(
     count = 0
     target = path_value(path)
     with whole_file(db, target, replace=replace) as file, db.read() as tx:
-        for line in list_lines(tx, owners, embeddings=embeddings, with_settings=with_settings):
-            file.write(f"{_encode(line)}\n".encode())
+        for line in _lines(tx, owners, embeddings=embeddings, with_settings=with_settings):
+            file.write(f"{line}\n".encode())
             count += 1
             if progress is not None and count % PROGRESS_LINES == 0:
                 progress(count)
@@ -100,8 +100,8 @@ def _spooled(
     with SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
         try:
             with db.read() as tx:
-                lines = list_lines(tx, owners, embeddings=embeddings, with_settings=with_settings)
-                spool.writelines(f"{_encode(line)}\n".encode() for line in lines)
+                lines = _lines(tx, owners, embeddings=embeddings, with_settings=with_settings)
+                spool.writelines(f"{line}\n".encode() for line in lines)
             spool.seek(0)
         except OSError as error:
             raise FileError(
@@ -110,6 +110,14 @@ def _spooled(
             ) from error
         for line in spool:
             yield line.decode().removesuffix("\n")
+
+
+def _lines(
+    tx: Tx, owners: Sequence[ScopeRef], *, embeddings: bool, with_settings: bool
+) -> Iterator[str]:
+    """Yield the lines of the export."""
+    lines = list_lines(tx, owners, embeddings=embeddings, with_settings=with_settings)
+    return map(_encode, lines)
 
 
 def list_lines(

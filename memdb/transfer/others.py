@@ -126,7 +126,7 @@ def export_vectors(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
                     if ref in named:
                         coded = b64encode(vector).decode()
                         given = {"model": model, "dim": dim, "of": of, "vector": coded}
-                        yield EMBEDDING.to_line(None, {**NO_NAME, **given, **named[ref]})
+                        yield EMBEDDING.to_line(None, {**given, **named[ref]})
                 after = page[-1][0]
 
 
@@ -137,6 +137,7 @@ def _messages(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, An
     names, branches = sessions.names(tx, held), sessions.branch_names(tx, held)
     return {
         ref: {
+            **NO_NAME,
             "session": names[session_of(ref)],
             "branch": branches.get(session_of(ref)),
             "seq": seq_of(ref),
@@ -150,7 +151,7 @@ def _entries(tx: Tx, space_no: int, refs: list[int]) -> dict[int, dict[str, Any]
     due = jobs.due(tx, space_no, refs[0], refs[-1], MAX_INT, MAX_INT)
     changed = {job.ref for job in due if job.subject == "entry"}
     found = entries.get_many(tx, [ref for ref in refs if ref not in changed])
-    return {ref: {"entry": entry.uid} for ref, entry in found.items()}
+    return {ref: {**NO_NAME, "entry": entry.uid} for ref, entry in found.items()}
 
 
 def _items(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, Any]]:
@@ -158,7 +159,7 @@ def _items(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, Any]]
     owners = items.find_owners(tx, refs)
     found = items.get_many(tx, {*owners.values()})
     return {
-        ref: {"item": stored.item.uid, "place": ref - stored.refs[0]}
+        ref: {**NO_NAME, "item": stored.item.uid, "place": ref - stored.refs[0]}
         for ref, owner in owners.items()
         if (stored := found.get(owner)) is not None
     }

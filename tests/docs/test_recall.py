@@ -15,5 +15,6 @@ def test_every_argument_of_the_page_is_one_of_recall() -> None:
     """Each `name=value` of its tables and sentences."""
     named = set(re.findall(r"`(?:recall\(\.\.\., )?(\w+)=[^`]*`", PAGE)) - {"embedder"}
 
-    assert named <= set(inspect.signature(memdb.Scope.recall).parameters)
+    options = set(memdb.RecallOptions.__annotations__)
+    assert named <= options | set(inspect.signature(memdb.Scope.recall).parameters)
     assert {"only_sure", "min_score", "cut", "explain"} <= named

@@ -131,7 +131,7 @@ READS: dict[type, str] = {
     "stats changes watch",
     memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
     "find_secrets export messages",
-    memdb.Session: "title metadata branches branch_name parent last_seq messages last get find recall context profile summaries host state "
+    memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context profile summaries host state "
     "tools artifacts",
     Host: "head prepare segments snapshot window",
     Summaries: "tree expand index list",

@@ -108,7 +108,7 @@ declare namespace Api {
     keywords: Array<string>;
     importance: number;
     pinned: boolean;
-    trust: string;
+    trust: "trusted" | "untrusted" | "flagged";
     version: number;
     active: boolean;
     superseded_by: number | null;
@@ -138,7 +138,7 @@ declare namespace Api {
     keywords: Array<string>;
     importance: number;
     pinned: boolean;
-    trust: string;
+    trust: "trusted" | "untrusted" | "flagged";
     active: boolean;
     session: string | null;
     first_seq: number | null;
@@ -198,15 +198,15 @@ declare namespace Api {
     rebuildable: boolean;
   }
   interface Hit {
-    kind: string;
+    kind: "message" | "entry" | "artifact" | "summary" | "item" | "session";
     text: string;
     score: number | null;
     rank: number;
     source: Source;
     explanation: Record<string, number | null> | null;
     hits: Array<Hit>;
-    trust: string;
-    role: string | null;
+    trust: "trusted" | "untrusted" | "flagged";
+    role: "system" | "user" | "assistant" | "tool" | null;
     writer: string | null;
     is_sure: boolean;
     also: Array<Source>;
@@ -219,7 +219,7 @@ declare namespace Api {
     missing: Record<string, string>;
     failure: string | null;
     space: string | null;
-    certainty: string;
+    certainty: "sure" | "unsure" | "none";
   }
   interface Hunk {
     old_start: number;
@@ -244,16 +244,16 @@ declare namespace Api {
   interface Link {
     newer_id: number;
     older_id: number;
-    kind: string;
+    kind: "repeats" | "updates" | "corrects" | "retracts";
     probability: number | null;
     reason: string;
     model: string;
     made_ms: number;
-    decided: string;
+    decided: unknown;
   }
   interface Message {
     seq: number;
-    role: string;
+    role: "system" | "user" | "assistant" | "tool";
     author: string | null;
     text: string;
     parts: Array<unknown> | null;
@@ -361,7 +361,7 @@ declare namespace Api {
     retry_ms: number;
   }
   interface Remembered {
-    action: string;
+    action: "added" | "repeated" | "updated" | "retracted" | "refused";
     entry: Entry;
     other: Entry | null;
     reason: string;
@@ -420,7 +420,7 @@ declare namespace Api {
     summary_group: number;
     summary_max_depth: number;
     summary_prompt: string | null;
-    extract: boolean;
+    extract: boolean | null;
     extract_by_model: boolean;
     extract_categories: Array<string> | null;
     extract_messages: number;
