@@ -105,10 +105,10 @@ def _read(text: str, at: int, depth: int) -> Node:
     try:
         # Strict JSON, as nearly all of a file is, in a thirtieth of the time.
         value, end = _DECODER.raw_decode(text, at)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as error:
         if text[at : at + 1] in ("{", "["):
             return _read_many(text, at, depth)
-        raise _problem(text, at) from None
+        raise _problem(text, at) from error
     return Node(text, at, end, value, None)
 
 

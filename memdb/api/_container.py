@@ -562,4 +562,4 @@ def _load_settings(db: Engine) -> Settings:
     try:
         return read_stored(rows) if rows else DEFAULTS
     except InvalidInput as error:
-        raise SettingsTooNew(db.path, str(error)) from None
+        raise SettingsTooNew(db.path, str(error)) from error

@@ -244,4 +244,4 @@ def main() -> None:
         sys.stdout = output
         if is_left:
             discard_output()
-        raise SystemExit(0 if is_left else end.code) from None
+        raise SystemExit(0 if is_left else end.code) from None  # the same end

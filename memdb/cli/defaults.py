@@ -62,11 +62,11 @@ def read_config() -> dict[str, Any]:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib is a module more to load)
             data = file.read()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError) as error:
         if os.environ.get(CONFIG_VARIABLE):
             raise click.UsageError(
                 f"{CONFIG_VARIABLE} names {path}, which does not exist."
-            ) from None
+            ) from error
         return {}
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror}: mend or remove it.") from error

@@ -105,7 +105,7 @@ def entry_of(scope: Scope, ref: str) -> Entry:
         except NotFound:
             found = scope.entries.find(ref)
             if found is None:
-                raise NotFound("entry", int(ref)) from None
+                raise NotFound("entry", int(ref)) from None  # the same error
             return found
     found = scope.entries.find(ref)
     if found is None:

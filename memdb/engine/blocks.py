@@ -287,7 +287,7 @@ class SingleUse:
         except IndexError:
             raise InvalidInput(
                 "this transaction was entered before: call transaction() for each `with`"
-            ) from None
+            ) from None  # an empty list says nothing more
         self._block.enter_with(self._exits.get(get_ident()))
         self._is_open = True
 

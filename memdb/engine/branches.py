@@ -146,8 +146,8 @@ def _read(shares: str | None) -> tuple[Run, ...]:
         return ()
     try:
         return tuple(Run(session, first, last) for first, last, session in parse_json(shares, list))
-    except (TypeError, ValueError):
-        raise Corrupt("what a branch shares is damaged: run `memdb check`") from None
+    except (TypeError, ValueError) as error:
+        raise Corrupt("what a branch shares is damaged: run `memdb check`") from error
 
 
 def _divide(region: Run, shares: tuple[Run, ...]) -> Iterator[Run]:

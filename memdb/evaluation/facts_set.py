@@ -220,8 +220,8 @@ def _listed(line: dict[str, Any], text: str, kind: str, messages: Sequence[Said]
 def _day_ms(value: object) -> int:
     try:
         day = datetime.fromisoformat(str(value)).replace(tzinfo=UTC)
-    except ValueError:
-        raise InvalidInput(f"day is {value!r}: give one like 2026-03-02") from None
+    except ValueError as error:
+        raise InvalidInput(f"day is {value!r}: give one like 2026-03-02") from error
     return int(day.timestamp()) // (DAY_MS // 1000) * DAY_MS
 
 

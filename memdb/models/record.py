@@ -92,7 +92,7 @@ class Record(metaclass=RecordType):
                 try:
                     type(self).__signature__.bind(*args, **kwargs)
                 except TypeError as error:
-                    raise TypeError(f"{type(self).__name__}: {error}") from None
+                    raise TypeError(f"{type(self).__name__}: {error}") from None  # same words
             args = tuple([given[field] for field in fields])
         for field, value in zip(fields, args, strict=True):
             setattr(self, field, value)

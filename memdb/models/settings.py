@@ -428,7 +428,7 @@ def read_stored(rows: Mapping[str, str]) -> Settings:
         raise Corrupt(
             f"the settings of the file are damaged ({error}): restore a backup (`memdb restore`) "
             "or take what is left (`memdb recover`)"
-        ) from None
+        ) from error
     return changed(DEFAULTS, read_settings(fields))
 
 

@@ -37,7 +37,7 @@ def load() -> Any:
         raise InvalidInput(
             f"the package postgres cannot be imported ({error}): "
             "run `pip install 'memdb-sqlite[postgres]'`"
-        ) from None
+        ) from error
     return psycopg
 
 
@@ -55,7 +55,7 @@ def read_address(address: str) -> dict[str, Any]:
         raise InvalidInput(
             "the address of the server cannot be read: use "
             "postgresql://USER@HOST:PORT/DATABASE, with %-codes for special characters"
-        ) from None
+        ) from None  # its text repeats the address, which may hold a password
 
 
 def shown(parameters: dict[str, Any]) -> str:

@@ -353,7 +353,7 @@ class PostgresMaintenance:
             except MemDBError as error:
                 cause = error.__cause__
                 if isinstance(cause, psycopg.errors.QueryCanceled):
-                    raise Interrupted(f"the query took longer than {timeout_s} s") from None
+                    raise Interrupted(f"the query took longer than {timeout_s} s") from error
                 if isinstance(cause, psycopg.OperationalError) or cause is None:
                     raise
                 detail = str(cause).partition("\n")[0]

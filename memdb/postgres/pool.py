@@ -91,7 +91,7 @@ class LinkPool:
             refusal = driver.open_error(error, self.where)
             has_others = "," in str(self._parameters.get("host") or "")
             refusal._is_undone = driver.is_starting(error, has_others=has_others)
-            raise refusal from None
+            raise refusal from error
         finally:
             self.give_back(tx)
 

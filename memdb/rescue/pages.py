@@ -297,8 +297,8 @@ def _value(kind: int, data: bytes) -> Any:
         return data
     try:
         return data.decode()
-    except UnicodeDecodeError:
-        raise BrokenPage from None
+    except UnicodeDecodeError as error:
+        raise BrokenPage from error
 
 
 def committed_pages(wal: str, page_bytes: int | None = None) -> dict[int, bytes]:

@@ -314,7 +314,7 @@ def json_value(value: object, field: str) -> str | None:
         try:
             fit = fit_value(value)
         except RecursionError:
-            raise error from None
+            raise error from None  # too deep to mend: the first error says why
         return _exact_json(fit, field)
 
 

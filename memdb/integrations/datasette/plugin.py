@@ -131,7 +131,7 @@ async def _answer(datasette: Datasette, request: Request) -> Answer:
     try:
         database = datasette.get_database(name)
     except KeyError:
-        raise NotFound(f"There is no database {name}") from None
+        raise NotFound(f"There is no database {name}") from None  # a KeyError of the same name
     if not await _may_read(datasette, request, name):
         raise Forbidden("You may not read this database")
     if not await is_memdb(database):

@@ -35,11 +35,11 @@ def labels_of(config: RunnableConfig) -> Labels:
     try:
         configurable = config["configurable"]
         thread, space = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError) as error:
         configurable_of(config)
         raise InvalidInput(
             "config has no thread_id: give {'configurable': {'thread_id': ...}}"
-        ) from None
+        ) from error
     return (thread, space) if space else (thread,)
 
 
