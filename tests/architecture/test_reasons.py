@@ -13,11 +13,9 @@ REASON = re.compile(r"#[ (]*[^\W\d_]{2}")
 
 def unexplained(text: str) -> Iterator[int]:
     """Yield the lines of a source that hide a cause without a comment."""
-    lines = text.splitlines()
     for token in tokenize.generate_tokens(StringIO(text).readline):
         is_none = token.type == tokenize.NAME and token.string == "None"
-        line = lines[token.start[0] - 1]
-        if is_none and HIDES_CAUSE.search(line) and not REASON.search(line):
+        if is_none and HIDES_CAUSE.search(token.line) and not REASON.search(token.line):
             yield token.start[0]
 
 
