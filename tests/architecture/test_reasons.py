@@ -8,7 +8,7 @@ from io import StringIO
 from source_tree import FILES, text_of
 
 HIDES_CAUSE = re.compile(r"\bfrom None\b")
-REASON = re.compile(r"#[ (]*[^\W\d_]{2}")
+REASON = re.compile(r"#.*[^\W\d_]{2}")
 
 
 def unexplained(text: str) -> Iterator[int]:
