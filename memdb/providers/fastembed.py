@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
 from memdb.models.model_client import port_error
-from memdb.providers.shared import embed_prefixed, missing_extra, prefixes_of
+from memdb.providers.shared import Client, embed_prefixed, missing_extra, prefixes_of
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
@@ -39,14 +39,13 @@ PIECE_BYTES = 1 << 16
 PIECES = 16
 
 
-class FastEmbedEmbedder:
+class FastEmbedEmbedder(Client):
     """
     A model of fastembed as a `memdb.models.protocols.Embedder`.
 
     The model is loaded at its first text: 0.3 s for all-MiniLM-L6-v2, then 5 ms
     for a chat message on one core. Of a text the first 8,000 characters count,
-    or fewer if the model takes less. May be shared between threads, and
-    pickled; the copy loads the model again.
+    or fewer if the model takes less. May be shared between threads.
     """
 
     __slots__ = ("_batch", "_folder", "_lock", "_model", "_source", "_threads", "dim", "name")
@@ -94,14 +93,6 @@ class FastEmbedEmbedder:
     def __repr__(self) -> str:
         """Return the model."""
         return f"FastEmbedEmbedder({self._source!r})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what can be pickled: everything but the loaded model."""
-        return {"source": self._source, "threads": self._threads, "batch": self._batch}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Find the model again, in the process that unpickles."""
-        self.__init__(**state)  # type: ignore[misc]  # the way back in
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float] | None]:
         """

@@ -3,7 +3,7 @@ Language models and embedders of simonw/llm and its plugins (extra `llm`).
 
 llm has no timeout and its plugins have their own rules, so each call runs in a
 thread with a timeout. Nothing is written to llm's databases. No error, `repr`
-or pickle holds a key.
+or copy holds a key.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memdb.errors import InvalidInput
 from memdb.models.model_client import port_error, run_within, timeout_value
 from memdb.providers.shared import (
+    Client,
     SizedEmbedder,
     check_messages,
     embed_texts,
@@ -36,7 +37,7 @@ LENGTH_OPTIONS = (
 )
 
 
-class _LLMPlugin:
+class _LLMPlugin(Client):
     """A model of a plugin of llm, and its key."""
 
     __slots__ = ("_key", "_llm_name", "_model", "name")
@@ -68,8 +69,7 @@ class LLMModel(_LLMPlugin):
     """
     A model of the llm package as a `memdb.models.protocols.Model`.
 
-    Thread-safe as far as the plugin is. Pickling leaves the key out: the copy
-    takes it from where llm keeps its keys.
+    Thread-safe as far as the plugin is.
     """
 
     __slots__ = ("_options",)
@@ -104,14 +104,6 @@ class LLMModel(_LLMPlugin):
     def __repr__(self) -> str:
         """Return the model and the names of its options, no values and no key."""
         return f"LLMModel({self._llm_name!r}, options={sorted(self._options)})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what can be pickled: everything but the key."""
-        return {"name": self._llm_name, "options": self._options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Find the model again, in the process that unpickles."""
-        self.__init__(state["name"], options=state["options"])  # type: ignore[misc]  # the way back in
 
     def complete(
         self,
@@ -180,8 +172,7 @@ class LLMEmbedder(_LLMPlugin, SizedEmbedder):
     An embedding model of the llm package as a `memdb.models.protocols.Embedder`.
 
     Thread-safe as far as the plugin is. The first 8,000 characters of a text
-    count. Pickling leaves the key out: the copy takes it from where llm keeps
-    its keys.
+    count.
     """
 
     __slots__ = ("_dim", "_timeout_s")
@@ -219,14 +210,6 @@ class LLMEmbedder(_LLMPlugin, SizedEmbedder):
     def __repr__(self) -> str:
         """Return the model, without key."""
         return f"LLMEmbedder({self._llm_name!r})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what can be pickled: everything but the key."""
-        return {"name": self._llm_name, "timeout_s": self._timeout_s}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Find the model again, in the process that unpickles."""
-        self.__init__(**state)  # type: ignore[misc]  # the way back in
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float] | None]:
         """

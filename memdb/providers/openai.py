@@ -4,7 +4,7 @@ Language models and embedders of OpenAI-compatible servers (extra `openai`).
 OpenAI itself, Ollama, LM Studio, llama.cpp, vLLM and others, through the
 official client, which retries and pools connections. A server that refuses
 JSON schemas or `max_tokens` is asked in another way, and that is remembered.
-No error, `repr`, log or pickle holds a key.
+No error, `repr` or log holds a key.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, urlsplit
 from memdb.errors import InvalidInput, PortError, Unavailable
 from memdb.models.model_client import is_transient, port_error, run_within, timeout_value
 from memdb.providers.shared import (
+    Client,
     SizedEmbedder,
     check_messages,
     embed_prefixed,
@@ -30,7 +31,6 @@ from memdb.providers.shared import (
     prefixes_of,
     put_schema_in_prompt,
 )
-from memdb.text.secret_rules import HIDDEN
 from memdb.text.secrets import redact_url, redact_urls, url_secrets
 from memdb.text.validate import int_value
 
@@ -120,13 +120,11 @@ class _Dialect(NamedTuple):
     format: str = "json_schema"
 
 
-class OpenAIServer:
+class OpenAIServer(Client):
     """
     A model on an OpenAI-compatible server, and the connection to it.
 
     Thread-safe; connections stay open for the next call until `close`.
-    Pickling leaves all keys out: the copy takes OPENAI_API_KEY from its
-    environment; a copy whose URL held a key cannot be unpickled.
     """
 
     __slots__ = (
@@ -136,7 +134,6 @@ class OpenAIServer:
         "_client",
         "_close",
         "_dialect",
-        "_key_given",
         "_max_retries",
         "_model",
         "_options",
@@ -176,7 +173,6 @@ class OpenAIServer:
         self._model = model
         self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         self._api_key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-        self._key_given = bool(api_key)
         self._max_retries = int_value(max_retries, "max_retries", 0, 100)
         self._options = dict(options or {})
         self._dialect = _Dialect()
@@ -206,31 +202,6 @@ class OpenAIServer:
     def __repr__(self) -> str:
         """Return the model and the server, without keys."""
         return f"{type(self).__name__}({self._model!r}, base_url={redact_url(self._base_url)!r})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what can be pickled: keys are `***`."""
-        return {
-            "model": self._model,
-            "base_url": redact_url(self._base_url),
-            "api_key": HIDDEN if self._key_given else None,
-            "max_retries": self._max_retries,
-            "options": self._options,
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """
-        Connect anew, with the key of this process's environment.
-
-        Raises:
-            InvalidInput: the key was an argument, or in the URL, and the
-                environment has none.
-        """
-        needs_key = state.pop("api_key") == HIDDEN and not os.environ.get("OPENAI_API_KEY")
-        if needs_key or HIDDEN in state["base_url"]:
-            raise InvalidInput(
-                f"openai:{state['model']} was pickled without its key: make it anew here"
-            )
-        self.__init__(**state)  # type: ignore[misc]  # the way back in
 
     def close(self) -> None:
         """Close the connections; doing it twice is no error."""
@@ -411,15 +382,6 @@ class OpenAIEmbedder(SizedEmbedder, OpenAIServer):
         self._batch = int_value(batch, "batch", 1, 2048)
         self._timeout_s = timeout_value(timeout_s, "timeout_s")
         self._dim = dim or KNOWN_DIMS.get(model)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what can be pickled: keys are `***`."""
-        return {
-            **super().__getstate__(),
-            "dim": self._dimensions,
-            "batch": self._batch,
-            "timeout_s": self._timeout_s,
-        }
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float] | None]:
         """

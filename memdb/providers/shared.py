@@ -104,6 +104,22 @@ def put_schema_in_prompt(
     return [first, *messages[1:]]
 
 
+class Client:
+    """What calls a model: no copy and no pickle of it holds a key or a connection."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """
+        Refuse pickling and copying.
+
+        Raises:
+            TypeError: always.
+        """
+        name = type(self).__name__
+        raise TypeError(f"{name} cannot be pickled or copied: make it in the process that asks it")
+
+
 class SizedEmbedder:
     """The part of an embedder that finds the dimension of its model if it is not known."""
 
