@@ -77,7 +77,7 @@ if __name__ == "__main__":
     parser.add_argument("--model")
     options = parser.parse_args()
     with memdb.open(options.file) as db:
-        ann = db.scope("ann")
+        ann = db.user("ann")
         model = openai_model(options.model) if options.model else scripted
         print(take_turn(ann, "I like trains. What shall I pack for Oslo?", model))
         print([hit.text for hit in ann.recall("What does Ann like?", kinds=["entry"])])

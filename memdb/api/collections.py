@@ -201,9 +201,6 @@ class Entries:
 
         Guessed, confirmed and rejected links: see `Link.decided`. [] without any.
 
-        Raises:
-            NotFound: this scope has no such entry.
-
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
         ...     ann = db.scope("ann")
@@ -222,7 +219,6 @@ class Entries:
             False if there is no such guess.
 
         Raises:
-            NotFound: this scope lacks one of them.
             InvalidInput: the newer one superseded the older one: see `revive`.
         """
         return self._entries.unlink(self._owner, newer_id, older_id)
@@ -603,10 +599,7 @@ class Summaries:
         """
         Remove a summary with those after it and above it; return how many.
 
-        They are made anew when they are due. Messages stay.
-
-        Raises:
-            NotFound: the session has no such summary.
+        They are made anew when they are due. Messages stay. 0 if there is no such summary.
         """
         return self._services.summary_editor.drop(self._owner, self._session, summary_id)
 

@@ -128,10 +128,9 @@ class ProfileService:
     ) -> ProfileBlock:
         """Return a block of the entries with these numbers, in this order, as far as they fit."""
         int_value(budget_tokens, "budget_tokens", 0, MAX_BUDGET)
-        checked = [int_value(number, "entries", 0, MAX_NUMBER) for number in numbers]
         with self._db.read() as tx:
             own_no, (low, _) = owner.find(tx), owner.span(tx) or (0, 0)
-            wanted = dict.fromkeys(low + number for number in checked)
+            wanted = dict.fromkeys(low + int_value(n, "entries", 0, MAX_NUMBER) for n in numbers)
             found = entries.get_many(tx, [*wanted])
         now_ms = self._db.clock()
         shown = [found[one] for one in wanted if one in found and found[one].holds(now_ms)]

@@ -61,7 +61,7 @@ MAX_PAGE = 1_000  # entries of one page for a screen
 ORDERS = ("id", "updated", "created")
 
 # Why an entry has a version, if only that changed; and what does not count as a change of it.
-_REASONS = {"pinned": "pin", "trust": "trust"}
+_REASONS = {frozenset(("pinned",)): "pin", frozenset(("trust",)): "trust"}
 _MARKS = frozenset(("pinned", "trust", "active"))
 _SWITCHED = _MARKS | {"valid_to_ms", "expires_ms"}
 
@@ -139,10 +139,8 @@ class EntryService:
                 columns["trust"] = FLAGGED
             before = entries.row(tx, old.id)
             changed = {column for column, new in columns.items() if before[column] != new}
-            reason = "update"
-            if len(changed) == 1:
-                reason = _REASONS.get(min(changed), "update")
-            elif changes.active is True and changed <= _SWITCHED:
+            reason = _REASONS.get(frozenset(changed), "update")
+            if changes.active is True and "active" in changed and changed <= _SWITCHED:
                 reason = "restore"
             if not changed <= (_SWITCHED if changes.expires is ... else _MARKS):
                 columns["updated_ms"] = tx.now_ms
@@ -312,14 +310,15 @@ class EntryService:
     def links(self, owner: ScopeRef, entry_id: int) -> list[Link]:
         """Return the links from and to an entry, as `Entries.links` describes it."""
         with self._db.read() as tx:
-            entry = self._get(tx, owner, entry_id)
-            return links.links_among(tx, scope_of(entry.id), [entry.id])
+            entry = self._find(tx, owner, entry_id)
+            return [] if entry is None else links.links_among(tx, scope_of(entry.id), [entry.id])
 
     def unlink(self, owner: ScopeRef, newer_id: int, older_id: int) -> bool:
         """Reject a guessed link, as `Entries.unlink` describes it."""
         with self._db.write() as tx:
-            newer = self._get(tx, owner, newer_id)
-            older = self._get(tx, owner, older_id)
+            newer, older = (self._find(tx, owner, one) for one in (newer_id, older_id))
+            if newer is None or older is None:
+                return False
             if older.superseded_by == newer.id:
                 raise InvalidInput(
                     f"entry {older_id} was superseded by {newer_id}, which is no guess: "
@@ -345,12 +344,14 @@ class EntryService:
     def history(self, owner: ScopeRef, entry_id: int) -> list[EntryVersion]:
         """Return the earlier versions of an entry, oldest first; [] if it never changed."""
         with self._db.read() as tx:
-            return entry_history.list_all(tx, self._get(tx, owner, entry_id).id)
+            entry = self._find(tx, owner, entry_id)
+            return [] if entry is None else entry_history.list_all(tx, entry.id)
 
     def replaced(self, owner: ScopeRef, entry_id: int) -> list[Entry]:
         """Return the entries that led to this one by being superseded, newest first."""
         with self._db.read() as tx:
-            ids = entries.list_replaced(tx, self._get(tx, owner, entry_id).id)
+            entry = self._find(tx, owner, entry_id)
+            ids = [] if entry is None else entries.list_replaced(tx, entry.id)
             found = entries.get_many(tx, ids)
             return [found[old_id] for old_id in ids]
 

@@ -198,10 +198,8 @@ def observed(owner: Class) -> Class:
             continue
         is_noted = name not in _SILENT and not method.__code__.co_flags & _GENERATOR
         flags = _flags_of(method)
-        if is_noted:
-            setattr(owner, name, _like(method, _noted(method, flags)))
-        else:
-            setattr(owner, name, _like(method, _checked(method, flags)))
+        wrap = _noted if is_noted else _checked
+        setattr(owner, name, _like(method, wrap(method, flags)))
     return owner
 
 

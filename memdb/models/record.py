@@ -156,9 +156,8 @@ def numbered(value: Any) -> Any:
             for field, one in held.items()
         }
         return value if changed == held else value.replace(**changed)
-    if type(value) is list:
-        return [numbered(one) for one in value]
-    return tuple([numbered(one) for one in value]) if type(value) is tuple else value
+    kind = type(value)
+    return kind(map(numbered, value)) if kind is list or kind is tuple else value
 
 
 def plain(value: Any) -> Any:

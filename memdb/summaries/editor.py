@@ -79,7 +79,10 @@ class SummaryEditor:
     def drop(self, owner: ScopeRef, session: str, ref: str) -> int:
         """Remove a summary with those after and above it; see `session.summaries.drop`."""
         with self._db.write() as tx:
-            summary = self._find(tx, owner, session, ref)
+            target = find_session(tx, owner, session)
+            summary = None if target is None else find_summary(tx, target, ref)
+            if target is None or summary is None:
+                return 0
             target = summaries.session_of(tx, summary.row_id)
             gone = sum(
                 one.last_seq >= summary.first_seq

@@ -1,0 +1,114 @@
+"""One shape for every collection: what is absent, and in what order lists are, in a table."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from memdb import NotFound, Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memdb import MemDB, Scope
+
+# What is asked of a thing that is not there. None of these raises: only `get` and what needs
+# the thing, such as `update`, do.
+REMOVED: dict[str, Callable[[Scope], object]] = {
+    "entries.delete": lambda ann: ann.entries.delete(9),
+    "entries.clear": lambda ann: ann.entries.clear(),
+    "entries.unlink": lambda ann: ann.entries.unlink(9, 8),
+    "items.delete": lambda ann: ann.items.delete(("n",), "k"),
+    "items.clear": lambda ann: ann.items.clear(("n",)),
+    "artifacts.delete": lambda ann: ann.artifacts.delete("a.md"),
+    "state.delete": lambda ann: ann.state.delete("k"),
+    "summaries.drop": lambda ann: ann.session("none").summaries.drop("1-2"),
+    "session.pop": lambda ann: ann.session("none").pop(),
+    "session.replace": lambda ann: ann.session("none").replace([1]),
+    "session.clear": lambda ann: ann.session("none").clear(),
+    "session.delete": lambda ann: ann.session("none").delete(),
+    "session.delete seqs": lambda ann: ann.session("none").delete([3]),
+    "session.forget": lambda ann: ann.session("none").forget(),
+    "scope.delete entry": lambda ann: ann.delete(entry=9),
+    "scope.forget entry": lambda ann: ann.forget(entry=9),
+    "scope.forget session": lambda ann: ann.forget(session="none"),
+    "scope.forget query": lambda ann: ann.forget(query="zebra"),
+    "host.erase": lambda ann: ann.session("none").host.erase(1),
+}
+FOUND: dict[str, Callable[[Scope], object]] = {
+    "entries.find": lambda ann: ann.entries.find("home"),
+    "entries.history": lambda ann: ann.entries.history(9),
+    "entries.replaced": lambda ann: ann.entries.replaced(9),
+    "entries.links": lambda ann: ann.entries.links(9),
+    "items.find": lambda ann: ann.items.find(("n",), "k"),
+    "artifacts.versions": lambda ann: ann.artifacts.versions("a.md"),
+    "state.find": lambda ann: ann.state.find("k"),
+    "session.find": lambda ann: ann.session("none").find("m1"),
+    "session.title": lambda ann: ann.session("none").title,
+    "session.metadata": lambda ann: ann.session("none").metadata,
+    "session.last": lambda ann: ann.session("none").last(3),
+    "summaries.list": lambda ann: ann.session("none").summaries.list(),
+}
+GOT: dict[str, Callable[[Scope], object]] = {
+    "entries.get": lambda ann: ann.entries.get(9),
+    "entries.update": lambda ann: ann.entries.update(9, text="x"),
+    "items.get": lambda ann: ann.items.get(("n",), "k"),
+    "artifacts.load": lambda ann: ann.artifacts.load("a.md"),
+    "session.get": lambda ann: ann.session("none").get(1),
+    "session.edit": lambda ann: ann.session("none").edit(1, {"role": "user", "text": "x"}),
+}
+
+
+def is_nothing(value: object) -> bool:
+    """Say whether an answer is False, zero, None, empty, or a receipt of zeros."""
+    if isinstance(value, Receipt):
+        return not any(value.removed.values())
+    return not value
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_is_absent_is_answered_in_one_way(db: MemDB, is_new: bool) -> None:
+    """Also in a scope that was never written to: removals and finds answer nothing, `get` raises."""
+    if not is_new:
+        db.user("ann").remember("Ann likes tea.")
+    wrong: list[Any] = []
+    for name, call in (REMOVED | FOUND).items():
+        if name == "entries.clear" and not is_new:
+            continue
+        try:
+            value = call(db.user("ann"))
+        except NotFound:
+            value = "NotFound"
+        if not is_nothing(value):
+            wrong.append((name, value))
+    for name, call in GOT.items():
+        with suppress(NotFound):
+            wrong.append((name, call(db.user("ann"))))
+
+    assert wrong == []
+
+
+def test_lists_by_time_have_the_newest_first(db: MemDB, clock: Any) -> None:
+    """Of entries, items, artifacts and sessions, by either time."""
+    ann = db.user("ann")
+    for number in range(3):
+        ann.remember(f"Fact {number}.", category="events")
+        ann.items.put(("n",), f"k{number}", number)
+        ann.artifacts.save(f"a{number}.md", "x")
+        ann.session(f"s{number}").append("user", "hi")
+        clock.advance(1_000)
+    wrong = []
+    for order in ("updated", "created"):
+        lists: dict[str, list[str]] = {
+            "entries": [one.text[-2] for one in ann.entries.list(order=order)],
+            "items": [one.key[-1] for one in ann.items.list(order=order)],
+            "artifacts": [one.name[-4] for one in ann.artifacts.list(order="updated")],
+            "sessions": [one.name[-1] for one in ann.sessions(order=order)],
+        }
+        if order == "created":
+            del lists["artifacts"]  # a name has one time, that of its newest version
+        wrong += [(order, name, found) for name, found in lists.items() if found != ["2", "1", "0"]]
+
+    assert wrong == []
