@@ -248,7 +248,7 @@ class RawLoop:
 def spread(times: list[float]) -> str:
     """Return p50, mean and the tail of *times*, in µs."""
     ordered = sorted(times)
-    at = lambda part: ordered[min(len(ordered) - 1, int(len(ordered) * part))]  # noqa: E731
+    at = lambda part: ordered[min(len(ordered) - 1, int(len(ordered) * part))]  # noqa: E731 (a name for three uses)
     slow = sum(ordered[int(len(ordered) * 0.99) :]) / sum(ordered)
     return (
         f"p50 {at(0.5):7.1f}  mean {mean(ordered):7.1f}  p99 {at(0.99):7.0f}  p99.9 {at(0.999):7.0f}"
@@ -258,7 +258,7 @@ def spread(times: list[float]) -> str:
 
 def profile(db: memdb.MemDB, counts: Counter[str]) -> None:
     """Add up the nanoseconds of each statement of the writing connection, by its name."""
-    pool = db._db.pool  # type: ignore[attr-defined]
+    pool = db._db.pool
     writer = pool.take_writer()
 
     def note(event: dict[str, object]) -> None:

@@ -34,12 +34,12 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "faults" / "postgres")]
 
-import beside  # noqa: E402
-import corpus  # noqa: E402
-import psycopg  # noqa: E402
-from nodes import Server, descendants, new_server  # noqa: E402
+import beside
+import corpus
+import psycopg
+from nodes import Server, descendants, new_server
 
-import memdb  # noqa: E402
+import memdb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -173,7 +173,7 @@ def large_file(folder: Path) -> Iterator[Result]:
 def _recalls(scope: memdb.Scope, asked: list[str], *, rerank: bool) -> list[float]:
     """Return the seconds of each recall."""
     scope.recall("warm up", 1)
-    return [timed(lambda: scope.recall(query, 10, rerank=rerank)) for query in asked]  # noqa: B023
+    return [timed(lambda: scope.recall(query, 10, rerank=rerank)) for query in asked]  # noqa: B023 (runs at once)
 
 
 def cold(folder: Path) -> Iterator[Result]:
@@ -203,7 +203,7 @@ def cold(folder: Path) -> Iterator[Result]:
         start(command)
     for _ in range(40):  # interleaved, so that all see the same machine
         for name, command in commands.items():
-            seconds[name].append(timed(lambda: start(command)))  # noqa: B023
+            seconds[name].append(timed(lambda: start(command)))  # noqa: B023 (runs at once)
     bare, click, shown, read = (median(seconds[name]) for name in commands)
     yield Result("memdb --help / import click", shown / click, "x", 1.5, facts={"ms": shown * 1e3})
     yield Result(
@@ -232,8 +232,8 @@ def nearest(folder: Path) -> Iterator[Result]:
                 return [ref for ref, _ in found]
 
             find(asked[0], exact=False)
-            quick = [timed(lambda: find(one, exact=False)) for one in asked]  # noqa: B023
-            slow = [timed(lambda: find(one, exact=True)) for one in asked]  # noqa: B023
+            quick = [timed(lambda: find(one, exact=False)) for one in asked]  # noqa: B023 (runs at once)
+            slow = [timed(lambda: find(one, exact=True)) for one in asked]  # noqa: B023 (runs at once)
             shares = [
                 len({*find(one, exact=False)} & {*find(one, exact=True)}) / 10 for one in asked
             ]

@@ -78,7 +78,7 @@ REPORT = [
     "Quelle est la vitesse du son dans l'eau ?",
     "Qual è la ricetta del pesto alla genovese?",
     "黄河的长度是多少?",
-    "Сколько струн у балалайки?",  # noqa: RUF001
+    "Сколько струн у балалайки?",  # noqa: RUF001 (Russian)
     "ما هي عاصمة موريتانيا؟",
 ]
 FACTS = [

@@ -103,7 +103,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point links that leave docs/ to the page or the copy on the site."""
 
     def rewrite(match: re.Match[str]) -> str:
@@ -117,13 +117,13 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     return LINK.sub(rewrite, markdown)
 
 
-def on_nav(nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG001
+def on_nav(nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
     """Keep the order of the pages for llms.txt."""
     config.extra["order"] = [page.file.src_uri for page in nav.pages]
     return nav
 
 
-def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
+def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:
     """Refuse a page that would load something from elsewhere."""
     if found := FOREIGN.search(output):
         raise PluginError(f"{page.file.src_uri} loads {found[1]}")

@@ -394,14 +394,14 @@ SQLITE_ERRORS: dict[int, tuple[type[StorageError], str]] = {
     10: (IOFailed, "the disk failed to read or write: check it, then run `memdb check`"),
     11: (
         Corrupt,
-        "the file is damaged, or the disk cannot read it: copy it, then restore a backup "  # noqa: ISC004
+        "the file is damaged, or the disk cannot read it: copy it, then restore a backup "
         "(`memdb restore BACKUP FILE`), or take what is left (`memdb recover FILE NEW`); "
         "`memdb check` shows where",
     ),
     12: (StorageError, "SQLite met an unknown operation; please report it"),
     13: (
         DiskFull,
-        "the disk is full: free some space and try again; this step wrote nothing. "  # noqa: ISC004
+        "the disk is full: free some space and try again; this step wrote nothing. "
         "Deleting and forgetting need some too: else move FILE, with its -wal, to a larger disk",
     ),
     14: (IOFailed, "the file cannot be opened: check that its folder exists and is writable"),
@@ -411,7 +411,7 @@ SQLITE_ERRORS: dict[int, tuple[type[StorageError], str]] = {
     18: (StorageError, "the value is larger than SQLite stores: split it"),
     19: (
         Corrupt,
-        "a rule of the schema was broken, as if another program had deleted or changed a row: "  # noqa: ISC004
+        "a rule of the schema was broken, as if another program had deleted or changed a row: "
         "run `memdb check`, and please report it if that finds nothing",
     ),
     20: (StorageError, "a value has the wrong type; please report it"),
@@ -422,7 +422,7 @@ SQLITE_ERRORS: dict[int, tuple[type[StorageError], str]] = {
     25: (StorageError, "a parameter is out of range; please report it"),
     26: (
         Corrupt,
-        "the file is not a database: check the path, restore a backup "  # noqa: ISC004
+        "the file is not a database: check the path, restore a backup "
         "(`memdb restore BACKUP FILE`), or take what is left (`memdb recover FILE NEW`)",
     ),
 }

@@ -46,7 +46,7 @@ def each(
 
         signature = inspect.signature(test)
         given = [one for name, one in signature.parameters.items() if name not in fields]
-        walk.__signature__ = signature.replace(parameters=given)  # type: ignore[attr-defined]
+        walk.__signature__ = signature.replace(parameters=given)
         return walk
 
     return decorate

@@ -133,7 +133,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item
             for item in items
             if getattr(item, "callspec", None) is None
-            or item.callspec.params.get("place") != "memory"  # type: ignore[attr-defined]
+            or item.callspec.params.get("place") != "memory"
         ]
         for item in items:
             place = item.nodeid.partition("::")[0]
@@ -363,7 +363,7 @@ class Kept:
         if self._databases is None:
             path.write_bytes(self._content)
             return str(path)
-        return self._databases.put_copy(self._content, path, lasting=lasting)  # type: ignore[no-any-return]
+        return self._databases.put_copy(self._content, path, lasting=lasting)
 
     @property
     def content(self) -> Any:
@@ -417,7 +417,7 @@ def over_engine(databases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def address_of(databases: Any) -> Callable[[str], str]:
     """Return a function that gives what names the database of a path to a command or a process."""
-    return str if databases is None else databases.address_of  # type: ignore[no-any-return]
+    return str if databases is None else databases.address_of
 
 
 @pytest.fixture
@@ -592,7 +592,7 @@ def rows_of(table: str) -> str:
 def dump(request: pytest.FixtureRequest, databases: Any) -> Callable[[str], list[Any]]:
     """Return a function that reads every row of every ordinary table of a database."""
     if databases is not None:
-        return databases.rows_of  # type: ignore[no-any-return]
+        return databases.rows_of
     raw = request.getfixturevalue("raw")
 
     def read(path: str) -> list[Any]:
@@ -615,14 +615,14 @@ def dump(request: pytest.FixtureRequest, databases: Any) -> Callable[[str], list
 def run_sql(request: pytest.FixtureRequest, databases: Any) -> Callable[..., list[Any]]:
     """Return a function that runs a statement which both engines take, beside memdb."""
     if databases is not None:
-        return databases.run_sql  # type: ignore[no-any-return]
+        return databases.run_sql
     raw = request.getfixturevalue("raw")
 
     def run(path: str, sql: str, *values: object) -> list[Any]:
         connection = raw(path)
         rows = connection.execute(sql, values).fetchall()
         connection.close()
-        return rows  # type: ignore[no-any-return]
+        return rows
 
     return run
 
@@ -657,7 +657,7 @@ def stored_bytes(databases: Any) -> Callable[[str], bytes]:
 
     def read(path: str) -> bytes:
         if databases is not None:
-            return databases.bytes_of(path)  # type: ignore[no-any-return]
+            return databases.bytes_of(path)
         return b"".join(
             Path(path + end).read_bytes() for end in ("", "-wal") if has_bytes(path + end)
         )

@@ -326,9 +326,9 @@ def run_hook(
 def process_age_s() -> float:
     """Return how long this process runs; 0 where the system does not tell."""
     try:
-        with open("/proc/self/stat", "rb") as file:  # noqa: PTH123 (pathlib loads slowly)
+        with open("/proc/self/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
-        with open("/proc/uptime", "rb") as file:  # noqa: PTH123
+        with open("/proc/uptime", "rb") as file:
             uptime_s = float(file.read().split()[0])
         return max(0.0, uptime_s - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
     except (OSError, ValueError, IndexError, AttributeError):

@@ -377,7 +377,7 @@ def _is_receipt(value: Any, *, is_own: bool) -> bool:
         isinstance(value.get("created"), bool)
         and all(isinstance(value.get(name), str) for name in ("sha256", "clean_sha256"))
         and _is_list(value.get("ranges"), list)
-        and all(len(one) == 2 and _is_list(one, int) for one in value["ranges"])  # noqa: PLR2004
+        and all(len(one) == 2 and _is_list(one, int) for one in value["ranges"])  # noqa: PLR2004 (from and to)
         and _is_list(value.get("containers"), list)
     )
 

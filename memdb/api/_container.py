@@ -461,7 +461,7 @@ class Services:
             self.db,
             self.counting,
             self.categories,
-            lambda owner, request: self.recaller.recall(owner, request),  # noqa: PLW0108
+            lambda owner, request: self.recaller.recall(owner, request),  # noqa: PLW0108 (a service made later)
             self.settings.context_categories,
         )
 
@@ -541,7 +541,7 @@ class Services:
             self.counting,
             self.summaries,
             lambda: self.recaller,
-            lambda owner, session: self.profiles.known(owner, session),  # noqa: PLW0108
+            lambda owner, session: self.profiles.known(owner, session),  # noqa: PLW0108 (a service made later)
             self.settings,
         )
 

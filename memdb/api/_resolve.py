@@ -58,7 +58,7 @@ def open_target(path: str, *, dry_run: bool, **given: Any) -> Engine:
     if not dry_run:
         return open_engine(path, **given)
     try:
-        if is_address(path) or os.path.exists(path):  # noqa: PTH110
+        if is_address(path) or os.path.exists(path):
             return open_engine(path, mode="read", **given)
     except ReadOnly:
         if not is_address(path):

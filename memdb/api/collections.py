@@ -375,7 +375,7 @@ class Artifacts:
         (1, 2)
         """
         opened: AbstractContextManager[bytes | str | BinaryIO] = (
-            open(data, "rb") if isinstance(data, os.PathLike) else nullcontext(data)  # noqa: PTH123, SIM115
+            open(data, "rb") if isinstance(data, os.PathLike) else nullcontext(data)  # noqa: SIM115 (`with` closes it)
         )
         with opened as given:
             return self._artifacts.save(

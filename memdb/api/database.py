@@ -621,7 +621,7 @@ class MemDB:
         embeddings: bool = True,
         replace: bool = False,
         sqlite: bool = False,
-        format: Literal["jsonl", "markdown", "html", "csv"] = "jsonl",  # noqa: A002
+        format: Literal["jsonl", "markdown", "html", "csv"] = "jsonl",  # noqa: A002 (public name)
         progress: Callable[[int], object] | None = None,
     ) -> int:
         """
@@ -718,5 +718,5 @@ class MemDB:
 
     def __repr__(self) -> str:
         """Name the file."""
-        where = self.path if self.path == MEMORY else os.path.basename(self.path)  # noqa: PTH119
+        where = self.path if self.path == MEMORY else os.path.basename(self.path)
         return f"<MemDB {where}>"

@@ -82,7 +82,7 @@ class Items:
             TooLarge: the value is too long.
             SecretFound: it holds a key or password, and those are refused.
         """
-        new = PutItem(namespace, key, value, metadata, expected_revision, ttl, index, vectors)  # type: ignore[arg-type]
+        new = PutItem(namespace, key, value, metadata, expected_revision, ttl, index, vectors)  # type: ignore[arg-type]  # PutItem checks them
         return self._items.put(self._owner, new)
 
     def get(self, namespace: Namespace, key: str, *, refresh: bool = False) -> Item:

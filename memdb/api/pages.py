@@ -72,10 +72,10 @@ def copy_file(db: MemDB) -> BackupCopy:
     """Return a copy of the file as it is now, to download; others go on meanwhile."""
     folder = tempfile.mkdtemp(prefix="memdb-")
     try:
-        path = os.path.join(folder, "copy.db")  # noqa: PTH118
+        path = os.path.join(folder, "copy.db")
         size_bytes = db.file.backup(path)
-        name = os.path.basename(db.path)  # noqa: PTH119
-        return BackupCopy(f"backup of {name}", size_bytes, open(path, "rb"), folder)  # noqa: PTH123
+        name = os.path.basename(db.path)
+        return BackupCopy(f"backup of {name}", size_bytes, open(path, "rb"), folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

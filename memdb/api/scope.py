@@ -590,7 +590,7 @@ class Scope:
         for path in self._services.db.maintenance.list_migration_copies():
             with self._services.open_copy(path) as services:
                 for one in self._find_secrets(services, entropy=entropy):
-                    yield one.replace(where=f"{os.path.basename(path)}: {one.where}")  # noqa: PTH119
+                    yield one.replace(where=f"{os.path.basename(path)}: {one.where}")
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """

@@ -168,9 +168,9 @@ class Tools:
         if name not in tools:
             raise InvalidInput(f"tool is {name!r}: use {', '.join(tools)}")
         given = _arguments(name, arguments)
-        return tools[name](**given)  # type: ignore[operator, no-any-return]
+        return tools[name](**given)  # type: ignore[operator, no-any-return]  # each is callable
 
-    def memory_expand(self, id: str, after: int = 0, offset: int = 0) -> str:  # noqa: A002
+    def memory_expand(self, id: str, after: int = 0, offset: int = 0) -> str:  # noqa: A002 (name in the schema)
         """
         Return a page of what a summary, or a span of messages, says.
 
@@ -193,7 +193,7 @@ class Tools:
         room = PAGE_CHARS
         shown: list[Summary | Message] = [*page.summaries, *page.messages]
         for place, item in enumerate(shown):
-            line = _summary_line(item) if page.summaries else _message_line(item)  # type: ignore[arg-type]
+            line = _summary_line(item) if page.summaries else _message_line(item)  # type: ignore[arg-type]  # by page.summaries
             if lines and len(line) > room:
                 return "\n".join([*lines, _more(shown[place - 1])])
             lines.append(line if len(line) <= PAGE_CHARS else _clipped(item, line))
@@ -262,7 +262,7 @@ def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, A
     if not isinstance(given, dict):
         raise InvalidInput(f"arguments of {name} are {type(given).__name__}: give an object")
     (schema,) = [one["parameters"] for one in SCHEMAS if one["name"] == name]
-    known: dict[str, Any] = schema["properties"]  # type: ignore[index]
+    known: dict[str, Any] = schema["properties"]  # type: ignore[index]  # a dict
     given = {field: _whole(value) for field, value in given.items() if value is not None}
     for field, value in given.items():
         if field not in known:
@@ -270,7 +270,7 @@ def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, A
         kind = known[field]["type"]
         if not isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
             raise InvalidInput(f"{name}: {field} is {value!r}: give {_A[kind]}")
-    for field in schema["required"]:  # type: ignore[index]
+    for field in schema["required"]:  # type: ignore[index]  # a list
         if field not in given:
             raise InvalidInput(f"{name} needs {field!r}: {known[field]['description']}")
     return dict(given)

@@ -137,13 +137,13 @@ class LazyGroup(click.Group):
             print_json({"error": {"code": "usage", "message": error.format_message()}})
             ctx.exit(error.exit_code)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click gives it)
         """Return the names of the table."""
         return list(self.table)
 
     def get_command(
         self,
-        ctx: click.Context,  # noqa: ARG002
+        ctx: click.Context,  # noqa: ARG002 (click gives it)
         cmd_name: str,
     ) -> click.Command | None:
         """Load the command called *cmd_name*, None without one."""
@@ -155,7 +155,7 @@ class LazyGroup(click.Group):
 
     def format_commands(
         self,
-        ctx: click.Context,  # noqa: ARG002
+        ctx: click.Context,  # noqa: ARG002 (click gives it)
         formatter: click.HelpFormatter,
     ) -> None:
         """Write the list from the table alone."""
@@ -207,7 +207,7 @@ def tolerate_encoding() -> None:
 
 def discard_output() -> None:
     """Let what is printed from now on vanish, because its reader is gone."""
-    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 (pathlib is a module more)
+    with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 

@@ -212,7 +212,7 @@ def import_(
 
 @verb("memdb agent mcp", of=agent, file=False, scope=False, json=False)
 @file_option
-def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001
+def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001 (`call` comes with the option)
     """
     Serve the memory of the project in this folder over the Model Context Protocol.
 

@@ -199,7 +199,7 @@ def edit(call: Call, name: str, session: str | None) -> None:
         session = option_session(scope, session)
         newest = _version(scope, name, None, session)
         text = _text(scope.artifacts.load(name, newest.version, session=session))
-    suffix = os.path.splitext(name)[1] or ".txt"  # noqa: PTH122 (a name, no path)
+    suffix = os.path.splitext(name)[1] or ".txt"
     instead = "it to `memdb artifact save`"
     with edited(text, suffix=suffix, instead=instead, may_be_empty=True) as changed:
         if changed is None:
@@ -281,7 +281,7 @@ def _bytes_of(path: str) -> AbstractContextManager[BinaryIO]:
     """Open *path*, or standard input for "-", for a `with` block."""
     if path == "-":
         return nullcontext(sys.stdin.buffer)
-    return open(path, "rb")  # noqa: PTH123 (the caller closes it)
+    return open(path, "rb")
 
 
 def _to_stdout(data: BinaryIO) -> None:

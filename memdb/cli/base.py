@@ -103,7 +103,7 @@ class Name(click.types.StringParamType):
     def shell_complete(
         self,
         ctx: click.Context,
-        param: click.Parameter,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002 (click gives it)
         incomplete: str,
     ) -> list[Any]:
         """Return the names that begin so."""
@@ -499,14 +499,14 @@ def is_writable(path: str) -> bool:
     """Return whether a file and its folder can be written, as files in WAL mode need."""
     if is_address(path):
         return True  # the server decides
-    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+    folder = os.path.dirname(os.path.abspath(path))
     return os.access(path, os.W_OK) and os.access(folder, os.W_OK)
 
 
 def size_of(path: str) -> int | None:
     """Return the bytes of the file at *path*, None if there is none."""
     try:
-        return os.stat(path).st_size  # noqa: PTH116
+        return os.stat(path).st_size
     except (FileNotFoundError, NotADirectoryError):
         return None
 

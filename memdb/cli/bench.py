@@ -125,7 +125,7 @@ def _data_sets(paths: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
             kind = converting.kind_of(path)
             lines = path
             if kind is not None:
-                lines = os.path.join(folder, f"{number}.jsonl")  # noqa: PTH118
+                lines = os.path.join(folder, f"{number}.jsonl")
                 dataset.write(converting.convert(kind, path), lines)
             sets.append((path, lines))
         yield sets
@@ -140,7 +140,7 @@ def _records(path: str | None) -> Iterator[Callable[[Answer | FactResult], None]
     import json
 
     try:
-        with open(path, "x", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+        with open(path, "x", encoding="utf-8", newline="\n") as file:
             yield lambda answer: print(json.dumps(answer.to_dict(), ensure_ascii=False), file=file)
     except OSError as error:
         shown = click.format_filename(path)

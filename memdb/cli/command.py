@@ -167,13 +167,13 @@ class Noun(click.Group):
     command_class = Command
     context_class = HelpContext
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click gives it)
         """Return the verbs, the everyday ones first."""
         return list(self.commands)
 
     def format_commands(
         self,
-        ctx: click.Context,  # noqa: ARG002
+        ctx: click.Context,  # noqa: ARG002 (click gives it)
         formatter: click.HelpFormatter,
     ) -> None:
         """Write the list with the first sentence of each, whole on a narrow terminal too."""

@@ -48,7 +48,7 @@ def shown_path(path: str) -> str:
 def config_path() -> str:
     """Return the path of the config file, which need not exist."""
     given = os.environ.get(CONFIG_VARIABLE)
-    return given or os.path.join(click.get_app_dir("memdb"), "config.toml")  # noqa: PTH118
+    return given or os.path.join(click.get_app_dir("memdb"), "config.toml")
 
 
 def read_config() -> dict[str, Any]:
@@ -60,7 +60,7 @@ def read_config() -> dict[str, Any]:
     """
     path = config_path()
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 (pathlib is a module more to load)
+        with open(path, "rb") as file:
             data = file.read()
     except (FileNotFoundError, NotADirectoryError) as error:
         if os.environ.get(CONFIG_VARIABLE):
@@ -85,8 +85,8 @@ def read_config() -> dict[str, Any]:
             raise click.UsageError(f"{path}: {name} is {value!r}: write {kind}.")
     where = found.get("file")
     if where is not None and not (is_address(where) or is_other_address(where)):
-        folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
-        found["file"] = os.path.join(folder, os.path.expanduser(where))  # noqa: PTH111, PTH118
+        folder = os.path.dirname(os.path.abspath(path))
+        found["file"] = os.path.join(folder, os.path.expanduser(where))
     return found
 
 

@@ -79,10 +79,10 @@ def demo(call: Call, keep: str | None) -> None:
     An example conversation goes into a temporary file, memdb learns from it, and
     it is asked five questions. Nothing of yours is read or changed.
     """
-    if keep is not None and os.path.exists(keep):  # noqa: PTH110
+    if keep is not None and os.path.exists(keep):
         raise AlreadyExists("file", click.format_filename(keep))
     with TemporaryDirectory(prefix="memdb-demo-") as folder:
-        path = keep or os.path.join(folder, "demo.db")  # noqa: PTH118
+        path = keep or os.path.join(folder, "demo.db")
         report = _run(path)
     call.reply(_as_dict(report, keep), lambda: _print(report, keep))
 

@@ -336,7 +336,7 @@ def query(call: Call, sql: str, as_csv: bool, as_lines: bool, limit: int, timeou
         writer.writerows([_plain(value) for value in row] for row in found.rows)
     else:
         columns = [
-            Column(name, lambda row, place=place: _cell(row[place]), cut=True)  # type: ignore[misc]
+            Column(name, lambda row, place=place: _cell(row[place]), cut=True)  # type: ignore[misc]  # mypy infers no default
             for place, name in enumerate(found.columns)
         ]
         call.reply(rows, lambda: print_records(columns, found.rows, empty="No row."))

@@ -69,7 +69,7 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> I
             if line and used + width_of(piece.rstrip()) > room:
                 yield f"{lead}{line.rstrip()}"
                 lead, line, used = indent, "", 0
-                piece = piece.lstrip()  # noqa: PLW2901
+                piece = piece.lstrip()  # noqa: PLW2901 (the rest of it)
                 size = width_of(piece)
             line += piece
             used += size

@@ -112,7 +112,7 @@ def read_token(path: str) -> str:
         with os.fdopen(descriptor, "w") as file:
             file.write(f"{token}\n")
         return token
-    with open(path, encoding="ascii", errors="replace") as file:  # noqa: PTH123
+    with open(path, encoding="ascii", errors="replace") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         if os.name == "posix" and mode & ~OWN_ONLY:
             raise FileError(f"{shown} can be read by others: chmod 600 {shown}", shown)

@@ -157,7 +157,7 @@ def _table_columns(options: dict[str, str | None]) -> TableColumns | None:
     given["created"] = given.pop("time")
     if bool(given["table"]) != bool(given["text"]) or (any(given.values()) and not given["table"]):
         raise click.UsageError("--table and --text-column go together, and the others with them.")
-    return TableColumns(**given) if given["table"] else None  # type: ignore[arg-type]
+    return TableColumns(**given) if given["table"] else None  # type: ignore[arg-type]  # click checked them
 
 
 def _exit_code(end: BaseException) -> int:
@@ -298,7 +298,7 @@ def export(
         refuse_user()
     if call.as_json and target == "-":
         raise click.UsageError("The export itself is the output: --json needs a TARGET.")
-    chosen = format_ or ENDINGS.get(os.path.splitext(target)[1].lower()) or "jsonl"  # noqa: PTH122
+    chosen = format_ or ENDINGS.get(os.path.splitext(target)[1].lower()) or "jsonl"
     with call.open() as db, Counter("Exporting", "record") as counter:
         scope = None if all_users else call.choose(db)
         user, app = (scope.user, scope.app) if scope else (None, call.app or DEFAULT_APP)
@@ -334,9 +334,9 @@ def _echo_document(
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "export")  # noqa: PTH118
+        path = os.path.join(folder, "export")
         db.export(path, user=user, app=app, format=chosen)
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             sys.stdout.flush()
             shutil.copyfileobj(file, sys.stdout.buffer)
 

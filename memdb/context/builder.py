@@ -310,7 +310,7 @@ class _Plan:
             page_size = min(2 * page_size, MAX_PAGE)
         return Tail(tuple(found), tuple(costs)), True
 
-    def _capped(self, newest: Tail, complete: bool) -> tuple[Tail, bool]:  # noqa: FBT001
+    def _capped(self, newest: Tail, complete: bool) -> tuple[Tail, bool]:  # noqa: FBT001 (a pair's second half)
         """Return the newest messages without those over the number that the settings allow."""
         most, count = self._settings.context_messages, len(newest.messages)
         if most is None or count <= most:

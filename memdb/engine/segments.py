@@ -101,7 +101,7 @@ def pack(contents: Sequence[Content]) -> bytes:
     spans = spans_of(content[0] for content in contents)
     fields = [",".join(f"{first}-{last}" for first, last in spans)]
     for column in (1, 2, 3):
-        fields += [content[column] or "" for content in contents]  # type: ignore[misc]
+        fields += [content[column] or "" for content in contents]  # type: ignore[misc]  # texts and bytes
     return "\0".join(fields).encode()
 
 
@@ -336,7 +336,7 @@ def _open_or_recall(tx: Tx, row: Row) -> _Held | None:
     tx.kept[sha256] = held
     if len(tx.kept) > MAX_KEPT:
         del tx.kept[next(iter(tx.kept))]
-    return held  # type: ignore[no-any-return]
+    return held  # type: ignore[no-any-return]  # of the cache
 
 
 def _open(row: Row) -> _Held | None:

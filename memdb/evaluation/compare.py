@@ -27,7 +27,7 @@ def read_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """
     found = []
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
                 try:
                     answer = json.loads(line)
@@ -182,7 +182,7 @@ def write_new(path: str, text: str) -> None:
     """Write *text* to a new file; AlreadyExists or FileError."""
     refuse_output(path)
     try:
-        with open(path, "x", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+        with open(path, "x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except FileExistsError as error:
         raise AlreadyExists("file", path) from error

@@ -240,7 +240,7 @@ def read_lines(
         InvalidInput: a line is no JSON object.
     """
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             for number, raw in enumerate(file, start=1):
                 seen(raw)
                 if raw.strip():
@@ -334,7 +334,7 @@ def write(lines: Iterable[dict[str, Any]], path: str | os.PathLike[str]) -> int:
     count = 0
     refuse_output(path)
     try:
-        with open(path, "x", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+        with open(path, "x", encoding="utf-8", newline="\n") as file:
             for line in lines:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
                 count += 1

@@ -152,7 +152,7 @@ class _Place(Record):
 @contextmanager
 def _opened(embedder: Embedder | str | None, *, alone: bool) -> Iterator[_Place]:
     with tempfile.TemporaryDirectory(prefix="memdb-bench-") as folder:
-        path, clock = os.path.join(folder, "bench.db"), Clock()  # noqa: PTH118
+        path, clock = os.path.join(folder, "bench.db"), Clock()
         clock.now_ms = START_MS
         with memdb.open(path, durability="process", embedder=embedder, clock=clock) as db:
             if alone:

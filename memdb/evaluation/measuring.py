@@ -258,7 +258,7 @@ def run(
         )
     with tempfile.TemporaryDirectory(prefix="memdb-bench-", dir=folder) as place:
         clock = Clock()
-        path = os.path.join(place, "bench.db")  # noqa: PTH118
+        path = os.path.join(place, "bench.db")
         with memdb.open(path, durability="process", embedder=embedder, clock=clock) as db:
             ready = filled(data, db, clock)
             services = [(arm, _service(db, arm)) for arm in arms]

@@ -442,7 +442,7 @@ class CandidateResolver:
             expires=candidate.expires_ms,
             created_ms=max(times, default=None),
             source=f"extracted:{source}",
-            trust=_trust_of(candidate, batch.messages, (first, last)),  # type: ignore[arg-type]
+            trust=_trust_of(candidate, batch.messages, (first, last)),  # type: ignore[arg-type]  # a word of TRUSTS
         )
         try:
             prepared = self._remember.prepare(owner, new)

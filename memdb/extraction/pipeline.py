@@ -178,7 +178,7 @@ class ExtractionService:
             resolved, calls = self._resolve(place, batch, job.attempts, request)
             with self._db.write() as tx:
                 if _span_hash(tx, place, batch) != span_hash:
-                    raise _Changed  # noqa: TRY301
+                    raise _Changed  # noqa: TRY301 (rolls back)
                 if not jobs.advance(tx, job, batch.next_seq):
                     return None  # deleted, or done by another process after our lease ended
                 outcomes = self._resolver.store(tx, resolved)
@@ -269,7 +269,7 @@ class ExtractionService:
             total = _plus(total, Extracted(len(batch.messages), 1, (), calls, next_seq))
         try:
             with self._db.write() as tx:
-                raise _Undo([self._resolver.store(tx, one) for one in waiting])  # noqa: TRY301
+                raise _Undo([self._resolver.store(tx, one) for one in waiting])  # noqa: TRY301 (rolls back)
         except _Undo as undone:
             return total.replace(outcomes=sum(undone.outcomes, ()))
 

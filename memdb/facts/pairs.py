@@ -432,7 +432,7 @@ def _names(words: Sequence[Word], place: int) -> bool:
     after = words[place + 1] if place + 1 < len(words) else None
     if before is None or before.kind == "unit" or (after is not None and after.kind == "unit"):
         return False
-    return before.weight > _HEAVY and (place <= 2 or before.is_name)  # noqa: PLR2004
+    return before.weight > _HEAVY and (place <= 2 or before.is_name)  # noqa: PLR2004 (the first words)
 
 
 def _letters_and_names(

@@ -220,7 +220,7 @@ def choose_format(
     """
     optional_name(session, "session")
     if format is None and columns is not None:
-        format = "sqlite"  # noqa: A001
+        format = "sqlite"  # noqa: A001 (as the option)
     if format is None:
         chosen, names = detect(tree)
     else:

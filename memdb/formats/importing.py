@@ -208,7 +208,7 @@ class Difference(Record):
 class FolderWatch:
     """Compares the notes of a folder with those of the last look."""
 
-    def __init__(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+    def __init__(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002 (public name)
         """
         Look for the first time; make it before the notes are imported.
 

@@ -514,7 +514,7 @@ def _named(parts: list[Any]) -> list[Any]:
                 name = told["name"]
                 number = counts[field, name] = counts.get((field, name), 0) + 1
                 named = name if number == 1 else f"{name}-{number}"
-                part = {**part, field: {**told, "id": named}}  # noqa: PLW2901
+                part = {**part, field: {**told, "id": named}}  # noqa: PLW2901 (with its id)
         found.append(part)
     return found
 

@@ -361,7 +361,7 @@ class Tree:
         """
         refuse_special(path)
         self.path = os.fspath(path)
-        self.name = os.path.basename(os.path.abspath(self.path))  # noqa: PTH100, PTH119
+        self.name = os.path.basename(os.path.abspath(self.path))
         self.is_alone = False
         self.is_database = False
         self.done = 0
@@ -377,7 +377,7 @@ class Tree:
         self._characters: dict[str, bytes] = {}
         self._heads: dict[str, bytes] = {}
         try:
-            if os.path.isdir(self.path):  # noqa: PTH112
+            if os.path.isdir(self.path):
                 self._sizes = self._files_below(self.path)
             else:
                 self._list_file()
@@ -393,12 +393,12 @@ class Tree:
         self.names = tuple(self._sizes)
 
     def _list_file(self) -> None:
-        with open(self.path, "rb") as file:  # noqa: PTH123
+        with open(self.path, "rb") as file:
             head = file.read(4)
         if not head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
             self.is_alone = True
             self.is_database = is_database(self.path)
-            self._sizes[self.name] = os.stat(self.path).st_size  # noqa: PTH116
+            self._sizes[self.name] = os.stat(self.path).st_size
             return
         self._archive = zipfile.ZipFile(self.path)
         members = [member for member in self._archive.infolist() if not member.is_dir()]
@@ -426,14 +426,14 @@ class Tree:
         for parent, folders, names in os.walk(folder, onerror=unreadable):
             folders[:] = sorted(one for one in folders if not _is_hidden(one))
             for name in sorted([*folders, *names]):
-                whole = os.path.join(parent, name)  # noqa: PTH118
+                whole = os.path.join(parent, name)
                 if _is_hidden(name):
                     continue
-                if os.path.islink(whole):  # noqa: PTH114
+                if os.path.islink(whole):
                     refuse(whole, "links are not followed")
-                elif os.path.isfile(whole):  # noqa: PTH113
+                elif os.path.isfile(whole):
                     below = os.path.relpath(whole, folder).replace(os.sep, "/")
-                    sizes[below] = os.stat(whole).st_size  # noqa: PTH116
+                    sizes[below] = os.stat(whole).st_size
                 elif name not in folders:
                     refuse(whole, "they are no plain files")
             _refuse_many(folder, len(sizes))
@@ -468,8 +468,8 @@ class Tree:
         """Return when a file was last changed, as its folder says; None in an archive."""
         if self._archive is not None:
             return None
-        whole = self.path if self.is_alone else os.path.join(self.path, name)  # noqa: PTH118
-        return os.stat(whole).st_mtime_ns // 1_000_000  # noqa: PTH116
+        whole = self.path if self.is_alone else os.path.join(self.path, name)
+        return os.stat(whole).st_mtime_ns // 1_000_000
 
     @property
     def is_archive(self) -> bool:
@@ -478,9 +478,9 @@ class Tree:
 
     def stamp(self, name: str) -> tuple[int, int] | None:
         """Return when a file was changed, in nanoseconds, and its size; None if it is gone."""
-        whole = self.path if self.is_alone else os.path.join(self.path, name)  # noqa: PTH118
+        whole = self.path if self.is_alone else os.path.join(self.path, name)
         try:
-            found = os.stat(whole)  # noqa: PTH116
+            found = os.stat(whole)
         except OSError:
             return None
         return found.st_mtime_ns, found.st_size
@@ -511,9 +511,9 @@ class Tree:
                     most = FREE_BYTES + MAX_RATIO * member.compress_size
                     stream: IO[bytes] = files.enter_context(self._archive.open(member))
                 else:
-                    whole = self.path if self.is_alone else os.path.join(self.path, name)  # noqa: PTH118
+                    whole = self.path if self.is_alone else os.path.join(self.path, name)
                     refuse_special(whole)
-                    stream = files.enter_context(open(whole, "rb"))  # noqa: PTH123
+                    stream = files.enter_context(open(whole, "rb"))
                 if stream.read(2) in UTF_16:
                     stream.seek(0)
                     stream = codecs.EncodedFile(stream, "utf-8", "utf-16")

@@ -75,7 +75,7 @@ def as_lines(
     try:
         handle, name = tempfile.mkstemp(suffix=".jsonl")
         try:
-            size = os.stat(path).st_size  # noqa: PTH116
+            size = os.stat(path).st_size
             most, timeout_s = max(MIN_ROWS, size), FREE_S + S_PER_MB * (size >> 20)
             with (
                 os.fdopen(handle, "w", encoding="utf-8") as file,
@@ -91,7 +91,7 @@ def as_lines(
             raise FileError(f"{path} cannot be read ({error}): get it again", path) from error
         finally:
             with suppress(OSError):
-                os.unlink(name)  # noqa: PTH108
+                os.unlink(name)
     finally:
         source.close()
 
@@ -132,7 +132,7 @@ def _open_foreign(path: str) -> Database:
 
     if is_memdb(path):
         raise InvalidInput(f"{path} is a memdb file: export it first with `memdb export`")
-    quoted = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")  # noqa: PTH100
+    quoted = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
         handle = sqlite3.connect(f"file:{quoted}?mode=ro", uri=True)
     except sqlite3.Error as error:
@@ -197,14 +197,14 @@ def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
     partial = f"{target}.partial"
     try:
         with suppress(FileNotFoundError):
-            os.unlink(partial)  # noqa: PTH108
+            os.unlink(partial)
         os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         plain = Database(sqlite3.connect(partial))
         try:
             count = _insert(plain, lines)
         finally:
             plain.close()
-        os.replace(partial, target)  # noqa: PTH105
+        os.replace(partial, target)
     except (OSError, sqlite3.Error) as error:
         problem = getattr(error, "strerror", None) or str(error)
         raise FileError(
@@ -212,7 +212,7 @@ def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
         ) from error
     finally:
         with suppress(OSError):
-            os.unlink(partial)  # noqa: PTH108
+            os.unlink(partial)
     return count
 
 

@@ -116,7 +116,7 @@ def run_memdb(command: str, options: list[str], path: str, *arguments: str) -> A
     """
     if any("\0" in one for one in (*options, path, *arguments)):
         raise ValueError("a question or fact cannot hold a NUL")
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(  # noqa: S603 (memdb itself)
         [sys.executable, "-m", "memdb", command, *options, f"--file={path}", "--", *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,

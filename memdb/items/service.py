@@ -492,6 +492,6 @@ def vector_value(vector: object, field: str) -> bytes:
     if not 1 <= size <= MAX_DIM:
         raise InvalidInput(f"{field} has {size} components: give 1 to {MAX_DIM:,}")
     try:
-        return to_vector(vector, size)  # type: ignore[arg-type]
+        return to_vector(vector, size)  # type: ignore[arg-type]  # other types raise
     except InvalidInput as error:
         raise InvalidInput(f"{field}: {error}") from error

@@ -94,7 +94,7 @@ def list_request(
         None if between is None else _key_range(between, order),
         after,
         int_value(limit, "limit", 1, MAX_LIMIT),
-        choice_value(order, "order", ORDERS),  # type: ignore[arg-type]
+        choice_value(order, "order", ORDERS),  # type: ignore[arg-type]  # one of ORDERS
         flag_value(descending, "descending"),
     )
 

@@ -161,7 +161,7 @@ def path_of(namespace: object, field: str = "namespace") -> str:
 def _find_path(namespace: tuple[object, ...]) -> str | None:
     """Return the path of labels that were checked before; None if they were not."""
     try:
-        return _paths.get(namespace)  # type: ignore[arg-type]
+        return _paths.get(namespace)  # type: ignore[arg-type]  # a miss if unhashable
     except TypeError:  # one of them cannot be hashed
         return None
 

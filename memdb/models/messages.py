@@ -188,7 +188,7 @@ class _UidField:
         self._slot.__set__(message, value)
 
 
-Message.uid = _UidField(Message.uid)  # type: ignore[assignment]
+Message.uid = _UidField(Message.uid)  # type: ignore[assignment]  # a descriptor
 
 
 class Piece(Record):

@@ -192,7 +192,7 @@ def observed(owner: Class) -> Class:
     Each object has `_services` with a `meter`. Properties are left alone; what only leads to
     other objects, or yields, has its flags checked and is not noted.
     """
-    owner.__copy__ = refuse_copy  # type: ignore[attr-defined]
+    owner.__copy__ = refuse_copy  # type: ignore[attr-defined]  # a method of any class
     for name, method in list(vars(owner).items()):
         if type(method) is not _FUNCTION or name.startswith("_"):
             continue

@@ -48,7 +48,7 @@ class RecordType(type):
 
     def __dir__(cls) -> list[str]:
         """List the public methods; `help` shows the fields as the signature."""
-        names = {*type.__dir__(cls)}.difference(cls._fields)  # type: ignore[attr-defined]
+        names = {*type.__dir__(cls)}.difference(cls._fields)  # type: ignore[attr-defined]  # of Record
         return [name for name in names if not name.startswith("_")]
 
     @property
@@ -56,7 +56,7 @@ class RecordType(type):
         """The fields as parameters, for `inspect.signature`, `help` and errors."""
         from inspect import Parameter, Signature  # noqa: PLC0415 (7 ms, only for these)
 
-        kind, defaults = Parameter.POSITIONAL_OR_KEYWORD, cls._defaults  # type: ignore[attr-defined]
+        kind, defaults = Parameter.POSITIONAL_OR_KEYWORD, cls._defaults  # type: ignore[attr-defined]  # of Record
         return Signature(
             [
                 Parameter(field, kind, default=defaults.get(field, Parameter.empty), annotation=of)

@@ -29,7 +29,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
             field, or a value is out of its range.
     """
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 (pathlib is slow to load)
+        with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise InvalidInput(f"settings file {path} is over 1 MB: it holds something else")

@@ -111,7 +111,7 @@ ERRORS: dict[str, tuple[type[StorageError], str]] = {
     "42": (Corrupt, "the tables are not those of memdb: run `memdb check` on the database"),
     "42501": (
         IOFailed,
-        "the user may not do this: grant it the rights on the schema; if a policy of the rows "  # noqa: ISC004
+        "the user may not do this: grant it the rights on the schema; if a policy of the rows "
         "refused a row of another scope, please report it",
     ),
     "53": (IOFailed, "the server is out of a resource: try again later"),
@@ -123,7 +123,7 @@ ERRORS: dict[str, tuple[type[StorageError], str]] = {
     "57": (IOFailed, "the server is starting or stopping: try again"),
     "57014": (
         Interrupted,
-        "the server stopped the statement, it took longer than its statement_timeout: "  # noqa: ISC004
+        "the server stopped the statement, it took longer than its statement_timeout: "
         "try again, or raise the limit for this user",
     ),
     "58": (IOFailed, "the disk of the server failed to read or write: check it"),

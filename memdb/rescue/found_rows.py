@@ -286,7 +286,7 @@ def _stored_roots(file: PageFile) -> dict[str, int]:
     return {
         row[1]: row[3]
         for _, row in file.tree(1).rows
-        if len(row) == 5 and isinstance(row[1], str) and isinstance(row[3], int) and row[3] > 0  # noqa: PLR2004
+        if len(row) == 5 and isinstance(row[1], str) and isinstance(row[3], int) and row[3] > 0  # noqa: PLR2004 (columns)
     }
 
 

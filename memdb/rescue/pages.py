@@ -89,13 +89,13 @@ class PageFile:
         Raises:
             OSError: it cannot be read.
         """
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             self._data = file.read()
         self.page_bytes, unused = DEFAULT_PAGE_BYTES, 0
         if self._data[:16] == MAGIC:  # else the first page is damaged too
             stated = int.from_bytes(self._data[16:18], "big")
             stated = 65_536 if stated == 1 else stated
-            if stated >= 512 and stated & (stated - 1) == 0:  # noqa: PLR2004
+            if stated >= 512 and stated & (stated - 1) == 0:  # noqa: PLR2004 (the smallest page)
                 self.page_bytes, unused = stated, self._data[20]
         self._newer = committed_pages(f"{path}-wal", self.page_bytes) if wal else {}
         self.has_wal = bool(self._newer)
@@ -199,7 +199,7 @@ class PageFile:
         for place in places:
             try:
                 if place < first + 2 * cells or place >= self._usable:
-                    raise BrokenPage  # noqa: TRY301
+                    raise BrokenPage  # noqa: TRY301 (caught below)
                 if kind in (INNER_INDEX, INNER_TABLE):
                     children.append(int.from_bytes(page[place : place + 4], "big"))
                 if kind != INNER_TABLE:
@@ -252,7 +252,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     for step in range(8):
         byte = data[at + step]
         value = value << 7 | byte & 0x7F
-        if byte < 0x80:  # noqa: PLR2004
+        if byte < 0x80:  # noqa: PLR2004 (seven bits)
             return value, at + step + 1
     return value << 8 | data[at + 8], at + 9
 

@@ -349,11 +349,11 @@ def _files(db: SqliteFile) -> Iterator[tuple[str, str]]:
     if db.path == MEMORY:
         return
     folder, name = os.path.split(db.path)
-    for one in sorted(os.listdir(folder)):  # noqa: PTH208 (pathlib is slow to load)
+    for one in sorted(os.listdir(folder)):
         if one in (name, f"{name}-wal", f"{name}-journal") or (
             one.startswith(name) and (".bak" in one or "-wal.lost-" in one)
         ):
-            yield one, os.path.join(folder, one)  # noqa: PTH118
+            yield one, os.path.join(folder, one)
 
 
 @contextmanager
@@ -409,12 +409,12 @@ def _has_other_tables(db: SqliteFile) -> bool:
 
 
 def _name_of(db: SqliteFile) -> str:
-    return os.path.basename(db.path)  # noqa: PTH119
+    return os.path.basename(db.path)
 
 
 def _shared_memory(path: str, notices: list[str]) -> bytes:
     """Return the bytes of the -shm file, read by a child process: closing it drops our locks."""
-    if not os.path.exists(path):  # noqa: PTH110
+    if not os.path.exists(path):
         return b""
     if not sys.executable or getattr(sys, "frozen", False):
         notices.append(PAGE_NUMBERS_ONLY)

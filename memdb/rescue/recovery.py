@@ -230,11 +230,11 @@ def restore(
     source, target = (
         os.path.realpath(one) for one in (path_value(backup, "backup"), path_value(path))
     )
-    if not os.path.exists(source):  # noqa: PTH110
+    if not os.path.exists(source):
         raise FileError(f"{source} does not exist: check the path", source)
     refuse_special(source)
     refuse_output(target)
-    if os.path.exists(target) and os.path.samefile(source, target):  # noqa: PTH110, PTH121
+    if os.path.exists(target) and os.path.samefile(source, target):
         raise FileError(f"{target} is the backup itself: give the path of the file", target)
     before = os.path.lexists(f"{target}-wal")
     options: dict[str, Any] = {"mode": "read", "verify": integrity.describe_damage}
@@ -248,7 +248,7 @@ def restore(
         lock = _lock(target)
         try:
             kept = _free_name(target) if os.path.lexists(target) else None
-            size_bytes = os.stat(source).st_size  # noqa: PTH116
+            size_bytes = os.stat(source).st_size
             if not dry_run:
                 partial = f"{target}.partial"
                 db.maintenance.copy_to(partial, replace=True)
@@ -301,8 +301,8 @@ def _free_name(path: str) -> str:
 
 def _set_aside(path: str, kept: str) -> None:
     """Give the file at *path* a second name, and its WAL that of this one."""
-    os.link(path, kept) if hasattr(os, "link") else os.rename(path, kept)  # noqa: PTH104
+    os.link(path, kept) if hasattr(os, "link") else os.rename(path, kept)
     if os.path.lexists(f"{path}-wal"):
-        os.rename(f"{path}-wal", f"{kept}-wal")  # noqa: PTH104
+        os.rename(f"{path}-wal", f"{kept}-wal")
     if os.path.lexists(f"{path}-shm"):
-        os.unlink(f"{path}-shm")  # noqa: PTH108
+        os.unlink(f"{path}-shm")

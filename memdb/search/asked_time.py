@@ -160,7 +160,7 @@ def _read(language: str, text: str, day: date) -> tuple[list[DaySpan], list[Date
     def take(words: Iterable[str], read: object) -> None:
         nonlocal text
         for match in _pattern(tuple(words), has_spaces).finditer(text):
-            read(match)  # type: ignore[operator]
+            read(match)  # type: ignore[operator]  # a function of the row
         text = _pattern(tuple(words), has_spaces).sub(" ", text)
 
     unit, last, this = known["unit"], known["last"].split(), known["this"].split()
@@ -200,7 +200,7 @@ def _any(words: Iterable[str]) -> str:
 
 
 @cache
-def _pattern(words: tuple[str, ...], has_spaces: bool) -> re.Pattern[str]:  # noqa: FBT001
+def _pattern(words: tuple[str, ...], has_spaces: bool) -> re.Pattern[str]:  # noqa: FBT001 (private)
     edge = (r"(?<!\w)", r"(?!\w)") if has_spaces else ("", "")
     return re.compile(f"{edge[0]}{_any(words)}{edge[1]}")
 

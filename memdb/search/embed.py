@@ -66,7 +66,7 @@ class Embedding(Record):
         arms = [arm for arm in ARMS if arm not in absent]
         space = None if self.vector is None else self.vector.model
         found = tuple(answer.hits), tuple(arms), missing, failure, space
-        return Hits(*found, answer.certainty)  # type: ignore[arg-type]
+        return Hits(*found, answer.certainty)  # type: ignore[arg-type]  # a word of CERTAINTY
 
 
 def embed_question(

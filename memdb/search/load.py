@@ -195,13 +195,13 @@ def _to_hit(kind: str, content: Content, score: float, rank: int = 0, *, judge: 
     if judge and not content.judged:
         trust = trust_of_text(content.text, trust)
     return Hit(
-        kind,  # type: ignore[arg-type]
+        kind,  # type: ignore[arg-type]  # a word of the schema
         content.text,
         score,
         rank,
         content.source,
-        trust=trust,  # type: ignore[arg-type]
-        role=content.role,  # type: ignore[arg-type]
+        trust=trust,  # type: ignore[arg-type]  # a word of the schema
+        role=content.role,  # type: ignore[arg-type]  # a word of the schema
         writer=content.writer,
     )
 

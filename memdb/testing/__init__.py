@@ -96,9 +96,9 @@ class FakeModel:
         messages: Sequence[Mapping[str, str]],
         *,
         schema: Mapping[str, Any] | None = None,  # noqa: ARG002 (of the port)
-        timeout_s: float = 30.0,  # noqa: ARG002
-        max_tokens: int | None = None,  # noqa: ARG002
-        cancelled: Callable[[], bool] | None = None,  # noqa: ARG002
+        timeout_s: float = 30.0,  # noqa: ARG002 (of the protocol)
+        max_tokens: int | None = None,  # noqa: ARG002 (of the protocol)
+        cancelled: Callable[[], bool] | None = None,  # noqa: ARG002 (of the protocol)
     ) -> str:
         """Return the next answer."""
         self.asked.append([*messages])

@@ -11,7 +11,7 @@ from typing import Any
 def read_bytes(module: str, name: str) -> bytes:
     """Return the file *name* beside a *module*, given as its `__file__`."""
     folder = module[: max(module.rfind("/"), module.rfind("\\")) + 1]
-    with open(folder + name, "rb") as file:  # noqa: PTH123 (see above)
+    with open(folder + name, "rb") as file:
         return file.read()
 
 

@@ -29,7 +29,7 @@ class _TooMuchError(Exception):
     """The pairs of equal lines are used up."""
 
 
-class _Search(SequenceMatcher):  # type: ignore[type-arg]
+class _Search(SequenceMatcher):  # type: ignore[type-arg]  # generic in stubs only
     """Finds equal runs, until the pairs it may compare are used up."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str], left: int) -> None:
@@ -47,7 +47,7 @@ class _Search(SequenceMatcher):  # type: ignore[type-arg]
         return super().find_longest_match(alo, ahi, blo, bhi)
 
 
-class _Runs(SequenceMatcher):  # type: ignore[type-arg]
+class _Runs(SequenceMatcher):  # type: ignore[type-arg]  # generic in stubs only
     """Groups runs of equal lines that are known already."""
 
     def __init__(self, runs: list[tuple[int, int, int]]) -> None:

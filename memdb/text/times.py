@@ -49,7 +49,7 @@ def when_ms(
 MAX_CHARS = 64
 
 
-def _span_ms(text: str, now_ms: int, *, ahead: bool, end: bool) -> int | None:  # noqa: ARG001
+def _span_ms(text: str, now_ms: int, *, ahead: bool, end: bool) -> int | None:  # noqa: ARG001 (one of READERS)
     digits, unit = text[:-1], text[-1:]
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_SPAN_DIGITS
     if unit not in UNITS_MS or not is_number or not int(digits):
@@ -58,7 +58,7 @@ def _span_ms(text: str, now_ms: int, *, ahead: bool, end: bool) -> int | None:  
     return now_ms + span_ms if ahead else now_ms - span_ms
 
 
-def _iso_ms(text: str, _now_ms: int, *, ahead: bool, end: bool) -> int | None:  # noqa: ARG001
+def _iso_ms(text: str, _now_ms: int, *, ahead: bool, end: bool) -> int | None:  # noqa: ARG001 (one of READERS)
     found = iso_ms(text)
     is_day = end and found is not None and len(text) <= _ISO_DAY_CHARS
     return found + DAY_MS if is_day and found is not None else found

@@ -379,7 +379,7 @@ def _parse(text: str) -> Any:
             return value
     except (IndexError, StopIteration):  # the first call; no value where one has to be
         pass
-    _scan[:] = [json.JSONDecoder().scan_once]  # type: ignore[attr-defined]
+    _scan[:] = [json.JSONDecoder().scan_once]  # type: ignore[attr-defined]  # stubs lack it
     return json.loads(text)
 
 
@@ -454,7 +454,7 @@ def refuse_special(*paths: str | os.PathLike[str]) -> None:
     """
     for path in paths:
         try:
-            mode = os.stat(path).st_mode  # noqa: PTH116 (pathlib is slow to load)
+            mode = os.stat(path).st_mode
         except (OSError, ValueError):
             continue
         if not (S_ISREG(mode) or S_ISDIR(mode)):
@@ -487,7 +487,7 @@ def find_side_file_owner(path: str | os.PathLike[str]) -> str | None:
     for name in {os.fspath(path), os.path.realpath(path)}:
         for end in SIDE_FILES:
             base = name.removesuffix(end)
-            if base != name and os.path.isfile(base):  # noqa: PTH113
+            if base != name and os.path.isfile(base):
                 return base
     return None
 

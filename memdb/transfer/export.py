@@ -177,7 +177,7 @@ SQLITE_MAGIC = b"SQLite format 3\0"  # https://sqlite.org/fileformat.html
 
 def is_memdb(path: str) -> bool:
     """Return whether the SQLite file at *path* says that it is memdb's."""
-    with open(path, "rb") as file:  # noqa: PTH123
+    with open(path, "rb") as file:
         return file.read(72)[68:] == b"memd"
 
 
@@ -188,10 +188,10 @@ def is_database(path: str) -> bool:
     Raises:
         FileError: the file at *path* cannot be read.
     """
-    if not os.path.isfile(path):  # noqa: PTH113 (pathlib is slow to load)
+    if not os.path.isfile(path):
         return False
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
     except OSError as error:
         raise FileError(
@@ -240,23 +240,23 @@ def whole_file(db: Engine, target: str, *, replace: bool) -> Iterator[IO[bytes]]
         AlreadyExists: something is at *target*, and *replace* is False.
         FileError: *target* cannot be written, or is a database.
     """
-    if os.path.exists(target) and not replace:  # noqa: PTH110
+    if os.path.exists(target) and not replace:
         raise AlreadyExists("file", target)
     refuse_database(db, target)
     refuse_output(target)
     partial = f"{target}.partial"
     try:
         with suppress(OSError):
-            os.remove(partial)  # noqa: PTH107
+            os.remove(partial)
         with open(partial, "xb", opener=_open_private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, target)  # noqa: PTH105
+        os.replace(partial, target)
     except OSError as error:
         raise FileError(
             f"{target} cannot be written ({error.strerror}): choose another place", target
         ) from error
     finally:
         with suppress(OSError):
-            os.remove(partial)  # noqa: PTH107
+            os.remove(partial)

@@ -156,7 +156,7 @@ def place_id(path: str) -> str:
     A copy has the uid of its original, so that links survive a move; here it is another file.
     """
     try:
-        found = os.stat(path)  # noqa: PTH116 (a str, as SQLite has it)
+        found = os.stat(path)
     except (OSError, ValueError):  # in memory, or on a server
         return _letters(path)
     return _letters(f"{found.st_dev}:{found.st_ino}" if found.st_ino else os.path.realpath(path))
@@ -203,7 +203,7 @@ class App:
         self.static = StaticFiles()
         self._warming: threading.Thread | None = None
         self._plain_page = Route(Verb(PLAIN_PAGE, "GET", read_session), None, PLAIN_TEXT)
-        name = os.path.basename(db.path)  # noqa: PTH119
+        name = os.path.basename(db.path)
         self.name = name
         self.place = place_id(db.path)
         self.guard = PageGuard(
@@ -301,7 +301,7 @@ class App:
         return f"{COOKIE}-{port}={value}; HttpOnly; SameSite=Strict; Path={self.guard.base}{more}"
 
 
-async def no_route(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def no_route(request: Request, error: Exception) -> Response:  # noqa: ARG001 (Starlette gives it)
     """Answer that there is nothing at an address."""
     return problem("no_route", f"there is nothing at {request.url.path[:200]}")
 
@@ -312,7 +312,7 @@ async def wrong_method(request: Request, error: Exception) -> Response:
     return problem("method", f"{request.method} is not served here", headers=headers)
 
 
-async def failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def failed(request: Request, error: Exception) -> Response:  # noqa: ARG001 (Starlette gives it)
     """Answer with what a call raised."""
     return from_error(error)
 
@@ -332,7 +332,7 @@ def application(
     """
     document = json.dumps(openapi.document(api.routes, *about), default=str).encode()
 
-    async def describe(request: Request) -> Response:  # noqa: ARG001
+    async def describe(request: Request) -> Response:  # noqa: ARG001 (Starlette gives it)
         return Response(document, 200, media_type="application/json")
 
     nouns = [Path(f"/{API}/{noun}", answer(noun), methods=EVERY_METHOD) for noun in api.routes]

@@ -399,4 +399,4 @@ def _wanted(schema: Mapping[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     shown = repr(value)
-    return shown if len(shown) <= 40 else f"{shown[:40]}…"  # noqa: PLR2004
+    return shown if len(shown) <= 40 else f"{shown[:40]}…"  # noqa: PLR2004 (of a message)

@@ -274,7 +274,7 @@ class Api:
                 return from_error(error, route.names)
 
         verb = route.verb
-        return await self.run(call, writes=verb.writes, slow=verb.is_slow)  # type: ignore[no-any-return]
+        return await self.run(call, writes=verb.writes, slow=verb.is_slow)  # type: ignore[no-any-return]  # what `call` returns
 
     def _respond(
         self, route: Route, arguments: dict[str, Any], headers: Mapping[str, str]

@@ -63,11 +63,11 @@ class Service:
 
         return answer
 
-    async def _health(self, request: Request) -> Response:  # noqa: ARG002
+    async def _health(self, request: Request) -> Response:  # noqa: ARG002 (Starlette gives it)
         """Say that the process answers."""
         return encode({"ok": True})
 
-    async def _ready(self, request: Request) -> Response:  # noqa: ARG002
+    async def _ready(self, request: Request) -> Response:  # noqa: ARG002 (Starlette gives it)
         """Say that the database answers, by a small read."""
         await self.api.run(self.db.file.spaces)
         return encode({"ok": True})

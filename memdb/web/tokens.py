@@ -66,7 +66,7 @@ def read_grants(path: str) -> list[Grant]:
         FileError: it cannot be read, others can write to it or read it, or a line is none.
     """
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        with open(path, encoding="utf-8") as file:
             found = os.fstat(file.fileno())
             text = file.read(MAX_FILE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
@@ -109,7 +109,7 @@ def write_grants(path: str, grants: list[Grant]) -> None:
             file.write("".join(f"{line}\n" for line in lines))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)  # noqa: PTH105
+        os.replace(partial, path)
     except OSError as error:
         raise FileError(f"{path} cannot be written ({error.strerror})", path) from error
 
@@ -161,7 +161,7 @@ class TokenFile:
     def _read(self) -> None:
         place: tuple[int, ...] = ()
         with suppress(OSError):
-            found = os.stat(self._path)  # noqa: PTH116
+            found = os.stat(self._path)
             place = found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
         if place and place == self._place:
             return

@@ -53,11 +53,11 @@ def value_of(text: str) -> object:
 def test_a_member_is_added_and_all_else_stays(text: str) -> None:
     """The file says what it said, and the member; taking it out gives the same value."""
     added = applied(text, json_text.add(text, ("mcpServers",), "memdb", SERVER))
-    expected = dict(value_of(text))  # type: ignore[call-overload]
+    expected = dict(value_of(text))
     expected["mcpServers"] = {**expected.get("mcpServers", {}), "memdb": SERVER}
     assert value_of(added) == expected
     removed = json_text.remove(added, ("mcpServers", "memdb"))
-    assert value_of(removed) == {"mcpServers": {}, **dict(value_of(text))}  # type: ignore[call-overload]
+    assert value_of(removed) == {"mcpServers": {}, **dict(value_of(text))}
 
 
 @each("text", TEXTS)
@@ -65,10 +65,10 @@ def test_elements_are_added_to_a_list(text: str) -> None:
     """A list is made if it is missing, and grows at its end; each can be taken out."""
     once = applied(text, json_text.add(text, ("hooks", "Stop"), None, {"a": 1}))
     twice = applied(once, json_text.add(once, ("hooks", "Stop"), None, {"b": 2}))
-    assert value_of(twice)["hooks"]["Stop"] == [{"a": 1}, {"b": 2}]  # type: ignore[index]
+    assert value_of(twice)["hooks"]["Stop"] == [{"a": 1}, {"b": 2}]
     assert value_of(json_text.remove(twice, ("hooks", "Stop", 1))) == value_of(once)
     first = json_text.remove(twice, ("hooks", "Stop", 0))
-    assert value_of(first)["hooks"]["Stop"] == [{"b": 2}]  # type: ignore[index]
+    assert value_of(first)["hooks"]["Stop"] == [{"b": 2}]
     assert json_text.remove(twice, ("hooks", "Start", 0)) == twice
 
 

@@ -26,10 +26,10 @@ def test_a_call_waits_as_long_as_the_file_was_opened_to(path: str) -> None:
 def test_the_time_is_a_number_of_seconds(path: str, seconds: object) -> None:
     """Up to an hour, for `aio` too."""
     with pytest.raises(memdb.InvalidInput, match="busy_timeout_s"):
-        memdb.open(path, busy_timeout_s=seconds)  # type: ignore[arg-type]
+        memdb.open(path, busy_timeout_s=seconds)
 
     async def opened() -> None:
-        await memdb.aio.open(path, busy_timeout_s=seconds)  # type: ignore[arg-type]
+        await memdb.aio.open(path, busy_timeout_s=seconds)
 
     with pytest.raises(memdb.InvalidInput, match="busy_timeout_s"):
         asyncio.run(opened())

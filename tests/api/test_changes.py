@@ -249,7 +249,7 @@ def test_a_watch_yields_and_ends_with_the_file(tmp_path: Path) -> None:
         assert [place.session for place in found.sessions] == ["trip"]
         for wrong in (0, -1, "1", 4000):
             with pytest.raises(memdb.InvalidInput, match="interval_s"):
-                db.watch(interval_s=wrong)  # type: ignore[arg-type]
+                db.watch(interval_s=wrong)
     assert list(watch) == []
     with pytest.raises(memdb.errors.Closed):
         db.changes()

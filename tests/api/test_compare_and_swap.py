@@ -122,7 +122,7 @@ def test_artifacts_are_saved_at_a_version(db: MemDB) -> None:
     assert files.save("a.md", "one", expected_version=0).version == 1
     assert files.save("a.md", "two", expected_version=1).version == 2
     for expected in (0, 1, 3):
-        assert conflict(lambda: files.save("a.md", "three", expected_version=expected)) == (  # noqa: B023
+        assert conflict(lambda: files.save("a.md", "three", expected_version=expected)) == (  # noqa: B023 (runs at once)
             expected,
             2,
         )
@@ -214,7 +214,7 @@ def test_artifacts_are_listed_in_pages(db: MemDB) -> None:
     assert files.list(prefix="b") == []
     for given in ({"prefix": 5}, {"after": "a"}, {"limit": 0}):
         with pytest.raises(memdb.InvalidInput, match=next(iter(given))):
-            files.list(**given)  # type: ignore[arg-type]
+            files.list(**given)
 
 
 def test_a_transaction_takes_all_of_them_or_none(db: MemDB) -> None:

@@ -237,7 +237,7 @@ def test_each_name_is_there_and_documented(name: str) -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     """Lazy names do not hide misspelt ones."""
     with pytest.raises(AttributeError, match="nonsense"):
-        memdb.nonsense  # noqa: B018
+        memdb.nonsense
 
 
 def test_dir_shows_the_public_names() -> None:

@@ -103,7 +103,7 @@ async def try_all(path: str) -> list[str]:
 
             for kind in ("write", "ask"):
                 with contextlib.suppress(memdb.InvalidInput):
-                    await db.run(work, kind=kind)  # type: ignore[arg-type]
+                    await db.run(work, kind=kind)
                     answered.append(name)
         assert await db.file.backup(f"{path}.copy") > 0
     return answered

@@ -31,7 +31,7 @@ def test_a_title_and_metadata_are_read_and_assigned(db: MemDB) -> None:
     assert trip.update(title="Bergen").title == "Bergen"
     assert trip.metadata == {"colour": "red"}
     with pytest.raises(InvalidInput, match="title"):
-        trip.title = 5  # type: ignore[assignment]
+        trip.title = 5
     branch = trip.branch("rail")
     with pytest.raises(InvalidInput, match="branch"):
         branch.title = "Rail"
@@ -57,7 +57,7 @@ def test_append_takes_a_role_and_text_or_a_message_of_a_provider(db: MemDB) -> N
     with pytest.raises(InvalidInput, match="give a list"):
         chat.extend(both)
     with pytest.raises(InvalidInput, match="role"):
-        chat.append("usr", "Hello")  # type: ignore[arg-type]
+        chat.append("usr", "Hello")
     assert chat.last_seq == 7
 
 
@@ -83,15 +83,15 @@ def test_an_assignment_that_would_do_nothing_is_refused(db: MemDB) -> None:
     accepted = []
     for name, handle in HANDLES.items():
         try:
-            handle(db).entry_quota = 3  # type: ignore[attr-defined]
+            handle(db).entry_quota = 3
             accepted.append(name)
         except AttributeError:
             pass
-    twin = memdb.aio.Session(db.user("ann").session("s"), None)  # type: ignore[arg-type]
+    twin = memdb.aio.Session(db.user("ann").session("s"), None)
 
     assert accepted == []
     with pytest.raises(AttributeError, match="call the method"):
-        twin.title = "Oslo"  # type: ignore[assignment,method-assign]
+        twin.title = "Oslo"
 
 
 def test_an_artifact_is_saved_from_a_path(db: MemDB, tmp_path: Path) -> None:
@@ -112,6 +112,6 @@ def test_recall_takes_the_options_that_are_listed_and_no_others(db: MemDB) -> No
     assert ann.recall("tea", categories=["preferences"], explain=True)[0].explanation
     assert not ann.recall("tea", categories=["profile"])
     with pytest.raises(TypeError, match="'categoreis'"):
-        ann.recall("tea", categoreis=["profile"])  # type: ignore[call-arg]
+        ann.recall("tea", categoreis=["profile"])
     with pytest.raises(InvalidInput, match="rerank"):
-        ann.session("s").recall("tea", rerank=1)  # type: ignore[typeddict-item]
+        ann.session("s").recall("tea", rerank=1)

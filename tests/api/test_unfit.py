@@ -104,7 +104,7 @@ DOORS: dict[str, Door] = {
     "extend": lambda db, bad, _: chat(db).extend([NewMessage("user", bad)])[0].text,
     "a tool's result": lambda db, bad, _: append_result(db, bad),
     "a part of no kind": lambda db, bad, _: (
-        chat(db).extend([{"role": "user", "content": [{"type": "x", "n": bad}]}])[0].parts[0]  # type: ignore[index]
+        chat(db).extend([{"role": "user", "content": [{"type": "x", "n": bad}]}])[0].parts[0]
     )["data"]["n"],
     "metadata": lambda db, bad, _: (
         chat(db).append("user", "x", metadata={"a": bad}).metadata or {}
@@ -116,12 +116,10 @@ DOORS: dict[str, Door] = {
     "state": lambda db, bad, _: (
         chat(db).host.create(state={"a": bad}) and chat(db).state.all()["a"]
     ),
-    "remember": lambda db, bad, _: db.scope("ann").remember(bad).entry.text,  # type: ignore[union-attr]
-    "keywords": lambda db, bad, _: (
-        db.scope("ann").remember("x", keywords=[bad]).entry.keywords[0]  # type: ignore[union-attr]
-    ),
+    "remember": lambda db, bad, _: db.scope("ann").remember(bad).entry.text,
+    "keywords": lambda db, bad, _: db.scope("ann").remember("x", keywords=[bad]).entry.keywords[0],
     "an entry updated": lambda db, bad, _: (
-        db.scope("ann").entries.update(db.scope("ann").remember("x").entry.id, text=bad).text  # type: ignore[union-attr]
+        db.scope("ann").entries.update(db.scope("ann").remember("x").entry.id, text=bad).text
     ),
     "an item": lambda db, bad, _: db.scope("ann").items.put(("n",), "k", {"t": bad}).value["t"],
     "an item found by its words": lambda db, bad, _: (
@@ -180,7 +178,7 @@ def test_the_message_warns_keeps_its_original_and_can_be_sent(db: MemDB) -> None
     assert any("U+FFFD" in one for one in session.append("user", NUL).warnings)
     assert own_form(result, "openai") == {"role": "tool", "tool_call_id": "c", "content": HALF}
     for shape in SHAPES:
-        sent = json.dumps(session.context(4_000).to(shape), ensure_ascii=False, allow_nan=False)  # type: ignore[arg-type]
+        sent = json.dumps(session.context(4_000).to(shape), ensure_ascii=False, allow_nan=False)
         assert sent.encode().count("\ufffd".encode()) >= 3
 
 

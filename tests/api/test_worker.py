@@ -379,8 +379,8 @@ def test_a_summarizer_that_hangs_is_given_up_and_replaced(
         SummaryText("\ud800"),
         SummaryText("word " * 2_000),
         SummaryText("a" * 5_000_000),
-        SummaryText(7),  # type: ignore[arg-type]
-        SummaryText("good", 7),  # type: ignore[arg-type]
+        SummaryText(7),
+        SummaryText("good", 7),
         {"text": "good"},
         b"good",
     ],

@@ -47,9 +47,9 @@ def test_the_largest_are_shown(code_lines: dict[str, int]) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
     for title, sizes in (("modules", code_lines), ("functions", functions)):
-        print(f"largest {title}:")  # noqa: T201
+        print(f"largest {title}:")  # noqa: T201 (shown by `-s`)
         for name, size in Counter(sizes).most_common(LARGEST):
-            print(f"  {size:5} {name}")  # noqa: T201
+            print(f"  {size:5} {name}")  # noqa: T201 (shown by `-s`)
 
     assert functions
 

@@ -5,23 +5,43 @@ import tokenize
 from collections.abc import Iterator
 from io import StringIO
 
-from source_tree import FILES, text_of
+from source_tree import CHECKOUT, FILES, ROOT, list_tests
 
 HIDES_CAUSE = re.compile(r"\bfrom None\b")
-REASON = re.compile(r"#.*[^\W\d_]{2}")
+CODES = r"[A-Z]+\d+(?:, ?[A-Z]+\d+)*"
+SILENCER = re.compile(rf"(?:ruff: )?noqa(?:: {CODES})?|type: ignore(?:\[[\w, -]+\])?")
+WORD = re.compile(r"[^\W\d_]{2}")
 
 
 def unexplained(text: str) -> Iterator[int]:
-    """Yield the lines of a source that hide a cause without a comment."""
+    """Yield the lines of a source that silence a rule or hide a cause without a reason."""
+    open_at = 0
     for token in tokenize.generate_tokens(StringIO(text).readline):
-        is_none = token.type == tokenize.NAME and token.string == "None"
-        if is_none and HIDES_CAUSE.search(token.line) and not REASON.search(token.line):
-            yield token.start[0]
+        if token.type == tokenize.COMMENT:
+            text = token.string.replace("fmt: skip", "")
+            is_silent = SILENCER.search(text) is not None
+            has_reason = WORD.search(SILENCER.sub("", text)) is not None
+            if has_reason:
+                open_at = 0
+            elif is_silent:
+                yield token.start[0]
+        elif token.type == tokenize.NEWLINE and open_at:
+            yield open_at
+            open_at = 0
+        elif token.type == tokenize.NAME and HIDES_CAUSE.search(token.line):
+            open_at = token.start[0] if token.string == "None" else open_at
 
 
 def test_each_has_a_reason() -> None:
-    """`from None` needs one: `from error` shows the cause."""
-    found = [f"{file}:{line}" for file in FILES for line in unexplained(text_of(file))]
+    """`from None`, `noqa` and `type: ignore` say why beside them."""
+    files = [ROOT / file for file in FILES]
+    # In tests/api/typing an error that is expected is the test.
+    files += [one for one in list_tests() if one.parent.name != "typing"]
+    files += (CHECKOUT / "bench").rglob("*.py")
+    found = [
+        f"{file}:{line}" for file in files for line in unexplained(file.read_text(encoding="utf-8"))
+    ]
 
-    assert list(unexplained("raise KeyError from None")) == [1]
-    assert found == []
+    silent = "a  # noqa: B018\nb  # type: ignore[x]\nc  # noqa: B018 (it raises)\nraise A from None"
+    assert [*unexplained(silent)] == [1, 2, 4]
+    assert found == [], "\n".join(found)

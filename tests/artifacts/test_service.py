@@ -237,7 +237,7 @@ def test_a_source_that_fails_leaves_nothing(db: MemDB) -> None:
             return BIG[: 1 << 18]
 
     with pytest.raises(OSError, match="cable"):
-        db.scope("ann").artifacts.save("a", Broken())  # type: ignore[arg-type]
+        db.scope("ann").artifacts.save("a", Broken())
 
     with db._db.read() as tx:
         assert tx.all("SELECT blob_no FROM blobs UNION ALL SELECT blob_no FROM blob_chunks") == []

@@ -53,7 +53,7 @@ def over_engine() -> None:
 def path(tmp_path: Path, databases: Any) -> str:
     """Return where a new database can be made: a path, or the address of an empty one."""
     place = str(tmp_path / "agent.db")
-    return place if databases is None else databases.address_of(place)  # type: ignore[no-any-return]
+    return place if databases is None else databases.address_of(place)
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the output be that of a terminal with 60 columns."""
     # Commands are imported at their first use: not while the function below is another one.
     import memdb.cli.artifact
-    import memdb.cli.demo  # noqa: F401
+    import memdb.cli.demo  # noqa: F401 (loads it once)
 
     monkeypatch.setattr("memdb.cli.output.on_terminal", lambda: True)
     monkeypatch.setitem(UNSET, "COLUMNS", "60")

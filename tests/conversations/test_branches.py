@@ -178,7 +178,7 @@ def test_of_two_writers_that_know_the_same_one_succeeds(db: MemDB) -> None:
     found = other.host.head()
     assert found is not None
     assert found.metadata == {"a": 1}
-    assert chat.host.head().metadata is None  # type: ignore[union-attr]
+    assert chat.host.head().metadata is None
     with pytest.raises(InvalidInput):
         other.update(title="of the session")
     with pytest.raises(InvalidInput):

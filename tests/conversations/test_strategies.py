@@ -61,7 +61,7 @@ def run(notes: str) -> list[Message]:
 
 def seqs(messages: object) -> list[int]:
     """Return the seqs of messages."""
-    return [one.seq for one in messages]  # type: ignore[attr-defined]
+    return [one.seq for one in messages]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_buffer_keeps_20_by_default() -> None:
 def test_a_buffer_of_no_size_is_refused(last: object) -> None:
     """Not replaced by a default."""
     with pytest.raises(memdb.InvalidInput, match="last"):
-        buffer_window([], last)  # type: ignore[arg-type]
+        buffer_window([], last)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_what_no_strategy_takes_is_refused(
     chat = fill(db, "u")
 
     with pytest.raises(memdb.InvalidInput, match=said):
-        chat.host.window(strategy, **options)  # type: ignore[arg-type]
+        chat.host.window(strategy, **options)
 
 
 class Rows:

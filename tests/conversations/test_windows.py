@@ -123,11 +123,11 @@ def test_a_window_of_an_unknown_session_is_empty(db: MemDB) -> None:
 
 def test_messages_counted_otherwise_are_counted_again(path: str, open_db: object) -> None:
     """A file opened with another counter keeps to that counter's budget."""
-    first = open_db(path)  # type: ignore[operator]
+    first = open_db(path)
     first.scope("ann").session("trip").append("user", "x" * 40)
     first.close()
 
-    chat = open_db(path, counter=Letters()).scope("ann").session("trip")  # type: ignore[operator]
+    chat = open_db(path, counter=Letters()).scope("ann").session("trip")
 
     assert chat.host.window().tokens == 40 + FRAME
 
@@ -136,12 +136,12 @@ def test_counting_again_counts_what_tools_were_told(path: str, open_db: object) 
     """Text and tool call cost the same whether counted when written or when read."""
     call = {"type": "tool_call", "name": "read", "arguments": '{"path": "a"}'}
     parts = [{"type": "text", "text": "I look."}, call]
-    first = open_db(path)  # type: ignore[operator]
+    first = open_db(path)
     first.scope("ann").session("old").append("assistant", "I look.", parts=parts)
     first.scope("ann").session("alone").append("assistant", "", parts=[call])
     first.close()
 
-    ann = open_db(path, counter=Letters()).scope("ann")  # type: ignore[operator]
+    ann = open_db(path, counter=Letters()).scope("ann")
     ann.session("new").append("assistant", "I look.", parts=parts)
 
     assert ann.session("old").host.window().tokens == ann.session("new").host.window().tokens
@@ -164,4 +164,4 @@ def test_limits_out_of_range_are_refused(db: MemDB, limits: dict[str, object]) -
     chat = say(db, "user")
 
     with pytest.raises(memdb.InvalidInput, match=next(iter(limits))):
-        chat.host.window(**limits)  # type: ignore[arg-type]
+        chat.host.window(**limits)

@@ -59,7 +59,7 @@ async def awaited(db: MemDB, level: str, verb: str, given: dict[str, Any]) -> An
     [
         *(("last", wrong) for wrong in (0, -1, True, "1", 1.0)),
         *(("seqs", wrong) for wrong in (0, [0], ["x"], [True], [1 << 30])),
-        *(("before", wrong) for wrong in (1.5, datetime(2026, 1, 1), "no such time")),  # noqa: DTZ001
+        *(("before", wrong) for wrong in (1.5, datetime(2026, 1, 1), "no such time")),  # noqa: DTZ001 (no zone)
         *(("query", wrong) for wrong in ("", "...", 5)),
     ],
 )

@@ -472,7 +472,7 @@ def test_a_vector_of_a_question_that_cannot_be_used_is_named(
 ) -> None:
     """Words answer, and `missing` says why."""
     embedder = Prefixed()
-    embedder.embed_query = lambda text: answer  # type: ignore[method-assign,assignment]
+    embedder.embed_query = lambda text: answer
     with open_db(":memory:", embedder=embedder) as db:
         scope = db.scope("ann")
         scope.session("s").append("user", "The kettle is new.")

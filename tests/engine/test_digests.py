@@ -186,16 +186,16 @@ def changed(path: str, table: str, column: str) -> bool:
         found = connection.execute(f"SELECT 'null', NULL, {key} FROM {table} LIMIT 1").fetchone()
     assert found is not None, f"{table} has no row"
     kind, value, *keys = found
-    (declared,) = connection.execute(  # type: ignore[misc]
+    (declared,) = connection.execute(
         "SELECT type FROM pragma_table_info(?) WHERE name = ?", (table, column)
     ).fetchone()
     other: Any = {"TEXT": "x", "INTEGER": 5, "REAL": 0.5, "BLOB": b"x"}[str(declared)]
     if kind == "text":
         other = str(value)[:-1] + chr(ord(str(value)[-1]) ^ 1) if value else "x"
     elif kind in ("integer", "real"):
-        other = value + 1  # type: ignore[operator]
+        other = value + 1
     elif kind == "blob":
-        other = bytes([value[0] ^ 1]) + value[1:]  # type: ignore[index]
+        other = bytes([value[0] ^ 1]) + value[1:]
     where = " AND ".join(f"{name} = ?" for name in key.split(", "))
     connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (other, *keys)).fetchall()
     count = connection.changes()

@@ -32,7 +32,7 @@ def link(tmp_path: Path) -> Path:
     """Return a link to a file with a message, in another folder, through a link to a folder."""
     (tmp_path / "real").mkdir()
     (tmp_path / "current").symlink_to("real")
-    with memdb.open(tmp_path / "real" / "a.db", **POWER) as db:  # type: ignore[arg-type]
+    with memdb.open(tmp_path / "real" / "a.db", **POWER) as db:
         db.scope("ann").session("s").append("user", "first")
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "l.db").symlink_to(tmp_path / "current" / "a.db")
@@ -46,7 +46,7 @@ def test_a_write_through_a_link_waits_for_the_disk(
     monkeypatch.setattr(upkeep, "IDLE_S", 1e6)
     counts = []
     for path in (link, link.resolve()):
-        with memdb.open(path, **POWER) as db:  # type: ignore[arg-type]
+        with memdb.open(path, **POWER) as db:
             chat = db.scope("ann").session("s")
             chat.append("user", "one")
             sync: Any = db._db.sync
@@ -82,7 +82,7 @@ def test_every_call_goes_by_the_real_path(link: Path, tmp_path: Path) -> None:
     (tmp_path / "real" / "b.db").touch()
     link.with_name("b.db").symlink_to(tmp_path / "real" / "b.db")
     for name, call in CALLS.items():
-        with memdb.open(link, **POWER) as db:  # type: ignore[arg-type]
+        with memdb.open(link, **POWER) as db:
             db.scope("ann").session("s").append("user", "first")
             assert db.path == str(link.resolve()), name
             call(db, link)
@@ -94,7 +94,7 @@ def test_every_call_goes_by_the_real_path(link: Path, tmp_path: Path) -> None:
 
 def test_the_proof_searches_the_wal_of_a_link(link: Path) -> None:
     """It is where SQLite keeps it."""
-    with memdb.open(link, **POWER) as db:  # type: ignore[arg-type]
+    with memdb.open(link, **POWER) as db:
         db.scope("ann").session("s").append("user", "a zebra")
         proof = db.scope("ann").forget(query="zebra", prove=True).proof
 
@@ -105,7 +105,7 @@ def test_the_proof_searches_the_wal_of_a_link(link: Path) -> None:
 def test_a_hard_link_is_refused_for_writing(tmp_path: Path) -> None:
     """Each name has a WAL of its own; the error says so, and reading is allowed."""
     first, second = tmp_path / "a.db", tmp_path / "b.db"
-    with memdb.open(first, **POWER) as db:  # type: ignore[arg-type]
+    with memdb.open(first, **POWER) as db:
         db.scope("ann").session("s").append("user", "one")
     os.link(first, second)
     for path in (first, second):
@@ -145,7 +145,7 @@ def test_many_threads_open_a_closed_file_at_once(link: Path) -> None:
         def use(wrong: list[BaseException] = wrong, start: threading.Barrier = start) -> None:
             try:
                 start.wait(20)
-                with memdb.open(link, **POWER) as db:  # type: ignore[arg-type]
+                with memdb.open(link, **POWER) as db:
                     db.scope("ann").session("s").append("user", "more")
             except BaseException as error:  # noqa: BLE001 (the test shows it)
                 wrong.append(error)
@@ -160,7 +160,7 @@ def test_many_threads_open_a_closed_file_at_once(link: Path) -> None:
 
 def test_a_wal_that_is_gone_was_not_synced(tmp_path: Path) -> None:
     """Unless the file itself says that all of it was moved: then the commit is safe."""
-    with memdb.open(tmp_path / "a.db", **POWER) as db:  # type: ignore[arg-type]
+    with memdb.open(tmp_path / "a.db", **POWER) as db:
         chat = db.scope("ann").session("s")
         chat.append("user", "one")
         sync: Any = db._db.sync

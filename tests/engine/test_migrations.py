@@ -451,7 +451,7 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     """However many pages there is room for: the file is the old one, or is migrated whole."""
     make_old(tmp_path / "agent.db")
     look(tmp_path / "agent.db").execute("PRAGMA journal_mode = WAL").fetchall()
-    pages = int(look(tmp_path / "agent.db").execute("PRAGMA page_count").fetchone()[0])  # type: ignore[index]
+    pages = int(look(tmp_path / "agent.db").execute("PRAGMA page_count").fetchone()[0])
     outcomes = []
     for more in (0, 4, 16, 48, 400):
         path = tmp_path / f"{more}.db"

@@ -251,7 +251,7 @@ def test_a_query_leaves_every_connection_as_it_was(
     before = seen(engine.read()), seen(engine.write())
     for _ in range(2):
         with contextlib.suppress(memdb.InvalidInput, memdb.Interrupted):
-            chat.query(**ENDS[end])  # type: ignore[arg-type]
+            chat.query(**ENDS[end])
 
     assert (seen(engine.read()), seen(engine.write())) == before
     for block in (engine.read(), engine.write()):

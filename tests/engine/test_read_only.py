@@ -293,7 +293,7 @@ def test_what_cannot_be_read(tmp_path: Path, kind: str) -> None:
     )
 
     with pytest.raises((memdb.FileError, memdb.InvalidInput)):
-        memdb.open(name, mode=mode)  # type: ignore[arg-type]
+        memdb.open(name, mode=mode)
 
     assert bytes_below(tmp_path) == before
 

@@ -163,7 +163,7 @@ def test_a_reader_keeps_the_wal_from_beginning_anew_and_nothing_else(
         tries.append(1)
         return apart()
 
-    db._db.apart = count  # type: ignore[method-assign]
+    db._db.apart = count
     reader = open_db(path)
     with reader._db.read() as tx:
         tx.one("SELECT count(*) FROM messages")

@@ -69,7 +69,7 @@ def delete_half(db: MemDB, sessions: int = 6) -> None:
 def free_pages(db: MemDB) -> int:
     """Return how many pages of the file hold nothing."""
     with db._db.read() as tx:
-        return packing.count_free_pages(tx)  # type: ignore[arg-type]
+        return packing.count_free_pages(tx)
 
 
 def parts(db: MemDB) -> int:
@@ -107,7 +107,7 @@ def test_free_pages_leave_the_file(path: str, open_db: Callable[..., MemDB], qui
     fill(db)
     delete_half(db)
     kept = texts(db)
-    db._db.checkpoint()  # type: ignore[attr-defined]
+    db._db.checkpoint()
     before = Path(path).stat().st_size
     steps: list[tuple[int, int]] = []
 
@@ -233,9 +233,9 @@ def test_a_large_deletion_is_given_back(path: str, open_db: Callable[..., MemDB]
 
     with db.transaction():
         delete_half(db)
-    assert db._db.upkeep is not None  # type: ignore[attr-defined]
-    wait_until(lambda: not db._db.upkeep.is_running)  # type: ignore[attr-defined]
-    db._db.checkpoint()  # type: ignore[attr-defined]
+    assert db._db.upkeep is not None
+    wait_until(lambda: not db._db.upkeep.is_running)
+    db._db.checkpoint()
     assert Path(path).stat().st_size < 0.9 * before
     assert not says(db, OF_DELETED)
 
@@ -273,7 +273,7 @@ def test_a_small_deletion_changes_nothing(path: str, open_db: Callable[..., MemD
     fill(db, sessions=20, count=600)
     for number in (0, 2, 4, 6):
         db.scope("ann").session(f"s{number}").delete()
-    wait_until(lambda: not db._db.upkeep.is_running)  # type: ignore[attr-defined]
+    wait_until(lambda: not db._db.upkeep.is_running)
 
     assert says(db, OF_DELETED)
     assert free_pages(db) > 0

@@ -322,11 +322,11 @@ def test_the_past_answers_as_the_file_would_have(db: MemDB, clock: Any) -> None:
         lambda: ann.remember("I am in Rome.", expires="1d"),
         lambda: ann.remember("I no longer like tea."),
         lambda: clock.advance(2 * DAY_MS),
-        lambda: ann.entries.update(ann.entries.find("home").id, text="I live in Bergen, Norway."),  # type: ignore[union-attr]
+        lambda: ann.entries.update(ann.entries.find("home").id, text="I live in Bergen, Norway."),
         lambda: ann.remember("I live in Turin.", key="home", valid_from=clock.now_ms + 10_000),
         lambda: clock.advance(20_000),
         lambda: ann.remember("I like tea."),
-        lambda: ann.entries.update(ann.entries.find("home").id, pinned=True),  # type: ignore[union-attr]
+        lambda: ann.entries.update(ann.entries.find("home").id, pinned=True),
     ]
     for step in steps:
         step()

@@ -29,7 +29,7 @@ class Arbiter:
         self.asked.append((said.text, [one.text for one in known]))
         if isinstance(self.verdict, Exception):
             raise self.verdict
-        return self.verdict  # type: ignore[no-any-return]
+        return self.verdict
 
 
 # The second is linked to the first, whatever the model of links learns next.
@@ -130,9 +130,9 @@ def test_a_fact_of_the_future_takes_its_place_then(db: MemDB, clock: Any) -> Non
     ann = db.scope("ann")
     ann.remember("I live in Oslo.", key="home")
     ann.remember("I live in Bergen.", key="home", valid_from=clock.now_ms + 1_000)
-    before = (ann.entries.find("home").text, texts(ann))  # type: ignore[union-attr]
+    before = (ann.entries.find("home").text, texts(ann))
     clock.advance(1_000)
-    after = (ann.entries.find("home").text, texts(ann))  # type: ignore[union-attr]
+    after = (ann.entries.find("home").text, texts(ann))
 
     assert before == ("I live in Oslo.", ["I live in Oslo."])
     assert after == ("I live in Bergen.", ["I live in Bergen."])
@@ -158,7 +158,7 @@ def test_what_is_less_trusted_changes_nothing_that_is_trusted(db: MemDB) -> None
     refused = ann.remember("Rome", key="home", trust="flagged")
 
     assert (beside.action, refused.action, refused.entry.id) == ("added", "refused", 0)
-    assert ann.entries.find("home").text == "I live in Oslo."  # type: ignore[union-attr]
+    assert ann.entries.find("home").text == "I live in Oslo."
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_an_arbiter_decides_about_what_is_related(
         Verdict("noop"),
         Verdict("destroy", (0,)),
         None,
-        Verdict("update", (0,), 5),  # type: ignore[arg-type]
-        Verdict("delete", ("0",)),  # type: ignore[arg-type]
+        Verdict("update", (0,), 5),
+        Verdict("delete", ("0",)),
     ],
     ids=str,
 )
@@ -332,7 +332,7 @@ def test_a_clock_that_goes_back_breaks_nothing(db: MemDB, clock: Any) -> None:
     ann.remember("I live in Bergen.", key="home", importance=9)
 
     assert texts(ann) == ["I live in Bergen."]
-    assert ann.entries.find("home").importance == 9  # type: ignore[union-attr]
+    assert ann.entries.find("home").importance == 9
 
 
 AT_ONCE = """

@@ -42,7 +42,7 @@ def test_another_version_than_expected_changes_nothing(db: MemDB, name: str) -> 
     assert (ann.entries.get(one.id), ann.entries.history(one.id)) == before
 
     with pytest.raises(InvalidInput, match="expected_version"):
-        SWAPS[name](ann.entries, one.id, other.id, "2")  # type: ignore[arg-type]
+        SWAPS[name](ann.entries, one.id, other.id, "2")
     SWAPS[name](ann.entries, one.id, other.id, 2)
 
 

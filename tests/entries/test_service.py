@@ -116,7 +116,7 @@ def test_keys_belong_to_a_scope(db: MemDB) -> None:
     done = db.scope("bob").remember("Bob lives in Rome.", key="home")
 
     assert done.action == "added"
-    assert db.scope("ann").entries.find("home").text == "Ann lives in Oslo."  # type: ignore[union-attr]
+    assert db.scope("ann").entries.find("home").text == "Ann lives in Oslo."
 
 
 def test_find_without_the_key_is_none(db: MemDB) -> None:
@@ -241,7 +241,7 @@ def test_update_has_no_unknown_field(db: MemDB) -> None:
     entry = ann.remember("Ann likes tea.").entry
 
     with pytest.raises(TypeError, match="created_ms"):
-        ann.entries.update(entry.id, created_ms=1)  # type: ignore[call-arg]
+        ann.entries.update(entry.id, created_ms=1)
 
     assert ann.entries.get(entry.id) == entry
 
@@ -355,7 +355,7 @@ def test_zero_is_said(db: MemDB, field: str) -> None:
     ann = db.scope("ann")
     ann.remember("Ann is in Rome.", key="place", valid_from=7, expires=2_000_000_000_000)
 
-    done = ann.remember("Ann is in Rome.", key="place", **{field: 0})  # type: ignore[arg-type]
+    done = ann.remember("Ann is in Rome.", key="place", **{field: 0})
 
     assert (done.action, getattr(done.entry, f"{field}_ms")) == ("repeated", 0)
 

@@ -54,7 +54,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
         def counted(tx: Tx, sql: str, *values: object, _run: object = getattr(Tx, call)) -> object:
             names.append(sql.split("*/")[0].strip("/* "))
-            return _run(tx, sql, *values)  # type: ignore[operator]
+            return _run(tx, sql, *values)
 
         monkeypatch.setattr(Tx, call, counted)
     return names

@@ -31,7 +31,7 @@ def test_an_entry_is_switched_off_and_on(db: MemDB) -> None:
     assert db.file.check(deep=True) == []
 
 
-def test_what_expired_is_switched_on_without_its_end(clock, open_db) -> None:  # type: ignore[no-untyped-def]
+def test_what_expired_is_switched_on_without_its_end(clock, open_db) -> None:
     """An end that has passed would switch it off again at once."""
     db = open_db(":memory:", clock=clock)
     kept = db.scope("ann").remember("Ann is in Oslo.", expires="1d").entry
@@ -57,10 +57,10 @@ def test_what_gave_way_is_not_switched_on(db: MemDB) -> None:
     with pytest.raises(NotFound):
         db.scope("bob").entries.update(first.id, active=False)
     with pytest.raises(InvalidInput, match="active"):
-        ann.entries.update(first.id, active=1)  # type: ignore[arg-type]
+        ann.entries.update(first.id, active=1)
 
 
-def test_a_use_is_counted_for_what_is_ones_own(path: str, open_db) -> None:  # type: ignore[no-untyped-def]
+def test_a_use_is_counted_for_what_is_ones_own(path: str, open_db) -> None:
     """As a recall does; a number without an entry is passed over."""
     db = open_db(path)
     mine = db.scope("ann").remember("Ann lives in Oslo.").entry
@@ -179,4 +179,4 @@ def test_an_update_gives_and_takes_a_key(db: MemDB) -> None:
     assert keyed.version == 2
     assert ann.entries.update(home.id, key=None).key is None
     assert ann.entries.update(other.id, key="home", active=True).holds(keyed.stored_ms)
-    assert ann.entries.find("home").text == "Tea is green."  # type: ignore[union-attr]
+    assert ann.entries.find("home").text == "Tea is green."

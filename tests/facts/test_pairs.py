@@ -21,7 +21,7 @@ DAY_MS = 86_400_000
 def relation(older: str, newer: str, **options: object) -> tuple[str, float]:
     """Return the kind and probability of a pair, thirty days apart."""
     found = relate(
-        Statement(newer, 30 * DAY_MS, **options),  # type: ignore[arg-type]
+        Statement(newer, 30 * DAY_MS, **options),
         Statement(older, 0),
         cosine=None,
         rarity=lambda _: 1.0,

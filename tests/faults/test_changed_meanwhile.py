@@ -225,11 +225,11 @@ def test_no_vector_of_a_refused_message_is_stored(
     """It is embedded by a job of its own."""
     with open_db(":memory:", embedder=ports) as db:
         chat, ann = fill(db)
-        refusing, ports.embed = ports.embed, refuse_word(ports)  # type: ignore[method-assign]
+        refusing, ports.embed = ports.embed, refuse_word(ports)
         with pytest.raises(memdb.PortError):
             db.jobs.run(kinds=["embed"])
         assert embedded(db) == 11
-        ports.embed = refusing  # type: ignore[method-assign]
+        ports.embed = refusing
         ports.meanwhile = lambda: REMOVALS[how](chat, ann)
         db.jobs.run(kinds=["embed"])
 

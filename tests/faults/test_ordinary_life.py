@@ -396,7 +396,7 @@ KILLED: dict[str, tuple[Callable[[Life], object], int, bool | None, int]] = {
         WHOLE + 1,
     ),
     **{
-        f"named {name}": (lambda life, name=name: life.rename(name), WHOLE, False, WHOLE)  # type: ignore[misc]
+        f"named {name}": (lambda life, name=name: life.rename(name), WHOLE, False, WHOLE)
         for name in NAMES
     },
 }

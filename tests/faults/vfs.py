@@ -66,27 +66,27 @@ class ShimFile(apsw.VFSFile):
         self._tell = watcher
         super().__init__(PLAIN, name, flags)
 
-    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 (SQLite's name)
+    def xRead(self, amount: int, offset: int) -> bytes:
         """Read."""
         self._tell(Event("read", self._path))
         return super().xRead(amount, offset)
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+    def xWrite(self, data: bytes, offset: int) -> None:
         """Write."""
         self._tell(Event("write", self._path, offset, bytes(data)))
         super().xWrite(data, offset)
 
-    def xSync(self, flags: int) -> None:  # noqa: N802
+    def xSync(self, flags: int) -> None:
         """Wait for the disk."""
         self._tell(Event("sync", self._path))
         super().xSync(flags)
 
-    def xTruncate(self, newsize: int) -> None:  # noqa: N802
+    def xTruncate(self, newsize: int) -> None:
         """Cut."""
         self._tell(Event("truncate", self._path, newsize))
         super().xTruncate(newsize)
 
-    def xLock(self, level: int) -> None:  # noqa: N802
+    def xLock(self, level: int) -> None:
         """Lock."""
         self._tell(Event("lock", self._path))
         super().xLock(level)
@@ -100,12 +100,12 @@ class Shim(apsw.VFS):
         self._tell = watcher
         super().__init__("memdb-tests", PLAIN, makedefault=True)
 
-    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> ShimFile:  # noqa: N802
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> ShimFile:
         """Open."""
         self._tell(Event("open", path_of(name)))
         return ShimFile(name, flags, self._tell)
 
-    def xDelete(self, name: str, syncdir: bool) -> None:  # noqa: N802
+    def xDelete(self, name: str, syncdir: bool) -> None:
         """Remove."""
         self._tell(Event("unlink", name))
         super().xDelete(name, syncdir)

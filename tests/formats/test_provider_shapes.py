@@ -49,7 +49,7 @@ def given_back(made: dict[str, Any], provider: str) -> list[Any]:
     return found
 
 
-def expected_back(value: Any, provider: str) -> list[Any]:  # noqa: PLR0911
+def expected_back(value: Any, provider: str) -> list[Any]:  # noqa: PLR0911 (a case each)
     """Return what must come back of a recorded *value*: its messages, or their blocks."""
     value = plain_value(value, "value")
     if isinstance(value, list):

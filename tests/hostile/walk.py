@@ -108,7 +108,7 @@ def walk(path: str) -> dict[str, Any]:
             return call()
         except memdb.MemDBError as error:
             refused[name] = type(error).__name__
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001 (each is judged)
             foreign[name] = f"{type(error).__name__}: {error}"[:200]
         finally:
             slowest = max(slowest, (time.process_time() - started, name))

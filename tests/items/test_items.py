@@ -173,9 +173,9 @@ def test_a_page_goes_on_behind_an_item_that_is_gone(items: Items) -> None:
     for number in range(6):
         items.put(("n",), f"k{number}", number)
     for order in ("key", "updated", "created"):
-        page = items.list(("n",), order=order, limit=2)  # type: ignore[arg-type]
+        page = items.list(("n",), order=order, limit=2)
         items.delete(("n",), page[-1].key)
-        rest = items.list(("n",), order=order, after=page[-1])  # type: ignore[arg-type]
+        rest = items.list(("n",), order=order, after=page[-1])
         step = 1 if order == "key" else -1  # by time the newest come first
         assert rest[0].value == page[-1].value + step
 

@@ -105,7 +105,7 @@ def compare(items: Items, twin: Twin, chance: random.Random) -> None:
     order = chance.choice(["key", "updated", "created"])
     descending = chance.random() < 0.5
     expected = twin.listed(prefix, order, descending=descending)
-    found = items.list(prefix, order=order, descending=descending, limit=1_000)  # type: ignore[arg-type]
+    found = items.list(prefix, order=order, descending=descending, limit=1_000)
     assert [(one.namespace, one.key, one.value) for one in found] == expected
     live = twin.live()
     spaces = {place[0] for place in live if place[0][: len(prefix)] == prefix}

@@ -78,7 +78,7 @@ def test_threads_lose_no_compare_and_swap(tmp_path: Path) -> None:
                             break
                         except memdb.VersionConflict:
                             continue
-            except BaseException as error:  # noqa: BLE001
+            except BaseException as error:  # noqa: BLE001 (each is reported)
                 errors.append(error)
 
         threads = [threading.Thread(target=add) for _ in range(8)]

@@ -255,7 +255,7 @@ def test_a_query_or_a_vector(db: MemDB) -> None:
     items = db.scope("ann").items
     for given in ({}, {"query": "x", "vector": EAST}):
         with pytest.raises(memdb.InvalidInput, match="query and vector"):
-            items.recall(**given)  # type: ignore[arg-type]
+            items.recall(**given)
 
 
 def test_no_embedder_has_the_name_of_given_vectors(tmp_path: Path, make_embedder: Any) -> None:

@@ -33,7 +33,7 @@ class Steps:
 
     def make(self, *kinds: str) -> list[tuple[str, Callable[[], int]]]:
         """Return steps of these kinds."""
-        return [(kind, lambda kind=kind: self._run(kind)) for kind in kinds]  # type: ignore[misc]
+        return [(kind, lambda kind=kind: self._run(kind)) for kind in kinds]
 
     def _run(self, kind: str) -> int:
         self.ran.append(kind)

@@ -233,7 +233,7 @@ def test_a_refused_message_waits_longer_each_time(picky: tuple[MemDB, Picky], cl
     """Two seconds, then four; a recall does not ask before."""
     db, embedder = picky
     asked = []
-    embedder.embed = lambda texts: asked.append(texts) or Picky.embed(embedder, texts)  # type: ignore[method-assign]
+    embedder.embed = lambda texts: asked.append(texts) or Picky.embed(embedder, texts)
     db.jobs.run_due()
     assert asked == []
 
@@ -285,13 +285,13 @@ def test_a_space_is_complete_without_a_text_that_is_always_refused(
 def test_what_a_port_has_besides_is_as_it_is() -> None:
     """Thresholds, names and the text of it."""
     embedder = Embedder()
-    embedder.thresholds = (0.9, 0.8)  # type: ignore[attr-defined]
+    embedder.thresholds = (0.9, 0.8)
     limited = model_client.limited_embedder(embedder)
 
-    assert (limited.name, limited.dim, limited.thresholds) == ("lengths", 2, (0.9, 0.8))  # type: ignore[attr-defined]
+    assert (limited.name, limited.dim, limited.thresholds) == ("lengths", 2, (0.9, 0.8))
     assert repr(limited) == repr(embedder)
     with pytest.raises(AttributeError):
-        limited.colour  # type: ignore[attr-defined]  # noqa: B018
+        limited.colour
     assert memdb.PortError is PortError
 
 

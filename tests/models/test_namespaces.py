@@ -48,7 +48,7 @@ def test_a_range_is_a_prefix_of_whole_labels(
 )
 def test_a_time_to_live_in_milliseconds(value: object, ms: int | None) -> None:
     """Seconds, a timedelta or a span; at least one millisecond."""
-    assert ttl_value(value) == ms  # type: ignore[arg-type]
+    assert ttl_value(value) == ms
 
 
 def test_limits_of_a_namespace() -> None:

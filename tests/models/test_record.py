@@ -49,13 +49,13 @@ def test_fields_come_by_place_by_name_or_from_the_default() -> None:
 )
 def test_wrong_arguments_are_a_type_error_that_names_the_class(wrong: object) -> None:
     with pytest.raises(TypeError, match="Point"):
-        wrong()  # type: ignore[operator]
+        wrong()
 
 
 def test_a_changed_record_is_another_one() -> None:
     point = Point(1)
     with pytest.raises(AttributeError):
-        point.other = 2  # type: ignore[attr-defined]
+        point.other = 2
     assert point.replace(x=2) == Point(2)
     assert point.x == 1
     with pytest.raises(TypeError, match="z"):
@@ -83,9 +83,9 @@ def test_a_record_is_no_sequence() -> None:
         with pytest.raises(TypeError):
             use(point)
     with pytest.raises(TypeError):
-        _ = point < Point(2)  # type: ignore[operator]
+        _ = point < Point(2)
     with pytest.raises(TypeError):
-        _ = 1 in point  # type: ignore[operator]
+        _ = 1 in point
     assert not isinstance(point, tuple)
     for name in ("count", "index"):
         assert not hasattr(memdb.Message, name)
@@ -185,7 +185,7 @@ COUNTS = {
 def test_one_of_a_thing_is_in_the_singular(number: int) -> None:
     """Each count of the reports of imports."""
     fields = {one: number for one, kind in ImportReport.__annotations__.items() if kind == "int"}
-    report = ImportReport("csv", **fields)  # type: ignore[arg-type]
+    report = ImportReport("csv", **fields)
     imported = Imported(number, number, number, {}, {"empty": number}, {})
     one = number == 1
 

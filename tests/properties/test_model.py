@@ -265,11 +265,11 @@ LIMITS = {
 class TestLife(Life.TestCase):
     """A few lives in each run."""
 
-    settings = settings(max_examples=4, stateful_step_count=30, **LIMITS)  # type: ignore[arg-type]
+    settings = settings(max_examples=4, stateful_step_count=30, **LIMITS)
 
 
 @pytest.mark.slow
 class TestManyLives(Life.TestCase):
     """Many longer ones at night."""
 
-    settings = settings(max_examples=300, stateful_step_count=60, **LIMITS)  # type: ignore[arg-type]
+    settings = settings(max_examples=300, stateful_step_count=60, **LIMITS)

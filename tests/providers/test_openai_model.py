@@ -181,7 +181,7 @@ def test_server_errors_are_tried_again(
 ) -> None:
     """By the client, twice by default, with its backoff."""
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    broken = lambda exchange: exchange.error(500)  # noqa: E731
+    broken = lambda exchange: exchange.error(500)  # noqa: E731 (a name for the table)
     server.in_turn(broken, broken, lambda exchange: exchange.say("at last"))
 
     assert make().complete(SAY_HI) == "at last"

@@ -119,7 +119,7 @@ def test_a_cut_keeps_what_stands_out(ann: memdb.Scope) -> None:
     assert 0 < len(cut) < len(whole)
     assert f"{len(whole) - len(cut)} match" in cut.missing["hits"]
     with pytest.raises(memdb.InvalidInput, match="cut"):
-        ann.recall(KNOWN, cut="all")  # type: ignore[arg-type]
+        ann.recall(KNOWN, cut="all")
 
 
 def test_a_name_that_no_text_holds_has_no_answer(path: str, open_db: Any) -> None:

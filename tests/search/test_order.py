@@ -169,14 +169,14 @@ def test_what_is_excluded_is_no_hit(ann: memdb.Scope) -> None:
         ann.session("s").append("user", text)
         ann.remember(f"Ann bakes {text}.")
     for given in ({}, {"by": "vector"}, {"by": "words"}, {"group": "session"}):
-        hits = ann.recall("cake", exclude=["nuts"], min_score=0, **given)  # type: ignore[arg-type]
+        hits = ann.recall("cake", exclude=["nuts"], min_score=0, **given)
         shown = [one.text for hit in hits for one in (hit, *hit.hits)]
         assert shown
         assert not any("nuts" in text for text in shown), given
     assert not any("cake" in hit.text for hit in ann.recall("cake", exclude=["cake"]))
     for wrong in (["!"], "nuts", [1]):
         with pytest.raises(memdb.InvalidInput, match="exclude"):
-            ann.recall("cake", exclude=wrong)  # type: ignore[arg-type]
+            ann.recall("cake", exclude=wrong)
 
 
 def test_every_hit_says_why(ann: memdb.Scope) -> None:

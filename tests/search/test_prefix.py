@@ -53,7 +53,7 @@ def ann() -> Iterator[Scope]:
 @each("by", ["meaning", "words"])
 def test_the_beginning_of_a_word_finds_it(ann: Scope, typed: str, found: str, by: str) -> None:
     """Also within a sentence, in the archive, and where the index holds only the stem."""
-    hits = ann.recall(typed, 3, by=by, prefix=True)  # type: ignore[arg-type]
+    hits = ann.recall(typed, 3, by=by, prefix=True)
 
     assert found in hits[0].text
     assert [hit.rank for hit in hits] == [*range(1, len(hits) + 1)]

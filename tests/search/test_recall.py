@@ -155,7 +155,7 @@ def test_since_and_until_limit_the_time(
 def test_a_datetime_without_zone_is_refused(db: MemDB) -> None:
     """It could mean two moments."""
     with pytest.raises(memdb.InvalidInput, match="since"):
-        db.scope("ann").recall("tea", since=datetime(2024, 1, 1))  # noqa: DTZ001
+        db.scope("ann").recall("tea", since=datetime(2024, 1, 1))  # noqa: DTZ001 (no zone)
 
 
 def test_explain_names_the_terms_of_the_score(db: MemDB) -> None:
@@ -290,8 +290,8 @@ def test_similar_words_count_unless_they_are_not_wanted() -> None:
         without = ann.recall("doctor", explain=True, rerank=False)
 
     assert [hit.text for hit in with_them][1] == "The physician was friendly."
-    assert with_them[1].explanation["similar"] > 0  # type: ignore[index]
-    assert all(hit.explanation.get("similar", 0) == 0 for hit in without)  # type: ignore[index]
+    assert with_them[1].explanation["similar"] > 0
+    assert all(hit.explanation.get("similar", 0) == 0 for hit in without)
 
 
 def test_recall_embeds_what_was_just_said(db: MemDB) -> None:
@@ -336,7 +336,7 @@ def test_a_failing_embedder_is_named_where_no_word_is_found(db: MemDB, embedder:
     fill(ann)
     embedder.fail = RuntimeError("no model")
 
-    with pytest.raises(memdb.PortError, match="fake.*no model"):  # noqa: RUF043
+    with pytest.raises(memdb.PortError, match="fake.*no model"):  # noqa: RUF043 (a pattern)
         ann.recall("zebra")
 
 
@@ -552,13 +552,13 @@ def test_entries_that_do_not_count_crowd_out_none_that_does(
     place = {"session": "there"} if crowd != "expired" else {"expires": clock.now_ms + 1}
     with db._db.write():
         for n in range(250):
-            ann.remember(f"near {n}", **place)  # type: ignore[arg-type]
+            ann.remember(f"near {n}", **place)
     ann.remember("far away", session="here")
     db.jobs.run()
     clock.advance(1)
 
     asked = {} if crowd == "expired" else {"session": "here", "scope_entries": False}
-    hits = ann.recall("near", kinds=["entry"], **asked)  # type: ignore[arg-type]
+    hits = ann.recall("near", kinds=["entry"], **asked)
 
     assert found(hits) == ["far away"]
 

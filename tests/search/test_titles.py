@@ -77,7 +77,7 @@ def test_a_title_is_not_an_answer_where_it_cannot_be(db: MemDB, options: dict[st
     """Inside its session, in a span of time, among messages."""
     titled(db, "t", TITLE, "How much oil?")
 
-    hits = db.scope("ann").recall("Lisbon", by="words", **options)  # type: ignore[arg-type]
+    hits = db.scope("ann").recall("Lisbon", by="words", **options)
 
     assert [hit.kind for hit in hits] == []
 

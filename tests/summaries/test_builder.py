@@ -256,7 +256,7 @@ def test_empty_messages_make_a_leaf_too(db: MemDB) -> None:
         SummaryText("word " * 500),
         SummaryText("\0"),
         SummaryText("\ud800"),
-        SummaryText(None),  # type: ignore[arg-type]
+        SummaryText(None),
         None,
         "text alone",
         b"bytes",
@@ -462,7 +462,7 @@ def test_a_session_deleted_while_it_is_summarised(
         chat.delete()
         return summarize(source, **options)
 
-    writer.summarize = deleting  # type: ignore[method-assign]
+    writer.summarize = deleting
     db.jobs.run(kinds=("summarize",))
 
     assert chat.summaries.tree().summaries == ()

@@ -86,7 +86,7 @@ def test_no_model_replaces_what_a_host_wrote(stub: Stub) -> None:
         chat.summaries.upgrade()
         db.jobs.run()
 
-        assert chat.summaries.expand("1-4").summary.text == "The ostrich is pink."  # type: ignore[union-attr]
+        assert chat.summaries.expand("1-4").summary.text == "The ostrich is pink."
         after = chat.summaries.expand("1-8").summary
         assert between is not None
         assert after is not None

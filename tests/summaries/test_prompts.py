@@ -36,7 +36,7 @@ class Asked:
 def asked(depth: int, items: list[SourceItem] = ITEMS, limit: int = 50) -> Asked:
     """Return what a summary of *items* asks."""
     caller = Asked()
-    ModelSummarizer(caller).summarize(items, depth=depth, limit_tokens=limit)  # type: ignore[arg-type]
+    ModelSummarizer(caller).summarize(items, depth=depth, limit_tokens=limit)
     return caller
 
 

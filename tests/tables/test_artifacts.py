@@ -105,7 +105,7 @@ def test_names_are_those_with_a_version(tx: Tx) -> None:
     stored = artifacts.find(tx, empty)
     assert stored is not None
     artifacts.delete(tx, empty, stored)
-    (name_id, _), (gone_id, _) = artifacts.find_name(tx, full), artifacts.find_name(tx, empty)  # type: ignore[misc]
+    (name_id, _), (gone_id, _) = artifacts.find_name(tx, full), artifacts.find_name(tx, empty)
 
     assert artifacts.places(tx, 1) == [(empty, 3), (full, 1)]
     assert set(artifacts.get_many(tx, [name_id, gone_id])) == {name_id}

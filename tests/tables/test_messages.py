@@ -110,7 +110,7 @@ def test_find_external_is_by_session(tx: Tx, session: int) -> None:
     """The same id in another session is not seen."""
     messages.add(tx, [row(session, 8, external_id="e")])
 
-    assert messages.find_external(tx, session, NAME, "e").seq == 8  # type: ignore[union-attr]
+    assert messages.find_external(tx, session, NAME, "e").seq == 8
     assert messages.find_external(tx, session, NAME, "f") is None
     assert messages.find_external(tx, session + (1 << 24), NAME, "e") is None
 

@@ -92,4 +92,4 @@ def test_the_fake_model() -> None:
         model.complete([])
     assert model.asked == [[{"role": "user", "content": "?"}], [], []]
     with pytest.raises(InvalidInput, match="answers"):
-        FakeModel(3)  # type: ignore[arg-type]
+        FakeModel(3)

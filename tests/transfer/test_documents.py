@@ -293,7 +293,7 @@ def test_a_document_is_whole_or_not_there(name: Any, db: MemDB, tmp_path: Path) 
 def test_an_unknown_format(db: MemDB, tmp_path: Path) -> None:
     """The error lists the known ones."""
     with pytest.raises(memdb.InvalidInput, match="markdown, html, csv"):
-        db.export(tmp_path / "a", format="pdf")  # type: ignore[arg-type]
+        db.export(tmp_path / "a", format="pdf")
 
 
 def test_branches(db: MemDB, tmp_path: Path) -> None:

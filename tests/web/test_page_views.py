@@ -294,7 +294,7 @@ def test_a_long_conversation_is_a_virtual_list(
 @pytest.mark.slow
 def test_a_conversation_of_100_000_messages(open_tab: Callable[..., Tab], tmp_path: Path) -> None:
     """The same, thirty times as long."""
-    print(check_long(open_tab, tmp_path / "long.db", 100_000))  # noqa: T201
+    print(check_long(open_tab, tmp_path / "long.db", 100_000))  # noqa: T201 (run by hand)
 
 
 @pytest.mark.skipif("not os.environ.get('MEMDB_PICTURES')", reason="MEMDB_PICTURES=1 takes them")

@@ -6,10 +6,10 @@ import time
 import driver
 
 STARTED = time.perf_counter()
-from google.adk.events.event import Event  # noqa: E402
-from google.adk.sessions.base_session_service import GetSessionConfig  # noqa: E402
-from google.adk.sessions.sqlite_session_service import SqliteSessionService  # noqa: E402
-from google.genai import types  # noqa: E402
+from google.adk.events.event import Event
+from google.adk.sessions.base_session_service import GetSessionConfig
+from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from google.genai import types
 
 APP = "bench"
 

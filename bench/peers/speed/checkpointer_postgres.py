@@ -6,10 +6,10 @@ import time
 import driver
 
 STARTED = time.perf_counter()
-import psycopg  # noqa: E402
-from langgraph.checkpoint.base import empty_checkpoint  # noqa: E402
-from langgraph.checkpoint.postgres import PostgresSaver  # noqa: E402
-from psycopg.rows import dict_row  # noqa: E402
+import psycopg
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.postgres import PostgresSaver
+from psycopg.rows import dict_row
 
 
 class Peer:

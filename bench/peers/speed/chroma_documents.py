@@ -7,7 +7,7 @@ import driver
 
 os.environ["ANONYMIZED_TELEMETRY"] = "False"
 STARTED = time.perf_counter()
-import chromadb  # noqa: E402
+import chromadb
 
 
 class Peer:

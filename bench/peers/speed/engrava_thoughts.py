@@ -6,9 +6,9 @@ import time
 import driver
 
 STARTED = time.perf_counter()
-import aiosqlite  # noqa: E402
-from engrava import SqliteEngravaCore  # noqa: E402
-from engrava.embeddings.callback import CallbackProvider  # noqa: E402
+import aiosqlite
+from engrava import SqliteEngravaCore
+from engrava.embeddings.callback import CallbackProvider
 
 
 class Peer:

@@ -5,8 +5,8 @@ import time
 import driver
 
 STARTED = time.perf_counter()
-import lancedb  # noqa: E402
-import pyarrow as pa  # noqa: E402
+import lancedb
+import pyarrow as pa
 
 
 class Peer:

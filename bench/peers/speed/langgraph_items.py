@@ -9,7 +9,7 @@ try:  # it loads sqlite-vec, which not every build of Python's own sqlite3 allow
     import pysqlite3 as sqlite3
 except ImportError:
     import sqlite3
-from langgraph.store.sqlite import SqliteStore  # noqa: E402
+from langgraph.store.sqlite import SqliteStore
 
 
 class Peer:

@@ -6,9 +6,9 @@ import time
 import driver
 
 STARTED = time.perf_counter()
-import psycopg  # noqa: E402
-from langgraph.store.postgres import PostgresStore  # noqa: E402
-from psycopg.rows import dict_row  # noqa: E402
+import psycopg
+from langgraph.store.postgres import PostgresStore
+from psycopg.rows import dict_row
 
 
 class Peer:

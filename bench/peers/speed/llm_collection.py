@@ -5,8 +5,8 @@ import time
 import driver
 
 STARTED = time.perf_counter()
-import llm  # noqa: E402
-import sqlite_utils  # noqa: E402
+import llm
+import sqlite_utils
 
 
 class Given(llm.EmbeddingModel):

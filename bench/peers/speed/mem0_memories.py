@@ -9,7 +9,7 @@ from mem0_embedder import Embedder
 
 os.environ |= {"MEM0_TELEMETRY": "False", "OPENAI_API_KEY": "unused", "MEM0_DIR": sys.argv[1]}
 STARTED = time.perf_counter()
-from mem0 import Memory  # noqa: E402
+from mem0 import Memory
 
 
 class Peer:

@@ -11,7 +11,7 @@ import driver
 
 STARTED = time.perf_counter()
 sys.path.insert(0, str(driver.Path(__file__).resolve().parents[3]))
-import memdb  # noqa: E402
+import memdb
 
 MESSAGES = sys.argv[3] == "messages"
 

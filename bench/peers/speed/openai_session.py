@@ -6,7 +6,7 @@ import time
 import driver
 
 STARTED = time.perf_counter()
-from agents.memory.sqlite_session import SQLiteSession  # noqa: E402
+from agents.memory.sqlite_session import SQLiteSession
 
 
 class Peer:

@@ -13,8 +13,8 @@ import time
 import driver
 
 STARTED = time.perf_counter()
-import apsw  # noqa: E402
-import numpy as np  # noqa: E402
+import apsw
+import numpy as np
 
 
 class Rows:

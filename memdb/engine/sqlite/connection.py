@@ -188,7 +188,7 @@ def connect(
 def _begin_file(connection: apsw.Connection, path: str) -> None:
     """Set what a file keeps from its first page on, until another process has made that."""
     # Else it asks for the lock of writers, which a migration holds while it opens another one.
-    if path == MEMORY or os.stat(path).st_size == 0:  # noqa: PTH116
+    if path == MEMORY or os.stat(path).st_size == 0:
         connection.execute(SET_AUTO_VACUUM).fetchall()
 
 
@@ -305,8 +305,8 @@ def open_error(error: apsw.Error, path: str) -> FileError | StorageError:
         return NotAMemDB(f"{path} is not a SQLite file: check the path", path)
     if primary not in (apsw.SQLITE_CANTOPEN, apsw.SQLITE_READONLY, apsw.SQLITE_PERM):
         return from_sqlite(code, str(error))
-    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 (pathlib is slow to load)
-    if os.path.isdir(path):  # noqa: PTH112
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
         return FileError(f"{path} is a folder: give the path of a file in it", path)
     if not _may_be_folder(folder):
         return FileError(f"{folder} does not exist: create the folder first", path)
@@ -320,7 +320,7 @@ def open_error(error: apsw.Error, path: str) -> FileError | StorageError:
 def _may_be_folder(path: str) -> bool:
     """Return False if there is no folder at *path*; one that cannot be reached may be one."""
     try:
-        return S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116
+        return S_ISDIR(os.stat(path).st_mode)
     except PermissionError:
         return True
     except OSError:

@@ -373,8 +373,8 @@ class SqliteMaintenance:
         if not self._has_large_wal():
             return ()
         try:
-            shm = os.stat(f"{self._db.path}-shm")  # noqa: PTH116
-            with open("/proc/locks", encoding="ascii") as file:  # noqa: PTH123
+            shm = os.stat(f"{self._db.path}-shm")
+            with open("/proc/locks", encoding="ascii") as file:
                 locks = [line.split() for line in file]
         except OSError:
             return ()
@@ -447,7 +447,7 @@ class SqliteMaintenance:
             AlreadyExists: *target* is there and *replace* is False.
             FileError: it cannot be written, or is the open file itself.
         """
-        if os.path.exists(target) and not replace:  # noqa: PTH110 (pathlib is slow to load)
+        if os.path.exists(target) and not replace:
             raise AlreadyExists("file", target)
         refuse_output(target)
         if self.is_own_file(target):
@@ -464,7 +464,7 @@ class SqliteMaintenance:
         finally:
             with suppress(OSError):  # the first error is the one that is raised
                 remove_with_wal(partial)
-        return os.stat(target).st_size  # noqa: PTH116
+        return os.stat(target).st_size
 
     def _copy(self, partial: str, progress: Progress | None) -> None:
         remove_with_wal(partial)
@@ -495,7 +495,7 @@ class SqliteMaintenance:
             return True
         for own in (self._db.path, f"{self._db.path}-wal", f"{self._db.path}-shm"):
             try:
-                if os.path.samefile(own, target):  # noqa: PTH121
+                if os.path.samefile(own, target):
                     return True
             except OSError:
                 continue
@@ -527,9 +527,9 @@ def list_migration_copies(path: str) -> list[str]:
         return []
     folder, name = os.path.split(path)
     begin, end = f"{name}.v", ".bak"
-    names = [one for one in os.listdir(folder or ".") if one.startswith(begin)]  # noqa: PTH208
+    names = [one for one in os.listdir(folder or ".") if one.startswith(begin)]
     return sorted(
-        os.path.join(folder, one)  # noqa: PTH118
+        os.path.join(folder, one)
         for one in names
         if one.endswith(end) and one[len(begin) : -len(end)].isdigit()
     )
@@ -537,7 +537,7 @@ def list_migration_copies(path: str) -> list[str]:
 
 def describe_copy(path: str) -> str:
     """Say what a copy of a migration holds, and which command removes it."""
-    name = os.path.basename(path)  # noqa: PTH119
+    name = os.path.basename(path)
     return (
         f"{name} holds the file as it was before a migration: delete it if you need it no longer "
         f"(`rm {quote(path)}`)"
@@ -575,7 +575,7 @@ def _bytes(tx: AnyTx) -> int:
 
 def _file_bytes(path: str) -> int:
     try:
-        return os.stat(path).st_size  # noqa: PTH116 (pathlib is slow to load)
+        return os.stat(path).st_size
     except OSError:
         return 0
 
@@ -592,7 +592,7 @@ def _open_new(partial: str) -> apsw.Connection:
 
 def _sync(path: str) -> None:
     # Windows syncs only what is open for writing; a folder opens for reading only.
-    writable = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | getattr(os, "O_BINARY", 0)  # noqa: PTH112
+    writable = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | getattr(os, "O_BINARY", 0)
     handle = os.open(path, writable)
     try:
         os.fsync(handle)
@@ -603,7 +603,7 @@ def _sync(path: str) -> None:
 def _sync_folder(path: str) -> None:
     """Make the new name survive a power cut, if the system can sync folders."""
     if os.name == "posix":
-        _sync(os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
+        _sync(os.path.dirname(os.path.abspath(path)))
 
 
 def move_into_place(partial: str, target: str) -> None:
@@ -611,22 +611,22 @@ def move_into_place(partial: str, target: str) -> None:
     _sync(partial)
     # SQLite would play the WAL of the file that was here into it.
     _remove_beside(target)
-    os.replace(partial, target)  # noqa: PTH105
+    os.replace(partial, target)
     _sync_folder(target)
 
 
 def remove_with_wal(path: str) -> None:
     """Remove the file at *path* if there is one, and what SQLite keeps beside it."""
-    if os.path.exists(path):  # noqa: PTH110
-        os.remove(path)  # noqa: PTH107
+    if os.path.exists(path):
+        os.remove(path)
     _remove_beside(path)
 
 
 def _remove_beside(path: str) -> None:
     """Remove what SQLite keeps beside the file at *path*."""
     for end in SIDE_FILES:
-        if os.path.exists(f"{path}{end}"):  # noqa: PTH110
-            os.remove(f"{path}{end}")  # noqa: PTH107
+        if os.path.exists(f"{path}{end}"):
+            os.remove(f"{path}{end}")
 
 
 def _vocabulary(tx: Tx) -> list[Row]:

@@ -295,7 +295,7 @@ def _make_full_text(tx: Tx, fresh: Tx) -> None:
             tx.run(sql)
         settings = f"SELECT k, v FROM {name}_config WHERE k <> 'version'"  # noqa: S608 (names of schema.sql)
         for key, value in {*fresh.all(settings)} - {*tx.all(settings)}:
-            change = f"INSERT INTO {name} ({name}, rank) VALUES (:key, :value)"  # noqa: S608
+            change = f"INSERT INTO {name} ({name}, rank) VALUES (:key, :value)"  # noqa: S608 (a name of the schema)
             tx.run(change, {"key": key, "value": value})
     tx.words.rebuild()
 

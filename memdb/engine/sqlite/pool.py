@@ -157,7 +157,7 @@ class ConnectionPool:
 
     def take_reader(self, block: Block) -> Tx:
         """Return a connection for reading that only *block* uses, from now on its thread's."""
-        return self._lending.take(block, self._open_reader)  # type: ignore[no-any-return]
+        return self._lending.take(block, self._open_reader)  # type: ignore[no-any-return]  # what `block` returns
 
     def _open_reader(self) -> Tx:
         self.guard()  # it may have been closed while this waited

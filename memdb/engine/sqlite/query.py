@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         def interrupt(self) -> None:
             """End what runs, from any thread."""
 
-        def set_progress_handler(self, callable: Any, n: int, /) -> None:  # noqa: A002
+        def set_progress_handler(self, callable: Any, n: int, /) -> None:  # noqa: A002 (apsw's name)
             """Call something every *n* steps, which ends the statement if it returns true."""
 
 
@@ -285,14 +285,14 @@ def _find_column(tx: Tx, statement: StatementGuard, sql: str, values: Any) -> st
     taken = ", ".join(f"CAST({name} AS BLOB)" for name in names)
     inside = sql.strip().rstrip(";")
     again = (
-        f"/* query.again */ WITH q ({', '.join(names)}) AS ({inside}\n) "  # noqa: S608
+        f"/* query.again */ WITH q ({', '.join(names)}) AS ({inside}\n) "  # noqa: S608 (after a parse)
         f"SELECT {taken} FROM q LIMIT 1 OFFSET {statement.rows}"
     )
     try:
         (row,) = tx.raw.execute(again, values).fetchall()
         for name, value in zip(statement.columns, row, strict=True):
             try:
-                str(value or b"", "utf-8")  # type: ignore[arg-type]
+                str(value or b"", "utf-8")  # type: ignore[arg-type]  # a number raises
             except UnicodeDecodeError:
                 return name
     except (apsw.Error, ValueError):

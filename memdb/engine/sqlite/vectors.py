@@ -552,7 +552,7 @@ def load_vector_functions(connection: apsw.Connection) -> None:
     if spec is not None and spec.submodule_search_locations:
         connection.enable_load_extension(True)
         try:
-            connection.load_extension(os.path.join(spec.submodule_search_locations[0], "vec0"))  # noqa: PTH118
+            connection.load_extension(os.path.join(spec.submodule_search_locations[0], "vec0"))
         except apsw.Error:
             spec = None  # built for another machine
         finally:
@@ -560,11 +560,11 @@ def load_vector_functions(connection: apsw.Connection) -> None:
     if spec is None:
         connection.create_scalar_function(
             "vec_distance_cosine",
-            cosine_distance,  # type: ignore[arg-type]
+            cosine_distance,  # type: ignore[arg-type]  # apsw's stub knows no bytes
             2,
             deterministic=True,
         )
-        connection.create_scalar_function("vec_int8", from_bytes, 1, deterministic=True)  # type: ignore[arg-type]
+        connection.create_scalar_function("vec_int8", from_bytes, 1, deterministic=True)  # type: ignore[arg-type]  # apsw's stub knows no bytes
 
 
 def cosine_distance(first: bytes, second: bytes) -> float:

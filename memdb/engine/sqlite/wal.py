@@ -215,7 +215,7 @@ class WalGuard:
         Cost: two calls of stat, 3 µs.
         """
         try:
-            file, wal = os.stat(self._path), os.stat(self._wal)  # noqa: PTH116
+            file, wal = os.stat(self._path), os.stat(self._wal)
         except OSError:
             return "" if tx.wal == (0, 0) and has_bytes(self._path) else "removed"
         if (file.st_dev, file.st_ino) != identity:
@@ -458,7 +458,7 @@ def read_frames(wal: str) -> Iterator[tuple[int, bytes, int]]:
     Raises:
         OSError: there is no WAL, or it cannot be read.
     """
-    with open(wal, "rb") as file:  # noqa: PTH123
+    with open(wal, "rb") as file:
         header = file.read(WAL_HEADER_BYTES)
         order = _order(header)
         if order is None:
@@ -522,7 +522,7 @@ def read_header(path: str) -> tuple[str, int, int]:
         OSError: it has none, or an empty one.
     """
     # No POSIX lock is on the WAL itself, so closing it drops none of SQLite's.
-    with open(f"{path}-wal", "rb") as file:  # noqa: PTH123
+    with open(f"{path}-wal", "rb") as file:
         header, size = file.read(WAL_HEADER_BYTES), os.fstat(file.fileno()).st_size
     if len(header) < WAL_HEADER_BYTES:
         raise OSError
@@ -556,7 +556,7 @@ def settle(path: str, timeout_ms: int, *, is_read_only: bool) -> str | None:
         number = 1
         while os.path.lexists(f"{path}-wal.lost-{number}"):
             number += 1
-        os.rename(f"{path}-wal", f"{path}-wal.lost-{number}")  # noqa: PTH104
+        os.rename(f"{path}-wal", f"{path}-wal.lost-{number}")
     finally:
         file.xClose()
     return (
@@ -607,7 +607,7 @@ def refuse_other_names(path: str) -> None:
         FileError: it is a hard link, or is open in a program that has its WAL elsewhere, as
             a container has to which the file alone was mounted.
     """
-    if os.stat(path).st_nlink > 1 and os.path.isfile(path):  # noqa: PTH113, PTH116
+    if os.stat(path).st_nlink > 1 and os.path.isfile(path):
         raise FileError(
             f"{path} has another name (a hard link), and what is written under one name is not "
             "seen under the other: remove the other name, or open a copy",
@@ -623,7 +623,7 @@ def refuse_other_names(path: str) -> None:
 
 
 def _is_open_elsewhere(path: str) -> bool:
-    return not os.path.exists(f"{path}-shm") and is_wal_mode(path) and _is_open(path)  # noqa: PTH110
+    return not os.path.exists(f"{path}-shm") and is_wal_mode(path) and _is_open(path)
 
 
 def _is_open(path: str) -> bool:
@@ -649,7 +649,7 @@ def missing_wal_bytes(tx: Tx, path: str) -> int:
     try:
         (_, frames, _) = tx.all(COUNT_FRAMES)[0]
         (page_bytes,) = tx.one(SELECT_PAGE_BYTES) or (0,)
-        size = os.stat(f"{path}-wal").st_size  # noqa: PTH116
+        size = os.stat(f"{path}-wal").st_size
     except (MemDBError, OSError):
         return 0  # said where it is used
     needed = WAL_HEADER_BYTES + int(frames) * (FRAME_HEADER_BYTES + int(page_bytes))
@@ -681,7 +681,7 @@ def let_close(connection: apsw.Connection) -> None:
 def file_state(path: str) -> tuple[int, ...]:
     """Return device, inode, size and time of the last write of a file; () without one."""
     try:
-        found = os.stat(path)  # noqa: PTH116 (pathlib is slow to load)
+        found = os.stat(path)
     except OSError:
         return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -52,7 +52,7 @@ def _read(request: Request) -> Read:
     yield from groups(found, partial(_note, tree))
 
 
-def _note(tree: Tree, name: str, is_markdown: bool) -> Iterator[Item]:  # noqa: FBT001
+def _note(tree: Tree, name: str, is_markdown: bool) -> Iterator[Item]:  # noqa: FBT001 (private)
     text = read_text(tree, name)
     front, body = split_front_matter(text) if is_markdown else ({}, "")
     fields = {

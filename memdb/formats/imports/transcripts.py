@@ -93,7 +93,7 @@ class _Transcript:
         self._tree = tree
         self._homes = homes
         self._name = name
-        above = PurePath(os.path.abspath(tree.path))  # noqa: PTH100
+        above = PurePath(os.path.abspath(tree.path))
         self._path = above if tree.is_alone else above / name
         self._has_session = False
 

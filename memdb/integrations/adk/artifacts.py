@@ -107,7 +107,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
             files = self._files(app_name, user_id, session_id, filename)
             if not can_name(app_name, user_id, session_id or SHARED, filename):
                 return None
-            part = await self._read(lambda f=files, n=filename, v=version: _load(f(), n, v))  # type: ignore[misc]
+            part = await self._read(lambda f=files, n=filename, v=version: _load(f(), n, v))  # type: ignore[misc]  # mypy infers no default
             if part is None or not artifact_util.is_artifact_ref(part):
                 return None if part in (None, TOMBSTONE, types.Part()) else part
             target = artifact_util.resolve_artifact_reference(

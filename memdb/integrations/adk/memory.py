@@ -282,4 +282,4 @@ def _numbered(scope: Scope, key: str | None, now_ms: int) -> int | None:
 
 def _iso(timestamp: float) -> str:
     """Return a time as ADK's services tell it: the local one, without an offset."""
-    return datetime.fromtimestamp(timestamp).isoformat()  # noqa: DTZ006
+    return datetime.fromtimestamp(timestamp).isoformat()  # noqa: DTZ006 (ADK's own form has no zone)

@@ -336,7 +336,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             for channel in channels
         }
 
-    def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002
+    def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002 (LangGraph gives it)
         """Return a version behind *current*, which no other process makes too."""
         number = 0 if current is None else int(str(current).split(".", maxsplit=1)[0])
         return f"{number + 1:032}.{random.random():016}"

@@ -346,7 +346,7 @@ class MemdbChatStore(AsyncDBChatStore):
 def _is_span(value: Any) -> bool:
     """Return whether a value of metadata is the first and the last seq of a span."""
     return (
-        isinstance(value, list) and len(value) == 2 and all(type(seq) is int for seq in value)  # noqa: PLR2004
+        isinstance(value, list) and len(value) == 2 and all(type(seq) is int for seq in value)  # noqa: PLR2004 (first and last)
     )
 
 

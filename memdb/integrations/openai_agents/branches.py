@@ -72,7 +72,7 @@ class Branching:
             name = branch_name or f"branch_from_turn_{turn_number}_{uuid4().hex[:8]}"
             try:
                 if name == MAIN:
-                    raise AlreadyExists("branch", MAIN)  # noqa: TRY301
+                    raise AlreadyExists("branch", MAIN)  # noqa: TRY301 (as one of the file)
                 chat.branch(name, seqs[turn_number - 1] - 1, create=True)
             except AlreadyExists as error:
                 raise InvalidInput(

@@ -160,7 +160,7 @@ def _copies(values: Iterable[object], room: int) -> list[bytes] | None:
     """Return JSON values as bytes, None where they are over *room*; stops there."""
     copies = []
     for value in values:
-        copy = marshal.dumps(value)  # type: ignore[arg-type]
+        copy = marshal.dumps(value)  # type: ignore[arg-type]  # other types raise
         room -= max(len(copy), LEAST_BYTES)
         if room < 0:
             return None

@@ -158,7 +158,7 @@ def script() -> Iterator[tuple[str, Callable[[Any], Any]]]:  # noqa: C901, PLR09
         {"session_name": "trip 3"}, {"start_timestamp": START + 4}, {"end_timestamp": START + 4}, {"include_runs": False},
         {"limit": 2, "page": 2, "sort_by": "created_at", "sort_order": "asc"},
     ):  # fmt: skip
-        options = {"sort_by": "created_at", "sort_order": "desc"} | options  # noqa: PLW2901
+        options = {"sort_by": "created_at", "sort_order": "desc"} | options  # noqa: PLW2901 (defaults)
         yield f"sessions {options}", lambda db, o=options: db.get_sessions(deserialize=False, **o)
         yield f"session objects {options}", lambda db, o=options: db.get_sessions(**o)
     yield "run", lambda db: db.get_run("r2", deserialize=False)

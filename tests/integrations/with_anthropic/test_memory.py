@@ -330,7 +330,7 @@ def test_a_closed_tool() -> None:
     with pytest.raises(ToolError, match="closed"):
         tool.call(create("/memories/a", "x"))
     with pytest.raises(InvalidInput):
-        MemdbMemoryTool(5)  # type: ignore[arg-type]
+        MemdbMemoryTool(5)
 
 
 def test_it_tells_the_api_what_it_is() -> None:

@@ -102,7 +102,7 @@ def test_a_folder_that_is_moved_keeps_the_times_to_live(db: memdb.MemDB) -> None
     """Of each file in it."""
     items = db.scope("default").items
     for name, ttl in (("x", 500), ("y", None), ("z", "1d")):
-        items.put(("memories", "f"), name, "text", ttl=ttl)  # type: ignore[arg-type]
+        items.put(("memories", "f"), name, "text", ttl=ttl)
     MemdbMemoryTool(db).call(
         {"command": "rename", "old_path": "/memories/f", "new_path": "/memories/g"}
     )

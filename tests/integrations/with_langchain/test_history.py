@@ -228,13 +228,13 @@ def test_bad_names_are_refused(db: memdb.MemDB, tmp_path: Path) -> None:
     """Each hostile name is refused or literal; what is no number is no *last*."""
     for name in ("", " ", "a\0b", "a\ud800", "x" * 10_000, None, 5):
         with pytest.raises(memdb.InvalidInput):
-            MemdbChatMessageHistory(name, db, user="ann")  # type: ignore[arg-type]
+            MemdbChatMessageHistory(name, db, user="ann")
     for last in (0, -1, True, "5"):
         with pytest.raises(memdb.InvalidInput, match="last"):
-            MemdbChatMessageHistory("s", db, last=last)  # type: ignore[arg-type]
+            MemdbChatMessageHistory("s", db, last=last)
     for source in (5, None, object()):
         with pytest.raises(memdb.InvalidInput, match="source"):
-            MemdbChatMessageHistory("s", source)  # type: ignore[arg-type]
+            MemdbChatMessageHistory("s", source)
     for name in ("../x", "a%", "_", "*", "[a]", "a/b", "A", "á"):
         MemdbChatMessageHistory(name, db).add_user_message(name)
     for name in ("../x", "a%", "_", "*", "[a]", "a/b", "A", "á"):

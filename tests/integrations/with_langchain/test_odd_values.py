@@ -1,6 +1,6 @@
 """Odd values and ids through each class: kept, not kept, or the error of its docs; never half."""
 
-# ruff: noqa: D102
+# ruff: noqa: D102 (methods of LangChain)
 
 from __future__ import annotations
 

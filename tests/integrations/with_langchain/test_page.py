@@ -50,4 +50,4 @@ def test_every_class_is_there_and_nothing_else():
     for name in package.__all__:
         assert getattr(package, name).__name__ == name
     with pytest.raises(AttributeError, match="MemdbAgent"):
-        package.MemdbAgent  # noqa: B018
+        package.MemdbAgent

@@ -1,6 +1,6 @@
 """Vector store, retriever, byte store and cache: what the standard tests do not ask."""
 
-# ruff: noqa: D102
+# ruff: noqa: D102 (methods of LangChain)
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_ids_are_literal_and_unknown_ones_silent(db: memdb.MemDB) -> None:
     with pytest.raises(ValueError, match="JSON form"):
         store.add_texts(["x"], [{"o": object()}], ids=["new"])
     with pytest.raises(ValueError, match="filter"):
-        store.similarity_search("east", filter="n = 1")  # type: ignore[arg-type]
+        store.similarity_search("east", filter="n = 1")
     assert store.get_by_ids(["new"]) == []
 
 
@@ -254,7 +254,7 @@ def test_bytes_under_hostile_keys(db: memdb.MemDB) -> None:
             store.mset([("new", b"1"), (bad, b"2")])
     for value in ("text", None, 5, ["b"]):
         with pytest.raises(memdb.InvalidInput, match="bytes"):
-            store.mset([("new", b"1"), ("other", value)])  # type: ignore[list-item]
+            store.mset([("new", b"1"), ("other", value)])
     assert store.mget(["new", "other"]) == [None, None]
     assert db.scope("default").recall("text", kinds=["item"]).hits == ()
 
@@ -300,7 +300,7 @@ def test_a_cache_keeps_no_secret_and_nothing_half(db: memdb.MemDB) -> None:
         MemdbCache(strict).update("p", "l", [Generation(text="key AKIAQ3EGRIT7WUVN5XZB")])
     cache.update("p", "l", [Generation(text="x", generation_info={"o": object()})])
     with pytest.raises(memdb.InvalidInput):
-        cache.update("p", "l", ["text"])  # type: ignore[list-item]
+        cache.update("p", "l", ["text"])
     assert cache.lookup("p", "l") is None
     assert cache.lookup("a\0b\ud800", "x" * 100_000) is None
 

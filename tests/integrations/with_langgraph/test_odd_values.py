@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[MemdbStore]:
 def saver(tmp_path: Path) -> Iterator[MemdbSaver]:
     """Return a saver with a checkpoint of a run."""
     with MemdbSaver(tmp_path / "a.db", durability="process", embedder=None) as opened:
-        opened.put(of("t"), empty_checkpoint(), {"run_id": "r1"}, {})  # type: ignore[typeddict-unknown-key]
+        opened.put(of("t"), empty_checkpoint(), {"run_id": "r1"}, {})
         yield opened
 
 
@@ -106,7 +106,7 @@ def test_one_text_is_no_list_of_ids(saver: MemdbSaver, given: Any) -> None:
 
 def test_a_run_id_that_is_no_text_is_passed_over(saver: MemdbSaver) -> None:
     """A list in metadata is the id of no run."""
-    saver.put(of("u"), empty_checkpoint(), {"run_id": ["r1"]}, {})  # type: ignore[typeddict-unknown-key]
+    saver.put(of("u"), empty_checkpoint(), {"run_id": ["r1"]}, {})
     saver.delete_for_runs(["r1"])
     assert [one.config["configurable"]["thread_id"] for one in saver.list(None)] == ["u"]
 

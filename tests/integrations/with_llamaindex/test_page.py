@@ -43,4 +43,4 @@ def test_the_example_runs(tmp_path):
 def test_a_class_that_is_none_says_so():
     """By name."""
     with pytest.raises(AttributeError, match="MemdbAgent"):
-        package.MemdbAgent  # noqa: B018
+        package.MemdbAgent

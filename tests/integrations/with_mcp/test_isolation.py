@@ -42,7 +42,7 @@ def call_tools(files: Files, tools: dict[str, list[dict[str, Any]]]) -> None:
             for uri in uris:
                 try:
                     found.append((uri, repr(await client.read_resource(uri))))
-                except Exception as error:  # noqa: BLE001
+                except Exception as error:  # noqa: BLE001 (each is reported)
                     found.append((uri, repr(error)))
             found.append(("templates", repr(await client.list_resource_templates())))
             found.append(("resources", repr(await client.list_resources())))

@@ -39,6 +39,6 @@ def test_the_example_runs(tmp_path):
 def test_a_class_that_is_none_says_so():
     """And one whose package is missing, what to install."""
     with pytest.raises(AttributeError, match="MemdbAgent"):
-        package.MemdbAgent  # noqa: B018
+        package.MemdbAgent
     with pytest.raises(ImportError, match=r"memdb-sqlite\[pydantic-harness\]"):
-        package.MemdbMemoryStore  # noqa: B018
+        package.MemdbMemoryStore

@@ -90,7 +90,7 @@ def test_odd_state_of_several_agents(repository: MemdbSessionRepository, name: s
     repository.create_multi_agent("t", swarm)
     kept = assert_kept_or_refused(
         name,
-        lambda value: repository.update_multi_agent("t", Swarm(value)),  # type: ignore[arg-type]
+        lambda value: repository.update_multi_agent("t", Swarm(value)),
         lambda: repository.read_multi_agent("t", "g"),
         SessionException,
         restored=lambda found: found["v"],
