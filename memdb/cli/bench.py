@@ -285,7 +285,7 @@ def pack() -> None:
 @click.option(
     "--clock",
     type=MOMENT,
-    help="When a recipe begins, or the pack of a file stands; else SOURCE_DATE_EPOCH.",
+    help="When a recipe begins, or the pack of a file stands.",
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the ids; as the recipe says without it.")
 @click.option("--replace", is_flag=True, help="Write over the pack that is at PACK.")
