@@ -254,8 +254,9 @@ class Judge:
     the deep check of the same content are asked for once; each image is opened and written to.
     """
 
-    def __init__(self, folder: Path, history: History) -> None:
-        """Write the images of *history* into *folder*."""
+    def __init__(self, folder: Path, history: History, *, reads: bool = False) -> None:
+        """Write the images of *history* into *folder*; *reads*: and write nothing to them."""
+        self._reads = reads
         self._folder = folder
         self._history = history
         self._states = {one.state for one in history.commits}
@@ -286,7 +287,9 @@ class Judge:
             is_old = self._rows[content] in self._states
             return "acknowledged and lost" if is_old else "a state nobody committed"
         chat = db.scope("after").session("the cut")
-        if chat.append("user", "works again").seq != 1 or chat.last(1)[0].text != "works again":
+        if not self._reads and (
+            chat.append("user", "works again").seq != 1 or chat.last(1)[0].text != "works again"
+        ):
             return "the next call does not work"
         if content not in self._checked:
             if found := db.file.check(deep=True):
@@ -334,9 +337,10 @@ def cut_often(
     seed: int,
     most: int | None = None,
     allow_older: bool = False,
+    reads: bool = False,
 ) -> tuple[int, list[str]]:
     """Try all images, or about *most*; return how many differ, and what was wrong."""
-    judge = Judge(folder, history)
+    judge = Judge(folder, history, reads=reads)
     wrong = []
     tried: set[bytes] = set()
     for number, model, image in images(history, seed, most):
@@ -462,8 +466,8 @@ def test_a_power_cut_while_a_file_is_migrated(opened: Callable[..., MemDB], fold
         note()
     history.commits[:] = [Commit(0, history.commits[-1].state, 0)]
 
-    with next_format():
-        tried, wrong = cut_often(folder / "images", history, "power", seed=1)
+    with next_format():  # whose tables the statements of memdb only read
+        tried, wrong = cut_often(folder / "images", history, "power", seed=1, reads=True)
 
     assert (tried > 40, wrong) == (True, [])
 
