@@ -300,13 +300,13 @@ WITHOUT_TEXT = {
     "documents.words_of",
     # By `secrets.find_secrets`, or of bytes and names of actions.
     *("screening.screened", "screening.screened_value", "screening.is_binary"),
-    "screening.action_value",
     # An error, or `source.parse_line` with another answer.
     *("source.too_long", "source.json_problem", "source.value_or_error"),
     # Files of the package, and JSON and tokens of memdb's own.
     *("data_files.read_bytes", "data_files.read_text", "data_files.read_json"),
     "vocabulary.pack",
-    "validate.time_value",
+    *("validate.time_value", "validate.between", "validate.one_of"),
+    *("validate.content_value", "validate.fit_value"),
     "validate.path_value",
     "validate.find_side_file_owner",
     "validate.refuse_output",
