@@ -152,7 +152,7 @@ export function entryActions(ctx, done) {
           const made = await send("POST", "entries", ctx.scope, { text: text.value, category: entry.category, importance: entry.importance });
           const newId = made.entry.id;
           if (newId === id) { close(); await done(id); ctx.toast("It says that already."); return; }
-          await finish(newId, made.action !== "duplicate");
+          await finish(newId, made.action !== "repeated");
         } catch (error) {
           fill(others, ctx.problem(error));
         }
