@@ -62,6 +62,16 @@ MAX_BELIEVED = 1_000
 # What the number of a partition follows.
 INDEX_NAME = "vectors_hnsw_{space_no}_{kind}_"
 
+
+def of_each(name: str, text: str) -> dict[bool, str]:
+    """Return a statement about directions, by True, and one about vectors, by False."""
+    return {
+        column == "direction": f"/* vectors.{column}_{name} */"
+        + text.replace("column", column).replace("TYPE", kind)
+        for column, kind in {"direction": "HALFVEC", "vector": "VECTOR"}.items()
+    }
+
+
 # Spaces and kinds of which a scope has many vectors, by partition, without an index that is whole.
 # `indrelid` is that of the partition.
 SELECT_DUE = """/* vectors.due_indexes */
@@ -111,18 +121,11 @@ DROP_LEFT = "DROP INDEX CONCURRENTLY IF EXISTS {name}"
 
 # No value can stand for these, so the numbers are put into the text.
 DROP_INDEX = "DROP INDEX IF EXISTS {name}"
-CREATE_INDEX = {
-    True: (
-        "CREATE INDEX CONCURRENTLY {name} ON {part} "
-        "USING hnsw (CAST(direction AS HALFVEC({dim})) halfvec_cosine_ops) "
-        "WHERE space_no = {space_no} AND kind = '{kind}'"
-    ),
-    False: (
-        "CREATE INDEX CONCURRENTLY {name} ON {part} "
-        "USING hnsw (CAST(vector AS HALFVEC({dim})) halfvec_cosine_ops) "
-        "WHERE space_no = {space_no} AND kind = '{kind}'"
-    ),
-}
+CREATE_INDEX = """
+CREATE INDEX CONCURRENTLY {name} ON {part}
+USING hnsw (CAST({column} AS HALFVEC({dim})) halfvec_cosine_ops)
+WHERE space_no = {space_no} AND kind = '{kind}'
+"""
 
 SELECT_INDEX = """/* vectors.has_index */
 SELECT dim FROM embedding_spaces
@@ -158,42 +161,29 @@ LEAVE_INDEX = """/* vectors.leave_index */
 SELECT set_config('enable_sort', 'on', true)
 """
 
-SELECT_BY_INDEX = {
-    True: """/* vectors.nearest_directions_indexed */
-SELECT ref, direction <=> CAST(:vector AS HALFVEC) AS distance
+SELECT_BY_INDEX = of_each(
+    "indexed",
+    """
+SELECT ref, column <=> CAST(:vector AS TYPE) AS distance
 FROM (
-  SELECT ref, direction FROM vectors
+  SELECT ref, column FROM vectors
   WHERE space_no = {space_no} AND kind = '{kind}' AND ref BETWEEN :low AND :high
-  ORDER BY CAST(direction AS HALFVEC({dim})) <=> CAST(:vector AS HALFVEC({dim}))
+  ORDER BY CAST(column AS HALFVEC({dim})) <=> CAST(CAST(:vector AS TYPE) AS HALFVEC({dim}))
   LIMIT :candidates
 ) AS near
 ORDER BY distance, ref
 LIMIT :limit
 """,
-    False: """/* vectors.nearest_floats_indexed */
-SELECT ref, vector <=> CAST(:vector AS VECTOR) AS distance
-FROM (
-  SELECT ref, vector FROM vectors
-  WHERE space_no = {space_no} AND kind = '{kind}' AND ref BETWEEN :low AND :high
-  ORDER BY CAST(vector AS HALFVEC({dim})) <=> CAST(CAST(:vector AS VECTOR) AS HALFVEC({dim}))
-  LIMIT :candidates
-) AS near
-ORDER BY distance, ref
-LIMIT :limit
+)
+
+INSERT = of_each(
+    "put",
+    """
+INSERT INTO vectors (space_no, kind, ref, column)
+VALUES (:space_no, :kind, :ref, CAST(:vector AS TYPE))
+ON CONFLICT (space_no, kind, ref) DO UPDATE SET column = excluded.column
 """,
-}
-
-INSERT_DIRECTION = """/* vectors.put_direction */
-INSERT INTO vectors (space_no, kind, ref, direction)
-VALUES (:space_no, :kind, :ref, CAST(:vector AS HALFVEC))
-ON CONFLICT (space_no, kind, ref) DO UPDATE SET direction = excluded.direction
-"""
-
-INSERT_FLOATS = """/* vectors.put_floats */
-INSERT INTO vectors (space_no, kind, ref, vector)
-VALUES (:space_no, :kind, :ref, CAST(:vector AS VECTOR))
-ON CONFLICT (space_no, kind, ref) DO UPDATE SET vector = excluded.vector
-"""
+)
 
 DELETE_RANGE = """/* vectors.delete_range */
 DELETE FROM vectors
@@ -260,25 +250,20 @@ ORDER BY id
 LIMIT 1
 """
 
-# Of messages, and of other kinds.
-SELECT_NEAREST = {
-    True: """/* vectors.nearest_directions */
-SELECT ref, direction <=> CAST(:vector AS HALFVEC) AS distance FROM vectors
+SELECT_NEAREST = of_each(
+    "nearest",
+    """
+SELECT ref, column <=> CAST(:vector AS TYPE) AS distance FROM vectors
 WHERE space_no = :space_no AND kind = :kind AND ref BETWEEN :low AND :high
 ORDER BY distance, ref
 LIMIT :limit
 """,
-    False: """/* vectors.nearest_floats */
-SELECT ref, vector <=> CAST(:vector AS VECTOR) AS distance FROM vectors
-WHERE space_no = :space_no AND kind = :kind AND ref BETWEEN :low AND :high
-ORDER BY distance, ref
-LIMIT :limit
-""",
-}
+)
 
-SELECT_NEAREST_OF = {
-    True: """/* vectors.nearest_directions_of */
-SELECT ref, direction <=> CAST(:vector AS HALFVEC) AS distance FROM vectors
+SELECT_NEAREST_OF = of_each(
+    "nearest_of",
+    """
+SELECT ref, column <=> CAST(:vector AS TYPE) AS distance FROM vectors
 WHERE
   space_no = :space_no
   AND kind = :kind
@@ -286,41 +271,34 @@ WHERE
 ORDER BY distance, ref
 LIMIT :limit
 """,
-    False: """/* vectors.nearest_floats_of */
-SELECT ref, vector <=> CAST(:vector AS VECTOR) AS distance FROM vectors
-WHERE
-  space_no = :space_no
-  AND kind = :kind
-  AND ref IN (SELECT value FROM json_each(:ids))
-ORDER BY distance, ref
-LIMIT :limit
-""",
-}
+)
 
-# Vectors of no row, or of another size than their space's.
-DELETE_UNUSABLE = """/* vectors.delete_bad */
+OF_WRONG_SIZE = """(
+  vector_dims(coalesce(vectors.vector, CAST(vectors.direction AS VECTOR))) <> embedding_spaces.dim
+)"""
+OF_NO_ROW = """(
+CASE vectors.kind
+  WHEN 'message' THEN NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref)
+  WHEN 'entry' THEN NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref)
+  WHEN 'summary' THEN NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref)
+  ELSE ref >= coalesce(
+    (
+      SELECT vector_ref + vector_count FROM items
+      WHERE vector_ref IS NOT NULL AND vector_ref <= ref
+      ORDER BY vector_ref DESC
+      LIMIT 1
+    ),
+    0
+  )
+END
+)"""
+
+DELETE_UNUSABLE = f"""/* vectors.delete_bad */
 DELETE FROM vectors
 USING embedding_spaces
 WHERE
   embedding_spaces.space_no = vectors.space_no
-  AND (
-    vector_dims(coalesce(vectors.vector, CAST(vectors.direction AS VECTOR)))
-    <> embedding_spaces.dim
-    OR CASE vectors.kind
-      WHEN 'message' THEN NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref)
-      WHEN 'entry' THEN NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref)
-      WHEN 'summary' THEN NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref)
-      ELSE ref >= coalesce(
-        (
-          SELECT vector_ref + vector_count FROM items
-          WHERE vector_ref IS NOT NULL AND vector_ref <= ref
-          ORDER BY vector_ref DESC
-          LIMIT 1
-        ),
-        0
-      )
-    END
-  )
+  AND ({OF_WRONG_SIZE} OR {OF_NO_ROW})
 """
 
 # Portable statements that read vectors as files hold them, by name.
@@ -373,31 +351,17 @@ WHERE
   )
 ON CONFLICT DO NOTHING
 """,
-    "checks.vector_without_row": """/* vectors.without_row */
-SELECT kind || ' ' || ref FROM vectors
-WHERE
-  CASE kind
-    WHEN 'message' THEN NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref)
-    WHEN 'entry' THEN NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref)
-    WHEN 'summary' THEN NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref)
-    ELSE ref >= coalesce(
-      (
-        SELECT vector_ref + vector_count FROM items
-        WHERE vector_ref IS NOT NULL AND vector_ref <= ref
-        ORDER BY vector_ref DESC
-        LIMIT 1
-      ),
-      0
-    )
-  END
+    "checks.vector_without_row": f"""/* vectors.without_row */
+SELECT vectors.kind || ' ' || ref FROM vectors
+WHERE {OF_NO_ROW}
 ORDER BY space_no, kind, ref
 LIMIT 20
 """,
-    "checks.vector_size": """/* vectors.of_wrong_size */
+    "checks.vector_size": f"""/* vectors.of_wrong_size */
 SELECT vectors.kind || ' ' || ref
 FROM vectors
 JOIN embedding_spaces ON embedding_spaces.space_no = vectors.space_no
-WHERE vector_dims(coalesce(vector, CAST(direction AS VECTOR))) <> dim
+WHERE {OF_WRONG_SIZE}
 ORDER BY vectors.space_no, vectors.kind, ref
 LIMIT 20
 """,
@@ -425,7 +389,7 @@ class PostgresVectors:
         Raises:
             Unsupported: they have more than 16,000 dimensions.
         """
-        sql = INSERT_DIRECTION if kind == AS_BYTES else INSERT_FLOATS
+        sql = INSERT[kind == AS_BYTES]
         place = {"space_no": space_no, "kind": kind}
         rows = [
             {**place, "ref": ref, "vector": _stored(kind, vector)}
@@ -623,7 +587,8 @@ def due_indexes(tx: Tx) -> list[str]:
     for part, number, space_no, kind, dim in tx.all(SELECT_DUE, limits):
         name = f"{INDEX_NAME.format(space_no=space_no, kind=kind)}{number}"
         values = {"name": name, "part": part, "space_no": space_no, "kind": kind, "dim": dim}
-        found += [DROP_INDEX.format(**values), CREATE_INDEX[kind == AS_BYTES].format(**values)]
+        values["column"] = "direction" if kind == AS_BYTES else "vector"
+        found += [DROP_INDEX.format(**values), CREATE_INDEX.format(**values)]
     return found
 
 
