@@ -52,7 +52,7 @@ INSERT INTO changes (kind, number) SELECT 'commit', count(*) FROM marked
 ON CONFLICT (kind) DO UPDATE SET number = changes.number + excluded.number
 """
 # Folders whose tests run over a file in memory too: the engine takes part in what they are about.
-IN_MEMORY = {"deletion", "engine", "faults", "properties", "records", "tables", "transfer"}
+IN_MEMORY = {"deletion", "engine", "faults"}
 # What cannot be collected without a package; the rest of the suite runs without them.
 NEEDS = {
     "llm": ["providers/test_llm*", "providers/test_summaries*"],

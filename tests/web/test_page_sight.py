@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browser import WIDTHS
+from browser import WIDTHS, Tab
+from cases import each
 from web_site import opened, served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from browser import Tab
     from web_site import Site
 
 ROWS = 95
@@ -134,13 +134,26 @@ def talk(tmp_path_factory: pytest.TempPathFactory, filled: Any) -> Iterator[Site
         yield site
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
+@pytest.fixture(scope="module")
+def tabs(talk: Site, chromium: Any) -> Iterator[dict[int, Tab]]:
+    """Return a tab of each width, in which one way is tried after the other."""
+    found = {
+        width: Tab(chromium, talk, viewport={"width": width, "height": 800})
+        for (width,) in (one.values for one in WIDTHS)
+    }
+    yield found
+    for tab in found.values():
+        errors, foreign = tab.errors, tab.foreign_requests()
+        tab.context.close()
+        assert errors == foreign == []
+
+
+@each("way,width", [(way, *width.values) for way in WAYS.values() for width in WIDTHS])
 def test_what_is_gone_to_is_wholly_in_sight(
-    talk: Site, open_tab: Callable[..., Tab], way: Callable[[Tab], str], width: int
+    tabs: dict[int, Tab], way: Callable[[Tab], str], width: int
 ) -> None:
     """By a link, by a hit, by keys: from its first line to its last, at any width."""
-    tab = open_tab(talk, viewport={"width": width, "height": 800})
+    tab = tabs[width]
     row = way(tab)
     tab.page.wait_for_selector(row)
     tab.page.wait_for_function(IN_SIGHT, arg=row)
