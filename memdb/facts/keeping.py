@@ -43,7 +43,7 @@ KEPT = 6
 """The first kinds are kept."""
 
 ASKED, FRAMED = KINDS.index("asked"), KINDS.index("framed")
-MOST_FRAMED = 0.3
+MOST_FRAMED = 0.4
 """A sentence that may be a joke, a story, a role or somebody else's words is not kept."""
 
 CATEGORIES = {"plans": "events", "instructions": "preferences"}

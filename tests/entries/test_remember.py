@@ -263,7 +263,8 @@ def test_two_users_know_nothing_of_each_other(db: MemDB) -> None:
     ids = [entry.id for entry in db.scope("ann").entries.list()]
 
     assert done == ["added", "added"]
-    assert {link.older_id for link in moved.links}.isdisjoint(ids)
+    assert [link.kind for link in moved.links] == ["updates"]
+    assert [db.scope("ann").entries.links(one) for one in ids] == [[]]
     assert texts(db.scope("ann")) == ["I live in Oslo."]
 
 

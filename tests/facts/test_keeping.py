@@ -77,6 +77,8 @@ def test_a_fact_before_a_question() -> None:
     """A fact that is learnt alone is learnt before a question too; a condition is not."""
     facts = (
         "My brother-in-law is a vet in Truro",
+        "My sister lives in Graz",
+        "I drink oat milk",
         "My daughter Ines studies law in Leuven",
         "I keep bees on the allotment",
         "Meine Schwester wohnt in Husum",
