@@ -32,6 +32,7 @@ ENDS = ("updates", "corrects", "retracts")
 
 # Markers of a newer statement that asserts nothing about the older one.
 UNREAL = ("question", "condition", "hedge", "report", "temporary")
+_CHANGING = frozenset({"change", "correction", "negation", "retraction"})
 PRIOR = 50
 _LEAST_SHARE = 1e-9
 _STEM_SHARE, _STEM_CHARS = 0.65, 4
@@ -88,9 +89,8 @@ def relate(
     """
     if says_the_same(newer.text, older.text):
         return Relation("repeats", 1.0, (("the same words", 1.0),))
-    new, old, both = _aligned(newer.text, older.text)
-    if not both and min(len(new), len(old)) < _FEW_WORDS:
-        return Relation(NONE, 1.0, (("a word or two, and none shared", 1.0),))
+    if _share_too_little(newer.text, older.text):
+        return Relation(NONE, 1.0, (("too little is shared", 1.0),))
     given = _MODEL.expanded(features(newer, older, cosine=cosine, rarity=rarity))
     given += _MODEL.said(grams_of(newer.text, older.text))
     scores = list(_MODEL.bias)
@@ -111,6 +111,21 @@ def relate(
         probability,
         tuple((name, round(part, 3)) for name, part in parts[:_MOST_REASONS]),
     )
+
+
+def _share_too_little(newer: str, older: str) -> bool:
+    """
+    Return whether two texts cannot be related for what they share.
+
+    One has a word or two, and none is shared; or no more is shared than the subject at the head
+    of both, and the newer one has no word of change: "Ann plays chess", "Ann drives a van".
+    """
+    new, old, both = _aligned(newer, older)
+    if not both:
+        return min(len(new), len(old)) < _FEW_WORDS
+    ahead = next((at for at in range(len(new)) if both.get(at) != at), len(new))
+    telling = [at for at in both if new[at].weight > _HEAVY]
+    return telling == [ahead - 1] and _CHANGING.isdisjoint(marks(newer))
 
 
 def decided(shares: Sequence[float], slope: float = 1.0, shift: float = 0.0) -> tuple[str, float]:
@@ -440,15 +455,10 @@ def _letters_and_names(
 ) -> dict[str, float]:
     """Return whether lone letters or names differ."""
     found: dict[str, float] = {}
-    lone = [
-        [words[place] for place in left if _is_lone(words[place])]
-        for words, left in ((new, left_new), (old, left_old))
-    ]
-    found["lone letters differ"] = float(bool(lone[0]) and bool(lone[1]))
-    names = [
-        [place / len(words) for place in left if words[place].is_name]
-        for words, left in ((new, left_new), (old, left_old))
-    ]
+    sides = ((new, left_new), (old, left_old))
+    lone = [any(_is_lone(words[place]) for place in left) for words, left in sides]
+    found["lone letters differ"] = float(all(lone))
+    names = [[at / len(words) for at in left if words[at].is_name] for words, left in sides]
     if names[0] and names[1]:
         found["names differ"] = 1.0
         found["names differ early"] = float(max(min(names[0]), min(names[1])) < _EARLY)
@@ -485,8 +495,7 @@ def _acts(
     found["older is an event"] = sort_old[events]
     found["both are events"] = sort_new[events] * sort_old[events]
     found["newer is kept"] = sum(sort_new[:KEPT])
-    kept_old = sum(sort_old[:KEPT]) or 1.0
-    kept_new = sum(sort_new[:KEPT]) or 1.0
+    kept_old, kept_new = sum(sort_old[:KEPT]) or 1.0, sum(sort_new[:KEPT]) or 1.0
     found["same sort"] = sum(
         one * other for one, other in zip(sort_new[:KEPT], sort_old[:KEPT], strict=True)
     ) / (kept_old * kept_new)
@@ -547,11 +556,10 @@ class _Model:
 
     def said(self, grams: dict[str, float]) -> list[tuple[str, float, Sequence[float]]]:
         """Return name, value and weights of the pieces that have weights."""
-        rows = self.rows
         return [
-            (f"newer: {gram!r}", value * self.unit, rows[at])
+            (f"newer: {gram!r}", value * self.unit, self.rows[at])
             for gram, value in grams.items()
-            if (at := bucket(gram)) in rows
+            if (at := bucket(gram)) in self.rows
         ]
 
 

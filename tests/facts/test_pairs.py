@@ -143,6 +143,27 @@ def test_a_word_or_two_are_linked_to_nothing_that_shares_none() -> None:
     assert linked == []
 
 
+def test_statements_that_share_their_subject_only_are_not_linked() -> None:
+    """What one person does and has stands side by side; a word of change is another matter."""
+    for subject in ("Ann", "The user", "My sister"):
+        said = [f"{subject} {what}." for what in (
+            "prefers window seats", "works in Oslo", "plays the cello", "drives a blue Volvo",
+            "lives on the third floor", "reads crime novels",
+        )]  # fmt: skip
+        linked = [
+            (newer, older)
+            for newer in said
+            for older in said
+            if newer != older
+            and relate(
+                Statement(newer, 0), Statement(older, 0), cosine=0.3, rarity=lambda _: 0.5
+            ).kind
+            != "none"
+        ]
+
+        assert linked == []
+
+
 def test_words_of_change_end_nothing_that_they_do_not_name() -> None:
     """A correction, an update or a retraction leaves unrelated and numbered statements alone."""
     changes = (
