@@ -7,11 +7,12 @@ from typing import Any
 def check_openai(shape: dict[str, Any]) -> None:
     """Fail on what the chat completions API refuses."""
     due: list[str] = []
+    asked = 0
     for one in shape["messages"]:
         if one["role"] == "tool":
             assert one["tool_call_id"] in due
             due.remove(one["tool_call_id"])
-            assert one["content"].strip()
+            assert joined_text(one["content"]).strip()
             continue
         assert due == []
         calls = one.get("tool_calls")
@@ -19,6 +20,7 @@ def check_openai(shape: dict[str, Any]) -> None:
         assert calls is None or one["role"] == "assistant"
         assert calls != []
         due = [each["id"] for each in calls or ()]
+        asked = len(due)
         assert len(set(due)) == len(due)
         for each in calls or ():
             assert len(each["id"]) <= 40
@@ -29,7 +31,14 @@ def check_openai(shape: dict[str, Any]) -> None:
             assert one["role"] == "user" or kinds <= {"text", "refusal"}
             assert all(part["type"] != "text" or part["text"].strip() for part in one["content"])
         else:
-            assert (one["content"] or "").strip() or (one["content"] is None and calls)
+            said = one.get("content") or one.get("refusal") or one.get("audio")
+            assert (said.strip() if isinstance(said, str) else said) or calls
+    assert len(due) in (0, asked), "all results of a step, or none"
+
+
+def joined_text(content: Any) -> str:
+    """Return the words of a text or of blocks."""
+    return content if isinstance(content, str) else "".join(one.get("text", "") for one in content)
 
 
 def check_anthropic(shape: dict[str, Any]) -> None:
@@ -50,13 +59,22 @@ def check_anthropic(shape: dict[str, Any]) -> None:
         assert kinds[: len(answered)] == ["tool_result"] * len(answered)
         assert len(set(answered)) == len(answered)
         assert set(answered) <= set(due)
-        assert set(due) == set(answered) or place == len(messages) - 1
+        assert set(due) == set(answered) or (place == len(messages) - 1 and not answered)
         due = [block["id"] for block in blocks([one], "tool_use")]
         assert one["role"] == "assistant" or not due
         assert all(block["text"].strip() for block in blocks([one], "text"))
         assert all(isinstance(block["input"], dict) for block in blocks([one], "tool_use"))
-        assert all(block["content"] for block in blocks([one], "tool_result"))
+        for block in blocks([one], "tool_result"):
+            inner = block["content"] if isinstance(block.get("content"), list) else []
+            assert all(each.get("text", "x").strip() for each in inner)
+        assert all(block["signature"] for block in blocks([one], "thinking"))
+        for block in blocks([one], "image"):
+            kind = block["source"].get("media_type", "image/png")
+            assert kind in ("image/jpeg", "image/png", "image/gif", "image/webp")
         assert one["role"] == "user" or not {"image", "tool_result"} & set(kinds)
+    assert sum("cache_control" in block for one in messages for block in one["content"]) <= 4
+    if messages and roles[-1] == "assistant":
+        assert messages[-1]["content"][-1]["type"] not in ("thinking", "redacted_thinking")
     if messages and roles[-1] == "assistant" and "text" in messages[-1]["content"][-1]:
         assert messages[-1]["content"][-1]["text"] == messages[-1]["content"][-1]["text"].rstrip()
 
@@ -79,7 +97,7 @@ def check_gemini(shape: dict[str, Any]) -> None:
             for part in one["parts"]
             if "function_response" in part
         ]
-        assert answered == called or (place == len(contents) - 1 and set(answered) <= set(called))
+        assert answered == called or (place == len(contents) - 1 and not answered)
         called = [part["function_call"]["name"] for part in one["parts"] if "function_call" in part]
         assert one["role"] == "model" or not called
         assert all(part["text"].strip() for part in one["parts"] if "text" in part)
@@ -91,27 +109,44 @@ def check_gemini(shape: dict[str, Any]) -> None:
 
 def check_responses(shape: dict[str, Any]) -> None:
     """Fail on what the responses API refuses."""
-    called: list[str] = []
-    for item in shape["input"]:
-        if item.get("type") == "function_call":
-            assert item["call_id"] not in called
+    open_calls: list[str] = []
+    asked = 0
+    items = shape["input"]
+    for place, item in enumerate(items):
+        kind = item.get("type")
+        if kind == "function_call":
+            asked = 0 if not open_calls else asked
+            assert item["call_id"] not in open_calls
             assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", item["name"])
-            called.append(item["call_id"])
-        elif item.get("type") == "function_call_output":
-            assert item["call_id"] in called
+            open_calls.append(item["call_id"])
+            asked += 1
+        elif kind == "function_call_output":
+            assert item["call_id"] in open_calls
+            open_calls.remove(item["call_id"])
             assert item["output"]
+        elif kind == "reasoning":
+            follower = items[place + 1]
+            assert follower.get("role") == "assistant" or follower["type"].endswith("_call")
+        elif kind not in (None, "message"):
+            continue
         else:
+            assert item["role"] == "assistant" or open_calls == [], "a call has its output"
             assert item["role"] in ("system", "developer", "user", "assistant")
             assert item["content"]
             assert not isinstance(item["content"], str) or item["content"].strip()
+            if item["role"] == "assistant":
+                assert isinstance(item["content"], str) or item["id"]
+    assert len(open_calls) in (0, asked)
 
 
 def check_langchain(shape: dict[str, Any]) -> None:
     """Fail on what a model behind LangChain refuses of calls and results."""
     due: list[str] = []
-    for one in shape["messages"]:
+    for place, one in enumerate(shape["messages"]):
         data = one["data"]
         assert one["type"] == data["type"]
+        is_first = all(before["type"] == "system" for before in shape["messages"][:place])
+        assert one["type"] != "system" or is_first
         if one["type"] == "tool":
             assert data["tool_call_id"] in due
             due.remove(data["tool_call_id"])

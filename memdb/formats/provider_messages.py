@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from memdb.errors import InvalidInput
 from memdb.formats.originals import original_part
 from memdb.formats.provider_parts import (
+    EMPTY,
+    PROVIDER_ONLY,
     is_bedrocks,
     is_providers,
     measured,
@@ -170,7 +172,9 @@ _LANGCHAIN_TYPES = frozenset(
     "human ai system tool function chat remove HumanMessageChunk AIMessageChunk "
     "SystemMessageChunk ToolMessageChunk FunctionMessageChunk ChatMessageChunk".split()
 )
-_ANTHROPIC_ONLY = frozenset("tool_use server_tool_use redacted_thinking document".split())
+_ANTHROPIC_ONLY = frozenset(
+    ("tool_use", "redacted_thinking", "document", *PROVIDER_ONLY["anthropic"].split())
+)
 _CHAT_ONLY = frozenset("image_url input_audio".split())
 
 
@@ -373,7 +377,7 @@ def _message(
         simple: `memdb.formats.shapes` makes the same of the parts, so none is kept.
     """
     if not any(part["type"] != "text" or part["text"].strip() for part in parts):
-        parts, simple = [*parts, other("empty message", {}, "the message is empty")], False
+        parts, simple = [*parts, other(EMPTY, {}, "the message is empty")], False
     if not simple:
         parts = [*parts, original_part(*original, parts)]
     elif all(part.keys() == _PLAIN_TEXT for part in parts):
@@ -581,7 +585,11 @@ def _read_langchain(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
     elif isinstance(data.get("data"), dict):
         told = {**data["data"], "type": data["type"]}
     kind = str(told.get("type", "")).removesuffix("MessageChunk").lower()
-    role = _role(told, field) if kind == "chat" else _role({"type": kind}, field, "type")
+    role, author = role_of(told.get("role")), told.get("name")
+    if kind != "chat":
+        role = _role({"type": kind}, field, "type")
+    elif role not in ROLES:  # a party of the framework's, which is never the user
+        role, author = "assistant", author or role
     parts = [_read_block(block, LANGCHAIN) for block in _blocks(told.get("content"))]
     ids = {part.get("id") for part in parts if part["type"] == "tool_call"}
     calls = [*_blocks(told.get("tool_calls")), *_blocks(told.get("invalid_tool_calls"))]
@@ -596,7 +604,7 @@ def _read_langchain(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
         if told.get("status") == "error":
             parts[0]["is_error"] = True
     whole = {"type": told["type"], "data": told}
-    yield _message(role, parts, (LANGCHAIN, whole), told.get("name"))
+    yield _message(role, parts, (LANGCHAIN, whole), author)
 
 
 _LANGCHAIN_CLASSES = {

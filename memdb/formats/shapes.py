@@ -10,9 +10,9 @@ one role. The formats avoid all of these:
 
 - An answered call is a real call with its results behind it, in the order of the
   calls, wherever they were. Several results of one call are one.
-- A call that nothing answers is text, `name(arguments)`, unless only results
-  and calls follow it: then it is pending and stays a real call, so that the host
-  can add the result.
+- A call that nothing answers is text, `name(arguments)`, unless only calls
+  follow it: then it is pending and stays a real call, so that the host can add the
+  result. Beside a call that has a result, its result is "[no result]", an error.
 - A result without a call before it gets a call of its own, because what a tool
   says must not be the user's words. Calls and results match as in
   `memdb.conversations.tool_calls`; those without an id or name never do.
@@ -25,9 +25,11 @@ are replaced; the last use of an id keeps it.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
+from memdb.formats.provider_parts import read_part
 from memdb.formats.turns import (
     ANTHROPIC,
     EMPTY_RESULT,
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 # begins with the user already.
 OPENER = "(The conversation continues.)"
 
+MAX_CACHE_MARKS = 4  # of a request to Anthropic
+
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 SOUND_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
@@ -91,20 +95,41 @@ def to_shape(messages: Sequence[FormatMessage], shape: str) -> dict[str, Any]:
     if render is None:
         raise InvalidInput(f"shape is {shape!r}: use one of {', '.join(_SHAPES)}")
     made = render(turns_of(messages, shape))
-    seqs = [getattr(message, "seq", 1) for message in messages]
-    if shape == RESPONSES and seqs and (seqs[0] > 1 or 0 in seqs):
+    if shape == RESPONSES and _has_gap([getattr(message, "seq", 1) for message in messages]):
         made["input"] = without_links(made["input"])
     return made
+
+
+def _has_gap(seqs: list[int]) -> bool:
+    """Say whether messages are left out at the beginning, or where memdb's own text stands."""
+    last, is_after_own = 0, True
+    for seq in seqs:
+        if seq and is_after_own and seq > last + 1:
+            return True
+        is_after_own = seq == 0
+        last = seq or last
+    return False
 
 
 def without_links(items: list[Block]) -> list[Block]:
     """
     Return Responses items without reasoning and ids, for a conversation that is not whole.
 
-    The API refuses an item whose reasoning is missing, and finds that by the ids.
+    The API refuses an item whose reasoning is missing, and finds that by the ids. The
+    words of an assistant without an id are a message of role and text alone.
     """
-    kept = [item for item in items if item.get("type") not in ("reasoning", "item_reference")]
-    return [{key: value for key, value in item.items() if key != "id"} for item in kept]
+    kept = []
+    for item in items:
+        if item.get("type") in ("reasoning", "item_reference"):
+            continue
+        rest = {key: value for key, value in item.items() if key != "id"}
+        content = rest.get("content")
+        if rest.get("role") == "assistant" and isinstance(content, list):
+            texts = [text_value(one.get("text", one.get("refusal"))) for one in content]
+            rest = {"role": "assistant", "content": joined(texts)}
+        if rest.get("content") != "":
+            kept.append(rest)
+    return kept
 
 
 class _Medium:
@@ -182,18 +207,15 @@ def _openai(turns: list[Turn]) -> dict[str, Any]:
     messages: list[Block] = []
     for turn in one_call_turn(turns):
         messages.append(dict(turn.own) if turn.is_whole else _openai_message(turn))
-        answered = answered_calls([turn])
-        # What a tool shows is a user's message, which must not stand before a result to come.
-        is_open = len(answered) < len(turn.real_calls)
-        native = _no_media if is_open else _openai_image
-        shown: list[Block] = []
-        for call in answered:
-            own = call.own_result
-            text = _result_text(call, native)
+        shown: list[Block] = []  # a tool's message has no images: they are a user's behind it
+        for call in answered_calls([turn]):
+            own, text = call.own_result, _result_text(call, _openai_image)
             default = {"role": "tool", "tool_call_id": call.id, "content": text}
             messages.append(dict(own) if own is not None else default)
             if own is None:
-                shown += [block for part in call.media if (block := native(part)) is not None]
+                shown += [
+                    block for part in call.media if (block := _openai_image(part)) is not None
+                ]
         if shown:
             messages.append({"role": "user", "content": shown})
     return {"messages": messages}
@@ -238,11 +260,24 @@ def _openai_block(part: Part) -> Block | None:
 def _responses(turns: list[Turn]) -> dict[str, Any]:
     items: list[Block] = []
     for step in steps_of(turns):
-        for turn in step:
-            items += [dict(turn.own)] if turn.is_whole else _responses_items(turn)
+        waiting = [turn for turn in step if any(not call.results for call in turn.real_calls)]
+        is_torn = bool(waiting) and step[-len(waiting) :] != waiting
+        thoughts = {id(turn) for turn in takewhile(_is_reasoning, reversed(step))}
+        made: list[Block] = []
+        for turn in [*(turn for turn in step if turn not in waiting), *waiting]:
+            is_own = turn.is_whole and id(turn) not in thoughts
+            own = [turn.own] if is_own else _responses_items(turn)
+            has_id = not is_own or turn.own.get("id") or turn.own.get("role") != "assistant"
+            made += own if has_id else without_links(own)
+        items += without_links(made) if is_torn else made
         for call in answered_calls(step):
             items.append(call.own_result or _responses_output(call))
     return {"input": items}
+
+
+def _is_reasoning(turn: Turn) -> bool:
+    """Say whether a turn is an item that the API refuses without the one behind it."""
+    return isinstance(turn.own, dict) and turn.own.get("type") == "reasoning"
 
 
 def _responses_items(turn: Turn) -> list[Block]:
@@ -291,19 +326,56 @@ def _anthropic(turns: list[Turn]) -> dict[str, Any]:
     for step in steps_of(_spoken(turns)):
         for turn in step:
             _add(messages, turn.role, "content", _anthropic_blocks(turn))
-        results = [call.own_result or _anthropic_result(call) for call in answered_calls(step)]
+        results = [
+            _anthropic_own(call.own_result or {}) or _anthropic_result(call)
+            if call.own_result
+            else _anthropic_result(call)
+            for call in answered_calls(step)
+        ]
         _add(messages, "user", "content", results)
     if messages and messages[-1]["role"] == "assistant":
-        block = messages[-1]["content"][-1]
-        if block["type"] == "text":
-            messages[-1]["content"][-1] = {**block, "text": block["text"].rstrip()}
+        _end_with_words(messages)
+    _limit_marks([block for one in messages for block in one["content"]])
     return {"system": system, "messages": messages} if system else {"messages": messages}
+
+
+def _end_with_words(messages: list[Block]) -> None:
+    """Leave out a thought at the end, and blanks behind the last words: the API refuses both."""
+    content = messages[-1]["content"]
+    while content and content[-1]["type"] in ("thinking", "redacted_thinking"):
+        content.pop()
+    if not content:
+        messages.pop()
+    elif content[-1]["type"] == "text":
+        content[-1] = {**content[-1], "text": content[-1]["text"].rstrip()}
+
+
+def _limit_marks(blocks: list[Block]) -> None:
+    """Keep the last `MAX_CACHE_MARKS` marks of a cache; blocks that lose theirs are copies."""
+    marked = [place for place, block in enumerate(blocks) if "cache_control" in block]
+    for place in marked[: max(len(marked) - MAX_CACHE_MARKS, 0)]:
+        blocks[place].pop("cache_control")
+
+
+def _anthropic_own(block: Block) -> Block | None:
+    """Return a block that Anthropic gave as it takes it back, None for one that it does not."""
+    kind = kind_of(block)
+    if kind == "thinking" and not text_value(block.get("signature")):
+        block = {"type": "text", "text": text_value(block.get("thinking"))}
+        block["text"] = block["text"] and f"[thinking] {block['text']}"
+    elif kind == "image" and _anthropic_block(read_part(block)) is None:
+        block = {"type": "text", "text": part_text(read_part(block))}
+    elif kind == "tool_result" and isinstance(block.get("content"), list):
+        made = [one for one in map(_anthropic_own, block["content"]) if one is not None]
+        block = {**block, "content": made or EMPTY_RESULT}
+    if kind_of(block) == "text" and not text_value(block.get("text")).strip():
+        return None
+    return dict(block)
 
 
 def _anthropic_blocks(turn: Turn) -> list[Block]:
     if turn.is_whole and isinstance(turn.own["content"], list):
-        return [block for block in turn.own["content"]
-                if kind_of(block) != "text" or text_value(block.get("text")).strip()]  # fmt: skip
+        return [one for one in map(_anthropic_own, turn.own["content"]) if one is not None]
     native = _anthropic_block if turn.role == "user" else _no_media
     blocks = _blocks(turn.items(), "text", native)
     blocks += [
@@ -354,9 +426,15 @@ def _gemini(turns: list[Turn]) -> dict[str, Any]:
     return {"contents": contents}
 
 
+def _is_blank(part: Any) -> bool:
+    """Say whether a part of Gemini is a blank text without a signature."""
+    is_text = isinstance(part, dict) and "text" in part and "thought_signature" not in part
+    return is_text and not text_value(part["text"]).strip()
+
+
 def _gemini_parts(turn: Turn) -> list[Block]:
     if turn.is_whole:
-        return list(turn.own["parts"])
+        return [part for part in turn.own["parts"] if not _is_blank(part)]
     parts = _blocks(turn.items(), "", _gemini_block)
     for call in turn.real_calls:
         part: Block = {"function_call": {"name": call.name, "args": call.input}}
@@ -388,7 +466,11 @@ def _langchain(turns: list[Turn]) -> dict[str, Any]:
         messages.append(turn.own if turn.is_whole else _langchain_message(turn))
         answered = answered_calls([turn])
         messages += [call.own_result or _langchain_result(call) for call in answered]
-    return {"messages": messages}
+        shown = [part for call in answered if call.own_result is None for part in call.media]
+        if blocks := _blocks(_taken(shown, _langchain_block), "text", _langchain_block):
+            messages.append({"type": "human", "data": {"type": "human", "content": blocks}})
+    # Models behind LangChain refuse a system message in the middle.
+    return {"messages": sorted(messages, key=lambda one: one["type"] != "system")}
 
 
 _LANGCHAIN_TYPES = {"user": "human", "assistant": "ai", "system": "system"}
@@ -407,11 +489,12 @@ def _langchain_message(turn: Turn) -> Block:
     return {"type": kind, "data": data}
 
 
-def _langchain_result(call: Call) -> Block:
+def _langchain_result(call: Call, *, shown: bool = False) -> Block:
+    """Return a tool's message; *shown*: with its media, which not every model takes there."""
     content: Any = _result_text(call, _langchain_block)
-    shown = [block for part in call.media if (block := _langchain_block(part)) is not None]
-    if shown:
-        content = [{"type": "text", "text": content}, *shown]
+    media = [block for part in call.media if (block := _langchain_block(part)) is not None]
+    if shown and media:
+        content = [{"type": "text", "text": content}, *media]
     status = "error" if call.error else "success"
     data = {"type": "tool", "content": content, "tool_call_id": call.id, "status": status}
     return {"type": "tool", "data": data}
@@ -499,7 +582,7 @@ def langchain_of(message: FormatMessage) -> list[Block]:
             turn = Turn("assistant")
             turn.calls.append(call)
             made.append(_langchain_message(turn))
-        made.append(_langchain_result(call))
+        made.append(_langchain_result(call, shown=True))
     return made
 
 

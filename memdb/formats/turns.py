@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memdb.formats.originals import original_of, parts_with_text
+from memdb.formats.provider_parts import EMPTY
 from memdb.text.parts import (
     MEDIA,
     content_text,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_TOOL = "unknown_tool"  # the name of a call that only its result tells of
 EMPTY_RESULT = "(empty)"
+NO_RESULT = "[no result]"  # of a call whose siblings have one: it was cancelled, or the run ended
 
 # Source: https://docs.anthropic.com/en/api/messages (these characters only) and
 # https://platform.openai.com/docs/api-reference/chat (at most 40).
@@ -92,6 +94,11 @@ class Call:
     def content(self) -> str:
         """The call as text."""
         return part_text(self.part)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the API takes the id and the name as they were given."""
+        return self.id == self.given_id and self.name == text_value(self.part.get("name"))
 
     @property
     def own_result(self) -> Any | None:
@@ -156,7 +163,7 @@ class Turn:
         """Whether the provider's own form can be sent: its calls are real, under their ids."""
         if self.own is None:
             return False
-        return all(call.real and call.id == call.given_id for call in self.calls)
+        return all(call.real and call.is_unchanged for call in self.calls)
 
     def items(self) -> Iterator[Part]:
         """Yield the parts in order, calls that are not real as texts, without blank texts."""
@@ -177,31 +184,41 @@ def turns_of(messages: Sequence[FormatMessage], shape: str) -> list[Turn]:
             turn = turn_of(message, shape)
             turns.append(turn)
             latest.update((call.id, call) for call in turn.calls if call.id and call.name)
+        made: Turn | None = None
         for part, result in results_of(message, shape):
             call = latest.get(text_value(part.get("tool_call_id")))
             if call is None:
-                call = _add_call(turns, part, shape)
+                if made is None:
+                    turns.append(made := Turn("assistant"))
+                call = _add_call(made, part, shape)
             call.results.append(result)
             turns[-1].is_answered = True
-    for turn in _last_step(turns):
-        for call in turn.calls:
-            call.real = latest.get(call.id) is call
-    for turn in turns:
-        for call in turn.calls:
-            call.real = call.real or bool(call.results)
+    pending = {id(call) for turn in _last_step(turns) for call in turn.calls}
+    for step in steps_of(turns):
+        _answer_siblings(step, latest)
+        for call in (call for turn in step for call in turn.calls):
+            is_pending = id(call) in pending and latest.get(call.id) is call
+            call.real = is_pending or bool(call.results)
     if shape != GEMINI:  # finds a call by its function's name; what was read of it has no ids
         _give_ids([call for turn in turns for call in turn.real_calls])
     return [turn for turn in turns if turn.real_calls or any(turn.items())]
 
 
-def _add_call(turns: list[Turn], result: Part, shape: str) -> Call:
-    """Add a call for a result that has none, and return it."""
+def _answer_siblings(step: list[Turn], latest: dict[str, Call]) -> None:
+    """Give every call of a step a result as soon as one has one: an API wants all or none."""
+    calls = [call for turn in step for call in turn.calls]
+    if any(call.results for call in calls):
+        for call in calls:
+            if not call.results and latest.get(call.id) is call:
+                call.results.append(Result({"content": NO_RESULT, "is_error": True}))
+
+
+def _add_call(turn: Turn, result: Part, shape: str) -> Call:
+    """Add a call to a turn for a result that has none, and return it."""
     part = {"id": result.get("tool_call_id"), "name": result.get("name") or UNKNOWN_TOOL}
-    turn = Turn("assistant")
     turn.calls.append(Call({"type": "tool_call", **part, "arguments": "{}"}, shape))
-    turn.content.append(turn.calls[0])
-    turns.append(turn)
-    return turn.calls[0]
+    turn.content.append(turn.calls[-1])
+    return turn.calls[-1]
 
 
 def _last_step(turns: list[Turn]) -> Iterator[Turn]:
@@ -229,6 +246,8 @@ def steps_of(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
 def turn_of(message: FormatMessage, shape: str) -> Turn:
     """Return a message that is no tool's as a turn; results in it are not in the turn."""
     parts = parts_with_text(message.parts or (), message.text)
+    if any(part.get("kind") == EMPTY for part in parts if isinstance(part, dict)):
+        return Turn(message.role)  # no API takes a message that says nothing
     turn = Turn(message.role, own_form(message, shape, fit=True))
     for part in parts:
         if kind_of(part) == "tool_call" and message.role == "assistant":

@@ -223,6 +223,10 @@ def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
     return new.replace(role=role, parts=parts, text=text), counted
 
 
+# What a provider's message may have in place of `content`.
+PROVIDER_FIELDS = frozenset("content tool_calls function_call refusal audio".split())
+
+
 def to_new(value: NewMessage | dict[str, Any] | Any) -> Sequence[NewMessage]:
     """
     Return *value* as messages: a dict has their fields by name, others are a provider's.
@@ -235,7 +239,7 @@ def to_new(value: NewMessage | dict[str, Any] | Any) -> Sequence[NewMessage]:
     if isinstance(value, dict) and value.get("role") in ROLES:
         if NEW_FIELDS.issuperset(value):
             return (NewMessage(**value),)
-        if not value.keys() & {"content", "tool_calls", "function_call"}:
+        if not value.keys() & PROVIDER_FIELDS:
             unknown = min(map(str, set(value) - NEW_FIELDS))
             fields = ", ".join(NewMessage._fields)
             raise InvalidInput(f"message has no field {unknown!r}: use {fields}, or content")

@@ -17,6 +17,9 @@ SHAPES = RECORDED["shapes"]
 NAMES = [f"{one['provider']} {one['name']}" for one in SHAPES]
 FORMATS = tuple(CHECKS)
 BEFORE = {"role": "user", "text": "Begin."}
+AFTER_OF = "openai-responses"  # takes no reasoning without the item behind it
+AFTER = {"type": "message", "id": "msg_9", "role": "assistant", "status": "completed",
+         "content": [{"type": "output_text", "text": "Done.", "annotations": []}]}  # fmt: skip
 
 
 def call_before(stored: list[memdb.NewMessage]) -> list[dict[str, Any]]:
@@ -119,9 +122,13 @@ def test_it_goes_back_to_its_provider_equal(chat: memdb.Session, shape: dict[str
     if provider not in FORMATS:  # ADK and Pydantic AI have no format: the original is kept
         assert all(original_of(message.parts, provider) is not None for message in read)
         return
-    chat.extend([BEFORE, *call_before(read), *read])
+    ends = [AFTER] if shape["name"].startswith("reasoning") and provider == AFTER_OF else []
+    chat.extend([BEFORE, *call_before(read), *read, *ends])
 
     made = given_back(chat.host.window().to(provider), provider)
+    made = made[: len(made) - len(ends)]
+    if shape["name"] == "system" and provider == "langchain":  # the first, for every model
+        made = made[1:] + made[:1]
 
     expected = [*map(without_none, expected_back(shape["value"], provider))]
     assert [*map(without_none, made)][-len(expected) :] == expected

@@ -250,29 +250,43 @@ def test_a_result_without_its_call_gets_one() -> None:
     ]
 
 
+def test_results_of_one_message_without_calls_stand_together() -> None:
+    """Parallel calls are the rule: a reader of the last message gets every result."""
+    told = anthropic(say("tool", "", [result("c1"), result("c2"), result("c3")]))
+
+    assert [block["tool_use_id"] for block in told[-1][1]] == ["c1", "c2", "c3"]
+    assert [role for role, _ in told] == ["user", "assistant", "user"]
+
+
 def test_a_call_without_result_is_text_if_more_follows() -> None:
-    """In the words that search and counts have; the answered one stays a call."""
-    messages = [
-        say("assistant", "", [call("c1"), call("c2", "go")]),
-        say("tool", "", [result("c1")]),
-    ]
+    """In the words that search and counts have; beside an answered one it has no result."""
+    asked = say("assistant", "", [call("c1"), call("c2", "go")])
 
-    told = openai(*messages, say("user", "stop"))
+    alone = openai(asked, say("user", "stop"))
+    beside = openai(asked, say("tool", "", [result("c1")]), say("user", "stop"))
 
-    assert told[0]["content"] == 'go({"path": "a"})'
-    assert [one["id"] for one in told[0]["tool_calls"]] == ["c1"]
-    assert [one["role"] for one in told] == ["assistant", "tool", "user"]
+    assert alone[0] == {"role": "assistant", "content": 'read({"path": "a"})\ngo({"path": "a"})'}
+    assert [one["id"] for one in beside[0]["tool_calls"]] == ["c1", "c2"]
+    assert [one["content"] for one in beside] == [None, "ok", "[no result]", "stop"]
 
 
 def test_a_pending_call_stays_a_call() -> None:
-    """At the end, with some results or none: the host adds what is missing."""
+    """At the end, without results: the host adds them. With one, the others are errors."""
     asked = say("assistant", "", [call("c1"), call("c2")])
 
     assert len(openai(asked)[0]["tool_calls"]) == 2
     assert len(openai(asked, say("tool", "", [result("c2")]))[0]["tool_calls"]) == 2
     assert anthropic(asked, say("tool", "", [result("c2")]))[-1] == (
         "user",
-        [{"type": "tool_result", "tool_use_id": "c2", "content": "ok"}],
+        [
+            {
+                "type": "tool_result",
+                "tool_use_id": "c1",
+                "content": "[no result]",
+                "is_error": True,
+            },
+            {"type": "tool_result", "tool_use_id": "c2", "content": "ok"},
+        ],
     )
 
 
@@ -566,19 +580,6 @@ def test_what_a_tool_shows_is_shown_by_the_user() -> None:
     assert [part["type"] for part in told[2]["content"]] == ["image_url"]
 
 
-def test_what_a_tool_shows_is_named_while_another_call_is_open() -> None:
-    """A user's message between two results is refused; once all are there, it is shown."""
-    asked = say("assistant", "", [call("c1"), call("c2")])
-    seen = say("tool", "", [result("c1", "done"), PNG])
-
-    waiting = openai(asked, seen)
-    done = openai(asked, seen, say("tool", "", [result("c2")]))
-
-    assert [one["role"] for one in waiting] == ["assistant", "tool"]
-    assert waiting[1]["content"] == "done\n\n[image]"
-    assert [one["role"] for one in done] == ["assistant", "tool", "tool", "user"]
-
-
 def test_a_text_beside_parts_is_told_once() -> None:
     """Before a call, unless a text part says it."""
     beside = say("assistant", "I look.", [call("c1")])
@@ -700,6 +701,4 @@ def test_a_part_of_a_conversation_has_no_reasoning_for_responses() -> None:
     later = [one.replace(seq=one.seq + 7) for one in items]
 
     assert to_shape(items, "openai-responses") == {"input": [thought, done]}
-    assert to_shape(later, "openai-responses") == {
-        "input": [{"type": "message", "role": "assistant", "content": []}]
-    }
+    assert to_shape(later, "openai-responses") == {"input": []}

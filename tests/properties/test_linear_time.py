@@ -184,6 +184,8 @@ CALLS: dict[str, Callable[[str], object]] = {
     "originals.parts_with_text": lambda text: originals.parts_with_text(
         [{"type": "thinking", "text": text}], text
     ),
+    "validate.content_value": lambda text: validate.content_value(f"{text}\0", "text"),
+    "validate.fit_value": lambda text: validate.fit_value([f"{text}\0"]),
     "parts.extra_tokens": lambda text: parts.extra_tokens(
         [{"type": "other", "data": text}], DEFAULTS
     ),

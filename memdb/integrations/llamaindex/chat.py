@@ -21,11 +21,11 @@ from memdb.adapters.adapter import OpenFile
 from memdb.adapters.batches import is_key
 from memdb.adapters.json_forms import is_plain, json_of
 from memdb.errors import InvalidInput
-from memdb.formats.originals import original_part
+from memdb.formats.originals import original_part, parts_with_text
 from memdb.formats.provider_messages import keep_whole, role_of
 from memdb.formats.provider_parts import read_part
 from memdb.formats.turns import own_form
-from memdb.text.parts import content_text, json_text, kind_of, part_text, without_original
+from memdb.text.parts import content_text, json_text, kind_of, part_text
 from memdb.text.validate import fit_value, int_value
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def to_messages(stored: Message) -> list[ChatMessage]:
     own = own_form(stored, LLAMAINDEX)
     if own is not None:
         return [ChatMessage.model_validate(own)]
-    parts = without_original(stored.parts or ())
+    parts = parts_with_text(stored.parts or (), stored.text)
     results = [part for part in parts if kind_of(part) == "tool_result"]
     if stored.role == "tool":
         return [_result(part) for part in results or [{"content": stored.text}]]
