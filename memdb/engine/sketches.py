@@ -18,8 +18,10 @@ from math import sqrt
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
+from memdb.models.record import Record
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from types import ModuleType
 
     from memdb.engine.base import Row
@@ -98,6 +100,24 @@ def from_bytes(stored: bytes) -> bytes:
 def sketch_of_bytes(stored: bytes) -> bytes:
     """Return the sketch of a vector of signed bytes; see `sketch_of`. Cost: 1 µs."""
     return int(stored.translate(SIGNS)[::-1] or b"0", 2).to_bytes((len(stored) + 7) // 8, "little")
+
+
+class Codec(Record):
+    """How the vectors of a kind are stored: `sketch` takes a stored one, `encode` float32."""
+
+    encode: Callable[[bytes], bytes]
+    decode: Callable[[bytes], bytes]
+    sketch: Callable[[bytes], bytes]
+
+
+# A damaged vector has the sketch of its whole numbers.
+FLOATS = Codec(bytes, bytes, lambda stored: sketch_of(stored[: len(stored) // 4 * 4] or bytes(4)))
+DIRECTIONS = Codec(to_bytes, from_bytes, sketch_of_bytes)
+
+
+def codec_of(kind: str) -> Codec:
+    """Return how a kind is stored: messages, which are many, as the bytes of their direction."""
+    return DIRECTIONS if kind == "message" else FLOATS
 
 
 def to_planes(sketches: Sequence[bytes]) -> bytes:

@@ -1,7 +1,9 @@
 """
 Find-similar stage of `remember`: the entry that a statement repeats, and those that resemble it.
 
-Only the same key, or the same words clause by clause, make two statements one. What else
+Only the same key, or the same words, make two statements one. An index finds texts whose
+`said_hash` is equal, in every category that merges. A category that merges by meaning also
+compares all words of those that resemble the statement, whatever their spelling. What else
 resembles it is linked (`memdb.records.links`), and shown to an arbiter if there is one.
 """
 

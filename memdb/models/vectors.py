@@ -1,5 +1,5 @@
 """
-Vectors as they are stored, of what an embedder or a caller gave.
+Vectors as float32, made of what an embedder or a caller gave.
 
 A recall needs this and none of `memdb.models.reports`.
 """
@@ -24,7 +24,9 @@ MAX_NORM = 1e38
 
 def to_vector(value: bytes | Sequence[float], dim: int) -> bytes:
     """
-    Return *value* as a stored vector: `4 * dim` bytes, float32, little-endian.
+    Return *value* as `4 * dim` bytes: float32, little-endian.
+
+    The engine stores those of messages as `dim` bytes (`memdb.engine.sketches.codec_of`).
 
     Args:
         value: `(dim,)` numbers, or the bytes themselves.

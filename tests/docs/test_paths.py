@@ -53,6 +53,22 @@ def test_the_tour_of_the_source_leads_to_functions():
     assert [name for name in names if not callable(resolve(name))] == []
 
 
+def test_each_name_in_contributing_exists():
+    """What stands in backticks like a name of the code is one: as a whole, or its end."""
+    quoted = re.findall(r"`([A-Za-z_.]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    sources = [*ROOT.glob("memdb/**/*.py"), *ROOT.glob("tests/**/*.py"), ROOT / "schema.sql"]
+    names = {
+        *re.findall(r"\w+", "\n".join(one.read_text(encoding="utf-8") for one in sources)),
+        *(part for one in ROOT.rglob("memdb/web/static/*") for part in one.name.split(".")),
+    }
+    names |= {name[name.rfind("_") :] for name in names}  # `_ms`
+    names |= {name[: name.find("_") + 1] for name in names}  # `is_`
+    unknown = [one for one in quoted if not {*one.strip(".").split(".")} <= names]
+
+    assert len(quoted) > 30
+    assert unknown == []
+
+
 def resolve(name):
     """Return what a dotted name leads to, None if it leads nowhere."""
     parts = name.split(".")

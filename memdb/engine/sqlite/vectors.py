@@ -25,11 +25,9 @@ from memdb.engine.matrix import VectorMatrix
 from memdb.engine.sketches import (
     MAX_WEIGHED,
     SketchIndex,
+    codec_of,
     from_bytes,
     from_planes,
-    sketch_of,
-    sketch_of_bytes,
-    to_bytes,
     to_planes,
 )
 from memdb.models.ids import ALL_IDS, scope_of, scope_range
@@ -42,9 +40,6 @@ if TYPE_CHECKING:
 GROUP_BITS = 8
 GROUP_SIZE = 1 << GROUP_BITS
 SLOT_MASK = GROUP_SIZE - 1
-
-# The kind of which only the direction is stored, as signed bytes: there are many of it.
-AS_BYTES = "message"
 
 # Sketches are coarse, so this many times the limit are measured exactly, and at least
 # so many for each doubling of the sketches above 512. Source: bench/vectors.py.
@@ -148,8 +143,8 @@ WHERE space_no = :space_no AND kind = :kind AND bucket BETWEEN :first AND :last
 """
 
 DISTANCE = """CASE length(vector)
-    WHEN length(:bytes) THEN vec_distance_cosine(vec_int8(vector), vec_int8(:bytes))
-    ELSE vec_distance_cosine(vector, :vector)
+    WHEN length(:vector) THEN vec_distance_cosine(vector, :vector)
+    ELSE vec_distance_cosine(vec_int8(vector), vec_int8(:stored))
   END"""
 
 SELECT_DISTANCES = f"""/* vectors.distances */
@@ -258,9 +253,7 @@ class SqliteVectors:
         The vectors are as `to_vector` returns them. Of messages the direction is kept,
         the others as they are. Cost: 30 µs each at 128 dimensions.
         """
-        if kind == AS_BYTES:
-            vectors = [(ref, to_bytes(vector)) for ref, vector in vectors]
-        self.load(space_no, kind, vectors)
+        self.load(space_no, kind, [(ref, codec_of(kind).encode(one)) for ref, one in vectors])
 
     def load(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """
@@ -283,7 +276,7 @@ class SqliteVectors:
                     INSERT_VECTOR,
                     [{"id": group | slot, "vector": vector} for slot, vector in members.items()],
                 )
-            sketches |= {slot: _sketch(kind, vector) for slot, vector in members.items()}
+            sketches |= {slot: codec_of(kind).sketch(one) for slot, one in members.items()}
             self._put_group({**place, "id": group}, sketches)
 
     def drop(self, kind: str, low: int, high: int, space_no: int | None = None) -> None:
@@ -324,7 +317,7 @@ class SqliteVectors:
     def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
         """Return the vectors of those of *refs* that have one, by ref; see `list_page`."""
         rows = self._tx.all(SELECT_SOME, {"space_no": space_no, "kind": kind, "refs": [*refs]})
-        return {ref: from_bytes(stored) if kind == AS_BYTES else stored for ref, stored in rows}
+        return {ref: codec_of(kind).decode(stored) for ref, stored in rows}
 
     def list_page(
         self, space_no: int, kind: str, after: int, high: int, limit: int
@@ -335,7 +328,7 @@ class SqliteVectors:
         The vectors are float32, those of messages of length 1.
         """
         rows = self.list_stored(space_no, kind, after, high, limit)
-        return [(ref, from_bytes(stored)) for ref, stored in rows] if kind == AS_BYTES else rows
+        return [(ref, codec_of(kind).decode(stored)) for ref, stored in rows]
 
     def list_stored(
         self, space_no: int, kind: str, after: int, high: int, limit: int
@@ -472,7 +465,7 @@ class SqliteVectors:
     def _expected(self, kind: str, group: int) -> dict[int, bytes]:
         """Return the sketches that follow from the vectors of a group, by slot."""
         rows = self._tx.all(SELECT_MEMBERS, {"low": group, "high": group | SLOT_MASK})
-        return {slot: _sketch(kind, vector) for slot, vector in rows}
+        return {slot: codec_of(kind).sketch(vector) for slot, vector in rows}
 
     def _group(self, place: dict[str, Any]) -> tuple[int | None, dict[int, bytes]]:
         """Return the id of a group and its sketches by slot; None and {} without it."""
@@ -510,16 +503,9 @@ class SqliteVectors:
         return [(ref, 1 - distance) for distance, ref in found[:limit]]
 
 
-def _sketch(kind: str, stored: bytes) -> bytes:
-    """Return the sketch of a stored vector; that of the whole numbers of one that is damaged."""
-    if kind == AS_BYTES:
-        return sketch_of_bytes(stored)
-    return sketch_of(stored[: len(stored) // 4 * 4] or bytes(4))
-
-
 def _query(kind: str, vector: bytes) -> dict[str, Any]:
-    """Return the parameters with a query as float32, and as the bytes that *kind* is stored in."""
-    return {"vector": vector, "bytes": to_bytes(vector) if kind == AS_BYTES else b""}
+    """Return the parameters with a query as float32, and as *kind* is stored."""
+    return {"vector": vector, "stored": codec_of(kind).encode(vector)}
 
 
 def _candidates(size: int, limit: int, dim: int) -> int:
