@@ -3,20 +3,22 @@ Train the model of `memdb.search.relevance`: whether a row answers the question.
 
     python -m bench.answers.train [--judge] [--steps N]
 
-It writes `memdb/search/answers.json`: the weights with words alone and with the built-in table, and
-how many questions of a language hold a word. The same data and code give the same file.
+It writes `memdb/search/answers.json`: the weights with words alone and with the built-in table,
+how many questions of a language hold a word, and how much likelier a word is in a question about
+what somebody told of himself than in one about the world. The same data and code give the same file.
 
-Data: notebooks of `bench/facts/data` and `bench/answers/data` ({facts, asks}), each asked alone as
-messages and as entries, and among other statements and sentences of the language, up to 4,000; and
-the conversations of `bench/ranker` with the unrelated questions of `bench/unrelated.py`. A fifth of
-the notebooks is kept apart by the hash of its facts and never trained on; what is printed of
-it is the result. LoCoMo and BEAM are not read.
+Data: notebooks of `bench/facts/data` ({facts, asks}), each asked alone as messages and as entries,
+and, each third, among 300 other statements and sentences of the language; and the conversations of
+`bench/ranker` with the unrelated questions of `bench/unrelated.py`. A fifth of the notebooks is
+kept apart by the hash of its facts and never trained on; what is printed of it is the result.
+LoCoMo and BEAM are not read.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sys
 from collections import Counter
@@ -28,30 +30,31 @@ import numpy as np
 
 import memdb
 from memdb.evaluation import dataset, measuring
-from memdb.facts.wording import fold
 from memdb.search import rank, relevance, weights, words
-from memdb.text.terms import has_cjk, query_words, word_terms
+from memdb.text.terms import query_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 HERE = Path(__file__).resolve().parent
-DATA = (HERE.parent / "facts" / "data", HERE / "data")
+DATA = HERE.parent / "facts" / "data"
 OUT = HERE.parents[1] / "memdb" / "search" / "answers.json"
-SIZES = (0, 300, 4_000)
-LEAST_ASKED, LEAST_SHARE = 4, 0.02
+SIZES = (0, 300)
+LEAST_ASKED, LEAST_SHARE, LEAST_LEAN = 4, 0.02, 0.3
+FOLDS, APART, LEAST_TRAINED = 5, -1, 52
 FIRST = 3
 STEPS = 6
 PENALTY = 1.0
 OPEN = {"secrets_in_entries": "allow", "secrets_in_messages": "allow"}
 # The signs that a weight may have: what speaks for a row never speaks against it.
-FOR = frozenset(("known", "lead", "typed", "keywords", "statement_topics"))
+FOR = frozenset(("known", "lead", "typed", "keywords", "statement_topics", "own"))
 AGAINST = frozenset(("missing", "unknown", "crowd"))
 # No sentence model is trained on: beside the weights with the table, a cosine as far above the others
 # as that of an answer (0.3) makes up for what its words lack, and one of an unrelated row does not.
 SENTENCE = {"lead": 12.0, "bias": -1.5}
 # Of a question that this says is answered with such a probability, an answer is sure.
 LEVEL = 0.75
+MOST_REFUSED = {"statement": 0.01}
 
 
 class Asked(NamedTuple):
@@ -60,16 +63,16 @@ class Asked(NamedTuple):
 
     Attributes:
         rows: `FACTS` of each row (and sentence), shape (n, facts).
-        ids: Of the rows, as often.
-        right: Ids that answer.
-        first: Ids of the first three.
+        texts: Of the rows, as often.
+        right: Those that answer.
+        first: The first three.
         group: Source and size.
     """
 
     rows: np.ndarray
-    ids: list[int]
-    right: frozenset[int]
-    first: frozenset[int]
+    texts: list[str]
+    right: frozenset[str]
+    first: frozenset[str]
     kind: str
     shape: str
     group: str
@@ -78,18 +81,23 @@ class Asked(NamedTuple):
 
 def notebooks() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield language and notebook of every file."""
-    for folder in DATA:
-        for path in sorted(folder.glob("*notebooks-*.jsonl")):
-            language = path.stem.rpartition("-")[2]
-            for line in path.read_text(encoding="utf-8").splitlines():
-                if line.strip():
-                    yield language, json.loads(line)
+    for path in sorted(DATA.glob("*notebooks-*.jsonl")):
+        language = path.stem.rpartition("-")[2]
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.strip():
+                yield language, json.loads(line)
+
+
+def fold_of(book: dict[str, Any]) -> int:
+    """Return a number below `FOLDS`; `APART` if the notebook is never trained on."""
+    digest = sha256("".join(book["facts"]).encode()).digest()
+    return APART if digest[0] < LEAST_TRAINED else digest[1] % FOLDS
 
 
 def fillers() -> dict[str, list[str]]:
     """Return by language the sentences and statements that stand beside a notebook's facts."""
     found: dict[str, list[str]] = {}
-    for path in sorted(DATA[0].glob("*-*.jsonl")):
+    for path in sorted(DATA.glob("*-*.jsonl")):
         kind, language = path.stem.split("-")[1:3]
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line) if line.strip() else {}
@@ -98,30 +106,58 @@ def fillers() -> dict[str, list[str]]:
     return {key: list(dict.fromkeys(texts)) for key, texts in found.items()}
 
 
-def asked_words(books: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, dict[str, float]]:
-    """Return by language the share of questions that hold a word, for the frequent ones."""
-    counts: dict[str, Counter[str]] = {}
-    totals: Counter[str] = Counter()
-    for language, book in books:
+def questions(without: int) -> dict[str, dict[bool, list[set[str]]]]:
+    """
+    Return by language the terms of each question, by whether it is about the world.
+
+    Args:
+        without: No notebooks of this fold, nor of those kept apart.
+    """
+    found: dict[str, dict[bool, list[set[str]]]] = {}
+    for language, book in notebooks():
+        if fold_of(book) in (without, APART):
+            continue
         for ask in book["asks"]:
             if ask["shape"] == "question":
-                totals[language] += 1
-                counts.setdefault(language, Counter()).update(
-                    {
-                        fold("".join(term.words)) if has_cjk(word) else fold(word)
-                        for word in query_words(ask["text"])
-                        for term in word_terms([word])
-                    }
-                )
-    return {
-        language: {
-            word: round(count / totals[language], 3)
-            for word, count in sorted(counted.items(), key=lambda one: (-one[1], one[0]))
-            if count >= LEAST_ASKED and count / totals[language] >= LEAST_SHARE
+                terms = {term for word in query_words(ask["text"]) for term in words.terms_of(word)}
+                kinds = found.setdefault(language, {False: [], True: []})
+                kinds[ask["kind"] == "unrelated"].append(terms)
+    return found
+
+
+def asked_words() -> dict[str, dict[str, float]]:
+    """Return by language the share of questions that hold a word, for the frequent ones."""
+    found = {}
+    for language, kinds in sorted(questions(APART).items()):
+        every = kinds[False] + kinds[True]
+        counted = Counter(term for terms in every for term in terms)
+        if language != "en":
+            found[language] = {
+                word: round(count / len(every), 3)
+                for word, count in sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+                if count >= LEAST_ASKED and count / len(every) >= LEAST_SHARE
+            }
+    return found
+
+
+def leans(without: int) -> dict[str, dict[str, float]]:
+    """Return by language how much a word of a question asks for what one tells of oneself."""
+    found = {}
+    for language, kinds in sorted(questions(without).items()):
+        counts = {
+            world: Counter(term for terms in kinds[world] for term in terms) for world in kinds
         }
-        for language, counted in sorted(counts.items())
-        if language != "en"
-    }
+        lean = {}
+        for word in sorted(counts[False] | counts[True]):
+            own, world = counts[False][word], counts[True][word]
+            if own + world >= LEAST_ASKED:
+                share = len(kinds[False]) / len(kinds[True])
+                told = (own + share) / (len(kinds[False]) + 2 * share)
+                value = math.log(told * (len(kinds[True]) + 2) / (world + 1))
+                if abs(value) >= LEAST_LEAN:
+                    lean[word] = round(value, 2)
+        found[language] = dict(sorted(lean.items(), key=lambda one: (-one[1], one[0])))
+    return found
 
 
 class Recorder:
@@ -129,15 +165,19 @@ class Recorder:
 
     def __init__(self) -> None:
         rank.relevance = self
-        self.facts: list[tuple[int, dict[str, float]]] = []
-        self.rows: list[int] = []
+        self.leans = {fold: leans(fold) for fold in range(APART, FOLDS)}
+        self.learned: dict[str, Any] = {"asked": asked_words(), "own": self.leans[APART]}
+        words.learned = lambda: self.learned  # questions are read with what is learned now
+        self.facts: list[tuple[str, dict[str, float]]] = []
+        self.rows: list[str] = []
 
     def __call__(self, query: Any, evidence: Any) -> relevance.Relevance:
         """Note the facts, and return a relevance that keeps every row."""
         if not evidence.rows:
             return relevance.NOTHING
-        self.rows = list(evidence.rows[: weights.RELEVANT_ROWS])
-        self.facts = relevance.facts_of(query, evidence)
+        self.rows = [evidence.texts[key] for key in evidence.rows[: weights.RELEVANT_ROWS]]
+        facts = relevance.facts_of(query, evidence)
+        self.facts = [(evidence.texts[key], of_row) for key, of_row in facts]
         return relevance.Relevance(1.0, {})
 
     def ask(self, scope: memdb.Scope, text: str, kind: str) -> None:
@@ -146,23 +186,29 @@ class Recorder:
         scope.recall(text, 10, kinds=(kind,), min_score=0.0, count_use=False)
 
     def asked(
-        self, right: Iterable[int], kind: str, shape: str, group: str, *, apart: bool
+        self, right: Iterable[str], kind: str, shape: str, group: str, *, apart: bool
     ) -> Asked:
         """Return what was noted."""
         table = [[facts[name] for name in relevance.FACTS] for _, facts in self.facts]
-        ids = [row_id for row_id, _ in self.facts]
+        texts = [text for text, _ in self.facts]
         rows = np.array(table) if table else np.zeros((0, len(relevance.FACTS)))
-        return Asked(rows, ids, frozenset(right), frozenset(ids[:FIRST]), kind, shape, group, apart)
+        return Asked(
+            rows, texts, frozenset(right), frozenset(texts[:FIRST]), kind, shape, group, apart
+        )
 
 
 def ask_book(
-    record: Recorder, scope: memdb.Scope, book: dict, ids: list[int], kind: str, group: str
+    record: Recorder, scope: memdb.Scope, book: dict, kind: str, group: str
 ) -> Iterator[Asked]:
-    """Yield the asks of a notebook whose facts are the rows *ids*."""
-    apart = sha256("".join(book["facts"]).encode()).digest()[0] < 52
+    """Yield the asks of a notebook."""
+    fold = fold_of(book)
+    record.learned["own"] = record.leans[fold]  # not learned from its own words
+    apart = fold == APART
     for ask in book["asks"]:
         record.ask(scope, ask["text"], kind)
-        right = [ids[place] for place in ask["facts"]] if ask["kind"] == "answerable" else []
+        right = (
+            [book["facts"][place] for place in ask["facts"]] if ask["kind"] == "answerable" else []
+        )
         yield record.asked(right, ask["kind"], ask["shape"], group, apart=apart)
 
 
@@ -173,7 +219,7 @@ def read_notebooks(record: Recorder, embedder: str | None) -> Iterator[Asked]:
     for place, (language, book) in enumerate(notebooks()):
         draw = random.Random(place)
         for size in SIZES:
-            if size == SIZES[-1] and place % 3:
+            if size and place % 3:
                 continue
             beside = list(others.get(language, [])) if size < SIZES[-1] else list(every)
             if size > len(beside):
@@ -184,17 +230,16 @@ def read_notebooks(record: Recorder, embedder: str | None) -> Iterator[Asked]:
                 ":memory:", embedder=embedder, durability="process", settings=OPEN
             ) as db:
                 chat = db.scope("user").session("s")
-                stored = chat.extend([{"role": "user", "text": text} for text in texts])
+                chat.extend([{"role": "user", "text": text} for text in texts])
                 db.jobs.run()
-                by_text = {one.text: one.id for one in stored}
-                ids = [by_text[text] for text in book["facts"]]
                 group = f"{language} {size}"
-                yield from ask_book(record, db.scope("user"), book, ids, "message", group)
+                yield from ask_book(record, db.scope("user"), book, "message", group)
                 if not size:
                     scope = db.scope("other")
-                    kept = [scope.remember(text).entry.id for text in book["facts"]]
+                    for text in book["facts"]:
+                        scope.remember(text)
                     db.jobs.run()
-                    yield from ask_book(record, scope, book, kept, "entry", f"{language} entry")
+                    yield from ask_book(record, scope, book, "entry", f"{language} entry")
         print(".", end="", file=sys.stderr, flush=True)
 
 
@@ -205,6 +250,7 @@ def read_conversations(record: Recorder, embedder: str | None) -> Iterator[Asked
     data = dataset.read(HERE.parent / "ranker" / "conversations.jsonl")
     more = (HERE.parent / "unrelated_more.txt").read_text(encoding="utf-8").splitlines()
     clock = measuring.Clock()
+    record.learned["own"] = record.leans[APART]
     with memdb.open(":memory:", embedder=embedder, clock=clock, durability="process") as db:
         ready = measuring.filled(data, db, clock)
         for question in data.questions:
@@ -215,7 +261,7 @@ def read_conversations(record: Recorder, embedder: str | None) -> Iterator[Asked
             pairs = zip(record.rows, hits, strict=False)
             wanted = set(question.evidence)
             right = [row for row, hit in pairs if hit.source.external_id in wanted]
-            yield record.asked(right or [-1], "answerable", "question", "chat", apart=False)
+            yield record.asked(right or [""], "answerable", "question", "chat", apart=False)
         for name, talks in data.sessions.items():
             clock.now_ms = ready.ends[name]
             person = unrelated.name_of(talks)
@@ -246,10 +292,34 @@ def fit(asks: list[Asked], steps: int) -> np.ndarray:
     for _ in range(steps):
         rows = []
         for ask, is_right in chosen:
-            among = [at for at, key in enumerate(ask.ids) if key in ask.right or not is_right]
+            among = [at for at, key in enumerate(ask.texts) if key in ask.right or not is_right]
             rows.append(ask.rows[among[int(np.argmax(ask.rows[among] @ learned))]])
         learned = signed(np.array(rows), wanted, cost)
     learned[0] -= np.log(LEVEL / (1 - LEVEL))
+    return calibrated(asks, learned)
+
+
+def calibrated(asks: list[Asked], learned: np.ndarray) -> np.ndarray:
+    """
+    Return the weights so that of no sort of query more than `MOST_REFUSED` are refused.
+
+    Of the answerable ones whose answer is among the first: a sort that is refused more often gets
+    another weight of what is 1 for it.
+    """
+    least = math.log(weights.POSSIBLE / (1 - weights.POSSIBLE))
+    own = {name: relevance.FACTS.index(name) for name in ("foreign", "statement", "keywords")}
+    sorts: dict[str, list[float]] = {name: [] for name in ("bias", *own)}
+    for ask in asks:
+        if ask.right & ask.first:
+            name = next((n for n in reversed(own) if ask.rows[0][own[n]]), "bias")
+            sorts[name].append(float((ask.rows @ learned).max()))
+    shifts = {
+        name: max(0.0, least - float(np.quantile(values, MOST_REFUSED.get(name, 0.05))))
+        for name, values in sorts.items()
+    }
+    for name, shift in shifts.items():
+        base = {"bias": 0.0, "keywords": shifts["statement"]}.get(name, shifts["bias"])
+        learned[relevance.FACTS.index(name)] += shift - base
     return learned
 
 
@@ -325,8 +395,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     given = parser.parse_args()
     learned: dict[str, Any] = {"made_by": "python -m bench.answers.train", "tables": {}}
-    learned["asked"] = asked_words(notebooks())
-    words.learned = lambda: learned  # questions are read with what is learned now
     record = Recorder()
     for table, embedder in (("static", "static"), ("words", None)):
         asks = [*read_notebooks(record, embedder), *read_conversations(record, embedder)]
@@ -338,6 +406,7 @@ def main() -> None:
         }
         print(learned["tables"][table])
         report([ask for ask in asks if ask.apart or ask.group == "chat"], found, f"{table}: apart")
+    learned |= record.learned
     static = learned["tables"]["static"]
     learned["tables"]["sentence"] = static | {
         name: round(static.get(name, 0.0) + more, 4) for name, more in SENTENCE.items()

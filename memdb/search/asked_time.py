@@ -45,7 +45,7 @@ _TALK = (
     "talk talked talking discuss discussed discussing speak spoke spoken chat chatted mention "
     "mentioned conversation conversations happen happens happened going thing things "
     "message messages latest recent recently newest most anything something everything remember "
-    "write wrote written note noted ask asked come came bring brought"
+    "write wrote written note noted"
 )
 _DATE_WORDS = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri|satur"

@@ -9,6 +9,7 @@ of those links.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 # Kinds whose equal texts are one statement; what has a name or key is a record of its own.
 STATEMENTS = ("message", "entry")
+_HAS_DIGIT = re.compile(r"\d")
 NEWER = "newer than another hit that answers alike"
 
 
@@ -155,17 +157,24 @@ def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
     Both hold the same words of the question, half of them at least, and share half of their
     other words but numbers and names. Or both are short and among the first `COMPARED`, and the
     newer one ends the older one: a long message says several things, of which the question asks for
-    one. The newer one gets the score of the older one.
+    one; without the name that is asked for it is about something else, and a question with a number
+    asks for that one. The newer one gets the score of the older one.
     """
     found = list(hits)
     traits = [_traits(query, hit) for hit in found[:ORDERED]]
+    most = 0 if any(map(_HAS_DIGIT.search, query.content)) else COMPARED
+    names = set(query.identifiers)
     for place in range(1, len(traits)):
         newer = found[place]
         for before in range(place):
             older = found[before]
             if _is_newer(newer, older) and (
                 _are_alike(traits[place], traits[before])
-                or (place < COMPARED and _ends(newer, older))
+                or (
+                    place < most
+                    and not names & (traits[before][0] - traits[place][0])
+                    and _ends(newer, older)
+                )
             ):
                 found.insert(
                     before, newer.replace(score=older.score, is_sure=older.is_sure, why=NEWER)

@@ -30,9 +30,9 @@ from memdb.search.weights import (
     FORM,
     FORM_CHARS,
     KEYWORDS,
+    LEAST_TOPICS,
+    LEAST_TOPICS_TYPED,
     MOST_KNOWN,
-    MOST_MISSING,
-    MOST_MISSING_TYPED,
     NAME_WORD,
     NARROW,
     NEAR_FLOOR,
@@ -42,9 +42,10 @@ from memdb.search.weights import (
     STATIC_MODEL,
     STEM_LETTERS,
     STEM_SHARE,
+    SURELY_OWN,
     for_messages,
 )
-from memdb.search.words import learned, word_weight
+from memdb.search.words import learned, own_lean, word_weight
 from memdb.text.terms import has_cjk, query_words, word_terms
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]")
 
 FACTS = (
     *("bias", "known", "missing", "unknown", "lead", "typed", "crowd", "statement", "keywords"),
-    "statement_topics",
+    *("statement_topics", "own", "foreign"),
 )
 """
 What relevance knows of a row.
@@ -76,7 +77,9 @@ typed: Whether it has the number, time or name that is asked for.
 crowd: Tenfolds of texts that are searched, of all kinds.
 statement, keywords: Whether the query is no question, and then has few words.
 statement_topics: Of a statement, the share of its words but names that the row holds, or
-    that a word of it is near to.
+    that a word of it is near to (`topics` of any query).
+own: How much the words of a question ask for what one tells of oneself, not about the world.
+foreign: Whether a question is in another language than English.
 """
 
 
@@ -168,10 +171,12 @@ def limited(value: float, facts: Mapping[str, float]) -> float:
     Return a relevance that is sure only if the row holds what the question is about.
 
     A near miss holds the person and the thing, and lacks the word for what is asked. Keywords
-    ask nothing: they name a topic, of which a row may lack more.
+    ask nothing: they name a topic, of which a row may lack more. So may an answer to a question
+    about oneself, which is rarely asked in the words of the fact.
     """
-    most = MOST_MISSING_TYPED if facts["typed"] or facts["keywords"] else MOST_MISSING
-    return value if facts["missing"] <= most else min(value, ALMOST_SURE)
+    least = LEAST_TOPICS_TYPED if facts["typed"] or facts["keywords"] else LEAST_TOPICS
+    is_sure = facts["topics"] >= least or facts["own"] >= SURELY_OWN
+    return value if is_sure else min(value, ALMOST_SURE)
 
 
 def facts_of(query: Query, evidence: Evidence) -> list[tuple[int, dict[str, float]]]:
@@ -179,23 +184,25 @@ def facts_of(query: Query, evidence: Evidence) -> list[tuple[int, dict[str, floa
     cosines, words = _widened(evidence), read_words(query, evidence)
     rows = [(row_id, evidence.texts.get(row_id, "")) for row_id in evidence.rows[:RELEVANT_ROWS]]
     near = [cosines.get(row_id, 0.0) for row_id, _ in rows]
-    statement = float(not query.is_question)
+    statement, language = float(not query.is_question), recognise(query.text)
     of_question = {
         "bias": 1.0,
         "crowd": math.log10(max(evidence.crowd, evidence.corpus.total, 1)),
         "statement": statement,
         "keywords": float(statement and len(query.words) <= KEYWORDS),
+        "own": 0.0 if statement else own_lean(query.words, language),
+        "foreign": float(not statement and language != "en"),
     }
     wanted = asked_traits(query.text)
     found = []
     for part in _parts(query, words):
         for place, (row_id, text) in enumerate(rows):
-            facts, topics = _compare(part, row_id, text)
+            facts = _compare(part, row_id, text)
             has_type = any(traits_of(text)[trait] for trait in wanted)
             facts |= of_question
             facts["lead"] = near[place] - _mean(near, place)
             facts["typed"] = float(has_type)
-            facts["statement_topics"] = statement * topics
+            facts["statement_topics"] = statement * facts["topics"]
             found.append((row_id, facts))
     return found
 
@@ -276,7 +283,7 @@ def _parts(query: Query, words: Mapping[str, list[Word]]) -> list[list[Word]]:
     return [[each for found in words.values() for each in found]]
 
 
-def _compare(part: Sequence[Word], row_id: int, text: str) -> tuple[dict[str, float], float]:
+def _compare(part: Sequence[Word], row_id: int, text: str) -> dict[str, float]:
     """Return what a row says of *part* by the names of `FACTS`, and its share of the topics."""
     text = text[:FORM_CHARS].lower() if any(word.stem for word in part) else ""
     known = missing = unknown = topics = whole = of_topics = 0.0
@@ -295,12 +302,12 @@ def _compare(part: Sequence[Word], row_id: int, text: str) -> tuple[dict[str, fl
             of_topics += word.weight
             topics += near * word.weight
             missing = max(missing, (1 - near) * word.weight)
-    facts = {
+    return {
         "known": min(known, MOST_KNOWN),
         "missing": missing,
         "unknown": unknown / (whole or 1.0),
+        "topics": topics / (of_topics or 1.0),
     }
-    return facts, topics / (of_topics or 1.0)
 
 
 def _widened(evidence: Evidence) -> Mapping[int, float]:

@@ -172,16 +172,13 @@ name it, and rows that are read for the words that begin alike."""
 SURE = 0.5
 ALMOST_SURE = 0.49
 POSSIBLE = 0.115
-MOST_MISSING = 0.25
-MOST_MISSING_TYPED = 0.5
-"""Relevance from which on a row answers the question for sure, and below which it is no answer; a
-row that lacks a word of the question which says more than `MOST_MISSING` is at most almost sure;
-more than `MOST_MISSING_TYPED` if it has the number, time or name that is asked for, or if the query
-is of keywords.
-
-Source: bench/answers/train.py; near misses that are called sure are 21 % with .25, 42 % with .4.
-With `POSSIBLE` 3 % of the statements and 4 % of the questions to twelve facts are refused (.125:
-25 % and 4 %); keywords are sure and right in 29 % with `MOST_MISSING_TYPED`, else in 16 %.
+LEAST_TOPICS = 0.9
+LEAST_TOPICS_TYPED = 0.5
+SURELY_OWN = 4
+"""Relevance from which on a row answers the question for sure, and below which it is no answer. A
+row that holds less of what the words but names say than `LEAST_TOPICS` is at most almost sure; than
+`LEAST_TOPICS_TYPED` if it has the number, time or name that is asked for, or if the query is of
+keywords. A question that asks so clearly for what one tells of oneself needs neither.
 """
 
 HIT_LEAST = 0.05

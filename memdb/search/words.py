@@ -1,27 +1,45 @@
 """
 How much a word of a question says, the same in every file.
 
-`answers.json` is made by `bench/answers/train.py`: the weights of `memdb.search.relevance`, and how
-many questions of a language hold a word.
+`answers.json` is made by `bench/answers/train.py`: the weights of `memdb.search.relevance`, how
+many questions of a language hold a word, and how much likelier it is in a question about what
+somebody told of himself than in one about the world.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
+from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
 from memdb.facts.wording import common_words, fold
 from memdb.search.weights import COMMON_SHARE, LEAST_WORD, PAIR_WORD, STOP_WORD
 from memdb.text.data_files import read_json
-from memdb.text.terms import STOP_WORDS, has_cjk
+from memdb.text.terms import STOP_WORDS, has_cjk, word_terms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @cache
 def learned() -> dict[str, dict[str, dict[str, float]]]:
-    """Return the weights by table, and the share of questions that hold a word by language."""
+    """Return the weights by table, and two numbers of words by language: "asked" and "own"."""
     content: dict[str, dict[str, dict[str, float]]] = read_json(__file__, "answers.json")
     return content
+
+
+def terms_of(word: str) -> list[str]:
+    """Return a word of a question, or its pairs of characters, as they are learned."""
+    if word.isascii() or not has_cjk(word):
+        return [fold(word)]
+    return [fold("".join(term.words)) for term in word_terms([word])]
+
+
+def own_lean(words: Iterable[str], language: str) -> float:
+    """Return how much likelier the words of a question ask for what one tells of oneself, as ln."""
+    leans = learned()["own"].get(language, {})
+    return math.fsum(leans.get(term, 0.0) for word in words for term in terms_of(word))
 
 
 def word_weight(word: str, language: str) -> float:

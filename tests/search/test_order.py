@@ -42,6 +42,8 @@ CHANGES = [
 ]
 # Both stay true: the older one answers, and the newer one must not pass it.
 APART = [
+    ("Order TX-4471 was paid in May.", "Order TX-4472 is now paid as well.", "TX-4471"),
+    ("Error E42 means no paper.", "Error E43 no longer means no ink.", "What does error E42 mean?"),
     (
         "The blue boat needs a new sail.",
         "The boat race begins in June.",
