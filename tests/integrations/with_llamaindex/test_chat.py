@@ -251,3 +251,15 @@ def test_a_closed_file_says_so(tmp_path: Path) -> None:
             return await MemdbChatStore(db).get_messages("s")
 
     assert len(asyncio.run(share())) == 2
+
+
+def test_words_beside_calls_are_kept(tmp_path):
+    """What another client stored as a text with calls in its parts reads as both."""
+    with memdb.open(tmp_path / "a.db", embedder=None) as db:
+        call = {"type": "tool_call", "id": "c1", "name": "f", "arguments": {}}
+        db.scope("ann").session("t").append("assistant", "I check the list.", parts=[call])
+        store = MemdbChatStore(db, user="ann")
+        (found,) = asyncio.run(store.get_messages("t"))
+
+    assert found.content == "I check the list."
+    assert [type(block).__name__ for block in found.blocks] == ["TextBlock", "ToolCallBlock"]
