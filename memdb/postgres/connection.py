@@ -114,8 +114,6 @@ SCHEMA_LOCK = -1
 
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-COMMIT = "COMMIT"
-
 # A migration takes the schema's lock alone, so a writer waits for it before it holds anything.
 LOCK = """/* connection.lock */
 SELECT
@@ -317,8 +315,7 @@ class Tx:
 
     def _put(self, statement: Statement, bound: list[Any]) -> Answer:
         """Send a statement, after the scopes that it is about."""
-        wire = self.link.open()
-        return wire.send(statement.sql, bound)
+        return self.link.open().send(statement.sql, bound)
 
     def _note(
         self, statement: Statement, bound: list[Any], rows: list[Row] | None, *, changed: int

@@ -385,9 +385,11 @@ class PostgresProbes(SqliteProbes):
 
     def purge(self) -> list[str]:
         """Make the full text anew and vacuum the tables; return [], as nothing prevents it."""
-        with self._db.write() as tx:
-            tx.words.rebuild()
-        self._db.maintenance.vacuum()
+        db: Any = self._db
+        for scope_no in db.maintenance.list_scopes():
+            with db.write() as tx:
+                tx.words.rebuild_scope(scope_no)
+        db.maintenance.vacuum()
         return []
 
     def prove(self, notices: list[str], scope_no: int | None) -> Proof:

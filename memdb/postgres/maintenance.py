@@ -25,7 +25,7 @@ from memdb.errors import (
     Unsupported,
 )
 from memdb.postgres import driver, schema
-from memdb.postgres.link import DELETE_WRITER
+from memdb.postgres.link import DELETE_WRITER, SELECT_FORMAT
 from memdb.postgres.schema import read_names
 from memdb.postgres.vectors import due_indexes, left_indexes
 from memdb.postgres.word_check import find_archived_words, find_differences
@@ -127,10 +127,6 @@ GROUP BY store
 ORDER BY store
 """
 
-SELECT_FORMAT = """/* maintenance.pg_format */
-SELECT format FROM memdb_format
-"""
-
 SELECT_CHANGES = """/* maintenance.pg_changes */
 SELECT kind, CAST(sum(number) AS BIGINT)
 FROM (SELECT kind, number FROM changes UNION ALL SELECT kind, number FROM change_counts) AS parts
@@ -222,13 +218,22 @@ class PostgresMaintenance:
 
     def check_indexes(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each index that differs from its rows, once per scope, and how."""
-        with self._db.read() as tx:
-            yield from find_differences(tx)
+        for scope_no in self.list_scopes():
+            with self._db.read() as tx:
+                yield from find_differences(tx, scope_no)
 
     def check_archived_words(self) -> list[str]:
         """Return words of archived messages on which their index and the segments differ."""
+        found: list[str] = []
+        for scope_no in self.list_scopes():
+            with self._db.read() as tx:
+                found += find_archived_words(tx, scope_no)
+        return found
+
+    def list_scopes(self) -> list[int]:
+        """Return the numbers of all scopes: each is looked at by itself, so no snapshot is long."""
         with self._db.read() as tx:
-            return find_archived_words(tx)
+            return tx.words.scopes()
 
     def empty_log(self) -> list[str]:
         """Return nothing: the server keeps its WAL as it likes, which a proof says (`probes`)."""
@@ -291,7 +296,7 @@ class PostgresMaintenance:
         self._db.refuse_read_only()
         with self._db.read() as tx:
             before = self.measure(tx).size_bytes
-        self._db.run_apart("VACUUM (ANALYZE)")
+        self._db.run_apart(f"VACUUM (ANALYZE) {', '.join(sorted(read_names()))}")
         with self._db.read() as tx:
             return max(0, before - self.measure(tx).size_bytes)
 

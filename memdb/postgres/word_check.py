@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from memdb.models.ids import MAX_SCOPE_NO, scope_range
+from memdb.models.ids import scope_range
 from memdb.postgres.tokens import keys_of, refs_of
 from memdb.postgres.words import KINDS, PostgresWords, archived_keys
 from memdb.postgres.words import SELECT_ROWS as ROWS
@@ -50,31 +50,26 @@ ORDER BY ref
 """
 
 
-def find_differences(tx: Tx) -> Iterator[tuple[str, str]]:
+def find_differences(tx: Tx, scope_no: int) -> Iterator[tuple[str, str]]:
     """
-    Yield the name of each index that differs from its rows, once per scope, and how.
+    Yield the name of each index of a scope that differs from its rows, and how.
 
     Cost: 20 µs per row, which are all read.
     """
     words = PostgresWords(tx)
-    for scope_no in words.scopes(0, MAX_SCOPE_NO):
-        for kind, index in INDEXES.items():
-            pages = words.rows(ROWS[kind], *scope_range(scope_no))
-            rows = ((row[0], keys_of(row[1:])) for page in pages for row in page)
-            if differing := _differing(tx, scope_no, kind, rows):
-                named = ", ".join(map(repr, islice(differing, EXAMPLES)))
-                yield index, f"words of scope {scope_no} differ from its rows: {named}"
+    for kind, index in INDEXES.items():
+        pages = words.rows(ROWS[kind], *scope_range(scope_no))
+        rows = ((row[0], keys_of(row[1:])) for page in pages for row in page)
+        if differing := _differing(tx, scope_no, kind, rows):
+            named = ", ".join(map(repr, islice(differing, EXAMPLES)))
+            yield index, f"words of scope {scope_no} differ from its rows: {named}"
 
 
-def find_archived_words(tx: Tx) -> list[str]:
+def find_archived_words(tx: Tx, scope_no: int) -> list[str]:
     """Return words of archived messages on which their index and the segments differ; some."""
-    words = PostgresWords(tx)
-    found: list[str] = []
-    for scope_no in words.scopes(0, MAX_SCOPE_NO):
-        texts = (one for page in words.archived_texts(scope_no) for one in page)
-        rows = ((ref, archived_keys(text)) for ref, text in texts)
-        found += _differing(tx, scope_no, "archived", rows)[:EXAMPLES]
-    return [f"word {term!r}" for term in found]
+    texts = (one for page in PostgresWords(tx).archived_texts(scope_no) for one in page)
+    rows = ((ref, archived_keys(text)) for ref, text in texts)
+    return [f"word {term!r}" for term in _differing(tx, scope_no, "archived", rows)[:EXAMPLES]]
 
 
 def _differing(tx: Tx, scope_no: int, kind: str, rows: Iterable[tuple[int, set[str]]]) -> list[str]:

@@ -18,11 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine import full_text
 from memdb.engine.compose import select
 from memdb.engine.segments import fill
-from memdb.models.ids import (
-    SESSION_NO_MASK,
-    scope_of,
-    scope_range,
-)
+from memdb.models.ids import MAX_SCOPE_NO, scope_of, scope_range
 from memdb.postgres.binary import BYTEA, INT8, TEXT, array_of
 from memdb.postgres.tokens import (
     EVERY,
@@ -440,17 +436,21 @@ class PostgresWords:
 
     def rebuild(self) -> None:
         """Rebuild every index from the rows, that of archived messages from the segments."""
-        for scope_no in self.scopes(0, SESSION_NO_MASK):
-            for kind, sql in SELECT_ROWS.items():
-                self._empty(scope_no, kind)
-                for rows in self.rows(sql, *scope_range(scope_no)):
-                    self._put_many(kind, scope_no, {row[0]: row[1:] for row in rows})
-        self.rebuild_archived()
+        for scope_no in self.scopes():
+            self.rebuild_scope(scope_no)
+
+    def rebuild_scope(self, scope_no: int) -> None:
+        """Rebuild the indexes of one scope; only its writers wait."""
+        for kind, sql in SELECT_ROWS.items():
+            self._empty(scope_no, kind)
+            for rows in self.rows(sql, *scope_range(scope_no)):
+                self._put_many(kind, scope_no, {row[0]: row[1:] for row in rows})
+        self._rebuild_archived(scope_no)
 
     def find_archived_differences(self) -> list[str]:
         """Return archived messages without an index row, and index rows without one; at most 20."""
         found: list[int] = []
-        for scope_no in self.scopes(0, SESSION_NO_MASK):
+        for scope_no in self.scopes():
             span = scope_range(scope_no)
             listed = set(self._archived(*span))
             for rows in self.rows(SELECT_ARCHIVED_ROWS, *span):
@@ -466,11 +466,14 @@ class PostgresWords:
 
         A message whose segment is damaged gets no words; `check` reports it.
         """
-        for scope_no in self.scopes(0, SESSION_NO_MASK):
-            self._empty(scope_no, "archived")
-            for texts in self.archived_texts(scope_no):
-                rows = {ref: (text, bigrams_of(text)) for ref, text in texts}
-                self._put_many("archived", scope_no, rows)
+        for scope_no in self.scopes():
+            self._rebuild_archived(scope_no)
+
+    def _rebuild_archived(self, scope_no: int) -> None:
+        self._empty(scope_no, "archived")
+        for texts in self.archived_texts(scope_no):
+            rows = {ref: (text, bigrams_of(text)) for ref, text in texts}
+            self._put_many("archived", scope_no, rows)
 
     def archived_texts(self, scope_no: int) -> Iterator[list[tuple[int, str]]]:
         """Yield the archived messages of a scope as (id, text); "" if a segment is damaged."""
@@ -488,8 +491,8 @@ class PostgresWords:
                 return
             low = rows[-1][0] + 1
 
-    def scopes(self, first: int, last: int) -> list[int]:
-        """Return the numbers of the scopes from *first* to *last*."""
+    def scopes(self, first: int = 0, last: int = MAX_SCOPE_NO) -> list[int]:
+        """Return the numbers of the scopes from *first* to *last*; all of them by default."""
         rows = self._tx.all(SELECT_SCOPES, {"first": first, "last": last})
         return [row[0] for row in rows]
 

@@ -68,7 +68,7 @@ def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None)
         return found
     count = tx.one(SELECT_COUNT)
     if count is not None and count[0] >= MAX_SCOPE_NO:
-        raise TooLarge("number of scopes in one file", MAX_SCOPE_NO, count[0] + 1)
+        raise TooLarge("number of scopes", MAX_SCOPE_NO, count[0] + 1, "use another database")
     made_ms = tx.now_ms if created_ms is None else created_ms
     row = tx.one(INSERT_SCOPE, {"uid": uid, "app": app, "user": user, "created_ms": made_ms})
     row = existing(row, "scopes")

@@ -24,6 +24,7 @@ from memdb.postgres.engine import PostgresEngine
 from memdb.postgres.maintenance import SELECT_BYTES
 from memdb.postgres.schema import FORMAT
 from memdb.postgres.wire import Wire
+from memdb.postgres.words import PostgresWords
 from memdb.tables import copies, scopes, sessions, settings
 
 if TYPE_CHECKING:
@@ -1006,3 +1007,26 @@ def test_mixed_calls_lose_nothing_while_connections_are_ended(address: str) -> N
             assert sorted(seqs) == [*range(1, last + 1)]
             assert db.scope(name).state["n"] == last
         assert db.file.check(deep=True) == []
+
+
+def test_a_purge_keeps_writers_of_one_scope_at_a_time(
+    address: str, db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever was made anew writes while the next one is."""
+    for user in ("ann", "bob"):
+        db.scope(user).session("s").append("user", "We drink tea.")
+    real, done = PostgresWords.rebuild_scope, []
+
+    def rebuild(self: PostgresWords, scope_no: int) -> None:
+        real(self, scope_no)
+        for user in done:
+            other.scope(user).session("s").append("user", "More tea.")
+        done.append({1: "ann"}.get(scope_no, "bob"))
+
+    monkeypatch.setattr(PostgresWords, "rebuild_scope", rebuild)
+    with memdb.open(address, embedder=None, busy_timeout_s=1) as other:
+        assert db._db.new_probes().purge() == []
+
+    assert len(done) == 2
+    assert sum(len(db.scope(user).session("s").last(9)) for user in ("ann", "bob")) == 3
+    assert db.file.check(deep=True) == []
