@@ -303,19 +303,15 @@ class Session:
 
     Or a branch of one, from `Session.branch`: messages that it shares with what it leaves,
     then its own. State, artifacts and the title belong to the session.
-
-    Attributes:
-        name: Its name in the scope; of a branch that of its session.
     """
 
-    __slots__ = ("_owner", "_ref", "_services", "name")
+    __slots__ = ("_owner", "_ref", "_services")
 
     def __init__(self, services: Services, owner: ScopeRef, name: str) -> None:
         """Use `scope.session(name)` instead."""
         self._services = services
         self._owner = owner
         self._ref = name  # with the branch
-        self.name = str(name) if isinstance(name, BranchName) else name
 
     def append(
         self,
@@ -417,6 +413,11 @@ class Session:
     def _store(self, store: Callable[[], R]) -> R:
         """Store what was checked; `memdb.aio` does so in a transaction with other calls."""
         return store()
+
+    @property
+    def name(self) -> str:
+        """Its name in the scope; of a branch that of its session."""
+        return str(self._ref)
 
     @property
     def title(self) -> str | None:

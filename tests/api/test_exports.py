@@ -100,6 +100,7 @@ NAMES = [
     "PutItem",
     "QueueState",
     "ReadOnly",
+    "RecallOptions",
     "Receipt",
     "RecoveredTable",
     "Recovery",

@@ -139,6 +139,10 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
         ann(db).sessions(order=order, limit=50) for order in ("updated", "created")
     ],
     "Scope.profile": lambda db: ann(db).profile(400, QUERIES, ids=True),
+    "MemDB.user": lambda db: db.user("ann").sessions(),
+    "Session.title": lambda db: trip(db).title,
+    "Session.metadata": lambda db: trip(db).metadata,
+    "Session.name": lambda db: trip(db).name,
     "StoredSettings.prompts": lambda db: db.settings.prompts(),
     "Scope.recall": lambda db: [ann(db).recall(query, 50, explain=True) for query in QUERIES],
     "Scope.messages": lambda db: [*ann(db).messages(since=0, limit=50)],

@@ -707,7 +707,7 @@ READS = {
     "Scope": "app artifacts counts entries export find_secrets items messages profile "
     "session sessions state user why",
     "Session": "artifacts branch_name branches find get host last last_seq messages parent "
-    "metadata profile state summaries title tools",
+    "metadata name profile state summaries title tools",
     "State": "all find get items keys values",
     "StoredSettings": "categories get override prompts",
     "Summaries": "expand index list tree",
