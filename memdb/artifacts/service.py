@@ -19,7 +19,7 @@ from memdb.errors import InvalidInput, NotFound, TooLarge, VersionConflict, exis
 from memdb.models.fields import SHARED_PREFIX
 from memdb.models.ids import MAX_INT, MAX_SEQ, branch_of, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
-from memdb.records import artifacts as records
+from memdb.records import artifacts as artifact_records
 from memdb.records import sessions as session_records
 from memdb.records.artifacts import NewVersion
 from memdb.tables import artifacts, blobs, messages, sessions
@@ -133,15 +133,15 @@ class ArtifactService:
         upload = self._upload(data)
         try:
             row["mime"] = row["mime"] or guess_mime(name, upload.head)
-            searched = records.indexed_text(row["mime"], upload.head)
+            searched = artifact_records.indexed_text(row["mime"], upload.head)
             with self._db.write() as tx:
                 place, row["message_id"] = self._target(tx, owner, session, name, message_seq)
                 _require_version(tx, place, expected)
                 new = NewVersion(blob_no=upload.finish(tx), size_bytes=upload.size_bytes, **row)
-                number = records.insert(tx, place, new, searched, self._db.ids, version)
+                number = artifact_records.insert(tx, place, new, searched, self._db.ids, version)
                 stored = artifacts.find(tx, place, number)
                 if keep_last is not None:
-                    records.keep_newest(tx, place, keep_last)
+                    artifact_records.keep_newest(tx, place, keep_last)
         except BaseException:
             upload.abandon()
             raise
@@ -274,7 +274,7 @@ class ArtifactService:
             int_value(version, "version", 1, MAX_INT)
         with self._db.write() as tx:
             place = self._place(tx, owner, session, name)
-            return place is not None and records.remove(tx, place, version)
+            return place is not None and artifact_records.remove(tx, place, version)
 
     def rename(
         self,
@@ -303,7 +303,7 @@ class ArtifactService:
             assert target is not None
             _require_version(tx, place, expected)
             if target != place:
-                records.rename(tx, place, target)
+                artifact_records.rename(tx, place, target)
             return self._get(tx, owner, session, new_name, None).info
 
     def list(

@@ -18,7 +18,7 @@ from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.summaries import Archived, ArchivedSpan
-from memdb.records import archive as records
+from memdb.records import archive as archive_records
 from memdb.records.scopes import find_session
 from memdb.tables import archive, messages
 from memdb.text.derived import bigrams_of
@@ -175,7 +175,7 @@ class ArchiveService:
                 and archive.same(tx, target, step.span, step.old)
             ):
                 return None
-            records.insert(tx, target, step.contents, step.old, step.made)
+            archive_records.insert(tx, target, step.contents, step.old, step.made)
         return Archived(
             len(step.contents),
             len(step.made),
@@ -244,7 +244,7 @@ class ArchiveService:
                     "archived: `memdb check` shows which; restore a backup (`memdb restore`) "
                     "or take what is left (`memdb recover`)"
                 )
-            records.restore(tx, target, old, rows)
+            archive_records.restore(tx, target, old, rows)
         return True
 
 

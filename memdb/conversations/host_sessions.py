@@ -13,11 +13,11 @@ from memdb.engine.branches import row_of, runs_of
 from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict, existing
 from memdb.models.ids import MAX_SEQ, branch_of, message_id, session_of
 from memdb.models.reports import SessionHead, SessionSnapshot, StateValue
-from memdb.records import messages as records
+from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.tables import archive, messages, sessions
-from memdb.tables import state as states
+from memdb.tables import state as state_rows
 from memdb.text.validate import (
     MAX_MS,
     content_value,
@@ -120,7 +120,7 @@ class HostSessionService:
                 return None
             said = _messages(tx, found[0], session, last, since_ms)
             places = state_records.places_of(owner, session)
-            values = [_parsed(states.values(tx, place)) for place in places]
+            values = [_parsed(state_rows.values(tx, place)) for place in places]
         return SessionSnapshot(found[1], tuple(said), *values)
 
     def commit(
@@ -159,7 +159,7 @@ class HostSessionService:
                 raise NotFound("session", session)
             target, head = found
             if draft.external_id is not None:
-                twin = records.find_same(tx, target, session, draft)
+                twin = message_records.find_same(tx, target, session, draft)
                 if twin is not None:
                     return twin
             if expected_seq not in (None, head.last_seq):
@@ -185,7 +185,7 @@ class HostSessionService:
             said = None if found is None else messages.find(tx, found[0], session, seq)
             if found is None or said is None or (not said.text and said.parts is None):
                 return False
-            records.erase(tx, session_of(said.row_id), said)
+            message_records.erase(tx, session_of(said.row_id), said)
             return True
 
     def edit(
@@ -204,8 +204,8 @@ class HostSessionService:
             said = None if found is None else messages.find(tx, found[0], session, seq)
             if found is None or said is None:
                 raise NotFound("message", f"{session}#{seq}")
-            if not records.says(said, draft):
-                records.edit(tx, session_of(said.row_id), said, draft, self._db.ids)
+            if not message_records.says(said, draft):
+                message_records.edit(tx, session_of(said.row_id), said, draft, self._db.ids)
                 said = messages.find(tx, found[0], session, seq)
         return existing(said, "messages")
 
@@ -259,20 +259,20 @@ class HostSessionService:
     def values(self, place: Place) -> dict[str, Any]:
         """Return every value of a place, by key."""
         with self._db.read() as tx:
-            return _parsed(states.values(tx, place))
+            return _parsed(state_rows.values(tx, place))
 
     def value(self, place: Place, key: str) -> tuple[Any] | None:
         """Return the value under *key* in a tuple, None where there is none."""
         text_value(key, "key")
         with self._db.read() as tx:
-            found = states.get(tx, place, key)
+            found = state_rows.get(tx, place, key)
         return None if found is None else (parse_json(found),)
 
     def find_value(self, place: Place, key: str) -> StateValue | None:
         """Return the value under *key* with its revision, None where there is none."""
         text_value(key, "key")
         with self._db.read() as tx:
-            row = states.find(tx, place, key)
+            row = state_rows.find(tx, place, key)
         return None if row is None else _state_value(row)
 
     def put_value(
@@ -294,7 +294,7 @@ class HostSessionService:
         with self._db.write() as tx:
             state_records.require_revision(tx, place, key, expected)
             self.put(owner, place, {key: value})
-            row = existing(states.find(tx, place, key), "state")
+            row = existing(state_rows.find(tx, place, key), "state")
         return _state_value(row)
 
     def put(self, owner: ScopeRef | None, place: Place, given: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from memdb.models.ids import MAX_SEQ, scope_of
 from memdb.models.messages import NewMessage
 from memdb.models.settings import ALLOW, DEFAULTS
 from memdb.records import branches
-from memdb.records import messages as records
+from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records.messages import prepare_messages
 from memdb.records.scopes import find_session
@@ -139,7 +139,7 @@ class MessageService:
                 last_seq = sessions.last_seq(tx, target)
                 if last_seq != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
                     raise VersionConflict(expected_seq, last_seq)
-            stored = records.insert(
+            stored = message_records.insert(
                 tx,
                 target,
                 session,
@@ -154,7 +154,7 @@ class MessageService:
 
     def insert(self, tx: Tx, target: int, session: str, drafts: Sequence[Draft]) -> list[Message]:
         """Add prepared messages to the session with id *target*, in the caller's transaction."""
-        return records.insert(
+        return message_records.insert(
             tx,
             target,
             session,
@@ -192,7 +192,7 @@ class MessageService:
             if target is None or newest is None:
                 return None
             branches.keep_others(tx, target, [newest.seq])
-            records.remove(tx, target, [newest.seq])
+            message_records.remove(tx, target, [newest.seq])
             self.insert(tx, target, session, drafts)
             return newest
 
@@ -220,7 +220,7 @@ class MessageService:
             target, _ = _newest(tx, owner, session, expected_seq)
             if target is not None and gone:
                 branches.keep_others(tx, target, gone)
-                records.remove(tx, target, gone)
+                message_records.remove(tx, target, gone)
             return self.append(owner, session, drafts)
 
     def clear(self, owner: ScopeRef, session: str) -> bool:
@@ -232,7 +232,7 @@ class MessageService:
             branches.keep_others(tx, target, range(1, newest.seq + 1 if newest else 2))
             if newest is None:
                 return False
-            records.remove_all(tx, target)
+            message_records.remove_all(tx, target)
             sessions.touch(tx, target)
             return True
 

@@ -24,7 +24,6 @@ from memdb.records import messages as message_records
 from memdb.records import spaces
 from memdb.records.spaces import SpaceName
 from memdb.tables import entries, jobs, messages
-from memdb.tables import jobs as space_jobs
 from memdb.tables import spaces as space_rows
 from memdb.tables.spaces import GIVEN
 from memdb.text.validate import int_value, name_value
@@ -83,7 +82,7 @@ class SpaceFiller:
         """
         with self._db.read() as tx:
             found = self.space(tx)
-            if found is None or found.complete or space_jobs.is_unfinished(tx, found.space_no):
+            if found is None or found.complete or jobs.is_unfinished(tx, found.space_no):
                 return
         with self._db.write() as tx:
             spaces.complete_if_done(tx, found.space_no)
@@ -140,7 +139,7 @@ class SpaceFiller:
             return True
         if jobs.due(tx, space.space_no, *span, self._db.clock(), 1, early=False):
             return True
-        return not space.complete and not space_jobs.is_unfinished(tx, space.space_no)
+        return not space.complete and not jobs.is_unfinished(tx, space.space_no)
 
     def drain(self, span: tuple[int, int], limit: int) -> None:
         """
@@ -424,7 +423,7 @@ class Indexer:
     @staticmethod
     def _progress(tx: Tx, space: Space, span: tuple[int, int]) -> str | None:
         """Return how far a space holds the texts of an id range; None if nothing is left to do."""
-        left, total = space_jobs.count_texts(tx, space.space_no, *span)
+        left, total = jobs.count_texts(tx, space.space_no, *span)
         if not left:
             return None
         return f"space {space.model}: {max(total - left, 0):,} of {total:,} embedded"
@@ -434,7 +433,7 @@ class Indexer:
         with self._db.read() as tx:
             spaces = [filler.space(tx) for filler in self._fillers(tx)]
             known = [one.space_no for one in spaces if one is not None]
-            return space_jobs.count_jobs(tx, 0, *known) + self._count_unqueued(tx)
+            return jobs.count_jobs(tx, 0, *known) + self._count_unqueued(tx)
 
     def count_unqueued(self) -> int:
         """Return how many jobs there will be once the embedder's space is made; 0 if it is."""
@@ -443,7 +442,7 @@ class Indexer:
 
     def _count_unqueued(self, tx: Tx) -> int:
         is_new = any(filler.space(tx) is None for filler in self._fillers(tx))
-        return space_jobs.count_subjects(tx) if is_new else 0
+        return jobs.count_subjects(tx) if is_new else 0
 
     def run_pending(
         self,

@@ -16,8 +16,7 @@ from memdb.facts import pairs
 from memdb.models.entries import Entry, Remembered
 from memdb.models.ids import session_of
 from memdb.models.protocols import ADD, NOOP, UPDATE
-from memdb.records import entry_writer as records
-from memdb.records import link_maker, links
+from memdb.records import entry_writer, link_maker, links
 from memdb.records.scopes import find_session
 from memdb.tables import entries, messages
 from memdb.text.derived import said_hash
@@ -105,7 +104,8 @@ class EntryWriter:
             done = self._apply_to_same(tx, similar, same)
         else:
             if same is not None:
-                records.update(tx, same.id, "expire", active=0)  # as the worker would have done
+                # As the worker would have done.
+                entry_writer.update(tx, same.id, "expire", active=0)
             done = self._apply_answer(tx, similar, answer)
         if done.action == "repeated":
             self._usage.note([done.entry.id])
@@ -193,7 +193,7 @@ class EntryWriter:
         )
         if said["text"] == before["text"] and not is_elsewhere:
             return done
-        records.repeat(tx, old.id, said)
+        entry_writer.repeat(tx, old.id, said)
         return done.replace(entry=get_entry(tx, old.id))
 
     def insert(
@@ -211,7 +211,7 @@ class EntryWriter:
         expires = "expires_ms" in statement.given or statement.expires_ms is not None
         if ttl_ms is not None and not expires:
             row["expires_ms"] = (statement.created_ms or tx.now_ms) + ttl_ms
-        entry_id = records.insert(tx, scope_no, row, self._ids, vector, nearby)
+        entry_id = entry_writer.insert(tx, scope_no, row, self._ids, vector, nearby)
         return Remembered("added", get_entry(tx, entry_id), reason=reason)
 
     def insert_past(
@@ -251,7 +251,7 @@ class EntryWriter:
             return Remembered(action, old, old, reason)
         if columns.get("text", before["text"]) != statement.text:
             vector = None
-        records.update(tx, old.id, "merge", vector, **columns)
+        entry_writer.update(tx, old.id, "merge", vector, **columns)
         return Remembered(action, get_entry(tx, old.id), old, reason)
 
     def supersede(
@@ -278,7 +278,7 @@ class EntryWriter:
         if statement.key is None and keys:
             statement = statement.replace(key=keys[0])
         for old in olds:
-            records.end(tx, old, tx.now_ms if from_ms is None else from_ms)
+            entry_writer.end(tx, old, tx.now_ms if from_ms is None else from_ms)
         new = self.insert(tx, scope_no, statement, reason, vector).entry
         for old in olds:
             entries.link(tx, old.id, new.id)
@@ -294,7 +294,7 @@ class EntryWriter:
     def _fold(tx: Tx, old: Entry, new: Entry) -> None:
         """Supersede *old*, which states the same or is over, by an entry that exists."""
         if old.id != new.id:
-            records.end(tx, old, tx.now_ms)
+            entry_writer.end(tx, old, tx.now_ms)
             entries.link(tx, old.id, new.id)
 
 

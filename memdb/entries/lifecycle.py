@@ -13,7 +13,7 @@ from memdb.errors import InvalidInput, MemDBError
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_of
 from memdb.records import entries, entry_writer
-from memdb.tables import entries as active_entries
+from memdb.tables import entries as entry_rows
 from memdb.tables import scopes
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class UsageCounter:
         with self._lock:
             counts = self._counts.pop(scope_no, {})
             self._entries -= len(counts)
-        active_entries.note_used(tx, [(entry_id, *count) for entry_id, count in counts.items()])
+        entry_rows.note_used(tx, [(entry_id, *count) for entry_id, count in counts.items()])
 
     def flush(self) -> None:
         """Write the counts; they are lost if the file cannot be written."""
@@ -125,13 +125,11 @@ class Quota:
         A scope that gave fewer ids than the limit is not full: nothing is counted then.
         """
         most = scopes.last_n(tx, scope_no)
-        return most if most < self._limit else active_entries.count_active(tx, scope_no)
+        return most if most < self._limit else entry_rows.count_active(tx, scope_no)
 
     def has_room(self, tx: Tx, scope_no: int, active: int) -> bool:
         """Whether one more entry fits beside *active* ones, if need be by an eviction."""
-        return active < self._limit or bool(
-            active_entries.list_evictable(tx, scope_no, 0, tx.now_ms)
-        )
+        return active < self._limit or bool(entry_rows.list_evictable(tx, scope_no, 0, tx.now_ms))
 
     def make_room(self, tx: Tx, scope_no: int, newest: Entry, active: int | None = None) -> None:
         """
@@ -146,7 +144,7 @@ class Quota:
         share = self._categories.get(newest.category).quota_percent
         if share < PERCENT:
             limit = self._limit * share // PERCENT or 1
-            in_category = active_entries.count_active(tx, scope_no, newest.category)
+            in_category = entry_rows.count_active(tx, scope_no, newest.category)
             evicted = self._evict(tx, scope_no, newest, in_category - limit, newest.category)
             active = None if evicted else active
         if active is None:
@@ -167,7 +165,7 @@ class Quota:
             return (not ended, worth, entry_id)
 
         rows = sorted(
-            active_entries.list_evictable(tx, scope_no, newest.id, tx.now_ms, category), key=rank
+            entry_rows.list_evictable(tx, scope_no, newest.id, tx.now_ms, category), key=rank
         )
         for row in rows[:excess]:
             entry_writer.update(tx, row[0], "expire" if row[5] else "evict", active=0)
@@ -184,7 +182,7 @@ def expire(db: Engine) -> int:
     done = after = 0
     while True:
         with db.write() as tx:
-            ids = active_entries.list_ended(tx, after, tx.now_ms, BATCH)
+            ids = entry_rows.list_ended(tx, after, tx.now_ms, BATCH)
             for entry_id in ids:
                 entry_writer.update(tx, entry_id, "expire", active=0)
         done += len(ids)
@@ -209,7 +207,7 @@ def remove_inactive(db: Engine, older_than_ms: int) -> int:
     before_ms = db.clock() - older_than_ms
     while True:
         with db.write() as tx:
-            ids = active_entries.list_inactive(tx, after, before_ms, BATCH)
+            ids = entry_rows.list_inactive(tx, after, before_ms, BATCH)
             for entry_id in ids:
                 entries.remove(tx, entry_id)
         done += len(ids)

@@ -22,7 +22,7 @@ from memdb.entries.validation import (
 from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
 from memdb.models.entries import EntryPage
 from memdb.models.ids import MAX_INT, MAX_NUMBER, number_of, scope_of, scope_range
-from memdb.records import entries as records
+from memdb.records import entries as entry_records
 from memdb.records import entry_writer, links
 from memdb.records.entries import page as past_page
 from memdb.records.scopes import find_session
@@ -263,7 +263,7 @@ class EntryService:
             span = owner.span(tx)
             ids = [] if span is None else entries.ids_between(tx, *span)
             for entry_id in ids:
-                records.remove(tx, entry_id)
+                entry_records.remove(tx, entry_id)
             return len(ids)
 
     def supersede(
@@ -363,7 +363,7 @@ class EntryService:
             _require_version(old, expected)
             if old is None:
                 return False
-            return records.remove(tx, old.id)
+            return entry_records.remove(tx, old.id)
 
     def list(
         self,

@@ -38,7 +38,7 @@ from memdb.models.items import (
     ttl_value,
 )
 from memdb.models.vectors import to_vector
-from memdb.records import items as records
+from memdb.records import items as item_records
 from memdb.records import spaces
 from memdb.records.items import ItemDraft, is_expired
 from memdb.tables import items
@@ -311,7 +311,7 @@ class ItemService:
             chosen = search.find(request)
             items_found = [stored.item for stored, _ in chosen]
             if refresh:
-                items_found = records.refresh(tx, items_found)
+                items_found = item_records.refresh(tx, items_found)
             vectors = tx.vectors.find(space_no, "item", [ref for _, (ref, _) in chosen])
             return [
                 FoundItem(item, cosine, stored.text or "", vectors.get(ref))
@@ -338,7 +338,7 @@ class ItemService:
                 return 0
             ids = list_ids(tx, scope_no, request)
             for start in range(0, len(ids), REMOVED_AT_ONCE):
-                records.remove_many(tx, ids[start : start + REMOVED_AT_ONCE])
+                item_records.remove_many(tx, ids[start : start + REMOVED_AT_ONCE])
             return len(ids)
 
     def remove_expired(self, owner: ScopeRef | None = None) -> int:
@@ -349,7 +349,8 @@ class ItemService:
                 span = owner.span(tx) or (0, 0)
         while True:
             with self._db.write() as tx:
-                removed = records.remove_many(tx, items.list_expired(tx, span, REMOVED_AT_ONCE))
+                ids = items.list_expired(tx, span, REMOVED_AT_ONCE)
+                removed = item_records.remove_many(tx, ids)
             total += removed
             if removed < REMOVED_AT_ONCE:
                 return total
@@ -366,7 +367,7 @@ class ItemService:
             scope_no = owner.ensure(tx)
             if draft.embedded:
                 self._ensure_space(tx)
-            return records.put(tx, scope_no, draft, self._db.ids, expected)
+            return item_records.put(tx, scope_no, draft, self._db.ids, expected)
 
         return apply
 
@@ -430,7 +431,7 @@ class ItemService:
             if scope_no is None:
                 return None
             found = items.get(tx, scope_no, path, key, self._db.clock())
-            return records.refresh(tx, [found])[0] if refresh and found is not None else found
+            return item_records.refresh(tx, [found])[0] if refresh and found is not None else found
 
         return apply
 
@@ -440,10 +441,10 @@ class ItemService:
         expected = revision_value(doomed.expected_revision)
 
         def apply(tx: Tx) -> bool:
-            stored = records.find(tx, owner.find(tx), path, key, tx.now_ms)
-            records.require_revision(stored, expected)
+            stored = item_records.find(tx, owner.find(tx), path, key, tx.now_ms)
+            item_records.require_revision(stored, expected)
             if stored is not None:
-                records.remove(tx, stored)
+                item_records.remove(tx, stored)
             return stored is not None
 
         return apply
@@ -459,7 +460,7 @@ class ItemService:
             if scope_no is None:
                 return []
             found = read(tx, scope_no, request, self._db.clock())
-            return records.refresh(tx, found) if refresh else found
+            return item_records.refresh(tx, found) if refresh else found
 
 
 def _given_vectors(vectors: object) -> tuple[bytes, ...]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.models.entries import Entry
 from memdb.tables import checks, entries, entry_history, jobs, tombstones
-from memdb.tables import entries as active_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +69,7 @@ def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
     Args:
         deep: Also entries whose spans are not those of their text.
     """
-    yield from checks.by_hash("entry_hash", "entry", active_entries.damaged(tx))
+    yield from checks.by_hash("entry_hash", "entry", entries.damaged(tx))
     if deep:
         found = (entry_id for entry_id, _ in entries.different_spans(tx))
         yield from checks.by_hash("entry_spans", "entry", found, rebuildable=True)
@@ -83,7 +82,7 @@ def page(tx: Tx, after: int, high: int, *, at_ms: int, **asked: Any) -> list[Ent
     What was deleted since is gone from the past too; how often an entry was
     used by then is not known, so that is 0. Arguments as in `standing.as_of`.
     """
-    found = active_entries.list_as_of(tx, after, high, at_ms=at_ms, **asked)
+    found = entries.list_as_of(tx, after, high, at_ms=at_ms, **asked)
     now = entries.get_many(tx, [entry_id for entry_id, _ in found])
     made = []
     for entry_id, version in found:

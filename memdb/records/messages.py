@@ -21,7 +21,7 @@ from memdb.models.messages import ROLES, Finding, Message, NewMessage
 from memdb.models.record import Record
 from memdb.models.settings import ACTIONS, ALLOW, SUMMARIZE_EVERY
 from memdb.records import archive, spaces
-from memdb.records import dependents as tombstone_records
+from memdb.records import dependents as dependent_records
 from memdb.records import summaries as summary_records
 from memdb.tables import (
     artifacts,
@@ -356,7 +356,7 @@ def place(
     if late and is_branch(session):  # it was used, as its session was
         sessions.touch(tx, sessions.roots(tx, [session])[session])
     if late < len(rows):
-        tombstone_records.clear(tx, scope_of(session), [row["uid"] for row in ordered])
+        dependent_records.clear(tx, scope_of(session), [row["uid"] for row in ordered])
         _embed_from(tx, session, first)
     return rows
 

@@ -16,7 +16,7 @@ from memdb.errors import Busy, Corrupt, DiskFull, ReadOnly
 from memdb.models.ids import MAX_INT, MAX_SEQ, scope_of
 from memdb.models.reports import WorkRequest
 from memdb.models.summaries import Compacted
-from memdb.records import summaries as records
+from memdb.records import summaries as summary_records
 from memdb.records.scopes import find_session
 from memdb.summaries.planning import (
     Step,
@@ -156,7 +156,7 @@ class Summaries:
             if known is None or not plan(tx, session, known[0], self.settings, 1):
                 return 0, None
         with self._db.write() as tx:
-            records.queue_session(tx, session)
+            summary_records.queue_session(tx, session)
             job = jobs.lease(tx, jobs.summarize_session(session), LEASE_MS)
         if job is None:
             return 0, None
@@ -312,7 +312,7 @@ class Summaries:
             "created_ms": tx.now_ms,
             **self.columns(made),
         }
-        records.insert(tx, row, improvable=self.may_improve(made))
+        summary_records.insert(tx, row, improvable=self.may_improve(made))
         return row_id
 
     def columns(self, made: Made) -> dict[str, Any]:
@@ -356,7 +356,7 @@ class Summaries:
                 return 0
             if not jobs.done(tx, job):
                 return 0  # another process has it
-            records.update(tx, summary, self.columns(made))
+            summary_records.update(tx, summary, self.columns(made))
         return 1
 
     def step_of(self, tx: Tx, summary: Summary) -> Step | None:
@@ -400,7 +400,7 @@ class Summaries:
         with self._db.write() as tx:
             found = summaries.improvable(tx, session)
             for row_id in found:
-                records.queue(tx, row_id)
+                summary_records.queue(tx, row_id)
         return len(found)
 
     def prune(self, session: int) -> int:
@@ -408,7 +408,7 @@ class Summaries:
         pruned = 0
         while True:
             with self._db.write() as tx:
-                some = records.prune(tx, session, PRUNE_BATCH)
+                some = summary_records.prune(tx, session, PRUNE_BATCH)
             pruned += some
             if some < PRUNE_BATCH:
                 return pruned

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import Busy, InvalidInput, NotFound
-from memdb.records import summaries as records
+from memdb.records import summaries as summary_records
 from memdb.records.scopes import find_session
 from memdb.summaries.summarizer import Made
 from memdb.summaries.tree import find_summary
@@ -89,8 +89,8 @@ class SummaryEditor:
                 for depth in range(summaries.MAX_DEPTH + 1)
                 for one in summaries.list_depth(tx, target, depth)
             )
-            records.remove(tx, target, summary.first_seq)
-            records.queue_session(tx, target)
+            summary_records.remove(tx, target, summary.first_seq)
+            summary_records.queue_session(tx, target)
         return gone
 
     def _find(self, tx: Tx, owner: ScopeRef, session: str, ref: str) -> Summary:
@@ -118,7 +118,7 @@ class SummaryEditor:
         """Write new words, and anew what quotes the old ones."""
         maker = self._summaries
         improvable = maker.may_improve(made)
-        records.rewrite(tx, summary, maker.columns(made), improvable=improvable)
+        summary_records.rewrite(tx, summary, maker.columns(made), improvable=improvable)
         above = summaries.above(tx, summary.row_id)
         while above is not None:
             parent = summaries.get(tx, above)
@@ -127,5 +127,5 @@ class SummaryEditor:
                 return
             rewritten, _ = maker.maker.make(step.source, step.depth, local=True)
             columns = None if parent.text is None else maker.columns(rewritten)
-            records.rewrite(tx, parent, columns, improvable=maker.may_improve(rewritten))
+            summary_records.rewrite(tx, parent, columns, improvable=maker.may_improve(rewritten))
             above = summaries.above(tx, above)

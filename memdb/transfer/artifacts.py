@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.models.fields import SCREENED, SHARED_PREFIX
 from memdb.models.ids import session_id
-from memdb.records import artifacts as records
+from memdb.records import artifacts as artifact_records
 from memdb.tables import artifacts, blobs, sessions, tombstones
 from memdb.text.validate import between, json_object, name_value, text_value
 from memdb.transfer.lines import (
@@ -224,7 +224,8 @@ def write_names(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         if row["session"] in target.gone:
             continue
-        records.reserve(tx, target.place_of(tx, row["session"], row["name"]), row["last_version"])
+        place = target.place_of(tx, row["session"], row["name"])
+        artifact_records.reserve(tx, place, row["last_version"])
 
 
 def _restore(target: Target, tx: Tx, row: dict[str, Any]) -> bool:

@@ -27,8 +27,8 @@ from memdb.models.items import MAX_TTL_MS, MAX_VECTORS, PutItem
 from memdb.models.record import Record
 from memdb.models.summaries import QUALITIES
 from memdb.models.vectors import to_vector
-from memdb.records import dependents as tombstone_records
-from memdb.records import items as records
+from memdb.records import dependents as dependent_records
+from memdb.records import items as item_records
 from memdb.records import spaces
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
@@ -46,7 +46,7 @@ from memdb.tables import (
     summaries,
     tombstones,
 )
-from memdb.tables import spaces as space_table
+from memdb.tables import spaces as space_rows
 from memdb.tables.items import FIRST
 from memdb.tables.state import StateRow
 from memdb.tables.tombstones import Tombstone
@@ -116,8 +116,8 @@ def export_vectors(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
 
     Those that were given with an item stand in its line.
     """
-    for space_no, model, dim in space_table.list_numbers(tx):
-        for of in () if model == space_table.GIVEN else ("message", "entry", "item"):
+    for space_no, model, dim in space_rows.list_numbers(tx):
+        for of in () if model == space_rows.GIVEN else ("message", "entry", "item"):
             after, high = scope_range(scope_no)
             while page := tx.vectors.list_page(space_no, of, after, high, PAGE):
                 refs = [ref for ref, _ in page]
@@ -175,7 +175,7 @@ NEEDS = {"message": ("session", "seq"), "entry": ("entry",), "item": ("item", "p
 def read_vector(_target: Target, item: Item) -> dict[str, Any]:
     """Return the fields of an embedding line, checked."""
     row = EMBEDDING.from_line(item.fields)
-    if row["model"] == space_table.GIVEN:
+    if row["model"] == space_rows.GIVEN:
         raise InvalidInput("model names given vectors: these stand in the line of their item")
     for name in NEEDS[row["of"]]:
         if row[name] is None:
@@ -320,7 +320,7 @@ def read_tombstone(target: Target, item: Item) -> Tombstone:
 
 def write_tombstones(target: Target, tx: Tx, rows: list[Tombstone]) -> None:
     """Add tombstones, except of what the file holds: an import removes nothing."""
-    tombstone_records.restore(tx, target.owner.ensure(tx), rows)
+    dependent_records.restore(tx, target.owner.ensure(tx), rows)
 
 
 def _vectors(value: object, field: str) -> list[bytes]:
@@ -368,7 +368,7 @@ def export_items(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
 def _item_line(tx: Tx, stored: StoredItem) -> dict[str, Any]:
     item = stored.item
     is_bytes = isinstance(item.value, bytes)
-    vectors = [b64encode(vector).decode() for vector in records.list_given(tx, stored)]
+    vectors = [b64encode(vector).decode() for vector in item_records.list_given(tx, stored)]
     given = {
         "vectors": vectors or None,
         "namespace": list(item.namespace),
@@ -419,7 +419,7 @@ def write_items(target: Target, tx: Tx, lines: list[ItemLine]) -> None:
         if was is None:
             ends = None if line.draft.ttl_ms is None else tx.now_ms + line.draft.ttl_ms
             was = Imported(ids(tx.now_ms), 1, tx.now_ms, tx.now_ms, ends)
-        added = records.restore(tx, scope_no, line.draft, was)
+        added = item_records.restore(tx, scope_no, line.draft, was)
         if added is not None and added.embedded:
             target.items[was.uid] = added.refs
         target.added["items_known" if added is None else "items_added"] += 1

@@ -67,3 +67,34 @@ def test_no_name_has_a_retired_word() -> None:
     counts = Counter(word for word, _ in found)
 
     assert [one for one in found if counts[one[0]] > LEFT.get(one[0], 0)] == []
+
+
+def test_a_module_has_one_name_in_a_file() -> None:
+    """Of `tables` and `records`, which share names, an alias is `entry_rows`, `entry_records`."""
+    found = [
+        f"{file}: {one.name} as {alias}"
+        for file in FILES
+        for layer, suffix in (("memdb.tables", "_rows"), ("memdb.records", "_records"))
+        for aliases in aliases_of(file, layer).values()
+        for one, alias in aliases
+        if len(aliases) > 1 or not fits(one.name, alias, suffix)
+    ]
+
+    assert found == []
+
+
+def aliases_of(file: str, layer: str) -> dict[str, list[tuple[ast.alias, str]]]:
+    """Return by module what a file calls each module of a layer."""
+    found: dict[str, list[tuple[ast.alias, str]]] = {}
+    for node in tree_of(file).body:
+        if isinstance(node, ast.ImportFrom) and node.module == layer:
+            for one in node.names:
+                found.setdefault(one.name, []).append((one, one.asname or one.name))
+    return found
+
+
+def fits(module: str, alias: str, suffix: str) -> bool:
+    """Return whether an alias is the name of the module, or that of one of its things."""
+    thing = alias.removesuffix(suffix)
+    plurals = (thing, f"{thing}s", f"{thing}es", f"{thing[:-1]}ies")
+    return alias == module or (alias != thing and module in plurals)
