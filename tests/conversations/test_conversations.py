@@ -426,7 +426,7 @@ def test_a_session_number_never_comes_back(db: MemDB) -> None:
     new = chat.append("user", "new")
 
     assert new.seq == 1
-    assert new.id != old.id
+    assert new.row_id != old.row_id
 
 
 def test_a_deleted_session_is_gone_for_its_other_handles(db: MemDB) -> None:

@@ -9,6 +9,7 @@ import pytest
 import memdb
 from memdb import MemDB, Remembered, Scope
 from memdb.models.entries import NewEntry
+from memdb.models.record import numbered
 
 WORK = """
 import sys, memdb
@@ -38,7 +39,8 @@ with memdb.open(sys.argv[1], embedder=Embedder(), counter="estimate",
 
 def tell(scope: Scope, text: str, **given: Any) -> Remembered:
     """Store an entry as an import does: not embedded yet."""
-    return scope._services.entries.add(scope._owner, NewEntry(text, **given))
+    done = scope._services.entries.add(scope._owner, NewEntry(text, **given))
+    return numbered(done)  # type: ignore[no-any-return]
 
 
 def vectors(db: MemDB) -> int:

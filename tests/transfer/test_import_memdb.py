@@ -33,7 +33,7 @@ def export(file_db: MemDB, tmp_path: Path) -> str:
     with file_db._db.write() as tx:
         tx.run(
             "UPDATE entries SET superseded_by = :new WHERE id = :old",
-            {"new": second.id, "old": first.id},
+            {"new": 1 << 44 | second.id, "old": 1 << 44 | first.id},
         )
         renew_digests(tx, "entries")
     chat.artifacts.save("menu.md", "soup", message_seq=3)
