@@ -47,7 +47,8 @@ _TALK = (
     "message messages latest recent recently newest most anything something everything remember "
     "write wrote written note noted"
 )
-_DATE_WORDS = re.compile(
+# What a date is written with in English; the date of a message answers it, not its words.
+DATE_WORDS = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri|satur"
     r"|sun)day|\d+(?:st|nd|rd|th)?|today|yesterday|tonight|(?:day|week|month|year|weekend)s?|last"
     r"|ago|past|spring|summer|autumn|winter|morning|evening|afternoon|couple|few|two|three|four"
@@ -143,7 +144,7 @@ def _topics(rest: str, language: str) -> list[str]:
         for word in query_words(rest)
         if word not in talk
         and (language == "en" or len(word) > PARTICLE)
-        and not (language == "en" and _DATE_WORDS.fullmatch(word))
+        and not (language == "en" and DATE_WORDS.fullmatch(word))
         and (word not in STOP_WORDS if language == "en" else word_weight(word, language) > TOPIC)
     ]
 

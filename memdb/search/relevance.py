@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from memdb.embeddings.static_model import near_rows, rarity
 from memdb.facts.wording import recognise
 from memdb.models.record import Record
+from memdb.search.asked_time import DATE_WORDS
 from memdb.search.features import asked_traits, traits_of
 from memdb.search.weights import (
     ALMOST_SURE,
@@ -55,11 +56,6 @@ if TYPE_CHECKING:
     from memdb.search.parse import Corpus, Query
     from memdb.text.terms import Term
 
-# What a date is written with; the date of a message answers it, not its words.
-_DATE_WORDS = re.compile(
-    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|[12]\d{3}|\d{1,2}(?:st|nd|rd|th)?"
-    r"|today|yesterday|days?|weeks?|months?|years?|last|ago"
-)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]")
 
 FACTS = (
@@ -226,7 +222,7 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
     near = _near_words(query, evidence, only_names)
     words: dict[str, list[Word]] = {}
     for word in query.content:
-        if query.is_dated and _DATE_WORDS.fullmatch(word):
+        if query.is_dated and DATE_WORDS.fullmatch(word):
             continue
         pairs = not word.isascii() and has_cjk(word)
         stem = None
