@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from memdb.api._container import Services
-    from memdb.models.messages import Finding, NewMessage, SpaceInfo
+    from memdb.models.messages import Finding, SpaceInfo
     from memdb.models.reports import ChangeMark, CopyReport, FileInfo
-    from memdb.models.types import Progress
+    from memdb.models.types import Progress, ProviderMessage
 
 
 @observed
@@ -195,7 +195,7 @@ class File:
         """
         return self._services.indexer.drop_space(model, dim)
 
-    def count_tokens(self, texts: Iterable[str | NewMessage | Any]) -> list[int]:
+    def count_tokens(self, texts: Iterable[str | ProviderMessage]) -> list[int]:
         """
         Return the tokens of each text or message, by the file's counter.
 
