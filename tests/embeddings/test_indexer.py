@@ -40,7 +40,7 @@ with memdb.open(sys.argv[1], embedder=Embedder(), counter="estimate",
 def tell(scope: Scope, text: str, **given: Any) -> Remembered:
     """Store an entry as an import does: not embedded yet."""
     done = scope._services.entries.add(scope._owner, NewEntry(text, **given))
-    return numbered(done)  # type: ignore[no-any-return]
+    return numbered(done)
 
 
 def vectors(db: MemDB) -> int:

@@ -252,7 +252,7 @@ def test_update_that_fails_changes_nothing(db: MemDB) -> None:
     entry = ann.remember("Ann likes tea.").entry
 
     with pytest.raises(memdb.InvalidInput):
-        ann.entries.update(entry.id, text=5)  # type: ignore[arg-type]
+        ann.entries.update(entry.id, text=5)
 
     assert ann.entries.get(entry.id) == entry
     assert ann.entries.history(entry.id) == []

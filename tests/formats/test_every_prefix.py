@@ -202,7 +202,7 @@ def refused_of(seeds: range) -> list[str]:
                 made = chat.context(100_000)
                 for shape, check in CHECKS.items():
                     try:
-                        request = made.to(shape)  # type: ignore[arg-type]
+                        request = made.to(shape)
                         json.dumps(request, ensure_ascii=False, allow_nan=False).encode()
                         check(request)
                         if shape in typed:
