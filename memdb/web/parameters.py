@@ -48,6 +48,7 @@ SIMPLE: dict[str, dict[str, Any]] = {
 UNIONS: dict[str, list[dict[str, Any]]] = {
     "When": [INTEGER, STRING],
     "Ttl": [{"type": "number"}, STRING],
+    "ProviderMessage": [OBJECT, {"type": "array", "items": OBJECT}],
 }
 # Which parameters choose the thing that a call is asked of, by its class.
 USER = {"user": "str", "app": "str"}
@@ -236,7 +237,7 @@ def _schemas_of(piece: str) -> list[dict[str, Any]]:
     if outer in ("Mapping", "dict"):
         return [OBJECT]
     words = get_args(getattr(types, piece, None))
-    if not words:
+    if not words or not all(isinstance(one, str) for one in words):
         raise TypeError(f"no JSON schema for {piece!r}")
     return [{"type": "string", "enum": list(words)}]
 
