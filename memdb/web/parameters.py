@@ -43,7 +43,6 @@ SIMPLE: dict[str, dict[str, Any]] = {
     "object": {},
     "None": {"type": "null"},
     "Namespace": {"type": "array", "items": STRING},
-    "NewMessage": OBJECT,
 }
 UNIONS: dict[str, list[dict[str, Any]]] = {
     "When": [INTEGER, STRING],
@@ -234,7 +233,7 @@ def _schemas_of(piece: str) -> list[dict[str, Any]]:
         return [{"type": "array", "items": items[0], **size}]
     if outer in ("Sequence", "Iterable", "list", "tuple"):
         return [{"type": "array", "items": schema_of(inner.removesuffix(", ..."))}]
-    if outer in ("Mapping", "dict"):
+    if outer in ("Mapping", "dict", "NewMessage"):
         return [OBJECT]
     words = get_args(getattr(types, piece, None))
     if not words or not all(isinstance(one, str) for one in words):
