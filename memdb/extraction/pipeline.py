@@ -99,9 +99,10 @@ class ExtractionService:
         return self._preview(place, request) if dry_run else self._extract(place, request)
 
     def pending(self) -> int:
-        """Return the number of sessions with messages that were not read yet."""
+        """Return the number of sessions with messages that were not read yet, or are just now."""
         with self._db.read() as tx:
-            return len(self._due(tx, 0, 1 << 30, early=True))
+            every = (0, MAX_INT, MAX_INT, MAX_INT)  # no lease holds at the end of time
+            return len(jobs.extract_due(tx, *every, least=1, quiet_ms=0, early=True))
 
     def run_pending(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
         """Extract from every session with new messages; how many, and the first failure."""
@@ -109,7 +110,7 @@ class ExtractionService:
         failure: MemDBError | None = None
         while (request.limit is None or done < request.limit) and not request.stopped:
             with self._db.read() as tx:
-                due = self._due(tx, low, 1, early=request.early)
+                due = self._due(tx, low, early=request.early)
                 place = _place_of(self._db, tx, due[0].ref) if due else None
             if not due:
                 break
@@ -124,17 +125,13 @@ class ExtractionService:
                 failure = failure or error
         return done, failure
 
-    def _due(self, tx: Tx, low: int, count: int, *, early: bool) -> list[Job]:
+    def _due(self, tx: Tx, low: int, *, early: bool) -> list[Job]:
+        """Return the first session from *low* on whose messages are due; [] if none is."""
         now_ms = self._db.clock()
+        least = 1 if early else self._settings.extract_every
+        quiet_ms = now_ms - self._settings.extract_idle_ms
         return jobs.extract_due(
-            tx,
-            low,
-            MAX_INT,
-            now_ms,
-            count,
-            least=1 if early else self._settings.extract_every,
-            quiet_ms=now_ms - self._settings.extract_idle_ms,
-            early=early,
+            tx, low, MAX_INT, now_ms, 1, least=least, quiet_ms=quiet_ms, early=early
         )
 
     def _extract(self, place: SessionPlace, request: WorkRequest) -> Extracted:

@@ -819,6 +819,19 @@ class TestInTheBackground:
         assert known(db) == [HOBBY, HOME]
         assert known(db, "bob") == [HOBBY]
 
+    def test_what_is_being_read_is_not_done(
+        self, open_db: Callable[..., MemDB], model: Model
+    ) -> None:
+        """It is pending until it is stored: who waits for that, waits for every process."""
+        db = open_db(":memory:", model=model, settings=EXTRACT, embedder=None)
+        seen: list[int] = []
+        model.before = lambda: seen.append(db.jobs.pending())
+        say(db, HOME)
+        db.jobs.run(kinds=["extract"])
+
+        assert seen[:1] == [1]
+        assert db.jobs.pending() == 0
+
     def test_the_background_waits_for_a_talk_to_pause(
         self, open_db: Callable[..., MemDB], clock: Clock
     ) -> None:
