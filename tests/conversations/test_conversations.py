@@ -161,7 +161,7 @@ def test_extend_with_a_bad_message_stores_none(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
 
     with pytest.raises(memdb.InvalidInput):
-        chat.extend([*THREE, {"role": "user", "text": "NUL \0"}])
+        chat.extend([*THREE, {"role": "nobody", "text": "four"}])
 
     assert list(chat.messages()) == []
 

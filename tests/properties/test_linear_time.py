@@ -198,7 +198,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "json_forms.pack_value": lambda text: json_forms.pack_value({"a": text}, "a"),
     "json_forms.unpack_value": lambda text: json_forms.unpack_value({"$json": text}),
     "parts.json_text": lambda text: parts.json_text({"a": text}),
-    "json_forms.storable": lambda text: json_forms.storable({"a": [text]}),
     "parts.text_of": lambda text: parts.text_of([{"type": "text", "text": text}]),
     "parts.words_in": lambda text: parts.words_in({"a": text}),
     "sanitize.clipped": lambda text: sanitize.clipped(text, 1_000),
@@ -226,6 +225,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "keeping.learn": lambda text: keeping.learn(text, role="user", created_ms=0),
     "keeping.features": lambda text: list(keeping.features(text, "user", text)),
     "keeping.kinds_of": lambda text: keeping.kinds_of(text, "user", text),
+    "keeping.stated": lambda text: keeping.stated(text, "user", text),
     "pairs.relate": lambda text: pairs.relate(
         pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
     ),
@@ -261,7 +261,7 @@ WITHOUT_TEXT = {
     "documents.write_document",  # a file
     "projects.app_of",  # a path of the system
     "derived.content_hash",
-    "keeping.softmax",  # takes numbers
+    *("keeping.softmax", "pairs.decided", "pairs.log_odds", "pairs.rarity_of"),  # numbers
     *("secret_rules.is_drawn_word", "trust.least_trust", "trust.trust_of_merged"),
     *("trust.trust_of_text", "trust.trust_of_summary"),  # by `injection_marks`
     *(

@@ -97,7 +97,6 @@ def test_a_parameter_in_the_wrong_place_is_told_the_right_one(reading_site: Site
         (b'{"text": "a", "keywords": [1]}', "keywords"),
         (b'{"text": "a", "metadata": NaN}', "JSON"),
         (b'{"text": "a", "metadata": ' + b'{"a":' * 70 + b"1" + b"}" * 71, "nested"),
-        (b'{"text": "\\ud800"}', "text"),
         (b"\xff\xfe", "JSON"),
         (b"", "text"),
     ],
@@ -143,8 +142,8 @@ def test_pages_by_time(reading_site: Site, order: str) -> None:
     rest = {**ANN, "limit": 1, "order": order, "after": first["next"]}
     second = reading_site.ask("GET", "entries", rest).json
 
-    assert first["items"] != second["items"]
-    assert second["complete"]
+    whole = reading_site.ask("GET", "entries", {**ANN, "order": order}).json
+    assert first["items"] + second["items"] == whole["items"][:2]
     assert reading_site.ask("GET", "entries", {**rest, "order": "id"}).status == 422
 
 
@@ -483,13 +482,14 @@ def test_reads_do_not_wait_for_a_writer(tmp_path: Path, filled: Any) -> None:
     path = filled.put(tmp_path / "trip.db")
     said = {"role": "user", "text": "hi"}
     with opened(path, busy_timeout_s=0.1) as db, served(db) as site, memdb.open(path) as other:
+        before = site.ask("GET", "entries", ANN).json["items"]
         with other.transaction():
             other.scope("ann").remember("Ann skis.")
             refused = site.ask("POST", "message", TRIP, said)
             assert refused.status == 503
             assert refused.headers["retry-after"] == "1"
             assert refused.json["code"] == "busy"
-            assert len(site.ask("GET", "entries", ANN).json["items"]) == 2
+            assert site.ask("GET", "entries", ANN).json["items"] == before
             assert site.ask("GET", "recall", {**ANN, "query": "Oslo"}).json["hits"]
         assert site.ask("POST", "message", TRIP, said).status == 200
 
