@@ -118,8 +118,9 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
                 return _best(found)  # a role, a story: what follows belongs to it
             is_own = sum(shares[:KEPT]) >= _model().least[role]
             leans, is_fragment = leans_on_another(sentence)
-            if (ordered or (is_own and (before or not is_fragment))) and not is_question(sentence):
-                whole = f"{before} {sentence}" if before and leans else sentence
+            whole = f"{before} {sentence}" if before and leans else sentence
+            says_enough = not is_fragment or (bool(before) and not leans_on_another(whole)[1])
+            if (ordered or (is_own and says_enough)) and not is_question(sentence):
                 kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
                 found.append(
                     Learnt(

@@ -45,6 +45,11 @@ def test_material_teaches_nothing() -> None:
     assert taught == []
 
 
+def test_two_fragments_are_no_fact() -> None:
+    """A fragment needs a sentence before it, and another fragment is none."""
+    assert learnt("A\ri") == []
+
+
 @each(
     "text",
     [

@@ -46,7 +46,12 @@ class Life(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         """Open it, with the embedder and counter that everybody gets."""
-        self.db = memdb.open(self.path, counter="estimate", durability="process")
+        self.db = memdb.open(
+            self.path,
+            counter="estimate",
+            durability="process",
+            settings=memdb.Settings(extract=False),  # what it learns is no model's to know
+        )
 
     def teardown(self) -> None:
         """Check deeply, close, and remove the folder where all was well."""
