@@ -103,7 +103,7 @@ def test_a_file_of_a_development_version_is_refused(filled: str, raw: Any, chang
 FROZEN = {
     1: (
         "ea0c75f1c7c94c4c380d4ef58f31ca3d150d2fd9d2266313e38d8985834c8e85",
-        "cdabffc128f675367ea7981456e63ca4",
+        "53db3f0be6ed20865a6b59e695460e85",
     ),
 }
 

@@ -65,7 +65,7 @@ BAD: dict[str, list[Any]] = {
     "where": BAD_WHERES,
     "limit": BAD_LIMITS,
     "order": ["size", "", None, 5],
-    "descending": FLAGS,
+    "descending": ["yes", 1],  # None: as the order has it
     "exact": FLAGS,
     "refresh": FLAGS,
     "key_prefix": [NUL, SURROGATE, None, 5, b"k"],
