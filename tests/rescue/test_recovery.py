@@ -144,6 +144,8 @@ def share_recovered(agent: Path, pages: set[int], chance: random.Random) -> floa
         (one[0] + seq) for one in lost["archive_segments"] for seq in range(one[1], one[2] + 1)
     }
     lost["messages"] |= {row for row in whole["messages"] if row[0] in archived}
+    gone = {one[0] for one in lost["entries"] - after["entries"]}
+    lost["entry_links"] |= {row for row in whole["entry_links"] if gone & {*row[:2]}}
     wanted = {(name, row) for name in whole for row in whole[name] - lost[name]}
     return sum(row in after[name] for name, row in wanted) / len(wanted)
 
