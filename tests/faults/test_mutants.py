@@ -78,8 +78,8 @@ MUTANTS = {
     ),
     "an id of any scope": Mutant(
         "deletion/selectors.py",
-        "if low <= entry_id <= high and entries",
-        "if entries",
+        "row_id = scope_range(scope_no)[0] + entry_id",
+        "row_id = scope_range(scope_no + 1)[0] + entry_id",
         (f"{ISOLATION}::test_names_and_ids_of_others_are_those_of_nothing",),
     ),
     "no WAL mark": Mutant(
