@@ -450,7 +450,6 @@ class Scope:
         Raises:
             InvalidInput: not exactly one of *entry*, *session*, *query* and
                 *everything* is given, or *seqs* without *session*.
-            NotFound: the scope never had such an entry.
             Corrupt: an archived message cannot be taken out of a damaged part.
 
         >>> import memdb
@@ -522,7 +521,6 @@ class Scope:
         Raises:
             InvalidInput: not exactly one of *entry*, *session*, *query* and *everything* is given;
                 only the last two may be given together.
-            NotFound: the scope never had such an entry.
             Conflict: a row was added, changed or removed since the dry run.
             Busy: others kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.

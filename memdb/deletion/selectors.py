@@ -261,9 +261,6 @@ def find(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> 
     Args:
         with_entries: Also the entries, and old versions of entries, that were told by
             the messages.
-
-    Raises:
-        NotFound: the scope never had such an entry.
     """
     scope_no = owner.find(tx)
     if selector.what == "everything":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.deletion import preview, proof, selectors
 from memdb.deletion.selectors import Rewriting, select
 from memdb.errors import Busy, Conflict, Corrupt, InvalidInput, existing
-from memdb.models.ids import is_branch, session_range
+from memdb.models.ids import is_branch, scope_range, session_range
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
 from memdb.records import artifacts as artifact_records
@@ -242,7 +242,6 @@ class DeletionService:
             dry_run: Remove nothing, and return what would be removed.
 
         Raises:
-            NotFound: the scope never had such an entry.
             InvalidInput: it is a query for everything, which only `forget` takes.
             Corrupt: an archived message cannot be taken out of a damaged part.
 
@@ -295,7 +294,6 @@ class DeletionService:
         Raises:
             InvalidInput: it was called inside a write.
             Conflict: what would go is not what the preview listed.
-            NotFound: the scope never had such an entry.
             Busy: other processes kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
@@ -384,8 +382,9 @@ class DeletionService:
             apply_rewriting(tx, part, plans[part.session], self._summaries())
         scope_no = owner.find(tx)
         if scope_no is not None:
-            was_here = [selector.entry] if selector.what == "entry" else []  # deleted before
-            for entry_id in {*selection.entries, *was_here}:
+            low = scope_range(scope_no)[0]
+            # The entry that is named may have been deleted before.
+            for entry_id in {*selection.entries, *([low + selector.entry] * bool(selector.entry))}:
                 entry_records.forget(tx, scope_no, entry_id)
         _forget_rest(tx, owner, selection)
         for stored in items.get_many(tx, selection.items).values():
