@@ -116,7 +116,7 @@ def checked_verdict(verdict: object, count: int, name: str) -> Verdict:
         raise PortError(name, "its answer is no decision: text or reason is no str")
     if verdict.text is not None:
         try:
-            fact_value(verdict.text)
+            verdict = verdict.replace(text=fact_value(verdict.text))
         except InvalidInput as error:
             raise PortError(name, str(error)) from error
     if not all(type(place) is int and 0 <= place < count for place in verdict.targets):
