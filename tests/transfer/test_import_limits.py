@@ -197,9 +197,8 @@ def test_a_vector_of_the_same_text_replaces_a_stale_one(
     """The vector of what an entry says now is taken, and its job is done."""
     other = open_db(":memory:")
     other.import_file(old)
-    with other._db.read() as tx:
-        entry_id = tx.one("SELECT id FROM entries")[0]
-    other.scope("ann").entries.update(entry_id, text="Ann lives in Rome, by the river.")
+    (entry,) = other.scope("ann").entries.list()
+    other.scope("ann").entries.update(entry.id, text="Ann lives in Rome, by the river.")
     other.jobs.run()
     other.export(tmp_path / "new.jsonl")
 

@@ -334,7 +334,6 @@ def test_a_table(separator: str, db: MemDB, tmp_path: Path, told: Told) -> None:
     [
         ("who,what\na,b\n", "no column with the text of messages"),
         ("text,time\na,yesterday\n", "time is 'yesterday'"),
-        ("text\n\0\n", "row 1 .line 2.: text holds a NUL"),
     ],
 )
 def test_tables_that_are_none(text: str, error: str, db: MemDB, tmp_path: Path) -> None:
