@@ -382,9 +382,9 @@ class DeletionService:
             apply_rewriting(tx, part, plans[part.session], self._summaries())
         scope_no = owner.find(tx)
         if scope_no is not None:
-            low = scope_range(scope_no)[0]
             # The entry that is named may have been deleted before.
-            for entry_id in {*selection.entries, *([low + selector.entry] * bool(selector.entry))}:
+            was_here = [scope_range(scope_no)[0] + selector.entry] if selector.entry else []
+            for entry_id in {*selection.entries, *was_here}:
                 entry_records.forget(tx, scope_no, entry_id)
         _forget_rest(tx, owner, selection)
         for stored in items.get_many(tx, selection.items).values():
