@@ -364,7 +364,7 @@ class MemDB:
     A context manager; leaving it closes the file.
     """
 
-    __slots__ = ("_db", "_file", "_jobs", "_services")
+    __slots__ = ("__weakref__", "_db", "_file", "_jobs", "_services")
 
     def __init__(self, database: Engine, services: Services) -> None:
         """Use `memdb.open()` instead."""

@@ -401,7 +401,7 @@ def test_metadata_without_a_json_form_is_refused(run):
     """With ADK's error, and no version is made."""
 
     async def steps(files):
-        for bad in ({"a": object()}, {"a": float("nan")}, {"a": "\0"}):
+        for bad in ({"a": object()}, {"a": {1}}):
             with pytest.raises(InputValidationError):
                 await files.save_artifact(
                     **S, filename="f", artifact=text("x"), custom_metadata=bad

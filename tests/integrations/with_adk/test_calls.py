@@ -406,13 +406,13 @@ def test_importing_memdb_imports_no_client():
 
 
 def test_objects_of_genai_and_adk_are_messages(db: memdb.MemDB) -> None:
-    """`append` takes them as they come."""
+    """`extend` takes them as they come."""
     content = types.Content(role="model", parts=[types.Part(text="from genai")])
 
     stored = (
         db.scope("ann")
         .session("s")
-        .append([content, Event(id="e1", author="guide", content=content)])
+        .extend([content, Event(id="e1", author="guide", content=content)])
     )
 
     assert [message.text for message in stored] == ["from genai"] * 2
