@@ -80,7 +80,8 @@ def _compiled(text: str, code: str, kind: str, patterns: object) -> re.Pattern[s
     whole = "|".join(f"(?:{pattern})" for pattern in patterns)
     if code in _UNSPACED:
         return re.compile(whole)
-    return re.compile(rf"(?<!{_EDGE})(?:{whole})(?!{_EDGE})")
+    # Without "_" a run of word characters begins at an edge only, so that each is read once.
+    return re.compile(rf"(?<!{_EDGE})(?:{whole})(?!{_EDGE})".replace(r"\w", r"[^\W_]"))
 
 
 _EDGE = f"(?:{LETTER})"
