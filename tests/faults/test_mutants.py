@@ -79,7 +79,7 @@ MUTANTS = {
     "an id of any scope": Mutant(
         "deletion/selectors.py",
         "row_id = scope_range(scope_no)[0] + entry_id",
-        "row_id = scope_range(scope_no + 1)[0] + entry_id",
+        "row_id = scope_range(1)[0] + entry_id",
         (f"{ISOLATION}::test_names_and_ids_of_others_are_those_of_nothing",),
     ),
     "no WAL mark": Mutant(
