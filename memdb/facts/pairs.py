@@ -91,18 +91,19 @@ def relate(
         return Relation("repeats", 1.0, (("the same words", 1.0),))
     if _share_too_little(newer.text, older.text):
         return Relation(NONE, 1.0, (("too little is shared", 1.0),))
-    given = _MODEL.expanded(features(newer, older, cosine=cosine, rarity=rarity))
-    given += _MODEL.said(grams_of(newer.text, older.text))
-    scores = list(_MODEL.bias)
+    used = weights_used()
+    given = used.expanded(features(newer, older, cosine=cosine, rarity=rarity))
+    given += used.said(grams_of(newer.text, older.text))
+    scores = list(used.bias)
     for _, value, weights in given:
         for place, weight in enumerate(weights):
             scores[place] += value * weight
-    shares = softmax([score * _MODEL.scale for score in scores])
+    shares = softmax([score * used.scale for score in scores])
     if not newer.trusted and older.trusted:
         shares = [
             0.0 if kind in ENDS else share for kind, share in zip(RELATIONS, shares, strict=True)
         ]
-    kind, probability = decided(shares, _MODEL.slope, _MODEL.shift)
+    kind, probability = decided(shares, used.slope, used.shift)
     best = RELATIONS.index(kind)
     parts = [(name, value * weights[best]) for name, value, weights in given]
     parts.sort(key=lambda part: (-abs(part[1]), part[0]))
@@ -529,17 +530,16 @@ def _rejected(
     return {}
 
 
-class _Model:
+class Weights:
     """The weights of `pairs.json`: of features, and of products of two."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         """Take the weights of *data*."""
-        self.scale = float(data["scale"])
-        self.slope, self.shift = float(data["slope"]), float(data["shift"])
+        scaling = ("scale", "slope", "shift")
+        self.scale, self.slope, self.shift = (float(data[name]) for name in scaling)
         self.bias: list[float] = data["bias"]
         self.weights: dict[str, list[float]] = data["features"]
-        self.hash = str(data["hash"])
-        self.unit = float(data["unit"])
+        self.hash, self.unit = str(data["hash"]), float(data["unit"])
         self.rows = unpacked(data, len(RELATIONS))
         self.products = [(name, *name.split(" & ")) for name in self.weights if " & " in name]
 
@@ -563,7 +563,7 @@ class _Model:
         ]
 
 
-_MODEL = _Model(read_json(__file__, "pairs.json"))
-
-MODEL: str = _MODEL.hash
-"""Name of the weights: links that another one made are made anew."""
+@lru_cache(maxsize=1)
+def weights_used() -> Weights:
+    """Return the weights; links that those of another hash made are made anew."""
+    return Weights(read_json(__file__, "pairs.json"))

@@ -233,7 +233,7 @@ def _row(ends: tuple[int, int], relation: pairs.Relation, made_ms: int) -> dict[
         "kind": relation.kind,
         "probability": relation.probability,
         "reason": ", ".join(f"{name} {weight:+.1f}" for name, weight in first),
-        "model": pairs.MODEL,
+        "model": pairs.weights_used().hash,
         "made_ms": made_ms,
         "rejected_ms": None,
     }
@@ -249,7 +249,7 @@ def derive(tx: Tx, *, whole: bool = False) -> None:
     broken = link_rows.list_broken(tx)
     for newer, older, _, _ in broken:
         link_rows.delete(tx, newer, older)
-    stale = {row[0] for row in (*broken, *link_rows.list_stale(tx, pairs.MODEL))}
+    stale = {row[0] for row in (*broken, *link_rows.list_stale(tx, pairs.weights_used().hash))}
     if not stale and not whole:
         return
     spaces = [number for number, _, _ in space_rows.list_numbers(tx)]
@@ -276,7 +276,7 @@ def check(tx: Tx, *, deep: bool) -> Iterator[Finding]:
         deep: Also those that another model guessed: `rebuild` lets that of today judge.
     """
     found = link_rows.list_broken(tx)
-    stale = link_rows.list_stale(tx, pairs.MODEL) if deep else []
+    stale = link_rows.list_stale(tx, pairs.weights_used().hash) if deep else []
     for code, rows in (("link", found), ("link_model", stale)):
         for newer, older, kind, probability in rows[: checks.MAX_PER_RULE]:
             text = f"entry {newer} {kind} entry {older}, probability {probability}"

@@ -11,7 +11,7 @@ PACKAGES = (
     "numpy tiktoken click sqlite3 sqlite_utils httpx asyncio dataclasses inspect subprocess".split()
 )
 
-# A program, and what must not be loaded after it.
+# A program, and the modules and data files that it must not load.
 PROGRAMS = {
     "import memdb": ["apsw", "memdb.api.database", *PACKAGES],
     "db.scope('ann').session('trip').last(50)": [
@@ -24,19 +24,25 @@ PROGRAMS = {
     ],
     "db.scope('ann').recall('Where did we have tea last May?')": [
         *(package for package in PACKAGES if package != "numpy"),
-        "memdb.facts.pairs",
+        *("pairs.json", "sentences.json", "markers.toml"),
     ],
     "db.scope('ann').session('trip').context(4000)": ["sqlite3", "asyncio", "click"],
 }
 
+NOTE_FILES = """
+import sys
+files = []
+sys.addaudithook(lambda event, given: event == "open" and files.append(str(given[0]).split("/")[-1]))
+"""
 OPENED = "import memdb, sys\nwith memdb.open(sys.argv[1]) as db:\n    {call}\n"
 
 
 def loaded(call: str, path: str) -> set[str]:
-    """Run a program and return the modules that it loaded."""
+    """Run a program and return the modules that it loaded, and the names of the files it read."""
     program = call if call.startswith("import") else OPENED.format(call=call)
     environment = {**os.environ, "PYTHONPATH": str(Path(memdb.__file__).parent.parent)}
-    command = [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)", path]
+    whole = f"{NOTE_FILES}{program}\nprint(*sys.modules, *files)"
+    command = [sys.executable, "-c", whole, path]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 

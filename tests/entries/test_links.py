@@ -322,7 +322,7 @@ def test_guesses_of_another_model_are_made_anew(db: MemDB, monkeypatch: pytest.M
     """A deep check names them; what a person said stays."""
     ann = db.scope("ann")
     old, new = told(ann, OLD, NEW)
-    monkeypatch.setattr(pairs, "MODEL", "another")
+    monkeypatch.setattr(pairs.weights_used(), "hash", "another")
 
     found = [one.code for one in db.file.check(deep=True)]
     plain = db.file.check()

@@ -8,11 +8,11 @@ from cases import each
 
 from memdb.facts.markers import says_the_same
 from memdb.facts.pairs import (
-    MODEL,
     RELATIONS,
     Statement,
     is_retraction,
     relate,
+    weights_used,
 )
 
 DAY_MS = 86_400_000
@@ -209,7 +209,7 @@ def test_a_relation_tells_its_reasons() -> None:
     assert 0 < found.probability <= 1
     assert parts == sorted(parts, reverse=True)
     assert parts
-    assert MODEL
+    assert weights_used().hash
 
 
 @each(
