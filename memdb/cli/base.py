@@ -306,7 +306,9 @@ class Call:
         self.file, self.shown_file = path, shown_path(path)
 
     @contextmanager
-    def open(self, *, create: bool = False, read_only: bool = False) -> Iterator[MemDB]:
+    def open(
+        self, *, create: bool = False, read_only: bool = False, as_kept: bool = False
+    ) -> Iterator[MemDB]:
         """
         Open FILE for a `with` block.
 
@@ -317,6 +319,7 @@ class Call:
         Args:
             create: Make it if it is absent or empty.
             read_only: Open it with mode="read" in any case.
+            as_kept: Leave `Settings.extract` open if the file does; else work learns nothing then.
 
         Raises:
             FileError: it cannot be used, or is absent and *create* is False.
@@ -346,7 +349,8 @@ class Call:
                     "words alone, and nothing is embedded, unless --embedder or MEMDB_EMBEDDER "
                     "names it."
                 )
-            db.settings.override(extract=bool(db.settings.get().extract))
+            if not as_kept:
+                db.settings.override(extract=bool(db.settings.get().extract))
             yield db
         except ReadOnly as error:
             if mode == "write":

@@ -62,8 +62,8 @@ def settings(
         name, equals, value = text.partition("=")
         if not equals:
             raise click.UsageError(f"--set {text!r} has no value: write NAME=VALUE.")
-        changes[name] = _read(name, value)
-    with call.open() as db:
+        changes[name] = _read(DEFAULTS, name, value)
+    with call.open(as_kept=True) as db:
         found = db.settings.update(**changes) if changes else db.settings.get()
     if as_toml:
         click.echo(to_toml(found), nl=False)
@@ -83,13 +83,11 @@ def _of(record: Settings, name: str) -> Any:
     return getattr(record, name)
 
 
-def _read(name: str, text: str) -> object:
+def _read(record: Settings, name: str, text: str) -> object:
     """Return the text of a value as the kind that the field has; the library checks its range."""
-    from memdb.models.settings import DEFAULTS, Settings
-
-    _of(DEFAULTS, name)
-    kind = Settings.__annotations__[name]
-    if kind == "bool" and text.lower() in ("true", "false"):
+    _of(record, name)
+    kind = type(record).__annotations__[name]
+    if kind.startswith("bool") and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if kind.startswith(("int", "float")):
         try:
@@ -105,10 +103,8 @@ def _read(name: str, text: str) -> object:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return str(value).lower()
+    if value is None or isinstance(value, bool):
+        return "-" if value is None else str(value).lower()
     if isinstance(value, tuple):
         if value and not isinstance(value[0], str):
             return counted(len(value), "category", "categories")

@@ -66,7 +66,7 @@ def test_toml_goes_round(run: Any, file: str, tmp_path: Path) -> None:
     assert [line.split() for line in changed.stdout.splitlines()] == [
         ["categories", "1", "category", "-"],
         ["entry_quota", "7", "1,000"],
-        ["extract", "true", "false"],
+        ["extract", "true", "-"],
     ]
     assert reset.stdout.split() == ["entry_quota", "1,000", "1,000"]
     with memdb.open(other) as db:
