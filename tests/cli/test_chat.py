@@ -19,7 +19,6 @@ FIRST = {
     "created_ms": 1_741_598_040_000,
     "metadata": None,
     "session": "tea",
-    "id": 17_592_202_821_633,
 }
 
 
