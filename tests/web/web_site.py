@@ -54,7 +54,8 @@ class Ids:
 
 def fill(path: Path | str) -> None:
     """Make the file that the examples of the table work on."""
-    with memdb.open(path, clock=Clock(), ids=Ids(), durability="process") as db:
+    plain = {"extract": False}  # the examples name each entry
+    with memdb.open(path, clock=Clock(), ids=Ids(), durability="process", settings=plain) as db:
         ann = db.scope("ann")
         trip = ann.session("trip")
         trip.append("user", "We fly to Oslo on 3 May.", author="Ann")
