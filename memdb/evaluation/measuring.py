@@ -26,7 +26,7 @@ from memdb.embeddings.indexer import Indexer
 from memdb.errors import InvalidInput
 from memdb.evaluation.baselines import BASELINES, COSINE, FTS5, cosine, fts5, sessions_of, texts_of
 from memdb.models.messages import NewMessage
-from memdb.models.record import Record
+from memdb.models.record import Record, numbered
 from memdb.search.request import search_request
 from memdb.search.service import SearchService
 from memdb.search.weights import (
@@ -358,7 +358,7 @@ def _answers(
             str(hit.source.external_id)
             if hit.kind == "message"
             else known[hit.source.entry_id or 0]
-            for hit in _whole(hits)
+            for hit in numbered(_whole(hits))
         ]
         yield _answer(arm.name, "turn", question, question.evidence, ranked, took_ms)
     if question.sessions:
