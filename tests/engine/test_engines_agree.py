@@ -381,13 +381,13 @@ def test_an_index_finds_nearly_all(
 @pytest.mark.skipif(not LOCOMO, reason="the data set is not there: see CONTRIBUTING")
 @pytest.mark.parametrize("embedder", [None, "static"], indirect=False)
 def test_questions_have_the_same_hits(
-    postgres_databases: Any, tmp_path: Path, embedder: str | None
+    postgres_databases: Any, tmp_path: Path, clock: Any, embedder: str | None
 ) -> None:
     """In the same order, with the same scores: to 1e-12 by words, 1e-6 with vectors."""
     answers = []
     with postgres_databases.bare() as bare:
         for address in (str(tmp_path / "a.db"), bare):
-            with memdb.open(address, embedder=embedder) as db:
+            with memdb.open(address, embedder=embedder, clock=clock) as db:
                 db.import_file(LOCOMO[0], user="ann")
                 db.jobs.run()
                 asked = [

@@ -39,7 +39,7 @@ class Life(RuleBasedStateMachine):
         self.db: memdb.MemDB | None = None
         self.messages: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self.external: dict[tuple[str, str], dict[str, int]] = {}
-        self.entries: dict[int, dict[str, Any]] = {}
+        self.entries: dict[tuple[str, int], dict[str, Any]] = {}
         self.artifacts: dict[tuple[str, str, str], dict[int, bytes]] = {}
         self.last_version: dict[tuple[str, str, str], int] = {}
 
@@ -120,24 +120,24 @@ class Life(RuleBasedStateMachine):
     def remember(self, user: str, key: str | None, text: str) -> None:
         """State a fact, perhaps one with a key that is known."""
         scope = self.db.scope(user)
-        mine = {number for number, one in self.entries.items() if one["user"] == user}
+        mine = {place for place in self.entries if place[0] == user}
         keyed = [one for one in mine if key is not None and self.entries[one]["key"] == key]
         done = scope.remember(text, key=key)
-        now = done.entry.id
+        now = (user, done.entry.id)
         if done.action in ("added", "updated"):
             assert now not in self.entries
-            self.entries[now] = {"user": user, "text": text, "old": []}
+            self.entries[now] = {"text": text, "old": []}
         else:
             assert (done.action, done.entry.text) == ("repeated", self.entries[now]["text"])
         self.entries[now] |= {"key": done.entry.key, "text": done.entry.text}
-        gone = {one.id for one in scope.entries.replaced(now)} & mine
+        gone = {(user, one.id) for one in scope.entries.replaced(done.entry.id)} & mine
         assert (done.action == "updated") <= bool(gone)
         assert set(keyed) <= gone | {now}
-        for number in gone:
-            del self.entries[number]
+        for place in gone:
+            del self.entries[place]
 
-    def _change(self, number: int, text: str) -> None:
-        entry = self.entries[number]
+    def _change(self, place: tuple[str, int], text: str) -> None:
+        entry = self.entries[place]
         entry["old"].append(entry["text"])
         entry["text"] = text
 
@@ -145,18 +145,18 @@ class Life(RuleBasedStateMachine):
     @rule(data=st.data(), text=SAID)
     def update(self, data: st.DataObject, text: str) -> None:
         """Change an entry."""
-        number = data.draw(st.sampled_from(sorted(self.entries)))
-        known = self.entries[number]
-        self.db.scope(known["user"]).entries.update(number, text=text)
-        if text != known["text"]:
-            self._change(number, text)
+        user, number = data.draw(st.sampled_from(sorted(self.entries)))
+        self.db.scope(user).entries.update(number, text=text)
+        if text != self.entries[user, number]["text"]:
+            self._change((user, number), text)
 
     @precondition(lambda self: self.entries)
     @rule(data=st.data())
     def delete_entry(self, data: st.DataObject) -> None:
         """Forget an entry; again does nothing."""
-        number = data.draw(st.sampled_from(sorted(self.entries)))
-        entries = self.db.scope(self.entries.pop(number)["user"]).entries
+        user, number = data.draw(st.sampled_from(sorted(self.entries)))
+        del self.entries[user, number]
+        entries = self.db.scope(user).entries
         assert (entries.delete(number), entries.delete(number)) == (True, False)
 
     @rule(user=USERS, session=NAMES, name=NAMES, data=BYTES)
@@ -222,7 +222,7 @@ class Life(RuleBasedStateMachine):
             return
         for user in ("ann", "bob", "ann%", "名"):
             entries = self.db.scope(user).entries
-            expected = {number: one for number, one in self.entries.items() if one["user"] == user}
+            expected = {number: one for (who, number), one in self.entries.items() if who == user}
             assert {one.id: (one.key, one.text) for one in entries.list()} == {
                 number: (one["key"], one["text"]) for number, one in expected.items()
             }
