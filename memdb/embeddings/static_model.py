@@ -18,7 +18,6 @@ query word, and the planes are added as long integers of two bytes each.
 
 from __future__ import annotations
 
-import re
 import struct
 import unicodedata
 from array import array
@@ -31,7 +30,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
-from memdb.text.data_files import read_bytes
+from memdb.text.resources import compiled, read_bytes
 from memdb.text.terms import STOP_WORDS
 from memdb.text.vocabulary import NO_RANK, Vocabulary
 
@@ -59,9 +58,7 @@ _FIRST_CJK = "\u2e80"
 # A word is a run of ASCII letters and digits, or one of anything else that is
 # a letter or digit (with the vowel signs of Indic scripts, Thai and Lao, which
 # Python does not count as letters). Longer runs are cut every 32 characters.
-_WORD = re.compile(
-    r"[a-z0-9]{1,32}|(?:[^\W_a-z0-9]|[\u0900-\u0963\u0966-\u0dff\u0e30-\u0ecf]){1,32}"
-)
+_WORD = r"[a-z0-9]{1,32}|(?:[^\W_a-z0-9]|[\u0900-\u0963\u0966-\u0dff\u0e30-\u0ecf]){1,32}"
 # Of ASCII the pattern takes letters, in lower case, and digits.
 WORD_CHARS = 32
 _WORD_BYTES = bytes(
@@ -208,9 +205,13 @@ def words_of(text: str) -> list[str]:
         # Decomposing may lengthen a text 18 times, so it is cut again.
         letters = unicodedata.normalize("NFKD", text)[:_MAX_CHARS]
         text = "".join([letter for letter in letters if not unicodedata.combining(letter)])
-        return _WORD.findall(text.lower().translate(_ASCII_FOR)[:_MAX_CHARS])
+        return compiled(_WORD).findall(text.lower().translate(_ASCII_FOR)[:_MAX_CHARS])
     words = text.encode().translate(_WORD_BYTES).decode().split()  # a third of the pattern's time
-    return words if max(map(len, words), default=0) <= WORD_CHARS else _WORD.findall(text.lower())
+    return (
+        words
+        if max(map(len, words), default=0) <= WORD_CHARS
+        else compiled(_WORD).findall(text.lower())
+    )
 
 
 def _sum_of_pieces(word: str, table: Table) -> tuple[int, int]:

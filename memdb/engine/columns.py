@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memdb.models.fields import HASHED
 from memdb.models.record import Record
-from memdb.text.data_files import read_text
+from memdb.text.resources import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

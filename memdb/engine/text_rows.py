@@ -6,13 +6,13 @@ Owns no table. Used by `forget(query=...)`, and by a proof that a text is gone.
 
 from __future__ import annotations
 
-import re
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import segments
 from memdb.engine.segments import Damaged, inflate_segment
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT, seq_of, session_of
+from memdb.text.resources import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     TextRow = tuple[int, Ref, bytes]  # id, kind and what else names its place, what it says
 
 # An escape of JSON that stands for white space.
-ESCAPE = re.compile(r"\\[bfnrt]")
+ESCAPE = r"\\[bfnrt]"
 
 # Rows that are asked together whether they hold the words of a query.
 WORDS_AT_ONCE = 500
@@ -214,7 +214,7 @@ def rows_holding(
 def _plain(data: bytes) -> str:
     """Return what a row says; of JSON, the letter of an escape is none of the word behind it."""
     text = str(data, "utf-8", "replace")
-    return f"{text}\n{ESCAPE.sub(' ', text)}" if "\\" in text else text
+    return f"{text}\n{compiled(ESCAPE).sub(' ', text)}" if "\\" in text else text
 
 
 def text_rows(tx: Tx, low: int, high: int, *, only_artifacts: bool = False) -> Iterator[TextRow]:

@@ -14,7 +14,6 @@ cannot decide.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from memdb.entries.arbitration import Resolution, checked_verdict
@@ -43,6 +42,7 @@ from memdb.models.protocols import ADD, DELETE, UPDATE, Verdict
 from memdb.models.record import Record
 from memdb.tables import entries
 from memdb.text.derived import said_hash
+from memdb.text.resources import compiled
 from memdb.text.screening import screened
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.trust import least_trust, trust_of_role, trust_of_text
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 # Blocks that contexts, recall and the prompt block put into a prompt.
 INJECTED = ("memory", "recalled", "profile")
-_OPENING = re.compile(rf"<({'|'.join(INJECTED)})>|\[Long-term memory\]")
+_OPENING = rf"<({'|'.join(INJECTED)})>|\[Long-term memory\]"
 
 # Share of a candidate's words in one entry that makes it an echo of that entry.
 ECHO_PERCENT = 75
@@ -246,7 +246,7 @@ def without_injected(text: str) -> str:
     kept: list[str] = []
     unclosed: set[str] = set()
     end = 0
-    for opening in _OPENING.finditer(text):
+    for opening in compiled(_OPENING).finditer(text):
         if opening.start() < end:
             continue  # inside of a block
         closing = f"</{opening[1]}>" if opening[1] else "[End of long-term memory]"

@@ -20,6 +20,7 @@ from memdb.errors import InvalidInput, Unreadable
 from memdb.facts.sentences import head_and_tail
 from memdb.models.entries import CONFLICTS, Candidate
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
+from memdb.text.resources import compiled
 from memdb.text.secrets import redact
 from memdb.text.validate import UNITS_MS, name_value, text_value
 
@@ -35,7 +36,7 @@ CONTEXT_SHARE = 0.3
 MAX_MESSAGE_CHARS = 4_000
 SHOWN_ROLES = ("user", "assistant")
 
-_FENCE_LIKE = re.compile(r"={3,}")
+_FENCE_LIKE = r"={3,}"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 FIND_TASK = """\
@@ -248,7 +249,7 @@ def fenced(text: str) -> str:
 
 def without_fences(text: str) -> str:
     """Return *text* without parts that look like a marker line."""
-    return _FENCE_LIKE.sub("--", text)
+    return compiled(_FENCE_LIKE).sub("--", text)
 
 
 def _day(ms: int) -> str:
@@ -264,8 +265,8 @@ PREVIEW_CHARS = 200
 MAX_ANSWER_CHARS = 1 << 20
 MAX_EXPIRY_DAYS = 365
 
-_EXPIRES = re.compile(r"([0-9]{1,9})([dhm])")
-_DAY = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?")
+_EXPIRES = r"([0-9]{1,9})([dhm])"
+_DAY = r"(\d{4})-(\d\d)(?:-(\d\d))?"
 
 
 def read_candidates(
@@ -349,7 +350,7 @@ def expiry_ms(text: object, now_ms: int) -> int | None:
     >>> expiry_ms("7d", 0), expiry_ms("400d", 0), expiry_ms("1.5d", 0)
     (604800000, 31536000000, None)
     """
-    match = _EXPIRES.fullmatch(text) if isinstance(text, str) else None
+    match = compiled(_EXPIRES).fullmatch(text) if isinstance(text, str) else None
     if match is None or int(match[1]) == 0:
         return None
     return now_ms + min(int(match[1]) * UNITS_MS[match[2]], MAX_EXPIRY_DAYS * UNITS_MS["d"])
@@ -486,7 +487,7 @@ def _importance(value: object) -> int:
 
 def _moment(value: object, said_ms: int) -> int | None:
     """Return the day that *value* names if it is not after *said_ms*; else None."""
-    match = _DAY.match(value.strip()) if isinstance(value, str) else None
+    match = compiled(_DAY).match(value.strip()) if isinstance(value, str) else None
     if match is None:
         return None
     try:

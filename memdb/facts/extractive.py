@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from memdb.facts import sentences
 from memdb.models.summaries import SummaryText
+from memdb.text.resources import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,7 +56,7 @@ _HINT_TOPICS = 8
 _HINT_TOKENS = 24
 _HINT_CHARS = 200
 
-_SAID = re.compile(r"([^\s:][^:]{0,40}): +(?=\S)")
+_SAID = r"([^\s:][^:]{0,40}): +(?=\S)"
 
 
 class _Sentence:
@@ -249,7 +250,7 @@ def _of_message(place: int, item: SourceItem, text: str) -> Iterator[_Sentence]:
 def _of_summary(place: int, text: str) -> Iterator[_Sentence]:
     """Yield the sentences of a summary, each with the speaker its line names."""
     for line in text.splitlines():
-        match = _SAID.match(line)
+        match = compiled(_SAID).match(line)
         who = match.group(1) if match else ""
         for sentence in sentences.sentences(line[match.end() :] if match else line):
             yield _Sentence(place, _who(who), sentence, 1.0)

@@ -21,7 +21,7 @@ from memdb.facts.markers import marks
 from memdb.facts.sentences import is_question, sentences
 from memdb.facts.wording import MAX_CHARS, fold, recognise, words_of
 from memdb.models.record import Record
-from memdb.text.data_files import read_json
+from memdb.text.resources import compiled, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,24 +50,22 @@ CATEGORIES = {"plans": "events", "instructions": "preferences"}
 """Kinds that are no category of entries, and what they are filed under."""
 
 # A quotation, a mail or a log: lines of these forms and what stands between them.
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
-_TAG = re.compile(r"<([a-zA-Z][\w-]{0,30})[^<>]{0,200}>")
-_QUOTED = re.compile(
+_FENCED = r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)"
+_TAG = r"<([a-zA-Z][\w-]{0,30})[^<>]{0,200}>"
+_QUOTED = (
     '"[^"\n]{12,}"|\u201c[^\u201d]{12,}\u201d|\u00ab[^\u00bb]{12,}\u00bb'
     "|\u201e[^\u201c\u201d]{12,}[\u201c\u201d]|\u300c[^\u300d]{6,}\u300d|\u300e[^\u300f]{6,}\u300f"
     '|"""(?:.|\n)*?"""'
 )
-_PASTED = re.compile(r"^(?:#{1,6} |(?:[\w-]{2,20}: \S[^\n]*\n){2})", re.MULTILINE)
-_LINE = re.compile(
-    r"^(?:>|\||\$ |\d{4}-\d\d-\d\d[T ]\d\d:|\[\d|\d\d:\d\d:\d\d|[A-Z]{4,}\b[ :]|[-=_*]{3,}).*$"
-)
+_PASTED = r"(?m)^(?:#{1,6} |(?:[\w-]{2,20}: \S[^\n]*\n){2})"
+_LINE = r"^(?:>|\||\$ |\d{4}-\d\d-\d\d[T ]\d\d:|\[\d|\d\d:\d\d:\d\d|[A-Z]{4,}\b[ :]|[-=_*]{3,}).*$"
 _INTRODUCES = (":", "\uff1a")
-_LABEL = re.compile(r"^[\w'(), -]{1,30}[:\uff1a](?=\s|[^\W\d_])(?!//)")
+_LABEL = r"^[\w'(), -]{1,30}[:\uff1a](?=\s|[^\W\d_])(?!//)"
 _OWN_LABELS = frozenset({"remember", "correction", "change"})
 _INTRODUCES_OWN = 0.5
 # A sentence with fewer words, or fewer that say something, needs the one before it.
 _FEW_WORDS, _HEAVY, _FEW_HEAVY = 3, 0.6, 2
-_LAST_CLAUSE = re.compile(r"(?:[,;](?=\s)|[\uff0c\u3001])[^,;\uff0c\u3001]*$")
+_LAST_CLAUSE = r"(?:[,;](?=\s)|[\uff0c\u3001])[^,;\uff0c\u3001]*$"
 _MOST_LEARNT = 12
 _GREETING_WORDS = 3
 _MOST_CHARS = 20_000
@@ -145,7 +143,7 @@ def stated(sentence: str, role: str, before: str) -> str:
     >>> stated("I keep bees on the allotment, should I open the hive?", "user", "")
     'I keep bees on the allotment'
     """
-    head = _LAST_CLAUSE.sub("", sentence)
+    head = compiled(_LAST_CLAUSE).sub("", sentence)
     shares = kinds_of(sentence, role, before)
     asks = is_question(sentence) or shares[ASKED] >= sum(shares[:KEPT])
     return head if asks and head and not leans_on_another(head)[0] else sentence
@@ -271,10 +269,10 @@ def _own_paragraphs(text: str, role: str) -> Iterator[list[str]]:
         for sentence in (
             one
             for line in paragraph.splitlines()
-            if not _LINE.match(line)
+            if not compiled(_LINE).match(line)
             for one in sentences(line)
         ):
-            if label := _LABEL.match(sentence):
+            if label := compiled(_LABEL).match(sentence):
                 if _OWN_LABELS.isdisjoint(marks(label[0])):
                     yield own
                     return  # "Text: ...", a transcript: the rest is somebody else's
@@ -296,13 +294,13 @@ def without_pasted(text: str) -> str:
     >>> without_pasted('I like <b>tea</b>, and she said: "I live in Graz now."')
     'I like  , and she said:  '
     """
-    text = _FENCED.sub("\n", text)
-    if pasted := _PASTED.search(text):
+    text = compiled(_FENCED).sub("\n", text)
+    if pasted := compiled(_PASTED).search(text):
         text = text[: pasted.start()]
     kept: list[str] = []
     unclosed: set[str] = set()
     end = 0
-    for opening in _TAG.finditer(text):
+    for opening in compiled(_TAG).finditer(text):
         if opening.start() < end or opening[1] in unclosed:
             continue
         closing = f"</{opening[1]}>"
@@ -312,4 +310,4 @@ def without_pasted(text: str) -> str:
             continue
         kept.append(text[end : opening.start()])
         end = place + len(closing)
-    return _QUOTED.sub(" ", " ".join([*kept, text[end:]]))
+    return compiled(_QUOTED).sub(" ", " ".join([*kept, text[end:]]))

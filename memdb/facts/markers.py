@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 
 from memdb.errors import InvalidInput
 from memdb.facts.wording import LETTER, fold, recognise, words_and_signs
-from memdb.text.data_files import read_text
+from memdb.text.resources import read_text
 
 KINDS = (
     "change", "correction", "negation", "question", "condition", "hedge", "report", "temporary",

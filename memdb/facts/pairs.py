@@ -19,7 +19,7 @@ from memdb.facts.markers import markers, marks, says_the_same
 from memdb.facts.sentences import is_question
 from memdb.facts.wording import fold, recognise, words_of
 from memdb.models.record import Record
-from memdb.text.data_files import read_json
+from memdb.text.resources import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

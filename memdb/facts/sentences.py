@@ -12,6 +12,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from memdb.text.resources import compiled
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 
 if TYPE_CHECKING:
@@ -29,31 +30,29 @@ _SEEK_CHARS = 200
 # Stops, with the quotes and brackets that close after them. A full stop ends a
 # sentence only before a space, so 3.14, app.py and e-mail addresses stay whole;
 # CJK stops need no space. The look-behinds keep a long run of stops linear.
-_STOP = re.compile(
+_STOP = (
     r"(?<![.!?\u2026\u061f\u06d4\u0589])[.!?\u2026\u061f\u06d4\u0589]+[\"'\u2019\u201d\u00bb)\]*_~]*(?=\s)"
     r"|(?<![\u3002\uff01\uff1f\uff61\u0964\u0965\u1362])"
     r"[\u3002\uff01\uff1f\uff61\u0964\u0965\u1362]+[\"'\u2019\u201d\u300d\u300f\u3011\uff09)\]]*"
 )
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(\"'])(?:mrs?|ms|dr|prof|st|jr|sr|vs|nr|fig|approx|dept|est|inc|ltd|co|e\.g|i\.e"
-    r"|cf|bzw|z\.b|d\.h|ca|u\.s|a\.m|p\.m|[^\W\d_])\.$",
-    re.IGNORECASE,
+_ABBREVIATION = (
+    r"(?i)(?:^|[\s(\"'])(?:mrs?|ms|dr|prof|st|jr|sr|vs|nr|fig|approx|dept|est|inc|ltd|co|e\.g|i\.e"
+    r"|cf|bzw|z\.b|d\.h|ca|u\.s|a\.m|p\.m|[^\W\d_])\.$"
 )
 _ABBREVIATION_CHARS = 8
 
-_MARK = re.compile(r"^(?:[-*+\u2022\u2023\u25aa\u25cf\u2013]\s+|#{1,6}\s+|>\s?)+(?:\[[ xX]\]\s+)?")
+_MARK = r"^(?:[-*+\u2022\u2023\u25aa\u25cf\u2013]\s+|#{1,6}\s+|>\s?)+(?:\[[ xX]\]\s+)?"
 # The number of a point of a list, which is no sentence of its own.
-_POINT = re.compile(r"[0-9]{1,2}\.")
+_POINT = r"[0-9]{1,2}\."
 # A line is taken as wrapped from this length on, a paragraph as one up to that.
 _WRAPPED_CHARS = 50
 _MAX_JOINED_CHARS = 4_000
-_RULE = re.compile(r"[\s\-=*_#~+|:.]*\Z")
-_DIGITS = re.compile(r"[0-9]+")
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+#.-]*)[^\n`]*$", re.MULTILINE)
-_DEFINES = re.compile(
-    r"^[ \t]*(?:export |public |private |static |async |pub )*"
-    r"((?:def|class|function|func|fn|interface|struct|type|module) +[\w.]+)",
-    re.MULTILINE | re.IGNORECASE,
+_RULE = r"[\s\-=*_#~+|:.]*\Z"
+_DIGITS = r"[0-9]+"
+_FENCE = r"(?m)^[ \t]*(```+|~~~+)[ \t]*([\w+#.-]*)[^\n`]*$"
+_DEFINES = (
+    r"(?mi)^[ \t]*(?:export |public |private |static |async |pub )*"
+    r"((?:def|class|function|func|fn|interface|struct|type|module) +[\w.]+)"
 )
 _MAX_DEFINED = 3
 _SOFT_STOPS = (
@@ -62,11 +61,11 @@ _SOFT_STOPS = (
     (" ",),
 )
 
-_TELLS = re.compile(
+_TELLS = (
     r"error|exception|traceback|fail|fatal|panic|\bexit|not found|denied|refused|time(?:d )?out"
     r"|abort|\bpassed|warning|cannot|can't|unable|missing|undefined|conflict|assert|succe|\bdone\b"
 )
-_CODE_START = re.compile(
+_CODE_START = (
     r"(?:def |class |import |from \S+ import|return\b|#include|const |let \w+ =|var |function "
     r"|@\w+\(|\[[\w+#.-]+ code, |public |private |\}|\{|</?\w+)"
 )
@@ -108,17 +107,17 @@ _COMMON_WORDS = frozenset(
     """.split()
 )
 
-_TOKEN = re.compile(
+_TERM = (
     r"https?://[^\s<>()\"'`]+"
     r"|(?:[~.]{0,2}[/\\])?[$\u20ac\u00a3#@]?\w+(?:[._/\\:@'\u2019+~-]{1,3}\w+)*%?"
 )
-_EMOJI = re.compile(" ?[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]+")
-_LEAD = re.compile(
-    r"(?:(?:oh|ah+|aw+|wow|hey|hi|hello|yeah|yep|yup|ha(?:ha)+|lol|um+|hm+|btw)(?:[,!.\u2026 ]+)"
+_EMOJI = " ?[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]+"
+_LEAD = (
+    r"(?i)(?:(?:oh|ah+|aw+|wow|hey|hi|hello|yeah|yep|yup|ha(?:ha)+|lol|um+|hm+|btw)"
+    r"(?:[,!.\u2026 ]+)"
     r"|(?:yes|well|so|ok|okay|thanks|thank you|sure|right|cool|great|nice|awesome|anyways?|actually"
     r"|honestly|absolutely|definitely|totally|exactly|by the way|you know|i mean|of course"
-    r"|no problem|congrats|congratulations)(?:[,!\u2026]+ ))+",
-    re.IGNORECASE,
+    r"|no problem|congrats|congratulations)(?:[,!\u2026]+ ))+"
 )
 
 _DECISION_WORDS = frozenset(
@@ -199,7 +198,7 @@ def without_series(lines: list[str]) -> list[str]:
     >>> without_series(["epoch 1", "epoch 2", "saved", "epoch 3"])
     ['epoch 1', 'saved', 'epoch 3']
     """
-    shapes = [_DIGITS.sub("0", line) for line in lines]
+    shapes = [compiled(_DIGITS).sub("0", line) for line in lines]
     last = {shape: place for place, shape in enumerate(shapes)}
     kept = set(last.values())
     for place in range(len(lines)):
@@ -215,12 +214,12 @@ def is_question(sentence: str) -> bool:
 
 def is_code(sentence: str) -> bool:
     """Return whether a line looks like source code rather than prose."""
-    return sentence.endswith(_CODE_ENDS) or _CODE_START.match(sentence) is not None
+    return sentence.endswith(_CODE_ENDS) or compiled(_CODE_START).match(sentence) is not None
 
 
 def tells_outcome(line: str) -> bool:
     """Return whether a line of tool output shows its outcome: errors, results, exit codes."""
-    return _TELLS.search(line.lower()) is not None
+    return compiled(_TELLS).search(line.lower()) is not None
 
 
 def tidy(sentence: str, speakers: frozenset[str]) -> str:
@@ -235,9 +234,9 @@ def tidy(sentence: str, speakers: frozenset[str]) -> str:
     'I moved to Oslo!'
     """
     if not sentence.isascii():
-        sentence = _EMOJI.sub("", sentence).strip() or sentence
+        sentence = compiled(_EMOJI).sub("", sentence).strip() or sentence
     bare = sentence
-    if lead := _LEAD.match(bare):
+    if lead := compiled(_LEAD).match(bare):
         bare = bare[lead.end() :]
     first, comma, rest = bare.partition(", ")
     if comma and _names_one(first.lower(), speakers):
@@ -275,7 +274,7 @@ def weighted_terms(
     terms: dict[str, float] = {}
     shown: dict[str, str] = {}
     start, decides = True, False
-    for token in _TOKEN.findall(sentence):
+    for token in compiled(_TERM).findall(sentence):
         lower = token.lower()
         if not lower.isascii():
             if has_cjk(lower):
@@ -331,13 +330,13 @@ def _lines(text: str, *, wrapped: bool) -> list[str]:
     last = ""
     for raw in text.splitlines():
         line = " ".join(raw.split())
-        if not line or _RULE.match(line):
+        if not line or compiled(_RULE).match(line):
             last = ""
             continue
         goes_on = wrapped and len(last) >= _WRAPPED_CHARS and last[-1].isalnum()
         if goes_on and line[0].islower() and len(found[-1]) < _MAX_JOINED_CHARS:
             found[-1] = f"{found[-1]} {line}"
-        elif bare := line if line[0].isalnum() else _MARK.sub("", line):
+        elif bare := line if line[0].isalnum() else compiled(_MARK).sub("", line):
             found.append(bare)
         last = line if found else ""
     return found
@@ -346,16 +345,16 @@ def _lines(text: str, *, wrapped: bool) -> list[str]:
 def _of_line(line: str) -> Iterator[str]:
     """Yield the sentences of one line."""
     start = 0
-    for stop in _STOP.finditer(line):
+    for stop in compiled(_STOP).finditer(line):
         end = stop.end()
         following = line[end : end + 2].lstrip()[:1]
         if stop.group()[0] == ".":
             if following.islower():
                 continue
             before = line[max(start, end - _ABBREVIATION_CHARS) : end]
-            if _ABBREVIATION.search(before) and end < len(line):
+            if compiled(_ABBREVIATION).search(before) and end < len(line):
                 continue
-            if _POINT.fullmatch(line[start:end].strip()) and end < len(line):
+            if compiled(_POINT).fullmatch(line[start:end].strip()) and end < len(line):
                 continue
         if sentence := line[start:end].strip():
             yield sentence
@@ -385,8 +384,8 @@ def _fold_code(text: str) -> str:
     """Return *text* with each fenced block replaced by one line that describes it."""
     kept: list[str] = []
     start = 0
-    while (fence := _FENCE.search(text, start)) is not None:
-        close = _FENCE.search(text, fence.end())
+    while (fence := compiled(_FENCE).search(text, start)) is not None:
+        close = compiled(_FENCE).search(text, fence.end())
         body = text[fence.end() : close.start() if close else len(text)]
         kept += [text[start : fence.start()], "\n", _code_note(fence.group(2), body), "\n"]
         start = close.end() if close else len(text)
@@ -396,6 +395,6 @@ def _fold_code(text: str) -> str:
 
 def _code_note(language: str, body: str) -> str:
     lines = len(body.strip().splitlines())
-    defined = list(dict.fromkeys(_DEFINES.findall(body)))[:_MAX_DEFINED]
+    defined = list(dict.fromkeys(compiled(_DEFINES).findall(body)))[:_MAX_DEFINED]
     names = f": {', '.join(defined)}" if defined else ""
     return f"[{language or 'some'} code, {lines} lines{names}]" if lines else ""

@@ -9,12 +9,11 @@ models were trained on (`common.json`, counted by `bench/facts/train.py`), 1 for
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from functools import cache, lru_cache
 
 from memdb.models.record import Record
-from memdb.text.data_files import read_json
+from memdb.text.resources import compiled, read_json
 from memdb.text.terms import FOLDS
 
 MAX_CHARS = 1_000
@@ -23,7 +22,7 @@ MAX_CHARS = 1_000
 # Letters and marks that join to a word, for the edges of markers.
 LETTER = r"[^\W_]|[\u0900-\u0dff]"
 _NUMBER = r"(?<![\d.,])\d{1,3}(?:[ .,'\u00a0\u2019\u202f]\d{3})+(?![\d])|\d+(?:[.,]\d+)?"
-_WORD = re.compile(
+_WORD = (
     rf"(?P<number>{_NUMBER})"
     r"|(?P<sign>[\u3400-\u9fff\uf900-\ufaff\u3041-\u3096])"
     r"|(?P<kana>[\u30a1-\u30fa\u30fc]+)"
@@ -31,9 +30,9 @@ _WORD = re.compile(
     r"(?:['\u2019](?:(?!\d)[^\W_])+)*[+#]*)"
     r"|(?P<unit>[%$\u20ac\u00a3\u00a5\u20b9\u20bd\u20ba\u00b0]|(?<=[A-Za-z0-9])[+-](?![A-Za-z0-9])|(?<!\w)-(?=\d))"
 )
-_ELIDED = re.compile(r"[^\W\d_]{1,2}['\u2019](?=[^\W\d_]{3})")
-_SPACED = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
-_GROUPED = re.compile(r"(?<=\d)[ .,'\u00a0\u2019\u202f](?=\d{3}(?!\d))")
+_ELIDED = r"[^\W\d_]{1,2}['\u2019](?=[^\W\d_]{3})"
+_SPACED = r"[^\W\d_]+(?:'[^\W\d_]+)*"
+_GROUPED = r"(?<=\d)[ .,'\u00a0\u2019\u202f](?=\d{3}(?!\d))"
 _LAST_LATIN = "\u024f"
 _LEAST_COMMON = 0.004
 SHORT = 3
@@ -83,16 +82,18 @@ def words_of(text: str) -> tuple[Word, ...]:
     ['appartement', 'coute', '15400', '€', 'a', 'evry']
     """
     text = unicodedata.normalize("NFKC", text[:MAX_CHARS])
-    text = _ELIDED.sub("", text)
+    text = compiled(_ELIDED).sub("", text)
     common = _commonness(recognise(text))
     found: list[Word] = []
     last = 0
-    for match in _WORD.finditer(text):
+    for match in compiled(_WORD).finditer(text):
         kind, raw = str(match.lastgroup), match.group()
         between = text[last : match.start()]
         last = match.end()
         starts = not found or any(mark in between for mark in ".!?:\n\u3002")
-        folded = _GROUPED.sub("", raw).replace(",", ".") if kind == "number" else fold(raw)
+        folded = (
+            compiled(_GROUPED).sub("", raw).replace(",", ".") if kind == "number" else fold(raw)
+        )
         folded = folded.removesuffix("'s")
         weight = 1.0 if kind == "number" else _weight(folded, raw, common)
         is_name = not starts and raw[0].isupper() and kind == "word"
@@ -129,10 +130,14 @@ def recognise(text: str) -> str:
     ('de', 'zh', 'en')
     """
     folded = fold(text[:MAX_CHARS])
-    for code, letters in _SCRIPTS:
-        if letters.search(folded):
-            return code
-    words = [word.removesuffix("'s") for word in _SPACED.findall(_ELIDED.sub("", folded))]
+    if not folded.isascii():
+        for code, letters in _SCRIPTS.items():
+            if compiled(letters).search(folded):
+                return code
+    words = [
+        word.removesuffix("'s")
+        for word in compiled(_SPACED).findall(compiled(_ELIDED).sub("", folded))
+    ]
     written = set(text[:MAX_CHARS].lower())
     scores = {"en": math.log(_PRIOR) + len(words) * math.log(_RARE)}
     for code, common in common_words().items():
@@ -155,17 +160,14 @@ _LETTERS = {
 }
 _OWN_LETTER, _RARE, _PRIOR = 20.0, 0.001, 2.0
 
-_SCRIPTS = tuple(
-    (code, re.compile(letters))
-    for code, letters in (
-        ("ja", "[\u3041-\u30fa]"),
-        ("zh", "[\u3400-\u9fff]"),
-        ("ko", "[\uac00-\ud7a3]"),
-        ("ru", "[\u0400-\u04ff]"),
-        ("ar", "[\u0600-\u06ff]"),
-        ("hi", "[\u0900-\u097f]"),
-    )
-)
+_SCRIPTS = {
+    "ja": "[\u3041-\u30fa]",
+    "zh": "[\u3400-\u9fff]",
+    "ko": "[\uac00-\ud7a3]",
+    "ru": "[\u0400-\u04ff]",
+    "ar": "[\u0600-\u06ff]",
+    "hi": "[\u0900-\u097f]",
+}
 
 
 @cache

@@ -28,7 +28,7 @@ from memdb.facts.wording import recognise
 from memdb.models.record import Record
 from memdb.search.weights import PARTICLE, TOPIC
 from memdb.search.words import word_weight
-from memdb.text.data_files import read_json
+from memdb.text.resources import compiled, read_json
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 
 if TYPE_CHECKING:
@@ -48,17 +48,15 @@ _TALK = (
     "write wrote written note noted"
 )
 # What a date is written with in English; the date of a message answers it, not its words.
-DATE_WORDS = re.compile(
+DATE_WORDS = (
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri|satur"
     r"|sun)day|\d+(?:st|nd|rd|th)?|today|yesterday|tonight|(?:day|week|month|year|weekend)s?|last"
     r"|ago|past|spring|summer|autumn|winter|morning|evening|afternoon|couple|few|two|three|four"
     r"|five|six|seven|since|until|before|after|between|earlier"
 )
-_LATEST = re.compile(
-    r"\b(?:last|latest|newest|most recent) (?:thing|message|chat|conversation)s?\b", re.IGNORECASE
-)
-_PAST_WEEKDAY = re.compile(rf"\b(on|last|this|since) ({'|'.join(WEEKDAYS)})\b")
-_FIGURES = re.compile(r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})(?:\2(\d{4})|\2?)(?![\d./]\d)")
+_LATEST = r"(?i)\b(?:last|latest|newest|most recent) (?:thing|message|chat|conversation)s?\b"
+_PAST_WEEKDAY = rf"\b(on|last|this|since) ({'|'.join(WEEKDAYS)})\b"
+_FIGURES = r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})(?:\2(\d{4})|\2?)(?![\d./]\d)"
 
 
 class AskedTime(Record):
@@ -90,9 +88,9 @@ def read_time(text: str, today: int | None) -> AskedTime:
     if language == "en" and asked.is_empty and len(text.split()) < _SENTENCE:
         language = _language_of_time(rest, day)
     if language == "en":
-        found = [_past_weekday(match, day) for match in _PAST_WEEKDAY.finditer(rest)]
+        found = [_past_weekday(match, day) for match in compiled(_PAST_WEEKDAY).finditer(rest)]
         spans = found if asked.is_empty else []
-        if _LATEST.search(rest):
+        if compiled(_LATEST).search(rest):
             spans.append(DaySpan(0, today))
         dates: list[DateMention] = []
     else:
@@ -144,7 +142,7 @@ def _topics(rest: str, language: str) -> list[str]:
         for word in query_words(rest)
         if word not in talk
         and (language == "en" or len(word) > PARTICLE)
-        and not (language == "en" and DATE_WORDS.fullmatch(word))
+        and not (language == "en" and compiled(DATE_WORDS).fullmatch(word))
         and (word not in STOP_WORDS if language == "en" else word_weight(word, language) > TOPIC)
     ]
 
@@ -168,7 +166,7 @@ def _read(language: str, text: str, day: date) -> tuple[list[DaySpan], list[Date
     for step, leads in ((-1, last), (0, this)):
         one, other = _any(leads), _any(unit)
         gap = r"\s+" if has_spaces else r"\s*"
-        pattern = re.compile(rf"{one}{gap}{other}|{other}{gap}{one}")
+        pattern = compiled(rf"{one}{gap}{other}|{other}{gap}{one}")
         for match in pattern.finditer(text):
             name = max((word for word in unit if word in match[0]), key=len)
             spans.append(span_of(*period_of(_UNITS[unit[name]], day, step)))
@@ -180,7 +178,7 @@ def _read(language: str, text: str, day: date) -> tuple[list[DaySpan], list[Date
     dated = _any(number)
     # 15. September, 15 de septiembre, 9月15日
     day_before = r"(?:(?<!\d)(\d{1,2})(?:\.|er|º)?\s+(?:de\s+)?)?"
-    pattern = re.compile(
+    pattern = compiled(
         rf"{day_before}(?<!\w)({dated})(?!\w)()"
         if has_spaces
         else rf"()(?<!\d)({dated})\s*(?:(\d{{1,2}})(?:日|일))?"
@@ -203,7 +201,7 @@ def _any(words: Iterable[str]) -> str:
 @cache
 def _pattern(words: tuple[str, ...], has_spaces: bool) -> re.Pattern[str]:  # noqa: FBT001 (private)
     edge = (r"(?<!\w)", r"(?!\w)") if has_spaces else ("", "")
-    return re.compile(f"{edge[0]}{_any(words)}{edge[1]}")
+    return compiled(f"{edge[0]}{_any(words)}{edge[1]}")
 
 
 def _past_weekday(match: re.Match[str], day: date) -> DaySpan:
@@ -234,4 +232,4 @@ def _read_figures(text: str) -> tuple[str, list[DateMention]]:
         found.append(DateMention(int(match[4]) if match[4] else None, month, day))
         return " "
 
-    return _FIGURES.sub(read, text), found
+    return compiled(_FIGURES).sub(read, text), found

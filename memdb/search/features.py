@@ -13,7 +13,6 @@ Source of that curve: half of BEAM's chats, 2026-11.
 
 from __future__ import annotations
 
-import re
 from array import array
 from itertools import chain
 from math import log2
@@ -40,6 +39,7 @@ from memdb.search.weights import (
     TRAITS_KEPT,
     TURN_WORDS,
 )
+from memdb.text.resources import compiled
 from memdb.text.terms import count_words
 
 if TYPE_CHECKING:
@@ -68,16 +68,15 @@ _TIME_WORDS = frozenset(
 )
 _YEAR_DIGITS = 4
 # A capital within a sentence: a name.
-_CAPITAL = re.compile(r"[A-Z](?<=[a-z,] [A-Z])[a-z]+")
-_ASKS = re.compile(r"[?\uff1f\u061f]")
+_CAPITAL = r"[A-Z](?<=[a-z,] [A-Z])[a-z]+"
+_ASKS = r"[?\uff1f\u061f]"
 
-_WHEN = re.compile(
-    r"^\s*when\b|\b(?:what|which) (?:year|month|date|day|time)\b|\bhow long\b"
-    r"|\bwhen (?:did|is|was|will|does)\b",
-    re.IGNORECASE,
+_WHEN = (
+    r"(?i)^\s*when\b|\b(?:what|which) (?:year|month|date|day|time)\b|\bhow long\b"
+    r"|\bwhen (?:did|is|was|will|does)\b"
 )
-_COUNT = re.compile(r"\bhow (?:many|much|old|often)\b", re.IGNORECASE)
-_NAME = re.compile(r"^\s*(?:who|whose|which)\b|\bwhere\b", re.IGNORECASE)
+_COUNT = r"(?i)\bhow (?:many|much|old|often)\b"
+_NAME = r"(?i)^\s*(?:who|whose|which)\b|\bwhere\b"
 _OWN_WORDS = frozenset(("i", "my", "me", "mine", "myself", "we", "our"))
 _YOUR_WORDS = frozenset(("you", "your", "yours"))
 
@@ -117,7 +116,7 @@ def traits_of(text: str) -> Traits:
 
 def asked_traits(text: str) -> list[int]:
     """Return which of `TRAITS` a question asks for, by place: a time, a number, a name."""
-    asked = ((_WHEN, "time"), (_COUNT, "number"), (_NAME, "capitals"))
+    asked = ((compiled(_WHEN), "time"), (compiled(_COUNT), "number"), (compiled(_NAME), "capitals"))
     return [TRAITS.index(trait) for pattern, trait in asked if pattern.search(text)]
 
 
@@ -143,10 +142,10 @@ def _read_traits(text: str) -> Traits:
     return (
         words,
         1 / (1 + STEEPNESS * log2(words / TURN_WORDS)) if words > TURN_WORDS else 1.0,
-        float(_ASKS.search(text) is not None),
+        float(compiled(_ASKS).search(text) is not None),
         float(number),
         float(time),
-        min(len(_CAPITAL.findall(begin)), CAPITALS) / CAPITALS,
+        min(len(compiled(_CAPITAL).findall(begin)), CAPITALS) / CAPITALS,
         min(words, SHORT_WORDS) / SHORT_WORDS,
         log2(words / TURN_WORDS) if words > TURN_WORDS else 0.0,
         array("H", rows),
@@ -497,9 +496,9 @@ def _add_shape(query: Query, chat: _Chat, columns: Columns) -> None:
     """Add what each text is like, and whether it has what the question asks for."""
     columns.update({name: list(chat.traits[name]) for name in _SHAPES})
     for name, pattern, has in (
-        ("when", _WHEN, "time"),
-        ("how_many", _COUNT, "number"),
-        ("who", _NAME, "capitals"),
+        ("when", compiled(_WHEN), "time"),
+        ("how_many", compiled(_COUNT), "number"),
+        ("who", compiled(_NAME), "capitals"),
     ):
         columns[name] = columns[has] if pattern.search(query.text) else chat.zeros()
 

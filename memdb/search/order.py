@@ -9,7 +9,6 @@ of those links.
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
@@ -29,6 +28,7 @@ from memdb.search.weights import (
     STEM_LETTERS,
     STEM_SHARE,
 )
+from memdb.text.resources import compiled
 from memdb.text.terms import STOP_WORDS, count_words, query_words
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # Kinds whose equal texts are one statement; what has a name or key is a record of its own.
 STATEMENTS = ("message", "entry")
-_HAS_DIGIT = re.compile(r"\d")
+_HAS_DIGIT = r"\d"
 NEWER = "newer than another hit that answers alike"
 
 
@@ -162,7 +162,7 @@ def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
     """
     found = list(hits)
     traits = [_traits(query, hit) for hit in found[:ORDERED]]
-    most = 0 if any(map(_HAS_DIGIT.search, query.content)) else COMPARED
+    most = 0 if any(map(compiled(_HAS_DIGIT).search, query.content)) else COMPARED
     names = set(query.identifiers)
     for place in range(1, len(traits)):
         newer = found[place]

@@ -15,6 +15,7 @@ from memdb.facts.wording import fold, recognise
 from memdb.models.record import Record
 from memdb.search.asked_time import read_time
 from memdb.search.weights import KEYWORDS
+from memdb.text.resources import compiled
 from memdb.text.terms import (
     STOP_WORDS,
     content_words,
@@ -47,16 +48,16 @@ _ASKING = frozenset(_ASKING_WORDS.split())
 ASKING_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 
 
-_QUOTED = re.compile(r"""["“«「]([^"“”«»「」]{3,200})["”»」]""")
+_QUOTED = r"""["“«「]([^"“”«»「」]{3,200})["”»」]"""
 # Words joined without a space: a path, a file name, an identifier, a version, a number; and a flag
 # with the word before it.
 # Possessive, from the first letter on: backing up takes quadratic time in a long word.
-_JOINED = re.compile(r"(?<!\w)(?:\w++(?:[./:@#\\-]{1,2}\w++)+|_*+[^\W_]++_\w++|\w++ -{1,2}\w++)")
+_JOINED = r"(?<!\w)(?:\w++(?:[./:@#\\-]{1,2}\w++)+|_*+[^\W_]++_\w++|\w++ -{1,2}\w++)"
 _MAX_PHRASES = 8
 _PHRASE_CHARS = 10_000
 
 # More marks upon one letter than any language has; signs and emoji are no part of words either.
-_PILE = re.compile(r"([^\w\s\x00-\x7f]{64})[^\w\s\x00-\x7f]+")
+_PILE = r"([^\w\s\x00-\x7f]{64})[^\w\s\x00-\x7f]+"
 
 
 class Query(Record):
@@ -131,9 +132,13 @@ class Query(Record):
         """
         if self.is_dated or not (self.is_question or len(self.words) <= KEYWORDS):
             return []
-        runs = [run for run in self.phrases if any(map(_HAS_DIGIT.search, run))]
+        runs = [run for run in self.phrases if any(map(compiled(_HAS_DIGIT).search, run))]
         joined = {word for run in runs for word in run}
-        words = [word for word in self.words if word not in joined and _IDENTIFIER.fullmatch(word)]
+        words = [
+            word
+            for word in self.words
+            if word not in joined and compiled(_IDENTIFIER).fullmatch(word)
+        ]
         return phrase_terms(runs) + word_terms(words)
 
     def names(self) -> set[str]:
@@ -200,7 +205,7 @@ def parse_query(
 
 def _topics(words: Sequence[str]) -> tuple[str, ...]:
     """Return *words* without those of a date, which is compared and not searched for."""
-    return tuple(word for word in words if not _DATE_WORD.fullmatch(word)) or tuple(words)
+    return tuple(word for word in words if not compiled(_DATE_WORD).fullmatch(word)) or tuple(words)
 
 
 def asks(text: str) -> bool:
@@ -278,7 +283,7 @@ def misspelt_names(
         return found
     likely: Iterable[str] = words
     if not text.islower():
-        capitals = {word.lower() for word in _CAPITALISED.findall(text[:_PHRASE_CHARS])}
+        capitals = {word.lower() for word in compiled(_CAPITALISED).findall(text[:_PHRASE_CHARS])}
         likely = [word for word in words if word in capitals]
     likely = [word for word in likely if word[0] in initials and word not in parts]
     for word in likely[:_MAX_MISSPELT]:
@@ -295,7 +300,7 @@ _LEAST_NAME = 3  # of a name that no text holds
 _LONG_NAME = 7
 _MAX_NAME = 32
 _MAX_MISSPELT = 32
-_CAPITALISED = re.compile(r"\b[A-Z]\w+|\b[^\W\d_\x00-\x7f]\w+")
+_CAPITALISED = r"\b[A-Z]\w+|\b[^\W\d_\x00-\x7f]\w+"
 
 
 def _identifiers(text: str, words: Collection[str]) -> tuple[str, ...]:
@@ -305,9 +310,9 @@ def _identifiers(text: str, words: Collection[str]) -> tuple[str, ...]:
     German writes all nouns with a capital, so there only a digit tells.
     """
     text = text[:_PHRASE_CHARS]
-    found = {word for word in words if _IDENTIFIER.fullmatch(word)}
+    found = {word for word in words if compiled(_IDENTIFIER).fullmatch(word)}
     if not (text.isupper() or recognise(text) == "de"):
-        pieces = _CAPITALISED.finditer(text)
+        pieces = compiled(_CAPITALISED).finditer(text)
         named = [
             word
             for piece in pieces
@@ -315,12 +320,14 @@ def _identifiers(text: str, words: Collection[str]) -> tuple[str, ...]:
             for word in query_words(piece[0])
         ]
         found.update(word for word in named if word not in STOP_WORDS and len(word) >= _LEAST_NAME)
-    return tuple(word for word in words if word in found and not _DATE_WORD.fullmatch(word))
+    return tuple(
+        word for word in words if word in found and not compiled(_DATE_WORD).fullmatch(word)
+    )
 
 
-_HAS_DIGIT = re.compile(r"\d")
-_IDENTIFIER = re.compile(r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{4,}|\d{3,}")
-_DATE_WORD = re.compile(
+_HAS_DIGIT = r"\d"
+_IDENTIFIER = r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{4,}|\d{3,}"
+_DATE_WORD = (
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri"
     r"|satur|sun)days?|(?:1[89]|20)\d\d|\d{1,2}(?:st|nd|rd|th)?"
 )
@@ -373,12 +380,12 @@ def is_english(word: str) -> bool:
 
 def _without_piles(text: str) -> str:
     """Return *text* with long runs of marks cut: putting those in order takes quadratic time."""
-    return text if text.isascii() else _PILE.sub(r"\1", text)
+    return text if text.isascii() else compiled(_PILE).sub(r"\1", text)
 
 
 def _phrases(text: str) -> tuple[tuple[str, ...], ...]:
     """Return the runs of two and more words that are quoted or joined, each once."""
-    pieces = _QUOTED.findall(text) + _JOINED.findall(text[:_PHRASE_CHARS])
+    pieces = compiled(_QUOTED).findall(text) + compiled(_JOINED).findall(text[:_PHRASE_CHARS])
     runs = [tuple(query_words(piece)) for piece in pieces[: 4 * _MAX_PHRASES]]
     return tuple(dict.fromkeys(run for run in runs if len(run) > 1))[:_MAX_PHRASES]
 

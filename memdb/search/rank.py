@@ -32,7 +32,7 @@ from memdb.search.weights import (
     ORDERED,
     SURE,
 )
-from memdb.text.data_files import read_json
+from memdb.text.resources import read_json
 from memdb.text.terms import STOP_WORDS, query_words
 
 if TYPE_CHECKING:

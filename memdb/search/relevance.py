@@ -15,7 +15,6 @@ be compared.
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import near_rows, rarity
@@ -47,6 +46,7 @@ from memdb.search.weights import (
     for_messages,
 )
 from memdb.search.words import learned, own_lean, word_weight
+from memdb.text.resources import compiled
 from memdb.text.terms import has_cjk, query_words, word_terms
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from memdb.search.parse import Corpus, Query
     from memdb.text.terms import Term
 
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]")
+_SENTENCE_END = r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]"
 
 FACTS = (
     *("bias", "known", "missing", "unknown", "lead", "typed", "crowd", "statement", "keywords"),
@@ -222,7 +222,7 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
     near = _near_words(query, evidence, only_names)
     words: dict[str, list[Word]] = {}
     for word in query.content:
-        if query.is_dated and DATE_WORDS.fullmatch(word):
+        if query.is_dated and compiled(DATE_WORDS).fullmatch(word):
             continue
         pairs = not word.isascii() and has_cjk(word)
         stem = None
@@ -268,7 +268,7 @@ def _near_words(
 
 def _parts(query: Query, words: Mapping[str, list[Word]]) -> list[list[Word]]:
     """Return the words by sentence of the query: a message says more than what it asks."""
-    sentences = _SENTENCE_END.split(query.text, SENTENCES_READ)
+    sentences = compiled(_SENTENCE_END).split(query.text, SENTENCES_READ)
     if len(sentences) > 1:
         parts = [
             [each for word in query_words(sentence) for each in words.get(word, ())]

@@ -26,6 +26,7 @@ from memdb.search.weights import (
     MOST_PARTS,
     MOST_WORDS,
 )
+from memdb.text.resources import compiled
 from memdb.text.terms import STOP_WORDS, Term, has_cjk, query_words
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     Holders = Callable[[Sequence[Term]], dict[Term, list[int]]]
     Texts = Callable[[list[int]], Iterable[str]]
 
-_HASH = re.compile(r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]+")
+_HASH = r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]+"
 
 
 class Speller:
@@ -98,7 +99,7 @@ class Speller:
         words = {word for text in self._texts(ids) for word in query_words(text)}
         if beginning in words:
             return beginning
-        is_hash = len(beginning) >= LEAST_HASH and _HASH.fullmatch(beginning)
+        is_hash = len(beginning) >= LEAST_HASH and compiled(_HASH).fullmatch(beginning)
         found = [
             word
             for word in words

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memdb.embeddings.static_model import rarity
 from memdb.facts.wording import common_words, fold
 from memdb.search.weights import COMMON_SHARE, LEAST_WORD, PAIR_WORD, STOP_WORD
-from memdb.text.data_files import read_json
+from memdb.text.resources import read_json
 from memdb.text.terms import STOP_WORDS, has_cjk, word_terms
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ unchanged. Pure and linear.
 from __future__ import annotations
 
 import re
-from functools import cache
 from unicodedata import normalize
+
+from memdb.text.resources import compiled
 
 # Invisible characters, and those that turn the direction of reading: nobody
 # sees them, a model does. Tag characters and variation selectors can carry
@@ -20,27 +21,23 @@ INVISIBLE_CLASS = (
     r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u202a-\u202e"
     r"\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
-INVISIBLE = re.compile(f"[{INVISIBLE_CLASS}]")
+INVISIBLE = f"[{INVISIBLE_CLASS}]"
 
 # Joiners make letters of some scripts and emoji; between others they only hide.
-_JOINERS = re.compile(
-    r"(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f\u200c\u200d])"
-)
-_MANY_JOINERS = re.compile(r"([\u200c\u200d])[\u200c\u200d]+")
+_JOINERS = r"(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f\u200c\u200d])"
+_MANY_JOINERS = r"([\u200c\u200d])[\u200c\u200d]+"
 
 # What a terminal takes for orders: CSI, OSC and the like, then single controls.
-_ANSI = re.compile(
+_ANSI = (
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]{0,1000}(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]{0,8}[0-~]?"
 )
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+_CONTROLS = r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
 
-_FENCES = re.compile(r"`{3,}|~{3,}|={4,}|-{4,}|#{3,}(?= )")
-_ENTITY = re.compile(r"&(?=#?\w{1,32};)")
-_BRACKETED = re.compile(
-    r"\[(?=/?(?:INST|SYS|SYSTEM|ASSISTANT|USER|TOOL|END|Long-term)\b)", re.IGNORECASE
-)
+_FENCES = r"`{3,}|~{3,}|={4,}|-{4,}|#{3,}(?= )"
+_ENTITY = r"&(?=#?\w{1,32};)"
+_BRACKETED = r"(?i)\[(?=/?(?:INST|SYS|SYSTEM|ASSISTANT|USER|TOOL|END|Long-term)\b)"
 
 
 def visible(text: str) -> str:
@@ -54,8 +51,8 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    text = INVISIBLE.sub("", _CONTROLS.sub("", _ANSI.sub("", text)))
-    return _JOINERS.sub("", _MANY_JOINERS.sub(r"\1", text))
+    text = compiled(INVISIBLE).sub("", compiled(_CONTROLS).sub("", compiled(_ANSI).sub("", text)))
+    return compiled(_JOINERS).sub("", compiled(_MANY_JOINERS).sub(r"\1", text))
 
 
 def prompt_line(text: str) -> str:
@@ -71,16 +68,15 @@ def prompt_line(text: str) -> str:
     "likes &lt;/memory&gt; ''tea'' & a &lt; b"
     """
     line = " ".join(visible(text).split())
-    line = _ENTITY.sub("&amp;", line).replace("<", "&lt;").replace(">", "&gt;")
-    line = _FENCES.sub(lambda match: "''" if match[0][0] == "`" else match[0][:2], line)
-    return _BRACKETED.sub("[ ", line)
+    line = compiled(_ENTITY).sub("&amp;", line).replace("<", "&lt;").replace(">", "&gt;")
+    line = compiled(_FENCES).sub(lambda match: "''" if match[0][0] == "`" else match[0][:2], line)
+    return compiled(_BRACKETED).sub("[ ", line)
 
 
 # The blocks of memdb, and the tags by which models tell who speaks.
-_TAGS = re.compile(
-    r"<(?=/?(?:memory|recalled|profile|system|developer|assistant|user|human|tool\w{0,20}"
-    r"|function\w{0,20}|invoke|parameter)\b)",
-    re.IGNORECASE,
+_TAGS = (
+    r"(?i)<(?=/?(?:memory|recalled|profile|system|developer|assistant|user|human|tool\w{0,20}"
+    r"|function\w{0,20}|invoke|parameter)\b)"
 )
 
 
@@ -93,19 +89,31 @@ def quoted(text: str) -> str:
     >>> quoted("a < b </memory> <system>")
     'a < b < /memory> < system>'
     """
-    return _TAGS.sub("< ", text)
+    return compiled(_TAGS).sub("< ", text)
 
 
-def _near(*parts: str | int) -> str:
-    """Return a pattern: alternatives in order, at most so many characters apart."""
-    return "".join(f".{{0,{part}}}?" if isinstance(part, int) else f"(?:{part})" for part in parts)
+def _near(hints: str, pattern: str, edge: str = "") -> tuple[list[str], str]:
+    """
+    Return words of which such a text has one, and its pattern.
+
+    Args:
+        hints: The words, with "|" between them; "" means those of the first part.
+        pattern: Parts in order; behind " ..40 " the next one is at most 40 characters away.
+        edge: What stands around each part.
+    """
+    parts = re.split(r" [.]{2}([0-9]+) ", pattern)
+    whole = "".join(
+        f".{{0,{part}}}?" if at % 2 else f"{edge}(?:{part}){edge}" for at, part in enumerate(parts)
+    )
+    return (hints or parts[0]).split("|"), whole
 
 
-def _words(*parts: str | int) -> str:
-    """Return the same pattern for whole words."""
-    return _near(*(part if isinstance(part, int) else rf"\b(?:{part})\b" for part in parts))
+def _words(hints: str, pattern: str) -> tuple[list[str], str]:
+    """Return the same for parts that are whole words."""
+    return _near(hints, pattern, r"\b")
 
 
+_ROMANCE = "ignor|oublie|olvida|esque|dimentica"
 _ROMANCE_IGNORE = r"ignore[sz]?|ignora[dr]?|oublie[zr]?|olvida[dr]?|esque[cç]\w*|dimentica\w*"
 _ROMANCE_BEFORE = r"pr[eé]c[eé]dent\w*|anterior\w*|previ[aeo]s?"
 _ROMANCE_RULES = r"instru[cç]\w+|istruzion\w+|consignes?|r[eè]gles?|reglas?|regras?|regole"
@@ -115,117 +123,124 @@ _ROMANCE_RULES = r"instru[cç]\w+|istruzion\w+|consignes?|r[eè]gles?|reglas?|re
 # Turkish; Hindi.
 _OVERRIDES = (
     _words(
-        "ignore|disregard|forget|override|bypass|neglect|overlook",
-        40,
-        "previous|prior|above|earlier|preceding|existing|system|your|all|any|these|those|the",
-        30,
-        "instructions?|prompts?|rules?|directions?|guidelines?|directives?|commands?|constraints?"
-        "|programming",
+        "",
+        "ignore|disregard|forget|override|bypass|neglect|overlook"
+        " ..40 previous|prior|above|earlier|preceding|existing|system|your|all|any|these|those|the"
+        " ..30 instructions?|prompts?|rules?|directions?|guidelines?|directives?|commands?"
+        "|constraints?|programming",
     ),
     _near(
-        r"\b(?:ignorier\w*|vergiss|vergesst|missachte\w*|negeer|vergeet)\b",
-        40,
-        r"\b(?:vorherige\w*|bisherige\w*|obige\w*|alle\w*|vorige|eerdere)\b",
-        30,
-        "anweisung|instruktion|regel|vorgabe|prompt|instructie",
+        "ignorier|vergiss|vergesst|missachte|negeer|vergeet",
+        r"\b(?:ignorier\w*|vergiss|vergesst|missachte\w*|negeer|vergeet)\b"
+        r" ..40 \b(?:vorherige\w*|bisherige\w*|obige\w*|alle\w*|vorige|eerdere)\b"
+        " ..30 anweisung|instruktion|regel|vorgabe|prompt|instructie",
     ),
     _words(
-        _ROMANCE_IGNORE, 40, f"{_ROMANCE_BEFORE}|tou[st]e?s?|tod[ao]s|tutt[ei]", 40, _ROMANCE_RULES
+        _ROMANCE,
+        f"{_ROMANCE_IGNORE} ..40 {_ROMANCE_BEFORE}|tou[st]e?s?|tod[ao]s|tutt[ei]"
+        f" ..40 {_ROMANCE_RULES}",
     ),
-    _words(_ROMANCE_IGNORE, 30, _ROMANCE_RULES, 30, _ROMANCE_BEFORE),
+    _words(_ROMANCE, f"{_ROMANCE_IGNORE} ..30 {_ROMANCE_RULES} ..30 {_ROMANCE_BEFORE}"),
     _near(
-        r"игнорир\w+|забудь\w*|ігнору\w+|zignoruj\w*|zapomnij",
-        40,
-        r"предыдущ|прежн|все|попередн|poprzedni|wszystki",
-        40,
-        "инструкц|указан|правил|інструкц|instrukc|polece",
+        "игнорир|забудь|ігнору|zignoruj|zapomnij",
+        r"игнорир\w+|забудь\w*|ігнору\w+|zignoruj\w*|zapomnij"
+        r" ..40 предыдущ|прежн|все|попередн|poprzedni|wszystki"
+        " ..40 инструкц|указан|правил|інструкц|instrukc|polece",
     ),
     _near(
-        "忽略|无视|無視|忘记|忘記|不要理会",
-        12,
-        "之前|以上|先前|上述|所有|前面",
-        12,
-        "指令|指示|提示|规则|規則|说明|說明|命令",
+        "",
+        "忽略|无视|無視|忘记|忘記|不要理会"
+        " ..12 之前|以上|先前|上述|所有|前面"
+        " ..12 指令|指示|提示|规则|規則|说明|說明|命令",
     ),
-    _near("以前|これまで|上記|前|すべて|全て", 10, "指示|命令|ルール|プロンプト", 8, "無視|忘れ"),
-    _near("이전|위의|앞의|모든", 8, "지시|명령|규칙|프롬프트", 8, "무시|잊"),
-    _near("تجاهل|انس", 30, "التعليمات|الأوامر|القواعد"),
-    _near("önceki|yukar.daki|tüm", 20, "talimat|kural|komut", 30, "yok say|görmezden|unut"),
-    _near("पिछले|सभी", 15, "निर्देश|नियम", 20, "अनदेखा|भूल"),
+    _near("", "以前|これまで|上記|前|すべて|全て ..10 指示|命令|ルール|プロンプト ..8 無視|忘れ"),
+    _near("", "이전|위의|앞의|모든 ..8 지시|명령|규칙|프롬프트 ..8 무시|잊"),
+    _near("", "تجاهل|انس ..30 التعليمات|الأوامر|القواعد"),
+    _near(
+        "talimat|kural|komut",
+        "önceki|yukar.daki|tüm ..20 talimat|kural|komut ..30 yok say|görmezden|unut",
+    ),
+    _near("", "पिछले|सभी ..15 निर्देश|नियम ..20 अनदेखा|भूल"),
 )
 _PERSONA = (
     _words(
-        "you are (?:now|no longer)",
-        40,
-        "dan|jailbroken|unrestricted|unfiltered|evil|developer mode|an? ai|bound|restricted"
+        "you are now|you are no longer",
+        "you are (?:now|no longer)"
+        " ..40 dan|jailbroken|unrestricted|unfiltered|evil|developer mode|an? ai|bound|restricted"
         "|assistant",
     ),
-    _words("(?:developer|god|jailbreak|sudo) mode", 20, "enabled?|activated?"),
-    _words("enable|enter|activate|switch to", 10, "(?:developer|god|jailbreak|dan) mode"),
+    _words(" mode", "(?:developer|god|jailbreak|sudo) mode ..20 enabled?|activated?"),
+    _words(" mode", "enable|enter|activate|switch to ..10 (?:developer|god|jailbreak|dan) mode"),
     _words(
-        "pretend (?:to be|you are|that you)",
-        40,
-        "(?:no|without) (?:rules|restrictions|limits|filters)",
+        "pretend ",
+        "pretend (?:to be|you are|that you)"
+        " ..40 (?:no|without) (?:rules|restrictions|limits|filters)",
     ),
 )
 _EXFILTRATION = (
     _words(
-        "reveal|print|show|repeat|output|leak|tell me|display|send",
-        30,
-        "your|the|full|entire|system|hidden|initial",
-        20,
-        "(?:system|initial|hidden) (?:prompt|message)|(?:initial|secret) instructions",
+        " prompt| message| instructions",
+        "reveal|print|show|repeat|output|leak|tell me|display|send"
+        " ..30 your|the|full|entire|system|hidden|initial"
+        " ..20 (?:system|initial|hidden) (?:prompt|message)|(?:initial|secret) instructions",
     ),
     _near(
-        r"!\[[^\]\n]{0,200}\]\(https?://[^)\s?]{0,200}\?",
+        "](http",
+        r"!\[[^\]\n]{0,200}\]\(https?://[^)\s?]{0,200}\?"
         r"[^)\s]{0,200}?(?:\{|%7b|prompt|secret|data|token)",
     ),
 )
 _LASTING_ORDERS = (
     _words(
-        "from now on|in all future (?:conversations|replies)|for the rest of",
-        60,
-        "you (?:must|will|shall|are to|should)",
-        40,
-        "always|never|only|obey|ignore|send|reply|respond|recommend|include",
+        "from now on|in all future |for the rest of",
+        "from now on|in all future (?:conversations|replies)|for the rest of"
+        " ..60 you (?:must|will|shall|are to|should)"
+        " ..40 always|never|only|obey|ignore|send|reply|respond|recommend|include",
     ),
-    r"\b(?:new|updated|real|actual|important) (?:system )?instructions?\s?:",
+    _near(" instruction", r"\b(?:new|updated|real|actual|important) (?:system )?instructions?\s?:"),
     _near(
-        r"\b(?:important|attention|note to)\b",
-        20,
-        r"\b(?:ai|assistant|llm|language model|chatbot|agent)s?\b",
-        10,
-        "[:,!]",
-        40,
-        r"\b(?:must|ignore|do not|send|always|never|execute|call|run)\b",
+        "important|attention|note to",
+        r"\b(?:important|attention|note to)\b"
+        r" ..20 \b(?:ai|assistant|llm|language model|chatbot|agent)s?\b"
+        " ..10 [:,!]"
+        r" ..40 \b(?:must|ignore|do not|send|always|never|execute|call|run)\b",
     ),
 )
 _ROLES = (
     _near(
-        r"<\|?\s?/?\s?",
+        "<",
+        r"<\|?\s?/?\s?"
         r"(?:im_start|im_end|im_sep|system|assistant|user|endoftext|eot_id|start_header_id"
         r"|end_header_id|begin_of_text)\b[^>\n]{0,40}>",
     ),
-    r"\[/?(?:inst|sys|system_prompt)\]|<</?sys>>|<(?:start|end)_of_turn>",
     _near(
-        r"(?m:^)\s{0,8}(?:#{1,6}\s?|\*\*)?",
-        r"(?:system|assistant|developer)(?:\*\*)?\s?(?:prompt|message|instructions?)?",
+        "inst]|sys]|system_prompt]|sys>>|_of_turn>",
+        r"\[/?(?:inst|sys|system_prompt)\]|<</?sys>>|<(?:start|end)_of_turn>",
+    ),
+    _near(
+        "system|assistant|developer",
+        r"(?m:^)\s{0,8}(?:#{1,6}\s?|\*\*)?"
+        r"(?:system|assistant|developer)(?:\*\*)?\s?(?:prompt|message|instructions?)?"
         r"(?:\*\*)?\s?:(?!//)",
     ),
-    r"(?m:^)\s{0,8}#{2,6}\s?(?:new )?instructions?\b",
-    r"\"role\"\s?:\s?\"(?:system|developer|tool)\"",
+    _near("##", r"(?m:^)\s{0,8}#{2,6}\s?(?:new )?instructions?\b"),
+    _near('"role"', r"\"role\"\s?:\s?\"(?:system|developer|tool)\""),
 )
 _TOOLS = (
     _near(
-        r"</?(?:\w{1,10}:)?",
+        "<",
+        r"</?(?:\w{1,10}:)?"
         r"(?:tool_(?:call|use|result|response)|function_(?:calls?|results?)|invoke|parameter)\b",
     ),
-    r"\"(?:tool_calls|function_call|tool_use_id|tool_call_id)\"\s?:",
-    r"<\|(?:python_tag|tool_call\w{0,20}|plugin\w{0,20})\|>|\[tool_calls\]",
+    _near('_call|"tool_use_id"', r"\"(?:tool_calls|function_call|tool_use_id|tool_call_id)\"\s?:"),
+    _near(
+        "<|[tool_calls]",
+        r"<\|(?:python_tag|tool_call\w{0,20}|plugin\w{0,20})\|>|\[tool_calls\]",
+    ),
     _words(
-        r"(?:call|invoke|execute|run|use) the \w{1,40} (?:tool|function) (?:with|to|and)",
-        60,
-        "send|delete|email|post|upload|transfer|exfiltrate",
+        " tool | function ",
+        r"(?:call|invoke|execute|run|use) the \w{1,40} (?:tool|function) (?:with|to|and)"
+        " ..60 send|delete|email|post|upload|transfer|exfiltrate",
     ),
 )
 _MARKS = {
@@ -238,7 +253,7 @@ _MARKS = {
 }
 
 # One invisible character may be a slip of a word processor; a run is a message.
-_HIDDEN = re.compile(f"[{INVISIBLE_CLASS}\u200c\u200d]{{4,}}|[\U000e0020-\U000e007f]|\x1b[\\[\\]]")
+_HIDDEN = f"[{INVISIBLE_CLASS}\u200c\u200d]{{4,}}|[\U000e0020-\U000e007f]|\x1b[\\[\\]]"
 
 
 def injection_marks(text: str) -> tuple[str, ...]:
@@ -258,10 +273,13 @@ def injection_marks(text: str) -> tuple[str, ...]:
     plain = _plain(text)
     found = [
         name
-        for name in _MARKS
-        if any(quick.search(plain) and exact.search(plain) for quick, exact in _compiled(name))
+        for name, rules in _MARKS.items()
+        if any(
+            any(hint in plain for hint in hints) and compiled(pattern).search(plain)
+            for hints, pattern in rules
+        )
     ]
-    if _HIDDEN.search(text):
+    if compiled(_HIDDEN).search(text):
         found.append("hidden")
     return tuple(found)
 
@@ -269,25 +287,9 @@ def injection_marks(text: str) -> tuple[str, ...]:
 def _plain(text: str) -> str:
     """Return *text* in NFKC and lower case, without invisible characters."""
     if not text.isascii():
-        text = normalize("NFKC", INVISIBLE.sub("", text))
+        text = normalize("NFKC", compiled(INVISIBLE).sub("", text))
         text = text.replace("\u200c", "").replace("\u200d", "")
     return text.lower()
-
-
-@cache
-def _compiled(name: str) -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """
-    Return, for each pattern of a mark, one that finds all that it finds, and itself.
-
-    The first has no word boundary before its first word: `re` then looks only where one of the
-    first letters stands, which is six times as fast.
-    """
-    return tuple((re.compile(_loosened(one)), re.compile(one)) for one in _MARKS[name])
-
-
-def _loosened(pattern: str) -> str:
-    start = re.match(r"(?:\(\?:)?\\b", pattern)
-    return pattern if start is None else start[0][:-2] + pattern[start.end() :]
 
 
 def clipped(text: str, chars: int) -> str:

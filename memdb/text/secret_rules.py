@@ -18,6 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
+from memdb.text.resources import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ _DUMMY_WORDS = """
 
 
 # An example says in its value what it stands for: "test_password1", "your-token".
-_OF_EXAMPLES = re.compile(r"[a-z_-]*(?:password|your[_-])[a-z_-]*[0-9]{0,3}")
+_OF_EXAMPLES = r"[a-z_-]*(?:password|your[_-])[a-z_-]*[0-9]{0,3}"
 
 # What manuals write there.
 _OF_MANUALS = ("pass", "passwd", "password", "pw", "pwd", "secret", "user", "token")
@@ -48,7 +49,7 @@ MAX_PIN_CODE = 5  # longer ones after "PIN code" are those of the Indian post
 SEED_WORDS = (12, 15, 18, 21, 24)
 MIN_SEED_WORDS = 6  # different ones
 MAX_CONTEXT = 40  # characters before a number that say what it is
-_TELEPHONE = re.compile(r"(?i)\b(?:phone|call|tel|mobile|cell|fax|dial|text|ring)\w*\b")
+_TELEPHONE = r"(?i)\b(?:phone|call|tel|mobile|cell|fax|dial|text|ring)\w*\b"
 
 
 class Rule(Record):
@@ -79,7 +80,7 @@ def is_dummy(value: str) -> bool:
     return (
         bare.lower() in _DUMMY_WORDS
         or (value[:1] in ("$", "{") and bare.replace(".", "").isidentifier())
-        or _OF_EXAMPLES.fullmatch(value) is not None
+        or compiled(_OF_EXAMPLES).fullmatch(value) is not None
     )
 
 
@@ -224,7 +225,7 @@ def _is_phrase(match: re.Match[str]) -> bool:
 def _is_number_of_person(match: re.Match[str]) -> bool:
     """Return whether digits are named so, or nothing says that they are a telephone's."""
     before = match.string[max(0, match.start() - MAX_CONTEXT) : match.start()]
-    return match["named"] is not None or _TELEPHONE.search(before) is None
+    return match["named"] is not None or compiled(_TELEPHONE).search(before) is None
 
 
 def _is_grouped(value: str) -> bool:
@@ -274,7 +275,7 @@ _MIN_DRAWN = 6
 _MIN_SPOKEN = 4
 
 
-_SENTENCE_END = re.compile(r"[.!]?[\"')\]]*\s*(?:$|\n|[.!](?:\s|$))")
+_SENTENCE_END = r"[.!]?[\"')\]]*\s*(?:$|\n|[.!](?:\s|$))"
 _PREDICATES = frozenset(
     "wrong invalid weak strong secure safe short long reset empty same unknown new gone there here "
     "this that these those mine yours hers theirs none nothing something anything everything easy "
@@ -304,7 +305,7 @@ def _is_spoken(match: re.Match[str], value: str, *, drawn: bool) -> bool:
     if drawn and not value.endswith(("?", "!")) and len(value) >= _MIN_SPOKEN:
         return True
     word = value.rstrip(".!?")
-    ends = _SENTENCE_END.match(match.string, match.start("bare") + len(word))
+    ends = compiled(_SENTENCE_END).match(match.string, match.start("bare") + len(word))
     return bool(match["my"] and ends) and not _is_predicate(word)
 
 
@@ -575,7 +576,7 @@ RULES = (
 
 
 @cache
-def compiled(kind: str) -> re.Pattern[str]:
+def compiled_rule(kind: str) -> re.Pattern[str]:
     """Return the pattern of a rule, made when it is first needed."""
     rule = next(one for one in RULES if one.kind == kind)
     return re.compile(rule.pattern, re.ASCII if rule.exact else re.ASCII | re.IGNORECASE)
@@ -588,31 +589,19 @@ _KEYWORDS = r"(?:api[-_ ]?key|secret|passw(?:or)?d|authorization|access[-_]?toke
 _ASSIGNED = r"[\"']?\s*[:=]\s*[\"']?"
 LOOSE_PATTERNS = [
     # scheme://user:password@host
-    (re.compile(r"(?<=://)[^\s/?#]+(?=@)"), HIDDEN),
+    (r"(?<=://)[^\s/?#]+(?=@)", HIDDEN),
     # Authorization: Bearer ..., Basic ...
-    (re.compile(r"\b(Bearer)[\s:]+[^\s\"',;]+", re.IGNORECASE), rf"\1 {HIDDEN}"),
-    (re.compile(r"\b(Basic)\s+(?=\S*[A-Z0-9=])[\w+/=]{6,}"), rf"\1 {HIDDEN}"),
+    (r"(?i)\b(Bearer)[\s:]+[^\s\"',;]+", rf"\1 {HIDDEN}"),
+    (r"\b(Basic)\s+(?=\S*[A-Z0-9=])[\w+/=]{6,}", rf"\1 {HIDDEN}"),
     # ?key=..., &access_token=...
     (
-        re.compile(
-            r"([?&][\w.-]*(?:key|token|secret|passw(?:or)?d|pwd|auth|code|sig\w{0,40})=)[^&\s\"'#]+",
-            re.IGNORECASE,
-        ),
+        r"(?i)([?&][\w.-]*(?:key|token|secret|passw(?:or)?d|pwd|auth|code|sig\w{0,40})=)[^&\s\"'#]+",
         rf"\1{HIDDEN}",
     ),
     # "api_key": "...", password=...
-    (
-        re.compile(
-            rf"\b({_KEYWORDS}{_ASSIGNED})(?!Bearer|Basic)[^\s\"',;&}}]+",
-            re.IGNORECASE,
-        ),
-        rf"\1{HIDDEN}",
-    ),
+    (rf"(?i)\b({_KEYWORDS}{_ASSIGNED})(?!Bearer|Basic)[^\s\"',;&}}]+", rf"\1{HIDDEN}"),
     # Short, cut and masked keys, as services quote them.
-    (re.compile(r"\b(?:sk|rk|pk)-[\w*.-]{3,}"), HIDDEN),
-    (
-        re.compile(r"\b(?:gsk|hf|pplx|xai|nvapi|gh[pousr]|github_pat|glpat)[-_][\w-]{8,}"),
-        HIDDEN,
-    ),
-    (re.compile(r"\b(?:AIza[\w-]{16,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w.-]+)"), HIDDEN),
+    (r"\b(?:sk|rk|pk)-[\w*.-]{3,}", HIDDEN),
+    (r"\b(?:gsk|hf|pplx|xai|nvapi|gh[pousr]|github_pat|glpat)[-_][\w-]{8,}", HIDDEN),
+    (r"\b(?:AIza[\w-]{16,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w.-]+)", HIDDEN),
 ]

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from memdb.models.reports import Secret
+from memdb.text.resources import compiled
 from memdb.text.secret_rules import (
     HIDDEN,
     LOOSE_PATTERNS,
     PLACEHOLDER,
     RULES,
     Rule,
-    compiled,
+    compiled_rule,
     decoded_text,
     is_drawn_word,
     is_dummy,
@@ -37,21 +38,21 @@ if TYPE_CHECKING:
 KINDS = (*(rule.kind for rule in RULES), "high_entropy")
 
 # A run of base64 that may wrap a secret. A longer one is a picture, not a key.
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_RUN = r"[A-Za-z0-9+/_-]{20,}={0,2}"
 MIN_WRAPPED, MAX_WRAPPED = 24, 65_536
 
 # The kind in a placeholder is no name of what stands behind it.
-_KIND = re.compile(rf"(?<={re.escape(PLACEHOLDER)} )\w+(?=\])")
+_KIND = rf"(?<={re.escape(PLACEHOLDER)} )\w+(?=\])"
 
 # Drawn characters without a name: only where the caller asks for it.
 MIN_DRAWN, MAX_DRAWN = 32, 512
 MIN_ENTROPY_BITS = 4.0
 
 # What parts the characters of a secret: format characters, or a space behind each one.
-_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
-_SPACED = re.compile(r"(?<!\S)(?:\S ){11,}\S(?!\S)")
+_UNSEEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+"
+_SPACED = r"(?<!\S)(?:\S ){11,}\S(?!\S)"
 # A key in groups. Its format is told by how it begins.
-_GROUPS = re.compile(r"[A-Za-z0-9_.-]{1,16}(?:[ \n][A-Za-z0-9_.-]{1,16}){1,40}")
+_GROUPS = r"[A-Za-z0-9_.-]{1,16}(?:[ \n][A-Za-z0-9_.-]{1,16}){1,40}"
 MAX_GROUP = 16
 BY_PREFIX = frozenset(
     "anthropic_key openai_key google_api_key github_token aws_access_key slack_token stripe_key "
@@ -91,7 +92,7 @@ def find_secrets(
 def _by_rules(text: str, *, is_whole: bool = False) -> Iterable[Secret]:
     """Yield what the rules find; if the text *is_whole*, also keys in groups."""
     if PLACEHOLDER in text:
-        text = _KIND.sub(lambda match: "#" * len(match[0]), text)
+        text = compiled(_KIND).sub(lambda match: "#" * len(match[0]), text)
     lower = text.lower()
     for rule in RULES:
         for hint in rule.hints:  # `any` would take twice as long
@@ -105,7 +106,7 @@ def _by_rules(text: str, *, is_whole: bool = False) -> Iterable[Secret]:
 
 
 def _by_rule(rule: Rule, text: str) -> Iterable[Secret]:
-    for match in compiled(rule.kind).finditer(text):
+    for match in compiled_rule(rule.kind).finditer(text):
         if rule.check is None or rule.check(match):
             yield Secret(rule.kind, *_span(match))
 
@@ -125,7 +126,7 @@ def _span(match: re.Match[str]) -> tuple[int, int]:
 def _wrapped(text: str) -> Iterable[Secret]:
     """Yield runs of base64 that hold a secret once decoded, and keys of unknown services."""
     match = None
-    for match in _RUN.finditer(text):
+    for match in compiled(_RUN).finditer(text):
         if _is_service_key(text, match):
             yield Secret("service_key", *match.span())
         decoded = decoded_text(match[0]) if MIN_WRAPPED <= len(match[0]) <= MAX_WRAPPED else None
@@ -155,8 +156,8 @@ def _is_service_key(text: str, match: re.Match[str]) -> bool:
 def _spread(text: str) -> Iterable[Secret]:
     """Yield secrets whose characters are parted by spaces, or by characters that nobody sees."""
     if not text.isascii():
-        yield from _without(text, 0, [match.span() for match in _UNSEEN.finditer(text)])
-    for match in _SPACED.finditer(text):
+        yield from _without(text, 0, [match.span() for match in compiled(_UNSEEN).finditer(text)])
+    for match in compiled(_SPACED).finditer(text):
         spaces = [(at, at + 1) for at in range(match.start() + 1, match.end(), 2)]
         yield from _without(text[: match.end()], match.start(), spaces)
 
@@ -165,7 +166,7 @@ def _in_groups(rule: Rule, text: str, lower: str) -> Iterable[Secret]:
     """Yield a key whose first group begins as those of *rule* do, and that spaces part."""
     for hint in rule.hints:
         at = lower.find(hint)
-        groups = _GROUPS.match(text, at) if at >= 0 else None
+        groups = compiled(_GROUPS).match(text, at) if at >= 0 else None
         if groups is None:
             continue
         spaces = [(at + one.start(), at + one.end()) for one in re.finditer(r"\s", groups[0])]
@@ -193,7 +194,7 @@ def _without(text: str, start: int, cut: list[tuple[int, int]]) -> Iterable[Secr
 
 def _drawn(text: str) -> Iterable[Secret]:
     sorts = (str.isdigit, str.isupper, str.islower)
-    for match in _RUN.finditer(text):
+    for match in compiled(_RUN).finditer(text):
         run = match[0]
         if len(run) > MAX_DRAWN or not all(any(map(sort, run)) for sort in sorts):
             continue
@@ -295,7 +296,7 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
     for one in reversed(find_secrets(text)):
         text = f"{text[: one.start]}{HIDDEN}{text[one.end :]}"
     for pattern, replacement in LOOSE_PATTERNS:
-        text = pattern.sub(replacement, text)
+        text = compiled(pattern).sub(replacement, text)
     return text
 
 

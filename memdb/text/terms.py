@@ -25,6 +25,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
+from memdb.text.resources import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,20 +44,18 @@ FOLDS = str.maketrans(_LATIN_GREEK | _ARABIC)
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 # Latin, Greek and Arabic combining marks, Hebrew points.
-_VOWEL_MARKS = re.compile(
-    "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670]+"
-)
+_VOWEL_MARKS = "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670]+"
 # What unicode61 does not fold by itself, apart from forms that NFKC knows (ﬁ, ３).
-_FOLDED = re.compile(
+_FOLDED = (
     f"[{''.join(map(re.escape, (*_LATIN_GREEK, *_ARABIC)))}\u0370-\u03ff\u1f00-\u1fff"
     "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670]"
 )
-_UMLAUT = re.compile("[äöüß]")
+_UMLAUT = "[äöüß]"
 
 # The article, alone and behind "and", "with", "like", "so", "for": al-kitab is also kitab.
-_ARTICLE = re.compile("(?:[وبكف]?ال|لل)(?=.{2})")
+_ARTICLE = "(?:[وبكف]?ال|لل)(?=.{2})"
 # "And", "the", "in", "to", "from", "that", "like", written as a part of the next word.
-_HEBREW_PREFIX = re.compile("[והבלמשכ](?=[א-ת]{3})")
+_HEBREW_PREFIX = "[והבלמשכ](?=[א-ת]{3})"
 
 _LATIN = (
     "a-z\u00aa\u00ba\u00df-\u02af\u1d00-\u1dbf\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff"
@@ -70,8 +69,8 @@ _SCRIPTS = (
     "\u0590-\u05ff",  # Hebrew
     "\u0600-\u06ff\u0750-\u077f\u0870-\u08ff",  # Arabic
 )
-_SCRIPT = re.compile("|".join(f"([{letters}])" for letters in _SCRIPTS))
-_ONE_SCRIPT = re.compile("|".join(f"[{letters}\u0300-\u036f\\d]*" for letters in _SCRIPTS))
+_SCRIPT = "|".join(f"([{letters}])" for letters in _SCRIPTS)
+_ONE_SCRIPT = "|".join(f"[{letters}\u0300-\u036f\\d]*" for letters in _SCRIPTS)
 
 
 def runs_of(word: str) -> list[str]:
@@ -83,14 +82,14 @@ def runs_of(word: str) -> list[str]:
     >>> runs_of("приветworld123"), runs_of("3rd"), runs_of("हिन्दी")
     (['привет', 'world123'], ['3rd'], ['हिन्दी'])
     """
-    if word.isascii() or _ONE_SCRIPT.fullmatch(word):
+    if word.isascii() or compiled(_ONE_SCRIPT).fullmatch(word):
         return [word]
     runs: list[str] = []
     start, last = 0, None
     for place, letter in enumerate(word):
         if not letter.isalpha():
             continue
-        match = _SCRIPT.match(letter)
+        match = compiled(_SCRIPT).match(letter)
         script = match.lastindex if match else 0
         if last is not None and script != last:
             runs.append(word[start:place])
@@ -110,15 +109,15 @@ def spellings(word: str) -> list[str]:
         return []
     found: dict[str, None] = {}
     plain = word
-    if _FOLDED.search(word) or not unicodedata.is_normalized("NFKC", word):
+    if compiled(_FOLDED).search(word) or not unicodedata.is_normalized("NFKC", word):
         letters = unicodedata.normalize("NFKD", word.translate(FOLDS))
-        plain = _VOWEL_MARKS.sub("", letters).translate(FOLDS)
+        plain = compiled(_VOWEL_MARKS).sub("", letters).translate(FOLDS)
         # NFKD takes apart й and the like, which are letters of their own.
         plain = unicodedata.normalize("NFC", plain)
         found[plain] = None
-    if _UMLAUT.search(word):
+    if compiled(_UMLAUT).search(word):
         found[word.translate(_UMLAUTS)] = None
-    for prefix in (_ARTICLE, _HEBREW_PREFIX):
+    for prefix in (compiled(_ARTICLE), compiled(_HEBREW_PREFIX)):
         if match := prefix.match(plain):
             found[plain[match.end() :]] = None
     found.pop(word, None)
@@ -177,12 +176,12 @@ _PICTURES = "\u231a-\u23ff\u25a0-\u27bf\u2b05-\u2b55\U0001f000-\U0001f3fa\U0001f
 _FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
 
 # Compiled at their first use (10 ms): a text in ASCII needs none but the first.
-_ASCII_WORD = re.compile("[a-zA-Z0-9]+")
+_ASCII_WORD = "[a-zA-Z0-9]+"
 _HAS_CJK = f"[{_CJK}]"
 _HAS_PICTURE = f"[{_PICTURES}]"
 _SIGN = f"[{_SIGNS}]+"
 _WORD = rf"[{_CJK}]+|[^\W_{_CJK}](?:[^\W_{_CJK}]|[{_MARKS}])*|{_FLAG}|[{_PICTURES}]"
-_ENDING = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)(?!\w)")
+_ENDING = r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)(?!\w)"
 
 _STOP = """
     a an the this that these those such same other another each every any some all both either
@@ -240,14 +239,14 @@ def query_words(text: str) -> list[str]:
     >>> query_words("iPhone手机 👍🏽")
     ['iphone', '手机', '👍']
     """
-    words = _words(_ENDING.sub(" ", _normal(text)))
+    words = _words(compiled(_ENDING).sub(" ", _normal(text)))
     if not text.isascii():
         words = [run for word in words for run in _runs(word)]
     return list(dict.fromkeys(words))
 
 
 def _words(text: str) -> list[str]:
-    return _ASCII_WORD.findall(text) if text.isascii() else re.findall(_WORD, text)
+    return compiled(_ASCII_WORD).findall(text) if text.isascii() else compiled(_WORD).findall(text)
 
 
 def content_words(words: Sequence[str]) -> list[str]:
@@ -268,7 +267,7 @@ def has_cjk(text: str) -> bool:
 
     Cost: 0.1 µs for ASCII of any length that matters, else one regex search.
     """
-    return not text.isascii() and re.search(_HAS_CJK, text) is not None
+    return not text.isascii() and compiled(_HAS_CJK).search(text) is not None
 
 
 def count_words(text: str) -> int:
@@ -311,17 +310,17 @@ def cjk_grams(text: str) -> str:
     # Of each run: whether something stands at its very start, or at its end.
     found = [
         (match, run, len(runs) > 1)
-        for match in re.finditer(_WORD, _normal(text))
+        for match in compiled(_WORD).finditer(_normal(text))
         for runs in [_runs(match.group())]
         for run in runs
     ]
     for index, (match, word, mixed) in enumerate(found):
-        if re.match(_HAS_CJK, word):
-            run = re.sub(_SIGN, "", word)
+        if compiled(_HAS_CJK).match(word):
+            run = compiled(_SIGN).sub("", word)
             grams += _pairs(run)
             grams += run[-1:]
             continue
-        if re.match(_HAS_PICTURE, word):
+        if compiled(_HAS_PICTURE).match(word):
             grams.append(_picture_name(word))
             continue
         before = found[index - 1][0].end() if index else -1
@@ -421,19 +420,19 @@ def phrase_terms(phrases: Iterable[Sequence[str]]) -> list[Term]:
     return [
         Term(tuple(words))
         for words in phrases
-        if not has_cjk(joined := "".join(words)) and not re.search(_HAS_PICTURE, joined)
+        if not has_cjk(joined := "".join(words)) and not compiled(_HAS_PICTURE).search(joined)
     ]
 
 
 def _terms_of(word: str) -> list[Term]:
     if word.isascii():
         return [Term((word,))]
-    if re.search(_HAS_CJK, word):
-        run = re.sub(_SIGN, "", word)
+    if compiled(_HAS_CJK).search(word):
+        run = compiled(_SIGN).sub("", word)
         if len(run) == 1:
             return [Term((run,), prefix=True)]
         return [Term((pair,)) for pair in _pairs(run)]
-    if re.match(_HAS_PICTURE, word):
+    if compiled(_HAS_PICTURE).match(word):
         return [Term((_picture_name(word),))]
     return [Term((word,), any_of=tuple(spellings(word)))]
 
@@ -448,7 +447,7 @@ def _picture_name(picture: str) -> str:
 
 
 def _runs(word: str) -> list[str]:
-    if word.isascii() or re.match(_HAS_CJK, word) or re.match(_HAS_PICTURE, word):
+    if word.isascii() or compiled(_HAS_CJK).match(word) or compiled(_HAS_PICTURE).match(word):
         return [word]
     return runs_of(word)
 

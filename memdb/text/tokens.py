@@ -11,7 +11,6 @@ process and encoding. All counters may be shared between threads.
 from __future__ import annotations
 
 import lzma
-import re
 import sys
 from itertools import accumulate, pairwise
 from threading import Lock
@@ -19,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import MAX_INT
-from memdb.text.data_files import read_bytes
 from memdb.text.parts import extra_tokens
+from memdb.text.resources import compiled, read_bytes
 from memdb.text.vocabulary import PieceCounter, Vocabulary
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ _UTF8_CONTINUATION = 0x80
 # Where both patterns always start a new piece, and nothing to the left looks
 # across: so counts of the two sides add up exactly. Python's \s is a superset
 # of the regex crate's, which errs on the safe side in each of these.
-_SAFE_CUT = re.compile(
+_SAFE_CUT = (
     r"(?<=\S)(?=[ \t])"
     r"|(?<=[A-Za-z0-9])(?=[\r\n])"
     r"|(?<=\n)(?=[^\s/])"
@@ -79,14 +78,12 @@ _SAFE_CUT = re.compile(
 )
 
 # Replaced before decoding, whose own error handling takes 1 us for each of them.
-_LONE_SURROGATE = re.compile(
-    "[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]"
-)
+_LONE_SURROGATE = "[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]"
 
 # Letters that stand for a syllable or a word: Han, kana, hangul, bopomofo.
-_CJK = re.compile("[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]")
-_EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_CJK = "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
+_EMOJI = "[\u2600-\u27bf\U0001f000-\U0001faff]"
+_NOT_ASCII = r"[^\x00-\x7f]"
 _QUARTERS_CJK = 4
 _QUARTERS_EMOJI = 8
 _QUARTERS_OTHER = 2
@@ -178,9 +175,9 @@ class EstimateCounter:
         """Return the estimated number of tokens in *text*, 0 for the empty text."""
         quarters = len(text)
         if not text.isascii():
-            special = "".join(_NOT_ASCII.findall(text))
-            cjk = len(_CJK.findall(special))
-            emoji = len(_EMOJI.findall(special))
+            special = "".join(compiled(_NOT_ASCII).findall(text))
+            cjk = len(compiled(_CJK).findall(special))
+            emoji = len(compiled(_EMOJI).findall(special))
             quarters += (_QUARTERS_CJK - 1) * cjk + (_QUARTERS_EMOJI - 1) * emoji
             quarters += (_QUARTERS_OTHER - 1) * (len(special) - cjk - emoji)
         return -(-quarters // 4)
@@ -259,7 +256,7 @@ def counter_by_name(name: str) -> Counter:
     )
 
 
-_OPENAI_MODEL = re.compile(r"(gpt|chatgpt|codex|ft:gpt|o\d)(-|$)|o200k_harmony$")
+_OPENAI_MODEL = r"(gpt|chatgpt|codex|ft:gpt|o\d)(-|$)|o200k_harmony$"
 
 
 def _encoding_of_model(model: str) -> str | None:
@@ -269,7 +266,7 @@ def _encoding_of_model(model: str) -> str | None:
 
         known: str | None = encoding_name_for_model(model)
     except (ImportError, KeyError):
-        known = "o200k_base" if _OPENAI_MODEL.match(model) else None
+        known = "o200k_base" if compiled(_OPENAI_MODEL).match(model) else None
     # The two differ in the special tokens alone, which count as ordinary text.
     return "o200k_base" if known == "o200k_harmony" else known
 
@@ -338,13 +335,13 @@ def _count_long(name: str, text: str) -> int:
     """Return the number of tokens in a *text* of any length, in bounded pieces."""
     count = _counter_of_short(name)
     if not text.isascii():
-        text = _LONE_SURROGATE.sub("\ufffd", text)
+        text = compiled(_LONE_SURROGATE).sub("\ufffd", text)
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     total = 0
     start = 0
     while len(text) - start > _CHUNK_CHARS + _WINDOW_CHARS:
         end = start + _CHUNK_CHARS
-        cut = _SAFE_CUT.search(text, end, end + _WINDOW_CHARS)
+        cut = compiled(_SAFE_CUT).search(text, end, end + _WINDOW_CHARS)
         if cut is not None:
             end = cut.start()
             total += count(text[start:end])

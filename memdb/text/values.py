@@ -8,10 +8,10 @@ element of a list: "title", "meta.tags[*]", "parts[0].text". "$" is the whole va
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
+from memdb.text.resources import compiled
 from memdb.text.validate import text_value
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ WHOLE = "$"
 MAX_FIELDS = 64
 MAX_FILTERS = 64
 
-_PART = re.compile(r"([^.\[\]]*)((?:\[(?:\*|\d{1,9})\])*)\Z")
-_INDEX = re.compile(r"\[(\*|\d+)\]")
+_PART = r"([^.\[\]]*)((?:\[(?:\*|\d{1,9})\])*)\Z"
+_INDEX = r"\[(\*|\d+)\]"
 
 
 def parse_path(path: object, field: str) -> tuple[Step, ...]:
@@ -43,7 +43,7 @@ def parse_path(path: object, field: str) -> tuple[Step, ...]:
         return ()
     steps: list[Step] = []
     for place, part in enumerate(text.split(".")):
-        found = _PART.match(part)
+        found = compiled(_PART).match(part)
         if found is None or not part or (place and not found[1]):
             raise InvalidInput(
                 f"{field} holds the path {text[:64]!r}: write names joined by dots, with [0] or "
@@ -51,7 +51,9 @@ def parse_path(path: object, field: str) -> tuple[Step, ...]:
             )
         if found[1]:
             steps.append(found[1])
-        steps += [None if index == "*" else int(index) for index in _INDEX.findall(found[2])]
+        steps += [
+            None if index == "*" else int(index) for index in compiled(_INDEX).findall(found[2])
+        ]
     return tuple(steps)
 
 

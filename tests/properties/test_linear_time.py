@@ -45,6 +45,7 @@ from memdb.models.summaries import SourceItem
 from memdb.search import parse
 from memdb.text import differences, parts, sanitize, secrets, terms, trust, validate, values
 from memdb.text.derived import date_spans
+from memdb.text.resources import compiled
 from memdb.text.times import iso_ms, when_ms
 from memdb.text.tokens import EstimateCounter, counter_by_name
 
@@ -252,7 +253,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         [SourceItem(1, 1, "Ann", "user", text)], depth=0, limit_tokens=100
     ),
     "parse_query": lambda text: parse.parse_query(text, ["ann", "annie"], 1_000).vector_text(["a"]),
-    "joined words of a query": parse._JOINED.findall,
+    "joined words of a query": compiled(parse._JOINED).findall,
     "without_injected": without_injected,
     "is_echo": lambda text: is_echo(text, [text]),
 }

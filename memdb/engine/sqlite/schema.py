@@ -17,7 +17,7 @@ from memdb.engine import columns, compose
 from memdb.engine.sqlite.connection import MEMORY, open_error
 from memdb.engine.sqlite.wal import has_bytes, read_mark
 from memdb.errors import NotAMemDB, SchemaTooNew, StorageError
-from memdb.text.data_files import read_text
+from memdb.text.resources import read_text
 
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
