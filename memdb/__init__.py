@@ -13,7 +13,7 @@ Below are the names that a program uses first. The others can be imported from
     conversations       Message NewMessage ContextWindow Piece ProfileBlock SessionInfo BranchInfo
                         SessionHead SessionSnapshot StateValue
     recall              Hit Hits Source Why
-    entries             Entry EntryPage NewEntry Remembered EntryVersion Link Extracted
+    entries             Entry NewEntry Remembered EntryVersion Link Extracted
                         Candidate Outcome (memdb.models.entries)
     summaries           Summary SummaryTree SummaryText Expansion Compacted Archived
                         ArchivedSpan SourceItem (memdb.models.summaries)
@@ -94,7 +94,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.errors import WrongProcess as WrongProcess
     from memdb.models.entries import Candidate as Candidate
     from memdb.models.entries import Entry as Entry
-    from memdb.models.entries import EntryPage as EntryPage
     from memdb.models.entries import EntryVersion as EntryVersion
     from memdb.models.entries import Extracted as Extracted
     from memdb.models.entries import Link as Link
@@ -248,7 +247,7 @@ _HOMES = {
         "Unsupported VersionConflict WrongProcess"
     ),
     "memdb.models.entries": (
-        "Candidate Entry EntryPage EntryVersion Extracted Link NewEntry Outcome Remembered"
+        "Candidate Entry EntryVersion Extracted Link NewEntry Outcome Remembered"
     ),
     "memdb.models.items": "DeleteItem FindItem FoundItem Item PutItem",
     "memdb.models.messages": (

@@ -165,7 +165,6 @@ class Entries(Twin[collections.Entries]):
     supersede = later(collections.Entries.supersede)
     revert = later(collections.Entries.revert)
     revive = later(collections.Entries.revive)
-    page = later(collections.Entries.page, "read")
     history = later(collections.Entries.history, "read")
     replaced = later(collections.Entries.replaced, "read")
     links = later(collections.Entries.links, "read")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from memdb.api._container import Services
-    from memdb.models.entries import Entry, EntryPage, EntryVersion, Link, NewEntry, Remembered
+    from memdb.models.entries import Entry, EntryVersion, Link, NewEntry, Remembered
     from memdb.models.messages import Artifact, ArtifactVersion
     from memdb.models.reports import StateValue, TextDiff
     from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
@@ -94,7 +94,7 @@ class Entries:
         pinned: bool | EllipsisType = ...,
         trust: Trust | EllipsisType = ...,
         active: bool | EllipsisType = ...,
-        expected_version: int | None = None,
+        expected: int | Entry | None = None,
     ) -> Entry:
         """
         Change the fields that are given; `...` keeps what the entry has.
@@ -106,7 +106,7 @@ class Entries:
             pinned: True puts the entry into every context, and it is never set aside.
             active: False switches the entry off, so that nothing recalls it. True switches it
                 on again, also if it expired.
-            expected_version: Only if `Entry.version` is this. None means whatever it is.
+            expected: The entry as you know it, or its version. None means whatever it is.
 
         Raises:
             NotFound: this scope has no such entry.
@@ -120,11 +120,9 @@ class Entries:
         changes = EntryChanges(
             *(text, category, keywords, importance, expires, metadata, key, pinned, trust, active)
         )
-        return self._entries.update(
-            self._owner, entry_id, changes, expected_version=expected_version
-        )
+        return self._entries.update(self._owner, entry_id, changes, expected=expected)
 
-    def revert(self, entry_id: int, version: int, *, expected_version: int | None = None) -> Entry:
+    def revert(self, entry_id: int, version: int, *, expected: int | Entry | None = None) -> Entry:
         """
         Give an entry what it was in an earlier version, as a new version.
 
@@ -133,7 +131,7 @@ class Entries:
 
         Args:
             version: One of `history`; the present one changes nothing.
-            expected_version: Only if `Entry.version` is this. None means whatever it is.
+            expected: The entry as you know it, or its version. None means whatever it is.
 
         Raises:
             NotFound: this scope has no such entry, or the entry no such version.
@@ -148,35 +146,35 @@ class Entries:
         ...     back.text, back.version
         ('The rent is 14,500.', 3)
         """
-        return self._entries.revert(self._owner, entry_id, version, expected_version)
+        return self._entries.revert(self._owner, entry_id, version, expected)
 
-    def revive(self, entry_id: int, *, expected_version: int | None = None) -> Entry:
+    def revive(self, entry_id: int, *, expected: int | Entry | None = None) -> Entry:
         """
         Let an entry hold again, also if another took its place.
 
         An entry that states the same key now gives way to it. One that holds stays as it is.
 
         Args:
-            expected_version: Only if `Entry.version` is this. None means whatever it is.
+            expected: The entry as you know it, or its version. None means whatever it is.
 
         Raises:
             NotFound: this scope has no such entry.
             VersionConflict: the entry is at another version.
         """
-        return self._entries.revive(self._owner, entry_id, expected_version)
+        return self._entries.revive(self._owner, entry_id, expected)
 
     def note_use(self, *entry_ids: int) -> None:
         """Count a use of entries as a recall does: what is used is evicted later."""
         self._entries.note_use(self._owner, entry_ids)
 
-    def supersede(self, old_id: int, new_id: int, *, expected_version: int | None = None) -> Entry:
+    def supersede(self, old_id: int, new_id: int, *, expected: int | Entry | None = None) -> Entry:
         """
         Say that the entry *new_id* took the place of *old_id*; return the old one.
 
         So a link that was guessed becomes certain. `revive` takes it back.
 
         Args:
-            expected_version: Only if this is the version of the old one. None means
+            expected: Only if this is the version of the old one. None means
                 whatever it is.
 
         Raises:
@@ -185,7 +183,7 @@ class Entries:
             InvalidInput: they are the same, the old one was superseded already,
                 or the new one by the old one.
         """
-        return self._entries.supersede(self._owner, old_id, new_id, expected_version)
+        return self._entries.supersede(self._owner, old_id, new_id, expected)
 
     def history(self, entry_id: int) -> list[EntryVersion]:
         """Return what the entry was before, oldest first; [] if it never changed."""
@@ -223,14 +221,14 @@ class Entries:
         """
         return self._entries.unlink(self._owner, newer_id, older_id)
 
-    def delete(self, entry_id: int, *, expected_version: int | None = None) -> bool:
+    def delete(self, entry_id: int, *, expected: int | Entry | None = None) -> bool:
         """
         Remove an entry with its history; False if it is absent.
 
         Raises:
             VersionConflict: the entry is at another version than expected.
         """
-        return self._entries.delete(self._owner, entry_id, expected_version)
+        return self._entries.delete(self._owner, entry_id, expected)
 
     def clear(self) -> int:
         """Remove every entry with its history; messages and artifacts stay. How many."""
@@ -284,35 +282,6 @@ class Entries:
         )
         return map(numbered, found)
 
-    def page(
-        self,
-        limit: int = 50,
-        before_id: int | None = None,
-        *,
-        category: str | None = None,
-        pinned: bool | None = None,
-        inactive: bool = False,
-    ) -> EntryPage:
-        """
-        Return some entries for a screen, newest first, and how many there are.
-
-        Args:
-            limit: Most entries, 1 to 1,000.
-            before_id: Only entries older than the one with this id, as
-                `EntryPage.next` has it; None: from the newest on.
-            category: Only these; None: of every category.
-            pinned: Only those that are (True) or are not (False); None: both.
-            inactive: Also those that do not hold: superseded, expired, set aside.
-
-        Raises:
-            InvalidInput: an argument is out of its range.
-
-        Cost: 1 ms per 10,000 entries, for the total.
-        """
-        return self._entries.page(
-            self._owner, limit, before_id, category=category, pinned=pinned, inactive=inactive
-        )
-
 
 @observed
 class Artifacts:
@@ -347,7 +316,7 @@ class Artifacts:
         message_seq: int | None = None,
         created: When | None = None,
         session: str | None = None,
-        expected_version: int | None = None,
+        expected: int | ArtifactVersion | None = None,
         keep_last: int | None = None,
     ) -> ArtifactVersion:
         """
@@ -359,7 +328,7 @@ class Artifacts:
             mime: None: guessed from the name.
             metadata: A JSON object for this version.
             message_seq: The message of the session that made it.
-            expected_version: Only if this is the newest version; 0 means only if there is
+            expected: The newest version as you know it, or its number; 0 means that there is
                 none. None means whatever there is.
             keep_last: How many versions stay, this one included. None means all.
 
@@ -387,7 +356,7 @@ class Artifacts:
                 metadata=metadata,
                 message_seq=message_seq,
                 created_ms=self._services.when_ms(created, "created"),
-                expected_version=expected_version,
+                expected=expected,
                 keep_last=keep_last,
             )
 
@@ -396,7 +365,7 @@ class Artifacts:
         name: str,
         new_name: str,
         *,
-        expected_version: int | None = None,
+        expected: int | ArtifactVersion | None = None,
         session: str | None = None,
     ) -> ArtifactVersion:
         """
@@ -408,11 +377,9 @@ class Artifacts:
         Raises:
             NotFound: there is no version under *name*.
             AlreadyExists: there is one under *new_name*.
-            VersionConflict: the newest version is not *expected_version*.
+            VersionConflict: the newest version is not *expected*.
         """
-        return self._artifacts.rename(
-            self._owner, self._of(session), name, new_name, expected_version
-        )
+        return self._artifacts.rename(self._owner, self._of(session), name, new_name, expected)
 
     def load(
         self, name: str, version: int | None = None, *, session: str | None = None
@@ -490,9 +457,21 @@ class Artifacts:
         """
         return self._artifacts.diff(self._owner, self._of(session), name, version, against)
 
-    def delete(self, name: str, version: int | None = None, *, session: str | None = None) -> bool:
-        """Remove one version, all of them for None; False if there was none."""
-        return self._artifacts.delete(self._owner, self._of(session), name, version)
+    def delete(
+        self,
+        name: str,
+        version: int | None = None,
+        *,
+        expected: int | ArtifactVersion | None = None,
+        session: str | None = None,
+    ) -> bool:
+        """
+        Remove one version, all of them for None; False if there was none.
+
+        Raises:
+            VersionConflict: the newest version is not *expected*.
+        """
+        return self._artifacts.delete(self._owner, self._of(session), name, version, expected)
 
     def list(
         self,
@@ -715,28 +694,28 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
         """Return a value with its revision and time, None without one."""
         return self._hosting.find_value(self._place, key)
 
-    def put(self, key: str, value: Any, *, expected_revision: int | None = None) -> StateValue:
+    def put(self, key: str, value: Any, *, expected: int | StateValue | None = None) -> StateValue:
         """
         Set a value, and return it with its revision. The same value again changes nothing.
 
         Args:
-            expected_revision: Only if the key is at this revision, as `find` and `put`
-                return it; 0 means only if there is none. None means whatever there is.
+            expected: What `find` or `put` returned, or its revision; 0 means that there is
+                no value. None means whatever there is.
 
         Raises:
             VersionConflict: the key is at another revision.
             InvalidInput: the key or value cannot be stored.
         """
-        return self._hosting.put_value(self._owner, self._place, key, value, expected_revision)
+        return self._hosting.put_value(self._owner, self._place, key, value, expected)
 
-    def delete(self, key: str, *, expected_revision: int | None = None) -> bool:
+    def delete(self, key: str, *, expected: int | StateValue | None = None) -> bool:
         """
         Remove a key; False if there is none.
 
         Raises:
             VersionConflict: the key is at another revision than expected.
         """
-        return self._hosting.remove(self._place, key, expected_revision)
+        return self._hosting.remove(self._place, key, expected)
 
     def __getitem__(self, key: str) -> Any:
         """Return a value; KeyError without one."""

@@ -30,7 +30,7 @@ class Items:
     ...     items = db.scope("ann").items
     ...     first = items.put(("notes", "trip"), "k1", {"text": "Pack the tent.", "stars": 3})
     ...     [str(item) for item in items.list(("notes",), where={"stars": {"$gte": 3}})]
-    ...     items.put(("notes", "trip"), "k1", {"text": "Sold."}, expected_revision=1).revision
+    ...     items.put(("notes", "trip"), "k1", {"text": "Sold."}, expected=1).revision
     ['notes/trip/k1']
     2
     """
@@ -50,7 +50,7 @@ class Items:
         value: Any,
         *,
         metadata: Mapping[str, Any] | None = None,
-        expected_revision: int | None = None,
+        expected: int | Item | None = None,
         ttl: Ttl | None = None,
         index: bool | Sequence[str] = True,
         vectors: Sequence[bytes | Sequence[float]] | None = None,
@@ -66,8 +66,8 @@ class Items:
             key: 1 to 1,024 characters.
             value: What JSON can hold, None too, or bytes of up to 32 MiB.
             metadata: A JSON object of yours; nothing reads it.
-            expected_revision: Only if the item is at this revision; 0 means only if there
-                is none. None means whatever there is.
+            expected: The item as you know it, or its revision; 0 means that there is none.
+                None means whatever there is.
             ttl: How long it lives: seconds, a timedelta, or "30d", "12h", "45m". None
                 means for ever.
             index: What `recall` finds it by: True for all texts of the value, False for
@@ -82,7 +82,7 @@ class Items:
             TooLarge: the value is too long.
             SecretFound: it holds a key or password, and those are refused.
         """
-        new = PutItem(namespace, key, value, metadata, expected_revision, ttl, index, vectors)  # type: ignore[arg-type]  # PutItem checks them
+        new = PutItem(namespace, key, value, metadata, expected, ttl, index, vectors)  # type: ignore[arg-type]  # PutItem checks them
         return self._items.put(self._owner, new)
 
     def get(self, namespace: Namespace, key: str, *, refresh: bool = False) -> Item:
@@ -103,9 +103,7 @@ class Items:
         """
         return self._items.find(self._owner, FindItem(namespace, key, refresh))
 
-    def delete(
-        self, namespace: Namespace, key: str, *, expected_revision: int | None = None
-    ) -> bool:
+    def delete(self, namespace: Namespace, key: str, *, expected: int | Item | None = None) -> bool:
         """
         Remove an item; False if there is none.
 
@@ -114,7 +112,7 @@ class Items:
         Raises:
             VersionConflict: the item is at another revision than expected.
         """
-        return self._items.delete(self._owner, DeleteItem(namespace, key, expected_revision))
+        return self._items.delete(self._owner, DeleteItem(namespace, key, expected))
 
     def clear(self, prefix: Namespace = ()) -> int:
         """

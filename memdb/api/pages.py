@@ -298,7 +298,7 @@ def save_artifact(
     metadata: Mapping[str, Any] | None = None,
     message_seq: int | None = None,
     session: str | None = None,
-    expected_version: int | None = None,
+    expected: int | ArtifactVersion | None = None,
     keep_last: int | None = None,
 ) -> ArtifactVersion:
     """
@@ -323,7 +323,7 @@ def save_artifact(
         metadata=metadata,
         message_seq=message_seq,
         session=session,
-        expected_version=expected_version,
+        expected=expected,
         keep_last=keep_last,
     )
 

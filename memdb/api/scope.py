@@ -482,7 +482,7 @@ class Scope:
         artifacts: bool = False,
         prove: bool = False,
         dry_run: bool = False,
-        expected_digest: str | None = None,
+        expected: str | Receipt | None = None,
     ) -> Receipt:
         """
         Remove something for good, in one transaction, and say what that was.
@@ -512,7 +512,7 @@ class Scope:
                 WAL cut) and search the file, its WAL and the copies beside it
                 for its bytes: `receipt.proof`.
             dry_run: Remove nothing, and list in `Receipt.rows` what would be.
-            expected_digest: The digest of a dry run: only if exactly what it listed would go.
+            expected: A dry run or its digest: only if exactly what it listed would go.
                 None means whatever there is.
 
         Returns:
@@ -547,7 +547,7 @@ class Scope:
             artifacts=artifacts,
         )
         return self._services.deletion.forget(
-            self._owner, selector, prove=prove, dry_run=dry_run, expected_digest=expected_digest
+            self._owner, selector, prove=prove, dry_run=dry_run, expected=expected
         )
 
     def find_secrets(self, *, entropy: bool = False) -> Iterator[SecretPlace]:

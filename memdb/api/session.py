@@ -101,8 +101,7 @@ class Host:
         self,
         message: NewMessage | dict[str, Any],
         *,
-        expected_seq: int | None = None,
-        expected: SessionHead | None = None,
+        expected: int | SessionHead | None = None,
         metadata: Mapping[str, Any] | None = None,
         state: Mapping[str, Any] | None = None,
         user_state: Mapping[str, Any] | None = None,
@@ -116,10 +115,8 @@ class Host:
 
         Args:
             message: A `NewMessage`, or a dict with its fields by name.
-            expected_seq: `last_seq` as you know it: if somebody added a message
-                since, nothing is written.
-            expected: The session's head as you know it: if messages were added
-                or taken back since, or its metadata changed, nothing is written.
+            expected: `last_seq` or the session's head as you know it: if messages were
+                added since, or its metadata differs from the head's, nothing is written.
             metadata: Takes the place of the session's metadata; None: it stays.
             state: Values of the session to set; other keys stay.
             user_state: Values of the user to set.
@@ -128,7 +125,7 @@ class Host:
         Raises:
             NotFound: there is no such session: create it first.
             AlreadyExists: the external id belongs to a different message.
-            VersionConflict: the session is not at *expected_seq*, or not as *expected*.
+            VersionConflict: the session is not as *expected*.
             InvalidInput: something given cannot be stored; nothing was written.
             SecretFound: the message holds a secret, and those are refused.
         """
@@ -136,8 +133,7 @@ class Host:
             self._owner,
             self._name,
             message,
-            expected_seq,
-            expected=expected,
+            expected,
             metadata=metadata,
             changes=self._changes(state, user_state, app_state),
         )
@@ -147,7 +143,7 @@ class Host:
         messages: Iterable[NewMessage | dict[str, Any]],
         *,
         created: When | None = None,
-        expected_seq: int | None = None,
+        expected: int | Message | None = None,
         secrets: SecretAction | None = None,
         keep: bool = False,
     ) -> Callable[[], list[Message]]:
@@ -159,7 +155,7 @@ class Host:
         transaction was undone.
 
         Args:
-            messages, expected_seq, secrets, keep: As in `Session.extend`.
+            messages, expected, secrets, keep: As in `Session.extend`.
             created: When all of them were written; None means as each says.
 
         Raises:
@@ -171,7 +167,7 @@ class Host:
         if created is not None:
             created_ms = self._services.when_ms(created, "created")
             drafts = [draft.replace(created_ms=created_ms) for draft in drafts]
-        return lambda: writer.append(owner, name, drafts, expected_seq, keep=keep)
+        return lambda: writer.append(owner, name, drafts, expected, keep=keep)
 
     def transaction(self, *, savepoints: bool = True) -> Transaction:
         """
@@ -323,7 +319,7 @@ class Session:
         external_id: str | None = None,
         created: When | None = None,
         metadata: Mapping[str, Any] | None = None,
-        expected_seq: int | None = None,
+        expected: int | Message | None = None,
         secrets: SecretAction | None = None,
     ) -> Message:
         """
@@ -348,8 +344,8 @@ class Session:
             created: When it was said; None means now. Times are UTC milliseconds,
                 aware datetimes, or text: "2026-05-01", "2 weeks ago", "30d".
             metadata: A JSON object that is kept beside it.
-            expected_seq: `last_seq` as you know it: if somebody added a message
-                since, nothing is written.
+            expected: The last message or its seq as you know it, 0 for none: if somebody
+                added a message since, nothing is written.
             secrets: "refuse", "redact" or "allow" keys and passwords in it;
                 None: as the file was opened, which keeps them as they are said.
 
@@ -357,7 +353,7 @@ class Session:
             InvalidInput: a field cannot be stored.
             SecretFound: it holds a secret, and those are refused.
             AlreadyExists: *external_id* belongs to a different message.
-            VersionConflict: the session is not at *expected_seq*.
+            VersionConflict: the session is not at *expected*.
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
@@ -381,13 +377,13 @@ class Session:
             given = [*to_new(role)] if is_own else read_messages(role)
         writer = self._services.writer
         drafts = writer.prepare(given, secrets)
-        return self._store(lambda: writer.append(self._owner, self._ref, drafts, expected_seq)[-1])
+        return self._store(lambda: writer.append(self._owner, self._ref, drafts, expected)[-1])
 
     def extend(
         self,
         messages: Iterable[NewMessage | dict[str, Any] | Any],
         *,
-        expected_seq: int | None = None,
+        expected: int | Message | None = None,
         secrets: SecretAction | None = None,
         keep: bool = False,
     ) -> list[Message]:
@@ -407,7 +403,7 @@ class Session:
         writer = self._services.writer
         drafts = writer.prepare(messages, secrets)
         return self._store(
-            lambda: writer.append(self._owner, self._ref, drafts, expected_seq, keep=keep)
+            lambda: writer.append(self._owner, self._ref, drafts, expected, keep=keep)
         )
 
     def _store(self, store: Callable[[], R]) -> R:
@@ -484,7 +480,7 @@ class Session:
     def pop(
         self,
         *,
-        expected_seq: int | None = None,
+        expected: int | Message | None = None,
         instead: Iterable[NewMessage | dict[str, Any]] = (),
     ) -> Message | None:
         """
@@ -493,22 +489,22 @@ class Session:
         None without any. Its seq is not given out again. Other branches that share it keep it.
 
         Args:
-            expected_seq: Its seq as you know it, 0 for none: if it is another
+            expected: Its seq as you know it, 0 for none: if it is another
                 by now, nothing is removed.
             instead: Messages to add in its place, in the same transaction.
 
         Raises:
-            VersionConflict: the newest message is not *expected_seq*.
+            VersionConflict: the newest message is not *expected*.
             InvalidInput: a field of *instead* cannot be stored.
         """
-        return self._services.writer.pop(self._owner, self._ref, expected_seq, instead)
+        return self._services.writer.pop(self._owner, self._ref, expected, instead)
 
     def replace(
         self,
         seqs: Iterable[int],
         instead: Iterable[NewMessage | dict[str, Any]] = (),
         *,
-        expected_seq: int | None = None,
+        expected: int | Message | None = None,
     ) -> list[Message]:
         """
         Remove messages and add others at the end, in one transaction; what was added.
@@ -521,14 +517,14 @@ class Session:
         Args:
             seqs: Of what goes; those without a message are passed over.
             instead: `NewMessage`s, or dicts with the same fields by name.
-            expected_seq: The seq of the newest message as you know it, 0 for
+            expected: The seq of the newest message as you know it, 0 for
                 none: if it is another by now, nothing is changed.
 
         Raises:
-            VersionConflict: the newest message is not *expected_seq*.
+            VersionConflict: the newest message is not *expected*.
             InvalidInput: a seq or a field of *instead* cannot be.
         """
-        return self._services.writer.replace(self._owner, self._ref, seqs, instead, expected_seq)
+        return self._services.writer.replace(self._owner, self._ref, seqs, instead, expected)
 
     def clear(self) -> bool:
         """
@@ -856,7 +852,7 @@ class Session:
         prove: bool = False,
         dry_run: bool = False,
         force: bool = False,
-        expected_digest: str | None = None,
+        expected: str | Receipt | None = None,
     ) -> Receipt:
         """
         Remove the session, or some of its messages, for good; see `Scope.forget`.
@@ -876,7 +872,7 @@ class Session:
             prove: Take the bytes off the disk too, and prove it.
             dry_run: Remove nothing, and list in `Receipt.rows` what would be.
             force: Of a branch also those that leave from it.
-            expected_digest: The digest of a dry run: only if exactly what it listed would go.
+            expected: A dry run or its digest: only if exactly what it listed would go.
                 None means whatever there is.
 
         Raises:
@@ -889,7 +885,7 @@ class Session:
         named = {"seqs": seqs, "last": last, "query": query, "artifacts": artifacts}
         selector = self._select(before, force=force, **named)
         return self._services.deletion.forget(
-            self._owner, selector, prove=prove, dry_run=dry_run, expected_digest=expected_digest
+            self._owner, selector, prove=prove, dry_run=dry_run, expected=expected
         )
 
     def _select(self, before: When | None, **named: Any) -> Selector:

@@ -36,7 +36,7 @@ class Verb(Record):
         writes: Whether it changes the file; a server with --read-only lacks it.
         at: Parameters that name a thing, in the query also where others stand in the body.
         names: Parameters that are called otherwise here, by their name here.
-        revision: The parameter that `If-Match` gives. None means that it takes none.
+        swaps: Whether `If-Match` gives the parameter *expected*, and must be there.
         fixed: Arguments that every call gets.
         without: Parameters that a request cannot give.
         leaves: Parameters that write outside of the scope that is asked, each with the value
@@ -53,7 +53,7 @@ class Verb(Record):
     writes: bool = False
     at: tuple[str, ...] = ()
     names: Mapping[str, str] = {}
-    revision: str | None = None
+    swaps: bool = False
     fixed: Mapping[str, Any] = {}
     without: tuple[str, ...] = ()
     leaves: Mapping[str, Any] = {}
@@ -82,7 +82,7 @@ def _change_of_entry(
         writes=True,
         at=("id",),
         names=ENTRY,
-        revision="expected_version",
+        swaps=True,
     )
 
 
@@ -123,7 +123,7 @@ VERBS = (
         Session.update,
         {**TRIP, "title": "Oslo in May"},
         writes=True,
-        revision="expected",
+        swaps=True,
     ),
     Verb("messages", "GET", pages.list_messages, TRIP, page=("seq",)),
     Verb(
@@ -244,7 +244,7 @@ VERBS = (
         {**ANN, "id": 1},
         writes=True,
         names=ENTRY,
-        revision="expected_version",
+        swaps=True,
     ),
     _change_of_entry("entry/revert", "POST", Entries.revert, {**ANN, "id": 1, "version": 1}),
     _change_of_entry("entry/revive", "POST", Entries.revive, {**ANN, "id": 1}),
@@ -256,7 +256,7 @@ VERBS = (
         writes=True,
         at=("id",),
         names={"id": "old_id"},
-        revision="expected_version",
+        swaps=True,
     ),
     Verb("entry/history", "GET", Entries.history, {**ANN, "id": 1}, names=ENTRY),
     Verb("entry/replaced", "GET", Entries.replaced, {**ANN, "id": 1}, names=ENTRY),
@@ -282,7 +282,7 @@ VERBS = (
         {**TRIP, "name": "plan.md", "text": "Day 1: Oslo"},
         writes=True,
         at=("session", "name"),
-        revision="expected_version",
+        swaps=True,
     ),
     Verb(
         "artifact/rename",
@@ -291,9 +291,16 @@ VERBS = (
         {**TRIP, "name": "plan.md", "new_name": "route.md"},
         writes=True,
         at=("session", "name"),
-        revision="expected_version",
+        swaps=True,
     ),
-    Verb("artifact", "DELETE", Artifacts.delete, {**TRIP, "name": "plan.md"}, writes=True),
+    Verb(
+        "artifact",
+        "DELETE",
+        Artifacts.delete,
+        {**TRIP, "name": "plan.md"},
+        writes=True,
+        without=("expected",),
+    ),
     Verb("items", "GET", pages.list_items, ANN, page=("id", "namespace", "key")),
     Verb(
         "item",
@@ -310,7 +317,7 @@ VERBS = (
         writes=True,
         at=("namespace", "key"),
         without=("vectors",),
-        revision="expected_revision",
+        swaps=True,
     ),
     Verb(
         "item",
@@ -318,7 +325,7 @@ VERBS = (
         Items.delete,
         {**ANN, "namespace": ["notes"], "key": "k1"},
         writes=True,
-        revision="expected_revision",
+        swaps=True,
     ),
     Verb("namespaces", "GET", Items.namespaces, ANN),
     Verb("state", "GET", pages.all_state, TRIP),
@@ -330,7 +337,7 @@ VERBS = (
         {**TRIP, "key": "city", "value": "Bergen"},
         writes=True,
         at=("key",),
-        revision="expected_revision",
+        swaps=True,
     ),
     Verb(
         "state/value",
@@ -338,6 +345,6 @@ VERBS = (
         State.delete,
         {**TRIP, "key": "city"},
         writes=True,
-        revision="expected_revision",
+        swaps=True,
     ),
 )

@@ -31,11 +31,11 @@ from memdb.text.validate import (
     MAX_TEXT_BYTES,
     choice_value,
     content_value,
+    expected_value,
     int_value,
     json_object,
     name_value,
     optional_name,
-    revision_value,
     row_after,
     text_value,
     time_value,
@@ -88,7 +88,7 @@ class ArtifactService:
         created_ms: int | None = None,
         uid: str | None = None,
         version: int | None = None,
-        expected_version: int | None = None,
+        expected: int | ArtifactVersion | None = None,
         keep_last: int | None = None,
     ) -> ArtifactVersion:
         """
@@ -103,7 +103,7 @@ class ArtifactService:
             mime: None: guessed from the name, text/plain for a str.
             message_seq: The message of *session* that made it.
             version: Only for imports: the number it had; over all others.
-            expected_version: Only if this is the newest version; 0 means none.
+            expected: Only if this is the newest version; 0 means none.
             keep_last: How many versions stay, this one included. None means all.
 
         Raises:
@@ -113,7 +113,7 @@ class ArtifactService:
             SecretFound: a field or the text holds a secret, and those are refused.
         """
         name = full_name(session, name)
-        expected = revision_value(expected_version, "expected_version")
+        known = expected_value(expected, "version")
         if keep_last is not None:
             int_value(keep_last, "keep_last", 1, MAX_INT)
         fields = {
@@ -136,7 +136,7 @@ class ArtifactService:
             searched = artifact_records.indexed_text(row["mime"], upload.head)
             with self._db.write() as tx:
                 place, row["message_id"] = self._target(tx, owner, session, name, message_seq)
-                _require_version(tx, place, expected)
+                _require_version(tx, place, known)
                 new = NewVersion(blob_no=upload.finish(tx), size_bytes=upload.size_bytes, **row)
                 number = artifact_records.insert(tx, place, new, searched, self._db.ids, version)
                 stored = artifacts.find(tx, place, number)
@@ -263,17 +263,27 @@ class ArtifactService:
         return compare_lines(before, after, (old.info.version, new.info.version))
 
     def delete(
-        self, owner: ScopeRef, session: str | None, name: str, version: int | None = None
+        self,
+        owner: ScopeRef,
+        session: str | None,
+        name: str,
+        version: int | None = None,
+        expected: int | ArtifactVersion | None = None,
     ) -> bool:
         """
         Remove one version, all of them for None; False if there was none.
 
         Bytes that no other version shares go too. The numbers never come back.
+
+        Raises:
+            VersionConflict: the newest version is not the one expected.
         """
         if version is not None:
             int_value(version, "version", 1, MAX_INT)
+        known = expected_value(expected, "version")
         with self._db.write() as tx:
             place = self._place(tx, owner, session, name)
+            _require_version(tx, place, known)
             return place is not None and artifact_records.remove(tx, place, version)
 
     def rename(
@@ -282,7 +292,7 @@ class ArtifactService:
         session: str | None,
         name: str,
         new_name: str,
-        expected_version: int | None = None,
+        expected: int | ArtifactVersion | None = None,
     ) -> ArtifactVersion:
         """
         Give every version of *name* another name, and return the newest one.
@@ -293,7 +303,7 @@ class ArtifactService:
             VersionConflict: the newest version is not the one expected.
         """
         new_name = full_name(session, new_name)
-        expected = revision_value(expected_version, "expected_version")
+        known = expected_value(expected, "version")
         self._screen.pass_fields("artifact", {"name": new_name})
         with self._db.write() as tx:
             self._get(tx, owner, session, name, None)
@@ -301,7 +311,7 @@ class ArtifactService:
             target = self._place(tx, owner, session, new_name)
             assert place is not None
             assert target is not None
-            _require_version(tx, place, expected)
+            _require_version(tx, place, known)
             if target != place:
                 artifact_records.rename(tx, place, target)
             return self._get(tx, owner, session, new_name, None).info
@@ -370,11 +380,11 @@ def _next_place(tx: Tx, place: Place, only: int | None) -> Place | None:
     return None if number is None else Place(place.scope_no, number, "")
 
 
-def _require_version(tx: Tx, place: Place, expected: int | None) -> None:
+def _require_version(tx: Tx, place: Place | None, expected: int | None) -> None:
     """Raise VersionConflict unless a version is the newest one; 0 stands for none."""
     if expected is None:
         return
-    newest = artifacts.find(tx, place)
+    newest = None if place is None else artifacts.find(tx, place)
     version = 0 if newest is None else newest.info.version
     if version != expected:
         raise VersionConflict(expected, version)

@@ -206,7 +206,7 @@ def edit(call: Call, name: str, session: str | None) -> None:
             return unchanged(call, newest)
         with call.scope() as scope:
             saved = scope.artifacts.save(
-                name, changed, mime=newest.mime, session=session, expected_version=newest.version
+                name, changed, mime=newest.mime, session=session, expected=newest.version
             )
     return call.reply(saved, f"{_named(saved)} ({size(saved.size_bytes)}, {one_line(saved.mime)})")
 

@@ -21,7 +21,6 @@ from memdb.cli.output import (
     Column,
     Line,
     clean,
-    note,
     one_line,
     print_records,
     say,
@@ -31,13 +30,13 @@ from memdb.cli.output import (
 from memdb.cli.records import (
     edited,
     entry_of,
+    expected_option,
     open_session,
     page_options,
     pair,
     reply_diff,
     session_named,
     unchanged,
-    version_expected_option,
 )
 from memdb.models.ids import system_clock
 from memdb.models.record import counted
@@ -192,7 +191,7 @@ def entry() -> None:
 
 @verb(
     "memdb entry list agent.db --category profile",
-    "memdb entry list agent.db --newest 20",
+    "memdb entry list agent.db --order created --limit 20",
     of=entry,
     name="list",
 )
@@ -201,9 +200,6 @@ def entry() -> None:
 @click.option("--current", is_flag=True, help="Without those that a newer one outdates.")
 @click.option("--pinned", is_flag=True, help="Only those that belong into every prompt.")
 @click.option("--as-of", type=MOMENT, help="As the file would have answered then.")
-@click.option(
-    "--newest", type=click.IntRange(1, 1000), metavar="N", help="Only the newest N, newest first."
-)
 @page_options("id", "updated", "created")
 def list_(
     call: Call,
@@ -212,35 +208,22 @@ def list_(
     current: bool,
     pinned: bool,
     as_of: int | None,
-    newest: int | None,
     limit: int | None,
     order: EntryOrder,
     after: dict[str, Any] | None,
 ) -> None:
     """List the entries of a user, oldest first."""
-    if newest is not None and as_of is not None:
-        raise click.UsageError("--newest and --as-of exclude each other.")
-    if newest is not None and (limit, order, after) != (None, "id", None):
-        raise click.UsageError("--newest excludes --limit, --order and --after.")
     filters: dict[str, Any] = {
         "category": category,
         "pinned": pinned or None,
         "inactive": inactive,
+        "current": current,
     }
-    if newest is not None and current:
-        raise click.UsageError("--newest and --current exclude each other.")
-    total = 0
+    page: dict[str, Any] = {"limit": limit, "order": order, "after": after}
     with call.scope() as scope:
-        if newest is None:
-            filters |= {"current": current, "limit": limit, "order": order, "after": after}
-            entries = list(scope.entries.list(**filters, as_of=as_of))
-        else:
-            found = scope.entries.page(newest, **filters)
-            entries, total = list(found.entries), found.total
+        entries = list(scope.entries.list(**filters, **page, as_of=as_of))
     text = Column("TEXT", lambda one: _headline(one, as_of), below=True)
     call.reply_records(entries, (*LIST_COLUMNS, text), empty="No entries.")
-    if total > len(entries):
-        note(f"{len(entries):,} of {counted(total, 'entry', 'entries')}.")
 
 
 @verb("memdb entry history agent.db home_city", of=entry)
@@ -328,23 +311,23 @@ def unlink(call: Call, newer_ref: str, older_ref: str) -> None:
 @verb("memdb entry revert agent.db home_city 1", of=entry)
 @ref_argument
 @click.argument("version", type=click.IntRange(1))
-@version_expected_option
-def revert(call: Call, entry_ref: str, version: int, expected_version: int | None) -> None:
+@expected_option
+def revert(call: Call, entry_ref: str, version: int, expected: int | None) -> None:
     """Give an entry what it was in an earlier VERSION, as `entry history` lists them."""
     with call.scope() as scope:
         entry_id = entry_of(scope, entry_ref).id
-        found = scope.entries.revert(entry_id, version, expected_version=expected_version)
+        found = scope.entries.revert(entry_id, version, expected=expected)
     call.reply(found, lambda: _print_entry(found))
 
 
 @verb("memdb entry revive agent.db 3", of=entry)
 @ref_argument
-@version_expected_option
-def revive(call: Call, entry_ref: str, expected_version: int | None) -> None:
+@expected_option
+def revive(call: Call, entry_ref: str, expected: int | None) -> None:
     """Let an entry hold again that gave way to another."""
     with call.scope() as scope:
         entry_id = entry_of(scope, entry_ref).id
-        found = scope.entries.revive(entry_id, expected_version=expected_version)
+        found = scope.entries.revive(entry_id, expected=expected)
     call.reply(found, f"entry {found.id} holds again")
 
 
@@ -407,8 +390,8 @@ def show(call: Call, entry_ref: str) -> None:
     "--keyword", "keywords", metavar="WORD", multiple=True, help="Repeatable; replaces them all."
 )
 @click.option("--expires", type=EXPIRY, help="From then on it is not recalled.")
-@version_expected_option
-def edit(call: Call, entry_ref: str, expected_version: int | None, **fields: Any) -> None:
+@expected_option
+def edit(call: Call, entry_ref: str, expected: int | None, **fields: Any) -> None:
     """
     Change an entry; its earlier version goes into its history.
 
@@ -418,15 +401,15 @@ def edit(call: Call, entry_ref: str, expected_version: int | None, **fields: Any
     with call.scope() as scope:
         found = entry_of(scope, entry_ref)
         if changes:
-            changed = scope.entries.update(found.id, **changes, expected_version=expected_version)
+            changed = scope.entries.update(found.id, **changes, expected=expected)
     if not changes:
         with edited(found.text, instead="--text or another option") as text:
             if text is None:
                 unchanged(call, found)
                 return
-            expected = expected_version or found.version
+            expected = expected or found.version
             with call.scope() as scope:
-                changed = scope.entries.update(found.id, text=text, expected_version=expected)
+                changed = scope.entries.update(found.id, text=text, expected=expected)
     call.reply(changed, lambda: _print_entry(changed))
 
 

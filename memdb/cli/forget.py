@@ -119,7 +119,7 @@ def _name_things(scope: Scope, asked: dict[str, Any], *, whole: bool) -> None:
 
 
 def _forget(scope: Scope, asked: dict[str, Any], **options: Any) -> Receipt:
-    options["expected_digest"] = asked["expect"]
+    options["expected"] = asked["expect"]
     if asked["seqs"]:
         session = scope.session(asked["session"])  # or a branch of one
         return session.forget(asked["seqs"], artifacts=asked["artifacts"], **options)

@@ -119,7 +119,7 @@ def put(
     labels = namespace_of(namespace)
     with call.scope(create=True) as scope:
         stored = scope.items.put(
-            labels, key, given, expected_revision=if_revision, ttl=ttl, index=not no_index
+            labels, key, given, expected=if_revision, ttl=ttl, index=not no_index
         )
     call.reply(stored, f"{one_line(str(stored))} (revision {stored.revision})")
 
@@ -211,7 +211,7 @@ def delete(
         what = one_line(str(found))
         if not dry_run:
             confirm(f"Delete {what}?", yes=yes)
-        deleted = not dry_run and scope.items.delete(labels, key, expected_revision=if_revision)
+        deleted = not dry_run and scope.items.delete(labels, key, expected=if_revision)
         if not (deleted or dry_run):
             raise NotFound("item", str(found))
     data = {"deleted": deleted, "dry_run": dry_run, "item": found}

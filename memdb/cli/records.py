@@ -41,9 +41,9 @@ count_use_option = click.option(
 )
 
 
-version_expected_option = click.option(
+expected_option = click.option(
     "--expect-version",
-    "expected_version",
+    "expected",
     type=click.IntRange(1),
     metavar="N",
     help="Only if it is at this version.",

@@ -21,12 +21,12 @@ from memdb.tables import state as state_rows
 from memdb.text.validate import (
     MAX_MS,
     content_value,
+    expected_value,
     int_value,
     json_object,
     json_value,
     name_value,
     parse_json,
-    revision_value,
     text_value,
     time_value,
 )
@@ -128,9 +128,8 @@ class HostSessionService:
         owner: ScopeRef,
         session: str,
         new: NewMessage | dict[str, Any],
-        expected_seq: int | None = None,
+        expected: int | SessionHead | None = None,
         *,
-        expected: SessionHead | None = None,
         metadata: Mapping[str, Any] | None = None,
         changes: Changes,
     ) -> Message:
@@ -140,15 +139,14 @@ class HostSessionService:
         Raises:
             NotFound: there is no such session.
             AlreadyExists: its external id belongs to a different message.
-            VersionConflict: the session is not at *expected_seq*, or not as *expected*.
+            VersionConflict: the session is not at or as *expected*.
             InvalidInput: something given cannot be stored; nothing was written.
             SecretFound: the message holds a secret, and those are refused.
 
         Transaction: opens its own, after counting.
         """
         name_value(session, "session")
-        if expected_seq is not None:
-            int_value(expected_seq, "expected_seq", 0, MAX_SEQ)
+        head_seq = None if isinstance(expected, SessionHead) else expected_value(expected, "seq")
         fields = self._screen.pass_fields("session", {"metadata": metadata})
         described = json_object(fields["metadata"], "metadata")
         given = _checked(changes, self._screen)
@@ -162,9 +160,9 @@ class HostSessionService:
                 twin = message_records.find_same(tx, target, session, draft)
                 if twin is not None:
                     return twin
-            if expected_seq not in (None, head.last_seq):
-                raise VersionConflict(expected_seq, head.last_seq)
-            if expected is not None and _moved(expected, head):
+            if head_seq is not None and head_seq != head.last_seq:
+                raise VersionConflict(head_seq, head.last_seq)
+            if isinstance(expected, SessionHead) and _moved(expected, head):
                 raise VersionConflict(expected.newest_seq, head.newest_seq)
             (stored,) = self._messages.insert(tx, target, session, [draft])
             self._put(tx, given)
@@ -231,7 +229,9 @@ class HostSessionService:
             found = _find(tx, owner, session)
             if found is None:
                 raise NotFound("session", session)
-            if expected is not None and _moved(expected, found[1]):
+            if expected is not None and (
+                _moved(expected, found[1]) or expected.title != found[1].title
+            ):
                 raise VersionConflict(expected.newest_seq, found[1].newest_seq)
             if described is not None:
                 sessions.describe(tx, found[0], described)
@@ -281,7 +281,7 @@ class HostSessionService:
         place: Place,
         key: str,
         value: Any,
-        expected_revision: int | None,
+        expected: int | StateValue | None,
     ) -> StateValue:
         """
         Set one value of a place, and return it with its revision; see `State.put`.
@@ -289,10 +289,10 @@ class HostSessionService:
         Raises:
             VersionConflict: the key is at another revision than expected.
         """
-        expected = revision_value(expected_revision)
+        revision = expected_value(expected, "revision")
         text_value(key, "key")
         with self._db.write() as tx:
-            state_records.require_revision(tx, place, key, expected)
+            state_records.require_revision(tx, place, key, revision)
             self.put(owner, place, {key: value})
             row = existing(state_rows.find(tx, place, key), "state")
         return _state_value(row)
@@ -313,12 +313,12 @@ class HostSessionService:
                 session_records.ensure(tx, owner, place[2], self._db.ids)
             self._put(tx, checked)
 
-    def remove(self, place: Place, key: str, expected_revision: int | None = None) -> bool:
+    def remove(self, place: Place, key: str, expected: int | StateValue | None = None) -> bool:
         """Remove a key of a place; False if there was none."""
         text_value(key, "key")
-        expected = revision_value(expected_revision)
+        revision = expected_value(expected, "revision")
         with self._db.write() as tx:
-            state_records.require_revision(tx, place, key, expected)
+            state_records.require_revision(tx, place, key, revision)
             return state_records.remove(tx, place, key)
 
     def _put(self, tx: Tx, given: Mapping[Place, Mapping[str, str]]) -> None:

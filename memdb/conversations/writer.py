@@ -21,6 +21,7 @@ from memdb.records.scopes import find_session
 from memdb.tables import jobs, messages, sessions
 from memdb.text.screening import SecretScreen
 from memdb.text.validate import (
+    expected_value,
     flag_value,
     int_value,
     json_object,
@@ -106,7 +107,7 @@ class MessageService:
         owner: ScopeRef,
         session: str,
         drafts: Sequence[Draft],
-        expected_seq: int | None = None,
+        expected: int | Message | None = None,
         *,
         keep: bool = False,
     ) -> list[Message]:
@@ -118,27 +119,28 @@ class MessageService:
 
         Args:
             session: Its name; the session is made if it is new.
-            expected_seq: The session's last seq as the caller knows it, 0 for
+            expected: The session's last seq as the caller knows it, 0 for
                 none: of two writers that know the same, one succeeds.
             keep: A stored message stays also if the one with its external id
                 differs.
 
         Raises:
             AlreadyExists: an external id belongs to a different message.
-            VersionConflict: *expected_seq* is not the session's last seq.
+            VersionConflict: *expected* is not the session's last seq.
 
         Transaction: opens its own, or joins the caller's.
         """
         name_value(session, "session")
+        known_seq = expected_value(expected, "seq")
         if not drafts:
             return []
         self.screen.pass_fields("session", {"name": session})
         with self._db.write() as tx:
             target = session_records.ensure(tx, owner, session, self._db.ids)
-            if expected_seq is not None:
+            if known_seq is not None:
                 last_seq = sessions.last_seq(tx, target)
-                if last_seq != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
-                    raise VersionConflict(expected_seq, last_seq)
+                if last_seq != known_seq:
+                    raise VersionConflict(known_seq, last_seq)
             stored = message_records.insert(
                 tx,
                 target,
@@ -168,27 +170,27 @@ class MessageService:
         self,
         owner: ScopeRef,
         session: str,
-        expected_seq: int | None = None,
+        expected: int | Message | None = None,
         instead: Iterable[Given] = (),
     ) -> Message | None:
         """
         Remove the newest message of a session and return it; None if there is none.
 
         Args:
-            expected_seq: Its seq as the caller knows it, 0 for none: of two
+            expected: Its seq as the caller knows it, 0 for none: of two
                 that know the same, one succeeds.
             instead: What to add in its place; nothing if there is none.
 
         Raises:
             InvalidInput: a field of *instead*; nothing was written.
-            VersionConflict: the newest message is not *expected_seq*.
+            VersionConflict: the newest message is not *expected*.
             Corrupt: it is archived, and its segment is damaged.
 
         Transaction: opens its own, after counting.
         """
         drafts = self.prepare(instead)
         with self._db.write() as tx:
-            target, newest = _newest(tx, owner, session, expected_seq)
+            target, newest = _newest(tx, owner, session, expected)
             if target is None or newest is None:
                 return None
             branches.keep_others(tx, target, [newest.seq])
@@ -202,14 +204,14 @@ class MessageService:
         session: str,
         seqs: Iterable[int],
         instead: Iterable[Given] = (),
-        expected_seq: int | None = None,
+        expected: int | Message | None = None,
     ) -> list[Message]:
         """
         Remove messages of a session and add others at its end; see `session.replace`.
 
         Raises:
             InvalidInput: a seq, or a field of *instead*; nothing was written.
-            VersionConflict: the newest message is not *expected_seq*.
+            VersionConflict: the newest message is not *expected*.
             Corrupt: one is archived, and its segment is damaged.
 
         Transaction: opens its own, after counting.
@@ -217,7 +219,7 @@ class MessageService:
         gone = sorted({int_value(seq, "seq", 1, MAX_SEQ) for seq in list_value(seqs, "seqs")})
         drafts = self.prepare(instead)
         with self._db.write() as tx:
-            target, _ = _newest(tx, owner, session, expected_seq)
+            target, _ = _newest(tx, owner, session, expected)
             if target is not None and gone:
                 branches.keep_others(tx, target, gone)
                 message_records.remove(tx, target, gone)
@@ -324,14 +326,15 @@ class MessageService:
 
 
 def _newest(
-    tx: Tx, owner: ScopeRef, session: str, expected_seq: int | None
+    tx: Tx, owner: ScopeRef, session: str, expected: int | Message | None
 ) -> tuple[int | None, Message | None]:
-    """Return a session's id and newest message, which *expected_seq* must be if it is given."""
+    """Return a session's id and newest message, which *expected* must be if it is given."""
     target = find_session(tx, owner, session)
     newest = [] if target is None else messages.last(tx, target, session, 1)
     seq = newest[0].seq if newest else 0
-    if expected_seq is not None and seq != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
-        raise VersionConflict(expected_seq, seq)
+    known_seq = expected_value(expected, "seq")
+    if known_seq is not None and known_seq != seq:
+        raise VersionConflict(known_seq, seq)
     return target, newest[0] if newest else None
 
 

@@ -281,7 +281,7 @@ class DeletionService:
         *,
         prove: bool = False,
         dry_run: bool = False,
-        expected_digest: str | None = None,
+        expected: str | Receipt | None = None,
     ) -> Receipt:
         """
         Remove what *selector* names for good, with the entries told by it; see `Scope.forget`.
@@ -289,7 +289,7 @@ class DeletionService:
         Args:
             prove: Also take its bytes off the disk, and search the file for them.
             dry_run: Remove nothing, and return what would be removed.
-            expected_digest: Of a preview that has to be true still. None means any.
+            expected: Of a preview that has to be true still. None means any.
 
         Raises:
             InvalidInput: it was called inside a write.
@@ -298,12 +298,14 @@ class DeletionService:
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
         self._db.refuse_inside("forget")
-        expected = None if expected_digest is None else text_value(expected_digest, "digest")
+        if isinstance(expected, Receipt):
+            expected = expected.digest
+        known = None if expected is None else text_value(expected, "expected")
         if dry_run:
             with self._db.read() as tx:
                 selection = selectors.find(tx, owner, selector, with_entries=True)
                 plans = self._plan(tx, selection)
-                _require_digest(tx, owner, selection, plans, expected)
+                _require_digest(tx, owner, selection, plans, known)
                 counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
                 rows, more, digest = preview.rows_of(
                     tx, preview.list_refs(tx, owner, selection, plans)
@@ -314,7 +316,7 @@ class DeletionService:
         for _ in range(MAX_TRIES):
             with self._db.read() as tx:
                 plans = self._plan(tx, selectors.find(tx, owner, selector, with_entries=True))
-            receipt = self._try(owner, selector, plans, probes, expected)
+            receipt = self._try(owner, selector, plans, probes, known)
             if receipt is not None and probes is None:
                 return receipt.replace(pending=tuple(self._db.maintenance.empty_log()))
             if receipt is not None and probes is not None:
@@ -348,7 +350,7 @@ class DeletionService:
         selector: Selector,
         plans: dict[int, Rewriting],
         probes: Probes | None,
-        expected_digest: str | None,
+        expected: str | None,
     ) -> Receipt | None:
         """Forget in one transaction; None if the file is no longer as it was planned."""
         with self._db.write() as tx:
@@ -357,7 +359,7 @@ class DeletionService:
                 planned = plans.get(part.session)
                 if planned is None or not is_plan_current(tx, part, planned):
                     return None
-            _require_digest(tx, owner, selection, plans, expected_digest)
+            _require_digest(tx, owner, selection, plans, expected)
             if probes is not None:
                 rewritten = [
                     summary

@@ -20,7 +20,6 @@ from memdb.entries.validation import (
     validate,
 )
 from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
-from memdb.models.entries import EntryPage
 from memdb.models.ids import MAX_INT, MAX_NUMBER, number_of, scope_of, scope_range
 from memdb.records import entries as entry_records
 from memdb.records import entry_writer, links
@@ -32,11 +31,11 @@ from memdb.text.times import when_ms
 from memdb.text.trust import FLAGGED, TRUST
 from memdb.text.validate import (
     choice_value,
+    expected_value,
     flag_value,
     int_value,
     json_object,
     name_value,
-    revision_value,
     row_after,
 )
 
@@ -118,22 +117,22 @@ class EntryService:
         changes: EntryChanges,
         *,
         exported: bool = False,
-        expected_version: int | None = None,
+        expected: int | Entry | None = None,
     ) -> Entry:
         """
         Change the fields of an entry, as `Entries.update` describes it.
 
         Args:
             exported: They come from an export, whose categories may be unknown here.
-            expected_version: Only at this version. None means at any.
+            expected: Only at this version. None means at any.
         """
-        expected = revision_value(expected_version, "expected_version")
+        known = expected_value(expected, "version")
         changes = screen_changes(changes, self._screen)
         flagged = is_instruction(changes)
         with self._db.write() as tx:
             self._ensure_space(tx)
             old = self._get(tx, owner, entry_id)
-            _require_version(old, expected)
+            _require_version(old, known)
             columns = self._columns(tx, old, changes, exported=exported)
             if flagged and changes.trust is ...:
                 columns["trust"] = FLAGGED
@@ -185,15 +184,15 @@ class EntryService:
         owner: ScopeRef,
         entry_id: int,
         version: int,
-        expected_version: int | None = None,
+        expected: int | Entry | None = None,
     ) -> Entry:
         """Give an entry what it said in an old version, as `Entries.revert` describes it."""
         int_value(version, "version", 1, MAX_INT)
-        expected = revision_value(expected_version, "expected_version")
+        known = expected_value(expected, "version")
         with self._db.write() as tx:
             self._ensure_space(tx)
             now = self._get(tx, owner, entry_id)
-            _require_version(now, expected)
+            _require_version(now, known)
             if version == now.version:
                 return now
             old = entry_history.find(tx, now.id, version)
@@ -214,13 +213,13 @@ class EntryService:
                 entry_writer.update(tx, now.id, "restore", **columns, updated_ms=tx.now_ms)
             return get_entry(tx, now.id)
 
-    def revive(self, owner: ScopeRef, entry_id: int, expected_version: int | None = None) -> Entry:
+    def revive(self, owner: ScopeRef, entry_id: int, expected: int | Entry | None = None) -> Entry:
         """Let an entry hold again that gave way to another, as `Entries.revive` describes it."""
-        expected = revision_value(expected_version, "expected_version")
+        known = expected_value(expected, "version")
         with self._db.write() as tx:
             self._ensure_space(tx)
             old = self._get(tx, owner, entry_id)
-            _require_version(old, expected)
+            _require_version(old, known)
             if old.holds(tx.now_ms):
                 return old
             private_to = entries.private_to(entries.row(tx, old.id))
@@ -267,14 +266,14 @@ class EntryService:
             return len(ids)
 
     def supersede(
-        self, owner: ScopeRef, old_id: int, new_id: int, expected_version: int | None = None
+        self, owner: ScopeRef, old_id: int, new_id: int, expected: int | Entry | None = None
     ) -> Entry:
         """Supersede one entry by another, as `Entries.supersede` describes it."""
-        expected = revision_value(expected_version, "expected_version")
+        known = expected_value(expected, "version")
         with self._db.write() as tx:
             self._ensure_space(tx)
             old, new = self._get(tx, owner, old_id), self._get(tx, owner, new_id)
-            _require_version(old, expected)
+            _require_version(old, known)
             if old.id == new.id:
                 raise InvalidInput(f"entry {old_id} cannot supersede itself: name two entries")
             if old.superseded_by is not None:
@@ -355,12 +354,12 @@ class EntryService:
             found = entries.get_many(tx, ids)
             return [found[old_id] for old_id in ids]
 
-    def delete(self, owner: ScopeRef, entry_id: int, expected_version: int | None = None) -> bool:
+    def delete(self, owner: ScopeRef, entry_id: int, expected: int | Entry | None = None) -> bool:
         """Remove an entry with its history and vectors; False if it is absent."""
-        expected = revision_value(expected_version, "expected_version")
+        known = expected_value(expected, "version")
         with self._db.write() as tx:
             old = self._find(tx, owner, entry_id)
-            _require_version(old, expected)
+            _require_version(old, known)
             if old is None:
                 return False
             return entry_records.remove(tx, old.id)
@@ -448,34 +447,6 @@ class EntryService:
             return getattr(row, f"{order}_ms"), row.id
 
         return pages_of(self._db, read, key_of, before, limit=left, size=left)
-
-    def page(
-        self,
-        owner: ScopeRef,
-        limit: int,
-        before_id: int | None,
-        *,
-        category: str | None = None,
-        pinned: bool | None = None,
-        inactive: bool = False,
-    ) -> EntryPage:
-        """Return the newest entries before one, as `Entries.page` describes it."""
-        int_value(limit, "limit", 1, MAX_PAGE)
-        if before_id is not None:
-            int_value(before_id, "before_id", 1, MAX_NUMBER)
-        if category is not None:
-            name_value(category, "category")
-        with self._db.read() as tx:
-            span = owner.span(tx)
-            if span is None:
-                return EntryPage((), 0, None)
-            wanted = EntryFilter(self._db.clock(), category, pinned, inactive)
-            end = span[1] + 1 if before_id is None else span[0] + before_id
-            found = entries.list_newest(tx, span[0], end, limit=limit + 1, wanted=wanted)
-            found = self._marked(tx, found)
-            total = entries.count_listed(tx, *span, wanted)
-        more = found[limit - 1].id if len(found) > limit else None
-        return EntryPage(tuple(found[:limit]), total, more)
 
     def _find(self, tx: Tx, owner: ScopeRef, entry_id: int) -> Entry | None:
         int_value(entry_id, "entry_id", 0, MAX_INT)

@@ -43,6 +43,7 @@ from memdb.records import spaces
 from memdb.records.items import ItemDraft, is_expired
 from memdb.tables import items
 from memdb.text.validate import (
+    expected_value,
     fit_value,
     flag_value,
     int_value,
@@ -50,7 +51,6 @@ from memdb.text.validate import (
     json_value,
     list_value,
     name_value,
-    revision_value,
     text_value,
 )
 from memdb.text.values import parse_fields, texts_of
@@ -361,7 +361,7 @@ class ItemService:
 
     def _prepare_put(self, owner: ScopeRef, new: PutItem) -> Callable[[Tx], Item]:
         draft = self.draft(new)
-        expected = revision_value(new.expected_revision)
+        expected = expected_value(new.expected, "revision")
 
         def apply(tx: Tx) -> Item:
             scope_no = owner.ensure(tx)
@@ -438,7 +438,7 @@ class ItemService:
     def _prepare_delete(self, owner: ScopeRef, doomed: DeleteItem) -> Callable[[Tx], bool]:
         path = path_of(doomed.namespace)
         key = name_value(doomed.key, "key")
-        expected = revision_value(doomed.expected_revision)
+        expected = expected_value(doomed.expected, "revision")
 
         def apply(tx: Tx) -> bool:
             stored = item_records.find(tx, owner.find(tx), path, key, tx.now_ms)

@@ -334,23 +334,6 @@ class Extracted(Record):
     _numbered = ("outcomes",)
 
 
-class EntryPage(Record):
-    """
-    Some entries of a scope for a screen, newest first.
-
-    Attributes:
-        entries: Those of this page.
-        total: How many there are in all.
-        next: What to give as *before_id* for the next page; None: this is the last one.
-    """
-
-    entries: tuple[Entry, ...]
-    total: int
-    next: int | None
-
-    _numbered = ("entries", "next")
-
-
 class ExtractHooks(Record):
     """
     A host's own steps of extraction; None means memdb's.

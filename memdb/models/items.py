@@ -96,7 +96,7 @@ class PutItem(Record):
     key: str
     value: Any
     metadata: dict[str, Any] | None = None
-    expected_revision: int | None = None
+    expected: int | Item | None = None
     ttl: Ttl | None = None
     index: bool | Sequence[str] = True
     vectors: Sequence[bytes | Sequence[float]] | None = None
@@ -115,7 +115,7 @@ class DeleteItem(Record):
 
     namespace: Namespace
     key: str
-    expected_revision: int | None = None
+    expected: int | Item | None = None
 
 
 # Paths of namespaces that were checked, because a program names few: a third of a find.

@@ -199,7 +199,7 @@ class Receipt(Record):
         pending: What still holds bytes, and what takes them out.
         rows: Of a dry run, what would go or be written anew, 1,000 at most.
         more_rows: How many there are besides.
-        digest: Of a dry run, of all its rows: what `forget` takes as *expected_digest*.
+        digest: Of a dry run, of all its rows: what `forget` takes as *expected*.
     """
 
     what: str

@@ -91,23 +91,21 @@ def is_expired(stored: StoredItem, now_ms: int) -> bool:
     return expires_ms is not None and expires_ms <= now_ms
 
 
-def put(
-    tx: Tx, scope_no: int, draft: ItemDraft, ids: Ids, expected_revision: int | None = None
-) -> Item:
+def put(tx: Tx, scope_no: int, draft: ItemDraft, ids: Ids, expected: int | None = None) -> Item:
     """
     Create or replace an item as a whole; return it as stored.
 
     An item that has expired counts as absent, and is removed.
 
     Raises:
-        VersionConflict: the item is not at *expected_revision*; 0 stands for no item.
+        VersionConflict: the item is not at *expected*; 0 stands for no item.
     """
     namespace_id = _ensure_namespace(tx, scope_no, draft.path)
     old = items.find(tx, scope_no, draft.path, draft.key)
     if old is not None and is_expired(old, tx.now_ms):
         _remove_rows(tx, old)
         old = None
-    require_revision(old, expected_revision)
+    require_revision(old, expected)
     row = {**_columns(draft), "updated_ms": tx.now_ms, "expires_ms": None}
     if draft.ttl_ms is not None:
         row["expires_ms"] = tx.now_ms + draft.ttl_ms

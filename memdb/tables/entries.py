@@ -124,10 +124,6 @@ SELECT_BY_TIME = {
     for order in ("updated", "created")
 }
 
-SELECT_TOTAL = compose.select(
-    "entries.count_listed", "count(*)", "entries", f"id BETWEEN :low AND :high AND {WANTED}"
-)
-
 SELECT_MANY = compose.select(
     "entries.get_many",
     _LISTED,
@@ -358,12 +354,6 @@ def list_by_time(
     values = {**wanted._asdict(), "low": span[0], "high": span[1], "limit": limit}
     values |= {"before_ms": before[0], "before": before[1]}
     return _in_order(tx, SELECT_BY_TIME[order], values)
-
-
-def count_listed(tx: Tx, low: int, high: int, wanted: EntryFilter) -> int:
-    """Return how many entries with *low* <= id <= *high* are wanted."""
-    row = tx.one(SELECT_TOTAL, {**wanted._asdict(), "low": low, "high": high})
-    return 0 if row is None else int(row[0])
 
 
 def _in_order(tx: Tx, sql: str, values: dict[str, Any]) -> list[Entry]:

@@ -145,9 +145,16 @@ def int_value(value: object, field: str, low: int, high: int) -> int:
     return value
 
 
-def revision_value(value: object, field: str = "expected_revision") -> int | None:
-    """Return None for None, else a revision or version that is expected; 0 stands for none."""
-    return None if value is None else int_value(value, field, 0, (1 << 63) - 1)
+def expected_value(value: object, field: str) -> int | None:
+    """
+    Return the number that a thing must be at, None for any.
+
+    Args:
+        value: A number, 0 for what must be new; or a record that was read.
+        field: Where such a record has the number.
+    """
+    found = getattr(value, field, value)
+    return None if found is None else int_value(found, "expected", 0, (1 << 63) - 1)
 
 
 def share_value(value: object, field: str) -> float:

@@ -109,7 +109,7 @@ def _operation(route: Route, schemas: dict[str, Any], *, has_users: bool) -> dic
         for one in route.parameters
         if one.place == "query"
     ]
-    if verb.revision is not None:
+    if verb.swaps:
         parameters.append(_header("If-Match", "The ETag that you read; * for any."))
     if verb.creates:
         parameters.append(_header("Idempotency-Key", "The same key again gives the same answer."))
@@ -286,7 +286,7 @@ def markdown(routes: Mapping[str, Mapping[str, Route]]) -> str:
                 )
                 for place in ("query", "body")
             }
-            marks = " (`If-Match`)" if route.verb.revision else ""
+            marks = " (`If-Match`)" if route.verb.swaps else ""
             summary = summary_of(route).replace("|", "\\|")
             row = f"`{method} {noun}`{marks} | {places['query']} | {places['body']} | {summary}"
             lines.append(f"| {row} |")

@@ -14,9 +14,10 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 from typing import TYPE_CHECKING, Any, get_args
 
+import memdb
 from memdb.errors import InvalidInput
 from memdb.models import types
-from memdb.models.record import Record
+from memdb.models.record import Record, RecordType
 from memdb.web.formats import KINDS
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
     ]
     in_query = verb.method in ("GET", "DELETE")
     for one in own:
-        skipped = {*verb.without, *verb.fixed, verb.revision}
+        skipped = {*verb.without, *verb.fixed, *("expected",) * verb.swaps}
         if one.name in skipped or one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             continue
         name = renamed.get(one.name, one.name)
@@ -212,6 +213,8 @@ def schema_of(annotation: str, *, nullable: bool = True) -> dict[str, Any]:
         nullable: Whether null is a value, where the annotation has None.
     """
     pieces = [one for one in split_annotation(annotation, "|") if one != "EllipsisType"]
+    if len(pieces) > 1:  # a record in place of its number is for Python
+        pieces = [one for one in pieces if not isinstance(getattr(memdb, one, None), RecordType)]
     if not nullable:
         pieces = [one for one in pieces if one != "None"]
     schemas: list[dict[str, Any]] = []

@@ -57,7 +57,6 @@ MAX_KEPT_ANSWERS = 1_000
 MAX_KEY_CHARS = 200
 FIRST_FAILURE = 400
 MAX_STREAMS = 4
-WHOLE = "expected"  # the parameter of what has no revision: all of it is compared
 CHUNK_BYTES = 1 << 16
 CHUNK_S = 0.05
 
@@ -170,7 +169,7 @@ def find_routes(*, read_only: bool) -> dict[str, dict[str, Route]]:
         if verb.writes and read_only:
             continue
         current = None
-        if verb.revision is not None:
+        if verb.swaps:
             current = reads.get(verb.noun) or reads[verb.noun.split("/")[0]]
         found.setdefault(verb.noun, {})[verb.method] = Route(verb, current)
     return found
@@ -267,7 +266,7 @@ class Api:
                     arguments |= route.kept_within(arguments)
                 return self._respond(route, arguments, headers)
             except VersionConflict as error:
-                if route.verb.revision is None:
+                if not route.verb.swaps:
                     return from_error(error)
                 return from_error(Refused("stale", str(error)))
             except (MemDBError, Refused) as error:
@@ -336,23 +335,15 @@ class Api:
         arguments: Mapping[str, Any],
         headers: Mapping[str, str],
     ) -> Any:
-        """
-        Call a verb that changes something, if it is as `If-Match` says.
-
-        A session has no revision: it is read and changed in one transaction.
-        """
-        if route.verb.revision != WHOLE:
-            expected = self._expected(current, arguments, headers)
-            return route.call(self.db, arguments, **{str(route.verb.revision): expected})
-        with self.db.transaction():
-            self._expected(current, arguments, headers)
-            return route.call(self.db, arguments)
+        """Call a verb that changes something, if it is as `If-Match` says."""
+        expected = self._expected(current, arguments, headers)
+        return route.call(self.db, arguments, expected=expected)
 
     def _expected(
         self, current: Route, arguments: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> int:
+    ) -> Any:
         """
-        Return the revision that `If-Match` names, 0 for one that must be new.
+        Return what `If-Match` names, or its revision; 0 for what must be new.
 
         Raises:
             Refused: there is no such header, or it names another revision.
@@ -369,7 +360,7 @@ class Api:
         tag = etag_of(found)
         if not names_tag(match, tag):
             raise Refused("stale", f"it is at {tag}, not at {match[:80]}", {"ETag": str(tag)})
-        return revision_of(found) or 0
+        return revision_of(found) or found
 
     def _all_rows(self, route: Route, arguments: Mapping[str, Any], place: Any) -> Iterator[Any]:
         """Yield every row of a list from a place on."""

@@ -138,7 +138,7 @@ def test_messages_that_many_add_at_once_are_stored_together(tmp_path):
                 for n in range(300)
             ]
             calls.append(chat.append("user", "another", external_id="m1"))
-            calls.append(db.scope("bob").session("b").append("user", "hi", expected_seq=7))
+            calls.append(db.scope("bob").session("b").append("user", "hi", expected=7))
             done = await asyncio.gather(*calls, return_exceptions=True)
             stored = [message.text async for message in chat.messages()]
             return done, stored, [scope.user for scope in await db.scopes()]

@@ -34,22 +34,22 @@ def state(db: MemDB, request: pytest.FixtureRequest) -> Any:
 def test_state_has_revisions(state: Any, clock: Any) -> None:
     """Each change adds 1, the same value again nothing; a stale revision changes nothing."""
     assert state.find("k") is None
-    assert conflict(lambda: state.put("k", 1, expected_revision=3)) == (3, 0)
-    assert state.put("k", 1, expected_revision=0).revision == 1
+    assert conflict(lambda: state.put("k", 1, expected=3)) == (3, 0)
+    assert state.put("k", 1, expected=0).revision == 1
     clock.advance(5)
-    assert state.put("k", 1, expected_revision=1).revision == 1
-    changed = state.put("k", [None], expected_revision=1)
+    assert state.put("k", 1, expected=1).revision == 1
+    changed = state.put("k", [None], expected=1)
     assert (changed.value, changed.revision, changed.updated_ms) == ([None], 2, clock())
     assert state.find("k") == changed
     for call in (
-        lambda: state.put("k", 5, expected_revision=1),
-        lambda: state.delete("k", expected_revision=1),
+        lambda: state.put("k", 5, expected=1),
+        lambda: state.delete("k", expected=1),
     ):
         assert conflict(call) == (1, 2)
-    assert conflict(lambda: state.delete("other", expected_revision=1)) == (1, 0)
+    assert conflict(lambda: state.delete("other", expected=1)) == (1, 0)
     state["k"] = 7
     assert state.find("k").revision == 3
-    assert state.delete("k", expected_revision=3)
+    assert state.delete("k", expected=3)
     assert not state.delete("k")
     assert state.all() == {}
 
@@ -61,18 +61,18 @@ def test_a_revision_is_a_number(db: MemDB, revision: Any) -> None:
     entry = ann.remember("Ann likes tea.").entry
     ann.artifacts.save("a.md", "x")
     calls: list[tuple[str, Callable[[], object]]] = [
-        ("expected_revision", lambda: ann.state.put("k", 1, expected_revision=revision)),
-        ("expected_revision", lambda: ann.state.delete("k", expected_revision=revision)),
-        ("expected_revision", lambda: ann.items.put((), "k", 1, expected_revision=revision)),
+        ("expected", lambda: ann.state.put("k", 1, expected=revision)),
+        ("expected", lambda: ann.state.delete("k", expected=revision)),
+        ("expected", lambda: ann.items.put((), "k", 1, expected=revision)),
         (
-            "expected_version",
-            lambda: ann.entries.update(entry.id, text="x", expected_version=revision),
+            "expected",
+            lambda: ann.entries.update(entry.id, text="x", expected=revision),
         ),
-        ("expected_version", lambda: ann.entries.delete(entry.id, expected_version=revision)),
-        ("expected_version", lambda: ann.artifacts.save("a.md", "y", expected_version=revision)),
+        ("expected", lambda: ann.entries.delete(entry.id, expected=revision)),
+        ("expected", lambda: ann.artifacts.save("a.md", "y", expected=revision)),
         (
-            "expected_version",
-            lambda: ann.artifacts.rename("a.md", "b.md", expected_version=revision),
+            "expected",
+            lambda: ann.artifacts.rename("a.md", "b.md", expected=revision),
         ),
     ]
     for field, call in calls:
@@ -88,16 +88,16 @@ def test_entries_change_at_a_version(db: MemDB) -> None:
     entries = db.scope("ann").entries
     entry = db.scope("ann").remember("Ann likes tea.").entry
     assert entry.version == 1
-    assert entries.update(entry.id, text="Ann likes cake.", expected_version=1).version == 2
+    assert entries.update(entry.id, text="Ann likes cake.", expected=1).version == 2
     for call in (
-        lambda: entries.update(entry.id, text="Ann likes soup.", expected_version=1),
-        lambda: entries.delete(entry.id, expected_version=1),
+        lambda: entries.update(entry.id, text="Ann likes soup.", expected=1),
+        lambda: entries.delete(entry.id, expected=1),
     ):
         assert conflict(call) == (1, 2)
     assert (entries.get(entry.id).text, len(entries.history(entry.id))) == ("Ann likes cake.", 1)
-    assert entries.delete(entry.id, expected_version=2)
-    assert conflict(lambda: entries.delete(entry.id, expected_version=2)) == (2, 0)
-    assert not entries.delete(entry.id, expected_version=0)
+    assert entries.delete(entry.id, expected=2)
+    assert conflict(lambda: entries.delete(entry.id, expected=2)) == (2, 0)
+    assert not entries.delete(entry.id, expected=0)
 
 
 def test_a_session_changes_as_it_was_read(db: MemDB) -> None:
@@ -118,17 +118,17 @@ def test_a_session_changes_as_it_was_read(db: MemDB) -> None:
 def test_artifacts_are_saved_at_a_version(db: MemDB) -> None:
     """Of two writers who read the same version one is refused; 0 means a new name."""
     files = db.scope("ann").session("s").artifacts
-    assert conflict(lambda: files.save("a.md", "x", expected_version=1)) == (1, 0)
-    assert files.save("a.md", "one", expected_version=0).version == 1
-    assert files.save("a.md", "two", expected_version=1).version == 2
+    assert conflict(lambda: files.save("a.md", "x", expected=1)) == (1, 0)
+    assert files.save("a.md", "one", expected=0).version == 1
+    assert files.save("a.md", "two", expected=1).version == 2
     for expected in (0, 1, 3):
-        assert conflict(lambda: files.save("a.md", "three", expected_version=expected)) == (  # noqa: B023 (runs at once)
+        assert conflict(lambda: files.save("a.md", "three", expected=expected)) == (  # noqa: B023 (runs at once)
             expected,
             2,
         )
     assert [one.version for one in files.versions("a.md")] == [2, 1]
     files.delete("a.md")
-    assert files.save("a.md", "again", expected_version=0).version == 3
+    assert files.save("a.md", "again", expected=0).version == 3
     assert db.file.check(deep=True) == []
 
 
@@ -153,7 +153,7 @@ def test_a_name_is_changed_with_all_its_versions(db: MemDB) -> None:
     """Bytes, numbers and facts stay; the words are found under the new name alone."""
     files = db.scope("ann").session("s").artifacts
     before = [files.save("old.md", text, metadata={"m": text}) for text in ("red tea", "green tea")]
-    renamed = files.rename("old.md", "new.md", expected_version=2)
+    renamed = files.rename("old.md", "new.md", expected=2)
 
     assert renamed == before[1].replace(name="new.md")
     assert files.versions("new.md") == [one.replace(name="new.md") for one in reversed(before)]
@@ -166,7 +166,7 @@ def test_a_name_is_changed_with_all_its_versions(db: MemDB) -> None:
         files.rename("new.md", "old.md")
     with pytest.raises(memdb.NotFound):
         files.rename("gone.md", "x.md")
-    assert conflict(lambda: files.rename("new.md", "x.md", expected_version=1)) == (1, 2)
+    assert conflict(lambda: files.rename("new.md", "x.md", expected=1)) == (1, 2)
     assert files.rename("new.md", "new.md").version == 2
     assert db.file.check(deep=True) == []
 
@@ -227,13 +227,13 @@ def test_a_transaction_takes_all_of_them_or_none(db: MemDB) -> None:
 
     def change(stale: str | None) -> None:
         with db.transaction():
-            ann.state.put("k", 1, expected_revision=1 if stale == "state" else 0)
-            ann.items.put(("n",), "k", 1, expected_revision=1 if stale == "items" else 0)
+            ann.state.put("k", 1, expected=1 if stale == "state" else 0)
+            ann.items.put(("n",), "k", 1, expected=1 if stale == "items" else 0)
             ann.entries.update(
-                entry.id, text="Ann likes cake.", expected_version=2 if stale == "entries" else 1
+                entry.id, text="Ann likes cake.", expected=2 if stale == "entries" else 1
             )
-            ann.artifacts.save("a.md", "two", expected_version=0 if stale == "artifacts" else 1)
-            chat.append("user", "more", expected_seq=0 if stale == "sessions" else 1)
+            ann.artifacts.save("a.md", "two", expected=0 if stale == "artifacts" else 1)
+            chat.append("user", "more", expected=0 if stale == "sessions" else 1)
 
     before = [*db.export_lines()]
     for stale in ("state", "items", "entries", "artifacts", "sessions"):

@@ -44,7 +44,6 @@ NAMES = [
     "Embedder",
     "Entries",
     "Entry",
-    "EntryPage",
     "EntryVersion",
     "Event",
     "Expansion",

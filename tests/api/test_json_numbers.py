@@ -70,7 +70,6 @@ READS: dict[str, Callable[[MemDB], Any]] = {
     "segments": lambda db: ann(db).session("trip").host.segments(),
     "branches": lambda db: ann(db).session("trip").branches(),
     "entries": lambda db: [*ann(db).entries.list(inactive=True)],
-    "page": lambda db: ann(db).entries.page(1, inactive=True),
     "history": lambda db: ann(db).entries.history(entry(db).id),
     "replaced": lambda db: ann(db).entries.replaced(ann(db).entries.find("home").id),
     "links": lambda db: ann(db).entries.links(ann(db).entries.find("home").id),

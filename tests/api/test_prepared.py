@@ -35,7 +35,7 @@ def test_prepared_messages_are_stored_by_the_returned_function(db: MemDB) -> Non
 
 def test_a_prepared_message_keeps_the_arguments_of_extend(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
-    store = chat.host.prepare([{"role": "user", "text": "a"}], expected_seq=0)
+    store = chat.host.prepare([{"role": "user", "text": "a"}], expected=0)
     chat.append("user", "b")
 
     with pytest.raises(memdb.VersionConflict):

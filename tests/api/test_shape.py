@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memdb import NotFound, Receipt
+from memdb import Conflict, InvalidInput, NotFound, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +60,82 @@ GOT: dict[str, Callable[[Scope], object]] = {
     "session.edit": lambda ann: ann.session("none").edit(1, {"role": "user", "text": "x"}),
 }
 
+# What changes a thing only if it is as the caller read it: how the thing is read, and the call.
+STALE: dict[str, tuple[Callable[[Scope], Any], Callable[[Scope, Any], object]]] = {
+    "append": (
+        lambda ann: ann.session("s").get(1),
+        lambda ann, seen: ann.session("s").append("user", "new", expected=seen),
+    ),
+    "extend": (
+        lambda ann: ann.session("s").get(1),
+        lambda ann, seen: ann.session("s").extend([{"role": "user", "text": "x"}], expected=seen),
+    ),
+    "pop": (
+        lambda ann: ann.session("s").get(1),
+        lambda ann, seen: ann.session("s").pop(expected=seen),
+    ),
+    "replace": (
+        lambda ann: ann.session("s").get(1),
+        lambda ann, seen: ann.session("s").replace([1], expected=seen),
+    ),
+    "entries.update": (
+        lambda ann: ann.entries.get(1),
+        lambda ann, seen: ann.entries.update(1, text="new", expected=seen),
+    ),
+    "entries.delete": (
+        lambda ann: ann.entries.get(1),
+        lambda ann, seen: ann.entries.delete(1, expected=seen),
+    ),
+    "entries.revert": (
+        lambda ann: ann.entries.get(1),
+        lambda ann, seen: ann.entries.revert(1, 1, expected=seen),
+    ),
+    "entries.supersede": (
+        lambda ann: ann.entries.get(1),
+        lambda ann, seen: ann.entries.supersede(1, 2, expected=seen),
+    ),
+    "items.put": (
+        lambda ann: ann.items.get(("n",), "k"),
+        lambda ann, seen: ann.items.put(("n",), "k", "new", expected=seen),
+    ),
+    "items.delete": (
+        lambda ann: ann.items.get(("n",), "k"),
+        lambda ann, seen: ann.items.delete(("n",), "k", expected=seen),
+    ),
+    "artifacts.save": (
+        lambda ann: ann.artifacts.load("user:a").info,
+        lambda ann, seen: ann.artifacts.save("user:a", "new", expected=seen),
+    ),
+    "artifacts.rename": (
+        lambda ann: ann.artifacts.load("user:a").info,
+        lambda ann, seen: ann.artifacts.rename("user:a", "user:b", expected=seen),
+    ),
+    "artifacts.delete": (
+        lambda ann: ann.artifacts.load("user:a").info,
+        lambda ann, seen: ann.artifacts.delete("user:a", expected=seen),
+    ),
+    "state.put": (
+        lambda ann: ann.state.find("k"),
+        lambda ann, seen: ann.state.put("k", "new", expected=seen),
+    ),
+    "state.delete": (
+        lambda ann: ann.state.find("k"),
+        lambda ann, seen: ann.state.delete("k", expected=seen),
+    ),
+    "session.update": (
+        lambda ann: ann.session("s").update(),
+        lambda ann, seen: ann.session("s").update(metadata={"b": 2}, expected=seen),
+    ),
+    "forget": (
+        lambda ann: ann.forget(session="s", dry_run=True),
+        lambda ann, seen: ann.forget(session="s", expected=seen),
+    ),
+    "session.forget": (
+        lambda ann: ann.session("s").forget(dry_run=True),
+        lambda ann, seen: ann.session("s").forget(expected=seen),
+    ),
+}
+
 
 def is_nothing(value: object) -> bool:
     """Say whether an answer is False, zero, None, empty, or a receipt of zeros."""
@@ -88,6 +164,47 @@ def test_what_is_absent_is_answered_in_one_way(db: MemDB, is_new: bool) -> None:
             wrong.append((name, call(db.user("ann"))))
 
     assert wrong == []
+
+
+def change_all(ann: Scope, word: str) -> None:
+    """Change one of each, or make it."""
+    ann.session("s").append("user", word)
+    ann.session("s").update(metadata={"a": word})
+    if not any(ann.entries.list()):
+        ann.remember("Ann likes tea.")
+        ann.remember("Oslo is cold.")
+    ann.entries.update(1, text=f"Ann likes {word}.")
+    ann.items.put(("n",), "k", word)
+    ann.artifacts.save("user:a", word)
+    ann.state["k"] = word
+
+
+@pytest.mark.parametrize("name", ["number", "what was read", "no number"])
+def test_what_is_stale_changes_nothing(db: MemDB, name: str) -> None:
+    """Every change takes *expected*: what was read, or its number, and names it if it is none."""
+    ann = db.user("ann")
+    change_all(ann, "tea")
+    seen = {verb: read(ann) for verb, (read, _) in STALE.items()}
+    change_all(ann, "cake")
+    before = ann.entries.get(1), ann.session("s").last(9), ann.state.all(), ann.items.list()
+    wrong = []
+    for verb, (_, change) in STALE.items():
+        known: Any = seen[verb]
+        if name == "number" and verb != "session.update":
+            numbers = ("digest", "version", "revision", "seq")
+            known = next(getattr(known, one) for one in numbers if hasattr(known, one))
+        try:
+            wrong.append((verb, change(ann, [] if name == "no number" else known)))
+        except InvalidInput as error:
+            if name != "no number" or "expected is list" not in str(error):
+                wrong.append((verb, error))
+        except Conflict as error:
+            if name == "no number":
+                wrong.append((verb, error))
+
+    assert wrong == []
+    now = ann.entries.get(1), ann.session("s").last(9), ann.state.all(), ann.items.list()
+    assert now == before
 
 
 def test_lists_by_time_have_the_newest_first(db: MemDB, clock: Any) -> None:

@@ -161,19 +161,19 @@ def test_what_is_not_there_is_not_made(db: MemDB) -> None:
 
 
 def test_of_two_writers_that_know_the_same_one_succeeds(db: MemDB) -> None:
-    """`expected_seq` and the head work on a branch as on a session."""
+    """`expected` and the head work on a branch as on a session."""
     chat = fill(db)
     other = chat.branch("other", 3)
     head = other.host.head()
     assert head is not None
     assert (head.last_seq, head.newest_seq, head.name) == (3, 3, "talk")
-    other.append("user", "first", expected_seq=3)
+    other.append("user", "first", expected=3)
 
     with pytest.raises(VersionConflict):
-        other.append("user", "second", expected_seq=3)
+        other.append("user", "second", expected=3)
     with pytest.raises(VersionConflict):
         other.host.commit({"role": "user", "text": "x"}, expected=head)
-    assert other.host.commit({"role": "user", "text": "third"}, expected_seq=4).seq == 5
+    assert other.host.commit({"role": "user", "text": "third"}, expected=4).seq == 5
     other.update(metadata={"a": 1})
     found = other.host.head()
     assert found is not None

@@ -235,10 +235,10 @@ def test_extend_refuses_what_is_no_message(db: MemDB, message: Any) -> None:
 def test_expected_seq_lets_one_of_two_writers_through(db: MemDB) -> None:
     """Of two that know the same state, the second is told where the session is now."""
     chat = db.scope("ann").session("trip")
-    chat.append("user", "one", expected_seq=0)
+    chat.append("user", "one", expected=0)
 
     with pytest.raises(memdb.VersionConflict) as caught:
-        chat.append("user", "also one", expected_seq=0)
+        chat.append("user", "also one", expected=0)
 
     assert (caught.value.expected, caught.value.got) == (0, 1)
     assert texts(chat.messages()) == ["one"]
@@ -251,7 +251,7 @@ def test_expected_seq_holds_between_threads(db: MemDB) -> None:
 
     def write(name: str) -> None:
         try:
-            chat.append("user", name, expected_seq=0)
+            chat.append("user", name, expected=0)
             outcomes.append("stored")
         except memdb.VersionConflict:
             outcomes.append("refused")
@@ -267,7 +267,7 @@ def test_expected_seq_holds_between_threads(db: MemDB) -> None:
 def test_a_refused_first_message_makes_no_session(db: MemDB) -> None:
     """A conflict leaves neither session nor scope behind."""
     with pytest.raises(memdb.VersionConflict):
-        db.scope("ann").session("trip").append("user", "hi", expected_seq=7)
+        db.scope("ann").session("trip").append("user", "hi", expected=7)
 
     assert db.scopes() == []
 

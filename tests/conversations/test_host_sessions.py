@@ -77,7 +77,7 @@ def test_commit_stores_the_message_with_what_it_changes(chat, db):
     chat.host.create(metadata={"t": 1}, state={"a": 1, "b": 1})
 
     stored = chat.host.commit(
-        event(), expected_seq=0, metadata={"t": 2}, state={"a": 2}, app_state={"c": 3}
+        event(), expected=0, metadata={"t": 2}, state={"a": 2}, app_state={"c": 3}
     )
 
     found = chat.host.snapshot()
@@ -128,7 +128,7 @@ def test_the_same_message_again_changes_nothing(chat):
     first = chat.host.commit(event(), state={"a": 1})
     chat.state["a"] = 7
 
-    again = chat.host.commit(event(), expected_seq=99, state={"a": 1}, metadata={"t": 2})
+    again = chat.host.commit(event(), expected=99, state={"a": 1}, metadata={"t": 2})
 
     assert again == first
     assert chat.state["a"] == 7
@@ -149,10 +149,10 @@ def test_another_message_under_the_same_id_is_refused(chat):
 def test_of_two_that_know_the_same_seq_one_succeeds(chat):
     """The other one changes nothing."""
     chat.host.create()
-    chat.host.commit(event(), expected_seq=0)
+    chat.host.commit(event(), expected=0)
 
     with pytest.raises(memdb.VersionConflict) as caught:
-        chat.host.commit(event("b", external_id="e-2"), expected_seq=0, state={"a": 1})
+        chat.host.commit(event("b", external_id="e-2"), expected=0, state={"a": 1})
 
     assert (caught.value.expected, caught.value.got) == (0, 1)
     assert len(chat.state) == 0

@@ -42,7 +42,7 @@ def test_pop_of_nothing_gives_none(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
 
     assert chat.pop() is None
-    assert chat.pop(expected_seq=0) is None
+    assert chat.pop(expected=0) is None
 
     chat.append("user", "hi")
 
@@ -55,7 +55,7 @@ def test_pop_of_another_than_expected_changes_nothing(db: MemDB) -> None:
     chat.extend(talk(2))
 
     with pytest.raises(memdb.VersionConflict):
-        chat.pop(expected_seq=1, instead=[{"role": "user", "text": "x"}])
+        chat.pop(expected=1, instead=[{"role": "user", "text": "x"}])
 
     assert [one.text for one in chat.messages()] == [one["text"] for one in talk(2)]
 
@@ -65,7 +65,7 @@ def test_pop_puts_others_in_the_place(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
     chat.extend(talk(2))
 
-    chat.pop(expected_seq=2, instead=[{"role": "user", "text": "a"}, {"role": "user", "text": "b"}])
+    chat.pop(expected=2, instead=[{"role": "user", "text": "a"}, {"role": "user", "text": "b"}])
 
     assert [(one.seq, one.text) for one in chat.last(2)] == [(3, "a"), (4, "b")]
 
@@ -309,7 +309,7 @@ def test_replace_of_what_moved_on_changes_nothing(db: MemDB) -> None:
     chat.extend(talk(2))
 
     with pytest.raises(memdb.VersionConflict):
-        chat.replace([1, 2], [{"role": "user", "text": "x"}], expected_seq=1)
+        chat.replace([1, 2], [{"role": "user", "text": "x"}], expected=1)
 
     assert [one.text for one in chat.messages()] == [one["text"] for one in talk(2)]
 

@@ -120,7 +120,7 @@ def test_a_query_for_everything_takes_the_rest(db: MemDB) -> None:
     page = ann.forget(query="Sue", everything=True, dry_run=True)
     would = ann.forget(query="Sue", everything=True, dry_run=True)
     kept = [one.text for one in chat.messages()]
-    receipt = ann.forget(query="Sue", everything=True, prove=True, expected_digest=page.digest)
+    receipt = ann.forget(query="Sue", everything=True, prove=True, expected=page.digest)
 
     assert receipt.proven, receipt.proof
     assert sum(usual.removed.values()) < sum(would.removed.values())

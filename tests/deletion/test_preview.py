@@ -59,7 +59,7 @@ def test_the_list_is_what_the_removal_then_counts(ann: Scope, name: str) -> None
     rows, digest = whole(ann, named)
     assert (rows, digest) == whole(ann, named)
 
-    receipt = ann.forget(**named, expected_digest=digest)
+    receipt = ann.forget(**named, expected=digest)
 
     kinds = [row.kind for row in rows]
     removed = receipt.removed
@@ -111,10 +111,10 @@ def test_what_changed_since_is_a_conflict(ann: Scope, change: str, name: str) ->
 
     for dry_run in (True, False):
         with pytest.raises(Conflict, match="preview"):
-            ann.forget(**named, expected_digest=digest, dry_run=dry_run)
+            ann.forget(**named, expected=digest, dry_run=dry_run)
 
     assert ann.session("trip").get(1).text == "Zoe sails on day 0."
-    ann.forget(**named, expected_digest=whole(ann, named)[1])
+    ann.forget(**named, expected=whole(ann, named)[1])
 
 
 def test_what_has_nothing_to_do_with_it_is_no_conflict(ann: Scope, db: MemDB) -> None:
@@ -125,7 +125,7 @@ def test_what_has_nothing_to_do_with_it_is_no_conflict(ann: Scope, db: MemDB) ->
     ann.recall("sister Zoe")
     db._services.usage.flush()
 
-    assert ann.forget(session="trip", expected_digest=digest).removed["sessions"] == 1
+    assert ann.forget(session="trip", expected=digest).removed["sessions"] == 1
 
 
 def test_a_session_has_a_preview_of_its_selectors(ann: Scope) -> None:
@@ -135,7 +135,7 @@ def test_a_session_has_a_preview_of_its_selectors(ann: Scope) -> None:
     assert [row.seq for row in page.rows if row.kind == "message"] == [78, 79, 80]
     chat.append("user", "more")
     with pytest.raises(Conflict):
-        chat.forget(last=3, expected_digest=page.digest)
+        chat.forget(last=3, expected=page.digest)
     branch = chat.branch("b", 5)
     branch.append("user", "aside")
     listed = branch.forget(dry_run=True)
@@ -150,7 +150,7 @@ def test_a_thousand_rows_are_listed_and_the_others_counted(ann: Scope) -> None:
     assert (len(found.rows), found.more_rows) == (1000, 201)
     ann.session("long").append("user", "more")
     with pytest.raises(Conflict):
-        ann.forget(session="long", expected_digest=found.digest)
+        ann.forget(session="long", expected=found.digest)
 
 
 def test_of_an_entry_that_never_was_nothing_goes(ann: Scope) -> None:

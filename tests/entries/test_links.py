@@ -144,7 +144,7 @@ def test_lists_mark_what_is_older_and_leave_it_out(db: MemDB, judge: None) -> No
     assert marked == {flat: doubt, house: doubt, barn: doubt, doubt: None, again: None}
     assert current == [barn, doubt, again]
     assert [entry.id for entry in ann.entries.list(current=True, limit=1)] == [barn]
-    assert [one.id for one in ann.entries.page(10).entries if one.outdated_by is None] == [
+    assert [one.id for one in ann.entries.list(order="created") if one.outdated_by is None] == [
         *(again, doubt),
     ]
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 # Every change of one entry that takes the version it expects.
 SWAPS: dict[str, Callable[[Entries, int, int, int], object]] = {
-    "update": lambda all_, one, _, at: all_.update(one, text="New words.", expected_version=at),
-    "pinned": lambda all_, one, _, at: all_.update(one, pinned=True, expected_version=at),
-    "trust": lambda all_, one, _, at: all_.update(one, trust="untrusted", expected_version=at),
-    "active": lambda all_, one, _, at: all_.update(one, active=False, expected_version=at),
-    "supersede": lambda all_, one, other, at: all_.supersede(one, other, expected_version=at),
-    "revert": lambda all_, one, _, at: all_.revert(one, 1, expected_version=at),
-    "revive": lambda all_, one, _, at: all_.revive(one, expected_version=at),
-    "delete": lambda all_, one, _, at: all_.delete(one, expected_version=at),
+    "update": lambda all_, one, _, at: all_.update(one, text="New words.", expected=at),
+    "pinned": lambda all_, one, _, at: all_.update(one, pinned=True, expected=at),
+    "trust": lambda all_, one, _, at: all_.update(one, trust="untrusted", expected=at),
+    "active": lambda all_, one, _, at: all_.update(one, active=False, expected=at),
+    "supersede": lambda all_, one, other, at: all_.supersede(one, other, expected=at),
+    "revert": lambda all_, one, _, at: all_.revert(one, 1, expected=at),
+    "revive": lambda all_, one, _, at: all_.revive(one, expected=at),
+    "delete": lambda all_, one, _, at: all_.delete(one, expected=at),
 }
 
 
@@ -41,7 +41,7 @@ def test_another_version_than_expected_changes_nothing(db: MemDB, name: str) -> 
         assert (raised.value.expected, raised.value.got) == (wrong, 2)
     assert (ann.entries.get(one.id), ann.entries.history(one.id)) == before
 
-    with pytest.raises(InvalidInput, match="expected_version"):
+    with pytest.raises(InvalidInput, match="expected"):
         SWAPS[name](ann.entries, one.id, other.id, "2")
     SWAPS[name](ann.entries, one.id, other.id, 2)
 

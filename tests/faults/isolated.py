@@ -102,7 +102,6 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
         *ann(db).entries.list(order="updated", inactive=True),
         *ann(db).entries.list(order="created"),
     ],
-    "Entries.page": lambda db: ann(db).entries.page(2, inactive=True),
     "Entries.list as_of": lambda db: ann(db).entries.list(as_of=db.file.now_ms()),
     "Entries.list shared": lambda db: db.shared().entries.list(inactive=True),
     "Entries.replaced": lambda db: ann(db).entries.replaced(entry(db)),
@@ -258,7 +257,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
         .host.commit({"role": "user", "text": "mine", "external_id": f"{S['external_id']}-0"})
     ),
     "Host.commit theirs": lambda db, names: trip(db).host.commit(
-        {"role": "user", "text": "mine", "external_id": f"{S['external_id']}-0"}, expected_seq=4
+        {"role": "user", "text": "mine", "external_id": f"{S['external_id']}-0"}, expected=4
     ),
     "Host.create": lambda db, _: ann(db).session(S["session"]).host.create(title="mine"),
     "Host.erase": lambda db, names: trip(db).host.erase(names.message & 0xFFFFFF | 1 << 20),
@@ -285,7 +284,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Items.list": lambda db, _: ann(db).items.list((S["item_label"],)),
     "Items.namespaces": lambda db, _: ann(db).items.namespaces((S["item_label"],)),
     "Items.put": lambda db, _: ann(db).items.put(
-        (S["item_label"],), S["item_key"], f"{S['item_value']} lamp", expected_revision=0
+        (S["item_label"],), S["item_key"], f"{S['item_value']} lamp", expected=0
     ),
     "Items.recall": lambda db, _: ann(db).items.recall(S["item_value"]),
     "MemDB.export": lambda db, _: db.export(
@@ -318,7 +317,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
         "user", "mine too", external_id=f"{S['external_id']}-1"
     ),
     "Session.append to theirs": lambda db, _: (
-        ann(db).session(S["deleted_session"]).append("user", "mine", expected_seq=0)
+        ann(db).session(S["deleted_session"]).append("user", "mine", expected=0)
     ),
     "Session.append a message": lambda db, _: (
         ann(db).session(S["archived_session"]).append({"role": "user", "content": "mine"})
@@ -351,7 +350,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
         trip(db).state.get(S["session_state_key"]),
     ),
     "State.find": lambda db, _: ann(db).state.find(S["user_state_key"]),
-    "State.put": lambda db, _: ann(db).state.put(S["user_state_key"], 1, expected_revision=0),
+    "State.put": lambda db, _: ann(db).state.put(S["user_state_key"], 1, expected=0),
     "State.delete": lambda db, _: ann(db).state.delete(S["user_state_key"]),
     "State.pop": lambda db, _: ann(db).state.pop(S["user_state_key"], None),
     "State.__delitem__": lambda db, _: db.state().__delitem__(S["app_state_key"]),

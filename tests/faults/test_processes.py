@@ -29,7 +29,7 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="proc
     won = 0
     while won < 20:
         try:
-            chat.append("user", sys.argv[2], expected_seq=chat.last_seq)
+            chat.append("user", sys.argv[2], expected=chat.last_seq)
             won += 1
         except memdb.VersionConflict:
             pass

@@ -168,7 +168,7 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
     ),
     "state of a revision": (
         "State.put",
-        _ann(lambda ann: ann.state.put("note", SAID, expected_revision=0)),
+        _ann(lambda ann: ann.state.put("note", SAID, expected=0)),
     ),
     "name of an artifact": (
         "Artifacts.rename",

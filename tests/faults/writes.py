@@ -266,8 +266,8 @@ def change_state(db: MemDB) -> object:
     """Change one key and remove another, each at the revision that it was read at."""
     state = db.scope("ann").state
     with db.transaction():
-        state.put("colour", "blue", expected_revision=1)
-        return state.delete("size", expected_revision=1)
+        state.put("colour", "blue", expected=1)
+        return state.delete("size", expected=1)
 
 
 def work_in_thread(db: MemDB) -> object:
@@ -536,7 +536,7 @@ WRITES: dict[str, Write] = {
     ),
     "rename": Write(
         ("Artifacts.rename",),
-        _in("trip", lambda chat: chat.artifacts.rename("menu.md", "card.md", expected_version=2)),
+        _in("trip", lambda chat: chat.artifacts.rename("menu.md", "card.md", expected=2)),
     ),
     "delete a version": Write(
         ("Artifacts.delete",), _in("trip", lambda chat: chat.artifacts.delete("menu.md", 2))
@@ -560,7 +560,7 @@ WRITES: dict[str, Write] = {
     ),
     "put at a revision": Write(
         ("Items.put",),
-        _ann(lambda ann: ann.items.put(("notes",), "raw", b"x", expected_revision=1, ttl=60)),
+        _ann(lambda ann: ann.items.put(("notes",), "raw", b"x", expected=1, ttl=60)),
     ),
     "delete an item": Write(
         ("Items.delete",), _ann(lambda ann: ann.items.delete(("notes", "trip"), "tent"))
@@ -582,7 +582,7 @@ WRITES: dict[str, Write] = {
                     PutItem(("notes",), "b1", {"text": "one"}),
                     DeleteItem(("notes", "trip"), "tent"),
                     FindItem(("notes", "short"), "soon", refresh=True),
-                    PutItem(("notes",), "raw", [1, 2], expected_revision=1),
+                    PutItem(("notes",), "raw", [1, 2], expected=1),
                 ]
             )
         ),

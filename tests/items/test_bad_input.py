@@ -57,7 +57,7 @@ BAD: dict[str, list[Any]] = {
     "key": BAD_KEYS,
     "value": BAD_VALUES,
     "metadata": BAD_METADATA,
-    "expected_revision": BAD_REVISIONS,
+    "expected": BAD_REVISIONS,
     "ttl": BAD_TTLS,
     "index": BAD_INDEXES,
     "vector": BAD_VECTOR,

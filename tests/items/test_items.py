@@ -81,23 +81,23 @@ def test_bytes_take_the_place_of_json_and_back(items: Items) -> None:
 def test_compare_and_swap(items: Items) -> None:
     """A put or delete at another revision changes nothing, and says where the item is."""
     with pytest.raises(memdb.VersionConflict) as none:
-        items.put(("n",), "k", 1, expected_revision=1)
-    items.put(("n",), "k", 1, expected_revision=0)
+        items.put(("n",), "k", 1, expected=1)
+    items.put(("n",), "k", 1, expected=0)
     for call in (
-        lambda: items.put(("n",), "k", 2, expected_revision=0),
-        lambda: items.put(("n",), "k", 2, expected_revision=2),
-        lambda: items.delete(("n",), "k", expected_revision=2),
+        lambda: items.put(("n",), "k", 2, expected=0),
+        lambda: items.put(("n",), "k", 2, expected=2),
+        lambda: items.delete(("n",), "k", expected=2),
     ):
         with pytest.raises(memdb.VersionConflict) as stale:
             call()
         assert stale.value.got == 1
-    items.put(("n",), "k", 2, expected_revision=1)
+    items.put(("n",), "k", 2, expected=1)
 
     assert (none.value.expected, none.value.got) == (1, 0)
     assert (items.get(("n",), "k").value, items.get(("n",), "k").revision) == (2, 2)
-    assert items.delete(("n",), "k", expected_revision=2)
+    assert items.delete(("n",), "k", expected=2)
     assert not items.delete(("n",), "k")
-    assert not items.delete(("n",), "k", expected_revision=0)
+    assert not items.delete(("n",), "k", expected=0)
 
 
 def test_get_says_what_is_absent(items: Items) -> None:
@@ -255,11 +255,11 @@ def test_what_expired_is_gone_at_once(db: MemDB, clock: Any) -> None:
     assert keys([one.item for one in items.recall("red")]) == ["long"]
     assert db.scope("ann").recall("lamp", kinds=["item"]).hits == ()
     with pytest.raises(memdb.VersionConflict):
-        items.put(("n",), "short", 1, expected_revision=1)
+        items.put(("n",), "short", 1, expected=1)
     with pytest.raises(memdb.VersionConflict):
-        items.delete(("n",), "short", expected_revision=1)
+        items.delete(("n",), "short", expected=1)
     assert not items.delete(("n",), "short")
-    assert items.put(("n",), "short", "blue", expected_revision=0, ttl="1m").revision == 1
+    assert items.put(("n",), "short", "blue", expected=0, ttl="1m").revision == 1
     clock.advance(60_000)
     assert db.file.info().counts["items"] == 2
     db.jobs.run_due()
@@ -299,8 +299,8 @@ def test_a_batch_is_done_whole_or_not_at_all(items: Items) -> None:
             FindItem(("n",), "k"),
             PutItem(("n",), "k", 1),
             FindItem(("n",), "k"),
-            PutItem(("n",), "k", 2, expected_revision=1),
-            DeleteItem(("n",), "k", expected_revision=2),
+            PutItem(("n",), "k", 2, expected=1),
+            DeleteItem(("n",), "k", expected=2),
             DeleteItem(("n",), "k"),
             PutItem(("n",), "other", b"x"),
         ]
@@ -310,7 +310,7 @@ def test_a_batch_is_done_whole_or_not_at_all(items: Items) -> None:
     assert done[4:6] == [True, False]
 
     with pytest.raises(memdb.VersionConflict):
-        items.batch([PutItem(("n",), "new", 1), PutItem(("n",), "other", 1, expected_revision=9)])
+        items.batch([PutItem(("n",), "new", 1), PutItem(("n",), "other", 1, expected=9)])
     with pytest.raises(memdb.InvalidInput, match="key"):
         items.batch([PutItem(("n",), "new", 1), FindItem(("n",), "")])
     assert keys(items.list()) == ["other"]
@@ -327,7 +327,7 @@ def test_a_transaction_takes_items_with_everything_else(db: MemDB) -> None:
     assert (ann.items.list(), ann.sessions(), ann.items.namespaces()) == ([], [], [])
     with db.transaction():
         ann.items.put(("n",), "k", 1)
-        ann.items.put(("n",), "k", 2, expected_revision=1)
+        ann.items.put(("n",), "k", 2, expected=1)
     assert ann.items.get(("n",), "k").value == 2
 
 

@@ -161,11 +161,11 @@ def play(db: MemDB, items: Items, twin: Twin, chance: random.Random) -> None:
     elif kind == 3:
         expected = chance.choice([0, 1, 2, twin.revision(place)])
         if expected == twin.revision(place):
-            items.put(*place, value, ttl=ttl, expected_revision=expected)
+            items.put(*place, value, ttl=ttl, expected=expected)
             twin.put(place, value, ttl_ms)
         else:
             with pytest.raises(memdb.VersionConflict) as caught:
-                items.put(*place, value, expected_revision=expected)
+                items.put(*place, value, expected=expected)
             assert caught.value.got == twin.revision(place)
     elif kind == 4:
         assert items.delete(*place) == twin.delete(place)
@@ -178,7 +178,7 @@ def play(db: MemDB, items: Items, twin: Twin, chance: random.Random) -> None:
         operations = [
             PutItem(*place, value, ttl=ttl),
             FindItem(*other, refresh=True),
-            DeleteItem(*other, expected_revision=10_000 if is_stale else None),
+            DeleteItem(*other, expected=10_000 if is_stale else None),
         ]
         if is_stale:
             with pytest.raises(memdb.VersionConflict):

@@ -26,7 +26,7 @@ with memdb.open(path, embedder=None, counter="estimate", durability="process") a
             found = items.find(("shared",), "total")
             revision, total = (0, 0) if found is None else (found.revision, found.value)
             try:
-                items.put(("shared",), "total", total + 1, expected_revision=revision)
+                items.put(("shared",), "total", total + 1, expected=revision)
                 break
             except memdb.VersionConflict:
                 continue
@@ -74,7 +74,7 @@ def test_threads_lose_no_compare_and_swap(tmp_path: Path) -> None:
                         found = items.find((), "total")
                         revision, total = (0, 0) if found is None else (found.revision, found.value)
                         try:
-                            items.put((), "total", total + 1, expected_revision=revision)
+                            items.put((), "total", total + 1, expected=revision)
                             break
                         except memdb.VersionConflict:
                             continue

@@ -78,7 +78,7 @@ NEW: dict[str, tuple[type[Record], ...]] = {
     "item": (PutItem,),
 }
 # Arguments that are no fields, and those whose field has another name.
-ARGUMENTS = {"shared", "expected_revision"}
+ARGUMENTS = {"shared", "expected"}
 RENAMED = {
     "expires": "expires_ms",
     "valid_from": "valid_from_ms",

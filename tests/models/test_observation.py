@@ -42,7 +42,7 @@ def test_each_public_call_is_counted(open_db: Callable[..., MemDB]) -> None:
 
 def test_signatures_and_docs_stay() -> None:
     """For help, editors and the awaited twins."""
-    assert "expected_seq" in inspect.signature(memdb.Session.append).parameters
+    assert "expected" in inspect.signature(memdb.Session.append).parameters
     assert memdb.Scope.recall.__doc__ is not None
     assert memdb.Scope.recall.__qualname__ == "Scope.recall"
 

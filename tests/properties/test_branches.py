@@ -84,7 +84,7 @@ class Play:
             text = f"{self.random.choice(WORDS)} {self.random.choice(WORDS)} {self.count}"
             expected = self.model.last[head]
             role = self.random.choice(("user", "assistant"))
-            stored = self.chat(head).append(role, text, expected_seq=expected)
+            stored = self.chat(head).append(role, text, expected=expected)
             self.model.last[head] += 1
             assert stored.seq == self.model.last[head]
             self.model.heads[head].append(Said(stored.seq, text))

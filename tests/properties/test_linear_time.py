@@ -270,7 +270,7 @@ WITHOUT_TEXT = {
         "values.texts_of",
         "values.values_at",
         "values.words_of",
-        *("validate.check_query_values", "validate.revision_value"),
+        *("validate.check_query_values", "validate.expected_value"),
         "validate.row_after",
     ),
     *("calendar.span_of", "calendar.month_of", "calendar.period_of", "calendar.season_of"),

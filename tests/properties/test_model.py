@@ -101,7 +101,7 @@ class Life(RuleBasedStateMachine):
         """Be told where the session is."""
         count = len(self.messages.get((user, session), []))
         with pytest.raises(memdb.VersionConflict) as caught:
-            self.db.scope(user).session(session).append("user", "x", expected_seq=count + 1)
+            self.db.scope(user).session(session).append("user", "x", expected=count + 1)
         assert caught.value.got == count
 
     @rule(user=USERS, session=NAMES)

@@ -137,7 +137,7 @@ def ids_of(verb: Verb, client: Client) -> dict[str, Any]:
 
 def if_match(verb: Verb) -> dict[str, str]:
     """Return the header that a change needs."""
-    return {} if verb.revision is None else {"If-Match": "*"}
+    return {} if not verb.swaps else {"If-Match": "*"}
 
 
 WHOLE = [verb for verb in VERBS if is_whole(verb)]

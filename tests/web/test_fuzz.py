@@ -107,7 +107,7 @@ def test_no_request_is_a_bug_of_the_server(reading_site: Site, verb: Verb) -> No
     def send(request: tuple[str, bytes | None]) -> None:
         query, body = request
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-        if verb.revision:
+        if verb.swaps:
             headers["If-Match"] = "*"
         path = f"/api/v1/{verb.noun}?{query}" if query else f"/api/v1/{verb.noun}"
         answer = reading_site.send(verb.method, path, body, headers)

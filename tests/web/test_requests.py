@@ -434,12 +434,12 @@ def test_what_was_previewed_is_what_goes(site: Site) -> None:
     page = site.ask("POST", "forget/preview", ANN, chosen).json
     assert page["rows"]
     trip.append("user", "Oslo again.")
-    refused = site.ask("POST", "forget", ANN, {**chosen, "expected_digest": page["digest"]})
+    refused = site.ask("POST", "forget", ANN, {**chosen, "expected": page["digest"]})
     assert refused.status == 409
     assert trip.get(1).text == "We fly to Oslo on 3 May."
 
     page = site.ask("POST", "forget/preview", ANN, chosen).json
-    done = site.ask("POST", "forget", ANN, {**chosen, "expected_digest": page["digest"]})
+    done = site.ask("POST", "forget", ANN, {**chosen, "expected": page["digest"]})
     assert done.status == 200
     assert done.json["removed"]["messages"] == sum(one["kind"] == "message" for one in page["rows"])
 

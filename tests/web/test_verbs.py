@@ -169,7 +169,7 @@ def call(site: Site, verb: Verb, **changes: Any) -> Any:
         name: str(one).lower() if isinstance(one, bool) else one for name, one in query.items()
     }
     fields = {name: one for name, one in given.items() if places[name] == "body"}
-    headers = {"If_Match": "*"} if verb.revision else {}
+    headers = {"If_Match": "*"} if verb.swaps else {}
     return site.ask(
         verb.method, verb.noun, query, fields if verb.method != "GET" else None, **headers
     )

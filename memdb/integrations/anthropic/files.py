@@ -99,7 +99,7 @@ class MemoryFiles:
             blocking = self._make_folders(place[:-1])
             if blocking:
                 raise ToolError(f"Cannot create {path}: {blocking} is a file")
-            self._items.put(place[:-1], place[-1], _value_of(text), expected_revision=0)
+            self._items.put(place[:-1], place[-1], _value_of(text), expected=0)
             return f"File created successfully at: {path}"
 
         return self._changed(work)
@@ -236,7 +236,7 @@ class MemoryFiles:
                 place[-1],
                 _value_of(text),
                 metadata=item.metadata,
-                expected_revision=revision,
+                expected=revision,
                 ttl=_ttl_of(item),
             )
             return answer

@@ -217,7 +217,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
 
     def _put_writes(self, labels: Labels, key: str, new: Stored, *, is_replacing: bool) -> None:
         try:
-            self._items.put(labels, key, **pack_writes(new), expected_revision=0)
+            self._items.put(labels, key, **pack_writes(new), expected=0)
         except VersionConflict:
             with self._db.transaction():
                 item = self._items.find(labels, key)

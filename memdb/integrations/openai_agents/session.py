@@ -320,7 +320,7 @@ class Compacting(Branching):
             while True:
                 newest = _newest_seq(chat)
                 try:
-                    chat.replace(range(1, newest + 1), new, expected_seq=newest)
+                    chat.replace(range(1, newest + 1), new, expected=newest)
                 except VersionConflict:
                     continue  # somebody added one meanwhile
                 return True
@@ -359,7 +359,7 @@ class Compacting(Branching):
                 chat = self._chat(db, branch)
                 expired = [*_expired(chat, gone[0], prune_prefix)]
                 try:
-                    chat.replace(expired + gone, new, expected_seq=newest)
+                    chat.replace(expired + gone, new, expected=newest)
                 except VersionConflict:
                     return False
                 return True

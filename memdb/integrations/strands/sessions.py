@@ -92,7 +92,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
         def create() -> Session:
             value = pack_value(session.to_dict(), "session")
             try:
-                self._scope.items.put(SESSIONS, session_id, value, expected_revision=0, index=False)
+                self._scope.items.put(SESSIONS, session_id, value, expected=0, index=False)
             except VersionConflict as error:
                 raise SessionException(f"Session {session_id} already exists") from error
             return session
@@ -131,7 +131,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
                 if chat.host.head() is None:
                     chat.host.create()
                 try:
-                    chat.state.put(AGENT, value, expected_revision=0)
+                    chat.state.put(AGENT, value, expected=0)
                 except VersionConflict as error:
                     raise SessionException(
                         f"Agent {session_agent.agent_id} already exists in session {session_id}"

@@ -72,7 +72,7 @@ def conversations(ann: memdb.Scope) -> None:
     """Sessions give messages."""
     trip = ann.session("trip")
     assert_type(trip, memdb.Session)
-    assert_type(trip.append("user", "We fly to Oslo.", expected_seq=0), memdb.Message)
+    assert_type(trip.append("user", "We fly to Oslo.", expected=0), memdb.Message)
     assert_type(trip.extend([{"role": "user", "text": "Hi."}]), list[memdb.Message])
     assert_type(trip.extend([memdb.NewMessage(role="user", text="Hi.")]), list[memdb.Message])
     assert_type(trip.last(10), list[memdb.Message])
@@ -147,7 +147,7 @@ def removal(ann: memdb.Scope) -> None:
 def errors(ann: memdb.Scope) -> None:
     """Facts of an error are attributes."""
     try:
-        ann.session("trip").append("user", "Hello.", expected_seq=3)
+        ann.session("trip").append("user", "Hello.", expected=3)
     except memdb.VersionConflict as error:
         assert_type(error.exit_code, int)
         assert_type(error.retryable, bool)

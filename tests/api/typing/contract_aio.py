@@ -23,7 +23,7 @@ async def calls(path: str) -> None:
         assert_type(ann, aio.Scope)
         trip = ann.session("trip")
         assert_type(trip, aio.Session)
-        assert_type(await trip.append("user", "We fly.", expected_seq=0), memdb.Message)
+        assert_type(await trip.append("user", "We fly.", expected=0), memdb.Message)
         assert_type(await trip.extend([{"role": "user", "text": "Hi."}]), list[memdb.Message])
         newest: Coroutine[Any, Any, list[memdb.Message]] = trip.last(5)
         assert_type(await newest, list[memdb.Message])

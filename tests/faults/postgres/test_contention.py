@@ -41,7 +41,7 @@ with memdb.open(url, embedder=None, counter="estimate") as db:
         before = files.load("plan")
         try:
             text = f"{before.text}\\n{name} {won}"
-            made = files.save("plan", text, expected_version=before.info.version).version
+            made = files.save("plan", text, expected=before.info.version).version
             assert made == before.info.version + 1
             won += 1
         except memdb.VersionConflict:

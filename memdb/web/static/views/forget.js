@@ -48,7 +48,7 @@ export async function openForget(ctx, selector, done, typed = null) {
       if (typed && isTyped.value !== typed) { isTyped.focus(); return; }
       actions.querySelectorAll("button").forEach((one) => { one.disabled = true; });
       try {
-        const body = verb === "forget" ? { ...selector, prove: true, expected_digest: digest } : { ...selector };
+        const body = verb === "forget" ? { ...selector, prove: true, expected: digest } : { ...selector };
         const receipt = await send("POST", verb, { user: ctx.scope.user, app: ctx.scope.app }, body);
         drawReceipt(receipt, verb);
         await done?.(receipt);
