@@ -17,7 +17,7 @@ from memdb.records.links import LEAST, find_newest, links_among
 from memdb.records.links import SURE as LINK_SURE
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, Content, kinds_of
-from memdb.search.order import fold_equal, follow_links, put_newest_first, reason_of
+from memdb.search.order import fold_equal, follow_links, keep_first, put_newest_first, reason_of
 from memdb.search.weights import (
     FADE,
     FADE_COUNT,
@@ -78,12 +78,14 @@ def load_hits(
         hit = _to_hit(rankings[order].corpus.kind, content, score, judge=judge)
         sure = choice.certainty == "sure" and is_sure(question, rankings[order], row)
         hits.append(hit.replace(is_sure=sure, explanation=explanation))
+    own = hits
     if question.request.by != "vector" and not question.is_listing:
         hits = _by_links(tx, question, rankings, hits)
         if not question.query.is_dated:  # the time that is asked for decides
             hits = put_newest_first(question.query, hits)
     if question.request.min_score != 0:  # 0 asks for every match
         hits = fold_equal(hits)
+    hits = keep_first(own, hits)
     hits = [hit.replace(rank=rank) for rank, hit in enumerate(hits[:limit], start=1)]
     hits = [hit.replace(why=reason_of(question, hit, hits)) for hit in hits]
     return Answer(hits, choice.certainty, choice.left_out)
@@ -119,7 +121,7 @@ def _by_links(
         if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LINK_SURE
     }
     same = {older: newer for newer, older in reversed(repeats.items())} | repeats
-    return follow_links(hits, newest, taken, same)
+    return follow_links(question.query.content, hits, newest, taken, same)
 
 
 def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> Answer:

@@ -9,6 +9,7 @@ of those links.
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
@@ -20,6 +21,7 @@ from memdb.search.weights import (
     ALIKE,
     COMPARED,
     CUT_SHARE,
+    KEPT_FIRST,
     MOST_COMPARED_WORDS,
     ORDERED,
     RETRACTED,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from memdb.models.entries import Link
-    from memdb.models.messages import Hit
+    from memdb.models.messages import Hit, Source
     from memdb.search.parse import Query, Question
 
     # Which words of the question a hit holds, its other words, and how many are asked.
@@ -71,6 +73,7 @@ def _say_the_same(one: str, other: str) -> bool:
 
 
 def follow_links(
+    asked: Sequence[str],
     hits: Sequence[Hit],
     newest: Mapping[int, Link],
     taken: Mapping[int, Hit],
@@ -79,7 +82,10 @@ def follow_links(
     """
     Return *hits* with the newer of two linked entries before the older one.
 
+    One that repeats another is folded into it, unless it alone holds a word of the question.
+
     Args:
+        asked: The words of the question.
         newest: By id of an older entry the link to the newest one.
         taken: By id the newer entries that are no hits.
         same: By id of each of two entries that repeat each other the id of the other one.
@@ -107,8 +113,8 @@ def follow_links(
         if key in places:
             continue
         other = same.get(key)
-        if other is not None and other in places:
-            first = found[places[other]]
+        first = None if other is None or other not in places else found[places[other]]
+        if other is not None and first is not None and _answers_for(asked, first, hit):
             found[places[other]] = first.replace(also=(*first.also, hit.source))
             continue
         places[key] = len(found)
@@ -117,6 +123,37 @@ def follow_links(
         outdated_by = None if link is None else link.newer_id
         found.append(hit.replace(score=score, is_sure=is_sure, outdated_by=outdated_by))
     return found
+
+
+def _answers_for(asked: Sequence[str], first: Hit, hit: Hit) -> bool:
+    """Return whether *first* holds all words of the question that *hit* holds."""
+    return set(held_words(asked, query_words(hit.text))) <= set(
+        held_words(asked, query_words(first.text))
+    )
+
+
+def keep_first(own: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
+    """
+    Return *ordered* with the first hits of *own*, by their own words, among its first ones too.
+
+    A link, a fold or a newer statement may be a wrong guess: it puts another one before a hit if
+    there is room, and moves a hit among the first, but takes none out of them.
+    """
+    kept = [hit.source for hit in own[:KEPT_FIRST]]
+    front, rest = list(ordered[:KEPT_FIRST]), []
+    for hit in ordered[KEPT_FIRST:]:
+        free = [place for place, one in enumerate(front) if not _stands_for(one, kept)]
+        if free and _stands_for(hit, kept):
+            rest.append(front.pop(free[-1]))
+            front.append(hit)
+        else:
+            rest.append(hit)
+    scores = accumulate((hit.score for hit in (*front, *rest)), min)
+    return [hit.replace(score=score) for hit, score in zip((*front, *rest), scores, strict=True)]
+
+
+def _stands_for(hit: Hit, sources: Sequence[Source]) -> bool:
+    return any(one in sources for one in (hit.source, *hit.also))
 
 
 def _linked_score(hit: Hit, newest: Mapping[int, Link]) -> float:

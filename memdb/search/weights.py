@@ -201,6 +201,9 @@ the question, this share of them at least, and share this part of their other wo
 Source: bench/recall.py, LoCoMo's nDCG@10 (2 conversations): .6661 without, .6652 with; 6 give .664.
 """
 
+KEPT_FIRST = 3
+"""Of so many first hits none leaves them by a guess."""
+
 RETRACTED = 0.5
 SHOWN_WORDS = 3
 """Share of its score that an entry keeps which was taken back; words that a reason names."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import memdb
+from memdb.facts import pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,3 +191,38 @@ def test_every_hit_says_why(ann: memdb.Scope) -> None:
     assert "*rent*" in reasons[0]
     assert "Mia said it" in reasons[0]
     assert all(reason.endswith(".") and reason[0].isupper() for reason in reasons)
+
+
+def test_no_guess_takes_a_hit_out_of_the_first(
+    open_db: Callable[..., memdb.MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random links of every kind: what is among the first three without them is so with them."""
+    chance = random.Random(4)
+    kinds = {"linked": pairs.RELATIONS, "alone": ("none",)}
+    found: dict[str, list[set[str]]] = {}
+    texts = [
+        f"The {what} of {who} is {how}."
+        for what in ("boat", "kitchen", "garden", "bicycle")
+        for who in ("Ana", "Bo", "Cleo")
+        for how in ("blue", "large")
+    ]
+    for name, some in kinds.items():
+
+        def guess(*_: object, some: tuple[str, ...] = some, **__: object) -> pairs.Relation:
+            return pairs.Relation(chance.choice(some), chance.choice((0.6, 0.9)))
+
+        monkeypatch.setattr(pairs, "relate", guess)
+        scope = open_db(":memory:").scope(name)
+        told = {scope.remember(text).entry.id: text for text in texts}
+        found[name] = [
+            {
+                told[source.entry_id or 0]
+                for hit in scope.recall(text, 5).hits[:3]
+                for source in (hit.source, *hit.also)
+            }
+            for text in texts
+        ]
+
+    assert [now >= then for now, then in zip(found["linked"], found["alone"], strict=True)] == [
+        True
+    ] * len(texts)
