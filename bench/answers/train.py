@@ -64,6 +64,7 @@ class Asked(NamedTuple):
     Attributes:
         rows: `FACTS` of each row (and sentence), shape (n, facts).
         texts: Of the rows, as often.
+        topics: What part of the topics each row holds, see `memdb.search.relevance.limited`.
         right: Those that answer.
         first: The first three.
         group: Source and size.
@@ -71,6 +72,7 @@ class Asked(NamedTuple):
 
     rows: np.ndarray
     texts: list[str]
+    topics: list[float]
     right: frozenset[str]
     first: frozenset[str]
     kind: str
@@ -192,9 +194,9 @@ class Recorder:
         table = [[facts[name] for name in relevance.FACTS] for _, facts in self.facts]
         texts = [text for text, _ in self.facts]
         rows = np.array(table) if table else np.zeros((0, len(relevance.FACTS)))
-        return Asked(
-            rows, texts, frozenset(right), frozenset(texts[:FIRST]), kind, shape, group, apart
-        )
+        topics = [facts["topics"] for _, facts in self.facts]
+        first = frozenset(texts[:FIRST])
+        return Asked(rows, texts, topics, frozenset(right), first, kind, shape, group, apart)
 
 
 def ask_book(
@@ -361,8 +363,9 @@ def score_of(ask: Asked, learned: np.ndarray) -> float:
     """Return the relevance of an answer, as `memdb.search.relevance` has it."""
     if not len(ask.rows):
         return 0.0
-    best = ask.rows[int(np.argmax(ask.rows @ learned))]
-    facts = dict(zip(relevance.FACTS, best, strict=True))
+    place = int(np.argmax(ask.rows @ learned))
+    best = ask.rows[place]
+    facts = dict(zip(relevance.FACTS, best, strict=True)) | {"topics": ask.topics[place]}
     return relevance.limited(1 / (1 + float(np.exp(-(best @ learned)))), facts)
 
 

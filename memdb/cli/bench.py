@@ -37,7 +37,7 @@ def bench() -> None:
 
 @verb(
     "memdb bench recall set.jsonl",
-    "memdb bench recall locomo10.json BEAM/chats/100K --plot recall.svg",
+    "memdb bench recall locomo10.json BEAM/chats/100K",
     "memdb bench recall set.jsonl --terms --records answers.jsonl --json",
     of=bench,
     file=False,
@@ -48,14 +48,12 @@ def bench() -> None:
 @embedder_option
 @click.option("--terms", is_flag=True, help="Also with each term of the ranking switched off.")
 @click.option("--records", type=click.Path(), metavar="PATH", help="Write every answer here.")
-@click.option("--plot", "drawing", type=click.Path(), metavar="SVG", help="Draw R@10 by latency.")
 def recall(
     call: Call,
     data: tuple[str, ...],
     lexical: bool,
     terms: bool,
     records: str | None,
-    drawing: str | None,
 ) -> None:
     """
     Ask all questions of each DATA, and count what is found.
@@ -67,18 +65,13 @@ def recall(
     """
     from memdb.evaluation import measuring
 
-    for target in (records, drawing):
-        if target is not None:
-            refuse_output(target)
+    if records is not None:
+        refuse_output(records)
     arms = (*measuring.ARMS, *(measuring.TERMS if terms else ()))
     chosen = (measuring.LEXICAL,) if lexical else arms
     embedder = None if lexical else embedder_named(call.embedder)
     with _data_sets(data) as sets, _records(records) as keep:
         results = [_measure(one, chosen, embedder, keep) for one in sets]
-    if drawing is not None:
-        from memdb.evaluation.compare import plot, points_of, write_new
-
-        write_new(drawing, plot(points_of(results), "Recall by latency"))
     call.reply(
         results[0] if len(results) == 1 else results,
         lambda: click.echo("\n\n".join("\n".join(measuring.text(one)) for one in results)),

@@ -1,4 +1,4 @@
-"""Compare two runs of `memdb bench recall`, question by question, and draw quality by latency."""
+"""Compare two runs of `memdb bench recall`, question by question."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
-from memdb.errors import AlreadyExists, FileError, InvalidInput
+from memdb.errors import FileError, InvalidInput
 from memdb.evaluation.measuring import RESAMPLES, SEED, SURE, mean
-from memdb.text.validate import refuse_output
 
 if TYPE_CHECKING:
     import os
@@ -95,100 +94,3 @@ def _interval(changes: Sequence[float]) -> tuple[float, float]:
         for _ in range(RESAMPLES)
     )
     return means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1]
-
-
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 440, 70, 60, 40, 170
-# Okabe and Ito 2008: eight colours that people with any colour vision tell apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-
-
-def plot(points: Sequence[tuple[str, str, float, float]], title: str) -> str:
-    """
-    Return an SVG of quality by latency.
-
-    Args:
-        points: (data set, arm, R@10 from 0 to 1, median milliseconds), one or more.
-        title: Stands above it.
-    """
-    slowest = max(ms for *_, ms in points) * 1.1 or 1.0
-    low = min(quality for _, _, quality, _ in points)
-    high = max(quality for _, _, quality, _ in points)
-    low, high = max(0.0, low - 0.05), min(1.0, high + 0.05)
-    sets = list(dict.fromkeys(name for name, *_ in points))
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-            f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">'
-        ),
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        f'<text x="{LEFT}" y="24" font-size="15">{_escaped(title)}</text>',
-    ]
-    for step in range(6):
-        share = step / 5
-        x = LEFT + share * (WIDTH - LEFT - RIGHT)
-        y = HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
-        parts += [
-            f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#ddd"/>',
-            (
-                f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">'
-                f"{low + share * (high - low):.2f}</text>"
-            ),
-            (
-                f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">'
-                f"{share * slowest:.1f}</text>"
-            ),
-        ]
-    parts += [
-        (
-            f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 16}" text-anchor="middle">'
-            "median latency, ms</text>"
-        ),
-        (
-            f'<text x="18" y="{HEIGHT / 2}" transform="rotate(-90 18 {HEIGHT / 2})" '
-            'text-anchor="middle">R@10, turns</text>'
-        ),
-    ]
-    for name, arm, quality, ms in points:
-        colour = COLOURS[sets.index(name) % len(COLOURS)]
-        x = LEFT + ms / slowest * (WIDTH - LEFT - RIGHT)
-        y = HEIGHT - BOTTOM - (quality - low) / ((high - low) or 1) * (HEIGHT - BOTTOM - TOP)
-        parts += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>',
-            f'<text x="{x + 8:.1f}" y="{y + 4:.1f}">{_escaped(arm)}</text>',
-        ]
-    for place, name in enumerate(sets):
-        y = TOP + 18 * place
-        parts += [
-            (
-                f'<circle cx="{WIDTH - RIGHT + 20}" cy="{y}" r="5" '
-                f'fill="{COLOURS[place % len(COLOURS)]}"/>'
-            ),
-            f'<text x="{WIDTH - RIGHT + 32}" y="{y + 4}">{_escaped(name)}</text>',
-        ]
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def points_of(results: Sequence[dict[str, Any]]) -> list[tuple[str, str, float, float]]:
-    """Return the points of `plot` from the reports of some data sets."""
-    return [
-        (one["configuration"]["data"]["name"], row["arm"], row["R@10"], row["p50_ms"])
-        for one in results
-        for row in one["results"]
-        if row["level"] == "turn" and row["category"] == "all"
-    ]
-
-
-def write_new(path: str, text: str) -> None:
-    """Write *text* to a new file; AlreadyExists or FileError."""
-    refuse_output(path)
-    try:
-        with open(path, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise AlreadyExists("file", path) from error
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror}", path) from error
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

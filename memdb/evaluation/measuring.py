@@ -31,10 +31,9 @@ from memdb.search.request import search_request
 from memdb.search.service import SearchService
 from memdb.search.weights import (
     DOCUMENTS,
-    FEATURE_GROUPS,
     MESSAGES,
+    SPREADS,
     STATIC_MODEL,
-    WORD_FEATURES,
     Weights,
     for_messages,
 )
@@ -65,6 +64,24 @@ class Arm(Record):
     vectors: bool = True
     rerank: bool = True
 
+
+WORD_FEATURES = ("held", "count", "rarest", "words", "similar", *SPREADS)
+"""Features that only words make."""
+
+FEATURE_GROUPS = {
+    "neighbours' words": (*SPREADS, "before_run", "after_run"),
+    "neighbours' scores": (
+        *("question_near", "before_near", "after_near", "reply"),
+        *("before_near_run", "after_near_run"),
+    ),
+    "author": ("author", "role", "user"),
+    "question": ("asks",),
+    "length": ("length", "long"),
+    "shape": ("when", "how_many", "who", "time", "number", "capitals"),
+    "dates": ("date",),
+    "session": ("session",),
+}
+"""Features that say the same kind of thing, to switch off together."""
 
 FUSED = Arm("fused")
 LEXICAL = Arm("lexical", vectors=False)
