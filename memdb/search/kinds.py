@@ -30,7 +30,7 @@ from memdb.search.retrieve import (
     read_postings,
     restricted,
 )
-from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS, for_documents, for_messages
+from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS
 from memdb.tables import artifacts, entries, items, messages, sessions, summaries
 from memdb.text.derived import said_hash
 from memdb.text.trust import TRUSTED, UNTRUSTED, trust_of_role
@@ -78,7 +78,6 @@ class Kind(Record):
         corpora: Reads what is searched, in the first snapshot.
         find: Reads candidates by words and by vector, in the second.
         rank: Ranks them; pure.
-        weights: The numbers of the ranking for the model that made the vectors.
         read: Reads text and source of ranked rows, by id.
     """
 
@@ -86,7 +85,6 @@ class Kind(Record):
     corpora: Callable[[Tx, Question], list[Corpus]]
     find: Callable[[Tx, Question, Corpus, Vector | None, Weights], Candidates]
     rank: Callable[[Question, Candidates, Weights], Ranking]
-    weights: Callable[[str | None], Weights]
     read: Callable[[Tx, Question, Corpus, Sequence[int]], Contents]
 
 
@@ -383,55 +381,18 @@ def _read_sessions(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Conte
     }
 
 
+_DOCUMENTS = (
+    ("entry", _entry_corpora, find_entries, _read_entries),
+    ("artifact", _artifact_corpora, find_texts, _read_artifacts),
+    ("summary", _summary_corpora, find_texts, _read_summaries),
+    ("item", _item_corpora, find_items, _read_items),
+    ("session", _session_corpora, find_texts, _read_sessions),
+)
 KINDS = {
-    "message": Kind(
-        name="message",
-        corpora=_message_corpora,
-        find=find_messages,
-        rank=rank_messages,
-        weights=for_messages,
-        read=_read_messages,
-    ),
-    "entry": Kind(
-        name="entry",
-        corpora=_entry_corpora,
-        find=find_entries,
-        rank=rank_documents,
-        weights=for_documents,
-        read=_read_entries,
-    ),
-    "artifact": Kind(
-        name="artifact",
-        corpora=_artifact_corpora,
-        find=find_texts,
-        rank=rank_documents,
-        weights=for_documents,
-        read=_read_artifacts,
-    ),
-    "summary": Kind(
-        name="summary",
-        corpora=_summary_corpora,
-        find=find_texts,
-        rank=rank_documents,
-        weights=for_documents,
-        read=_read_summaries,
-    ),
-    "item": Kind(
-        name="item",
-        corpora=_item_corpora,
-        find=find_items,
-        rank=rank_documents,
-        weights=for_documents,
-        read=_read_items,
-    ),
-    "session": Kind(
-        name="session",
-        corpora=_session_corpora,
-        find=find_texts,
-        rank=rank_documents,
-        weights=for_documents,
-        read=_read_sessions,
-    ),
+    "message": Kind("message", _message_corpora, find_messages, rank_messages, _read_messages)
+} | {
+    name: Kind(name, corpora, find, rank_documents, read)
+    for name, corpora, find, read in _DOCUMENTS
 }
 
 PAST_ENTRIES = KINDS["entry"].replace(corpora=_past_entry_corpora, find=find_past_entries)

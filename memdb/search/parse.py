@@ -26,7 +26,7 @@ from memdb.text.terms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from memdb.facts.calendar import DateMention, DaySpan
@@ -80,8 +80,8 @@ class Query(Record):
         is_time: It has no topic but a time, if any: "what did we do yesterday?".
         identifiers: Words of names and identifiers that a question is about, as words
             of a text have them.
-        misspelt: Words of *text* that stand for the word of an author's name. `words`
-            holds that word in their place.
+        misspelt: Words of *text* that are the word of an author's name without its accents.
+            `words` holds that word in their place.
     """
 
     text: str
@@ -150,13 +150,11 @@ def parse_query(
     text: str,
     authors: Sequence[str] = (),
     today: int | None = None,
-    is_held: Callable[[str], bool] = lambda _word: False,
 ) -> Query:
     """
     Return the parsed query; never fails. Dates are read in the first 10,000 characters.
 
-    A misspelt name counts as the name, see `misspelt_names`, and so does one without
-    its accents.
+    A name without its accents counts as the name.
 
     Cost: about 70 µs for a sentence, 20 ms for 100 KB.
 
@@ -165,8 +163,6 @@ def parse_query(
         authors: Names of the authors in the scope; one is named when any word of it is.
         today: Days from 1 January 1970, for dates such as "last week". None means
             that those are not read.
-        is_held: Says whether a word stands in the scope; it is asked of words that
-            seem to be misspelt names, and one that stands there is none.
 
     >>> query = parse_query("What did Ann buy on May 3rd?", ["Ann Lee", "Bob"])
     >>> sorted(query.authors), query.dates
@@ -178,10 +174,6 @@ def parse_query(
     asked = time.asked
     names = {author: query_words(author) for author in authors}
     corrected = _unaccented(words, names.values())
-    misspelt = misspelt_names(clean, words, names.values())
-    corrected |= {
-        word: name for word, name in misspelt.items() if word not in corrected and not is_held(word)
-    }
     if corrected:
         words = list(dict.fromkeys(corrected.get(word, word) for word in words))
     return Query(
@@ -255,51 +247,10 @@ def _unaccented(words: Iterable[str], names: Iterable[Sequence[str]]) -> dict[st
     return {word: part for word, part in found.items() if word not in parts}
 
 
-def misspelt_names(
-    text: str, words: Iterable[str], names: Iterable[Sequence[str]]
-) -> dict[str, str]:
-    """
-    Return by misspelt word of *text* the word of *names* that is meant.
-
-    A word of a name has one letter wrong, or two if it has more than six: another,
-    missing, additional, or swapped with the next. The first letter is right, and no
-    other name is as near. Short names, words in lower case among others with a
-    capital, and words that English has are never taken for misspelt.
-
-    Args:
-        words: The words of *text*, as `query_words` gives them.
-        names: The words of each name.
-
-    Cost: 4 µs for a question in which no word resembles a name, 30 µs for one that does.
-
-    >>> misspelt_names("What did Melonie buy?", ["what", "did", "melonie", "buy"], [["melanie"]])
-    {'melonie': 'melanie'}
-    """
-    parts = {part for name in names for part in name}
-    near = [part for part in parts if len(part) <= _MAX_NAME and part.isalpha()]
-    initials = {part[0] for part in near if len(part) >= _MIN_NAME}
-    found: dict[str, str] = {}
-    if not initials:
-        return found
-    likely: Iterable[str] = words
-    if not text.islower():
-        capitals = {word.lower() for word in compiled(_CAPITALISED).findall(text[:_PHRASE_CHARS])}
-        likely = [word for word in words if word in capitals]
-    likely = [word for word in likely if word[0] in initials and word not in parts]
-    for word in likely[:_MAX_MISSPELT]:
-        if word.isalpha() and word not in STOP_WORDS:
-            meant = nearest(word, near)
-            if meant is not None and not is_english(word):
-                found[word] = meant
-    return found
-
-
 # Letters of a name: fewer make no misspelt name, from the second on two may be wrong.
 _MIN_NAME = 4
 _LEAST_NAME = 3  # of a name that no text holds
 _LONG_NAME = 7
-_MAX_NAME = 32
-_MAX_MISSPELT = 32
 _CAPITALISED = r"\b[A-Z]\w+|\b[^\W\d_\x00-\x7f]\w+"
 
 
@@ -420,6 +371,7 @@ class Question(Record):
         texts: How many texts are searched, of all kinds.
         windows: Days that are asked for, each with its end.
         is_listing: Its answer is what is of those days, the newest first.
+        people: The authors of its messages.
     """
 
     request: SearchRequest
@@ -438,6 +390,7 @@ class Question(Record):
     texts: int = 0
     windows: tuple[Window, ...] = ()
     is_listing: bool = False
+    people: Sequence[str] = ()
 
 
 class Corpus(Record):

@@ -68,8 +68,7 @@ class Ranked(Record):
     Attributes:
         id: Row id.
         score: Comparable within one query only.
-        terms: Every term of the score by name, from which `score_of` gives the score again; empty
-            unless an explanation was asked for.
+        terms: Every term of the score by name; empty unless an explanation was asked for.
         fits: Whether it is of the time that the question names, or speaks of it. None if it
             names none.
     """
@@ -196,26 +195,6 @@ def rank_entries(
 
 
 _WORTH_TERMS = ("importance", "freshness", "use")
-_FACTORS = (*_WORTH_TERMS, "scale")
-# Terms that `Ranking.explain` adds, the same for every row.
-_OF_ANSWER = ("relevance", "best")
-
-
-def score_of(kind: str, terms: Mapping[str, float]) -> float:
-    """
-    Return the score that *terms* of a `Ranked` make; names that are absent count as neutral.
-
-    >>> round(score_of("message", {"words": 0.5, "session": -0.5}), 3)
-    1.0
-    >>> score_of("entry", {"lexical": 0.5, "vector": 0.25, "scale": 2.0})
-    1.5
-    """
-    if kind == "message":
-        own = (value for name, value in terms.items() if not name.startswith(_OF_ANSWER))
-        return math.exp(sum(own))
-    added = terms.get("lexical", 0.0) + terms.get("vector", 0.0)
-    score = added * math.prod([terms.get(name, 1.0) for name in _FACTORS])
-    return score + terms.get("date", 0.0)
 
 
 class Ranking(Record):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memdb.engine.branches import holds, runs_of
 from memdb.facts.calendar import AskedDays, read_spans
-from memdb.facts.dates import dates_in, days_about
+from memdb.facts.dates import days_about
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range
 from memdb.records.scopes import find_session
@@ -92,9 +92,8 @@ def read_question(
     total = 0 if scope_no is None else sessions.total(tx, scope_no)
     runs = tuple(runs_of(tx, session)) if session else ()
     talk = (min(run.span[0] for run in runs), runs[-1].span[1]) if runs else span
-    query, today_ms = _parse(
-        tx, request.text, scope_no, talk, authors.of_span(tx, talk, total), now_ms
-    )
+    people = authors.of_span(tx, talk, total)
+    query, today_ms = _parse(tx, request.text, talk, people, now_ms)
     query = query.replace(user=frozenset(query_words(scope.user)).intersection(query.words))
     windows = _windows(request, query, today_ms)
     terms = word_terms(query.content, MAX_TERMS)
@@ -117,6 +116,7 @@ def read_question(
         runs=runs,
         windows=windows,
         is_listing=bool(windows) and query.is_time,
+        people=people,
     )
 
 
@@ -149,7 +149,8 @@ def spell(tx: Tx, question: Question, corpora: Iterable[Corpus]) -> SearchReques
             for row in _SPELT[kind](tx, [key for key in ids if kinds[key] == kind]).values()
         ]
 
-    text = Speller(holders, texts).spelt(request.text, missing)
+    names = [word for name in question.people for word in query_words(name)]
+    text = Speller(holders, texts, names).spelt(request.text, missing)
     return request if text == request.text else request.replace(text=text)
 
 
@@ -198,34 +199,20 @@ def _entry_spans(
 
 
 def _parse(
-    tx: Tx,
-    text: str,
-    scope_no: int | None,
-    talk: tuple[int, int],
-    authors: Sequence[str],
-    now_ms: int,
+    tx: Tx, text: str, talk: tuple[int, int], authors: Sequence[str], now_ms: int
 ) -> tuple[Query, int]:
     """
-    Return the parsed query, with its dates counted back and the user's birthday in it.
+    Return the parsed query, with its dates counted back.
 
     Returns:
         The query, and the time from which its dates are counted back.
     """
-
-    def is_held(word: str) -> bool:
-        return any(tx.words.postings("message", word_terms([word]), *talk).values())
-
-    query = parse_query(text, authors, now_ms // DAY_MS, is_held)
+    query = parse_query(text, authors, now_ms // DAY_MS)
     if query.is_dated:
         newest_ms = messages.newest_ms(tx, *talk)
         if newest_ms is not None and newest_ms < now_ms - PAUSE_MS:
             now_ms = newest_ms
-            query = parse_query(text, authors, now_ms // DAY_MS, is_held)
-    if "birthday" in query.words and scope_no is not None:
-        entry_id = entries.find_key(tx, scope_no, "birthday", now_ms)
-        row = None if entry_id is None else entries.text(tx, entry_id)
-        days = [day.replace(year=None) for day in dates_in(row[0] if row else "") if day.day]
-        query = query.replace(dates=(*query.dates, *days))
+            query = parse_query(text, authors, now_ms // DAY_MS)
     return query, now_ms
 
 

@@ -42,16 +42,18 @@ _HASH = r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]+"
 class Speller:
     """Finds how the texts of a scope spell the words of a question."""
 
-    def __init__(self, holders: Holders, texts: Texts) -> None:
+    def __init__(self, holders: Holders, texts: Texts, names: Iterable[str] = ()) -> None:
         """
         Look words up.
 
         Args:
             holders: Returns by term some rows that hold it.
             texts: Returns the texts of some rows.
+            names: Words of names that stand in the texts or beside them.
         """
         self._holders = holders
         self._texts = texts
+        self._names = names
 
     def spelt(self, text: str, missing: AbstractSet[str]) -> str:
         """Return *text* with other spellings of the words of it that are *missing* in the texts."""
@@ -133,9 +135,12 @@ class Speller:
         return None
 
     def _similar(self, word: str) -> str | None:
-        """Return the word that *word* is a misspelling, or another form, of."""
-        if len(word) < LEAST_MISSPELT or not word.isalpha() or is_english(word):
+        """Return the name, or word, that *word* is a misspelling, or another form, of."""
+        if not word.isalpha() or is_english(word):
             return None
+        name = nearest(word, self._names)
+        if name is not None or len(word) < LEAST_MISSPELT:
+            return name
         beginning = Term((word[:BEGINNING],), prefix=True)
         ids = self._holders([beginning]).get(beginning, [])
         words = {each for text in self._texts(ids) for each in query_words(text)} if ids else set()

@@ -221,10 +221,18 @@ def test_scores_are_from_0_to_1_and_hits_keep_to_the_least(ann: memdb.Scope) -> 
     assert cosines == [hit.score for hit in ann.recall(KNOWN, by="vector", min_score=0)]
 
 
+def score_of(kind: str, terms: dict[str, float]) -> float:
+    """Return the score that the terms of a row make; a factor that is absent is neutral."""
+    if kind == "message":
+        own = (terms[name] for name in terms if not name.startswith(("relevance", "best")))
+        return math.exp(sum(own))
+    factors = [terms.get(name, 1.0) for name in ("importance", "freshness", "use", "scale")]
+    added = terms.get("lexical", 0.0) + terms.get("vector", 0.0)
+    return added * math.prod(factors) + terms.get("date", 0.0)
+
+
 def test_an_explanation_gives_the_score_again(ann: memdb.Scope) -> None:
     """Relevance by its terms, and the place of the row beside the best one."""
-    from memdb.search.rank import score_of
-
     for hit in ann.recall(KNOWN, kinds=["entry", "message"], explain=True):
         terms = hit.explanation or {}
         own = [value for name, value in terms.items() if name.startswith("relevance.")]

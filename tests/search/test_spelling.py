@@ -5,8 +5,13 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from cases import each
+from hypothesis import given
+from hypothesis import strategies as st
 
 import memdb
+from memdb.search.spelling import Speller
+from memdb.text.terms import query_words
 
 TEXTS = {
     "The build fails in OrderQueueWorker.java": ("order queue worker", "order_queue_worker"),
@@ -90,3 +95,57 @@ def test_a_time_alone_lists_and_a_time_of_something_else_is_not_sure() -> None:
 
     assert found == {query: [SAID[day] for day in days] for query, days in TIMES.items()}
     assert sure == []
+
+
+PEOPLE = ["ann", "lee", "melanie", "caroline", "john", "jon", "marta", "marla", "мария", "rover2"]
+
+
+def spelt(text: str, names: list[str]) -> str:
+    """Return *text* as it is spelt where no text holds a word of it."""
+    return Speller(lambda _: {}, lambda _: [], names).spelt(text, {*query_words(text)} - {*names})
+
+
+@each(
+    "text,said",
+    [
+        pytest.param("What did Melonie buy?", "What did melanie buy?", id="another letter"),
+        pytest.param("What did Carolne buy?", "What did caroline buy?", id="a missing letter"),
+        pytest.param("What did Carolinne buy?", "What did caroline buy?", id="one too many"),
+        pytest.param("What did Meelanei buy?", "What did melanie buy?", id="two, in a long name"),
+        pytest.param("What did Mrata buy?", "What did marta buy?", id="two swapped"),
+        pytest.param("Is this Melonie's dog?", "Is this melanie's dog?", id="possessive"),
+        pytest.param("what did melonie buy", "what did melanie buy", id="no capital"),
+        pytest.param("Куда едет Марию", "Куда едет мария", id="another script"),
+        pytest.param("What did Melanie buy?", None, id="as it is"),
+        pytest.param("What did Joan buy?", None, id="a name that English has"),
+        pytest.param("What is Carolina like?", None, id="a place"),
+        pytest.param("What did Joon buy?", None, id="as near to another"),
+        pytest.param("What did Marca buy?", None, id="between two"),
+        pytest.param("What did Karoline buy?", None, id="another first letter"),
+        pytest.param("What did Johhne buy?", None, id="two in a short name"),
+        pytest.param("What did An buy?", None, id="too short"),
+        pytest.param("What did Rover3 buy?", None, id="a number"),
+    ],
+)
+def test_misspelt_names(text: str, said: str | None) -> None:
+    """A letter or two may be wrong; English words and what is near to two names stay."""
+    assert spelt(text, PEOPLE) == (said or text)
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@given(st.text(LETTERS, min_size=8, max_size=12), st.data())
+def test_every_single_edit_of_a_long_name_is_found(rest: str, data: st.DataObject) -> None:
+    """Whichever letter but the first is changed, left out, added or swapped."""
+    name = f"q{rest}"
+    place = data.draw(st.integers(2, len(name) - 2))
+    letter = data.draw(st.sampled_from(LETTERS))
+    swapped = name[:place] + name[place + 1] + name[place] + name[place + 2 :]
+    for wrong in (
+        name[:place] + letter + name[place + 1 :],
+        name[:place] + name[place + 1 :],
+        name[:place] + letter + name[place:],
+        swapped,
+    ):
+        assert spelt(f"Where is {wrong}?", [name, "zoe"]) == f"Where is {name}?"
