@@ -466,6 +466,7 @@ def open_db(
         render_messages: Any = None,
         edit_candidates: Any = None,
         on_event: Any = None,
+        reranker: Any = None,
         settings: Any = None,
         **options: Any,
     ) -> MemDB:
@@ -481,6 +482,7 @@ def open_db(
             render_messages,
             edit_candidates,
             on_event,
+            reranker,
         )
         database = make_database(path, **options)
         return MemDB(database, Services(database, ports, changes))

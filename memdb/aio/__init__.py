@@ -294,8 +294,9 @@ def _awaited(opener: Callable[P, database.MemDB]) -> Callable[P, Opening]:
     @functools.wraps(opener)
     def open(*args: P.args, **options: P.kwargs) -> Opening:  # noqa: A001 (as memdb.open)
         path = args[0] if args else options.get("path", "")
-        embedders = options.get("embedder", BUILT_IN), options.get("previous_embedder")
-        waits = any(one is not None and one != BUILT_IN for one in embedders)
+        ports = [options.get("embedder", BUILT_IN)]
+        ports += [options.get("previous_embedder"), options.get("reranker")]
+        waits = any(one is not None and one != BUILT_IN for one in ports)
         work = functools.partial(opener, *args, **options)
         return Opening(str(path), work, waits_for_embedder=waits)
 

@@ -18,7 +18,9 @@ from memdb.errors import InvalidInput, PortError, SettingsTooNew, Unsupported
 from memdb.models.observation import Meter
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS, Settings, changed, differences, read_stored
+from memdb.models.types import RecallOptions
 from memdb.tables import settings
+from memdb.text.screening import SecretScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +47,15 @@ if TYPE_CHECKING:
     from memdb.models.messages import Message
     from memdb.models.model_client import ModelCaller
     from memdb.models.observation import Event
-    from memdb.models.protocols import Arbiter, Detector, Embedder, Model, Summarizer, TokenCounter
+    from memdb.models.protocols import (
+        Arbiter,
+        Detector,
+        Embedder,
+        Model,
+        Reranker,
+        Summarizer,
+        TokenCounter,
+    )
     from memdb.models.reports import Failure, WorkRequest
     from memdb.models.types import When
     from memdb.records.changes import ChangeLog
@@ -54,7 +64,6 @@ if TYPE_CHECKING:
     from memdb.summaries.builder import Summaries
     from memdb.summaries.editor import SummaryEditor
     from memdb.summaries.tree import SummaryReader
-    from memdb.text.screening import SecretScreen
     from memdb.text.tokens import Counting
     from memdb.transfer.lines import TransferServices
 
@@ -80,6 +89,9 @@ BY_SETTINGS = (
 )
 
 
+RECALL_OPTIONS = frozenset(RecallOptions.__annotations__)
+
+
 class Ports(Record):
     """
     What a host plugs in; None means memdb's own, which need no network.
@@ -98,6 +110,7 @@ class Ports(Record):
     render_messages: Callable[[Sequence[Message]], str] | None = None
     edit_candidates: Callable[[list[Candidate], Sequence[Message]], list[Candidate]] | None = None
     on_event: Callable[[Event], object] | None = None
+    reranker: Reranker | None = None
     learns: bool = False
 
 
@@ -161,7 +174,7 @@ class Services:
             stored = read_stored(settings.get_all(tx))
             new = changed(stored, changes)
             changes = differences(stored, new)
-            self._screen_by(new).pass_settings(changes)
+            SecretScreen(new, self.ports.secret_detector).pass_settings(changes)
             settings.put(tx, changes)
         return self._serve_by(changed(new, self._overridden))
 
@@ -182,12 +195,7 @@ class Services:
     @cached_property
     def screen(self) -> SecretScreen:
         """What finds secrets."""
-        return self._screen_by(self.settings)
-
-    def _screen_by(self, rules: Settings) -> SecretScreen:
-        from memdb.text.screening import SecretScreen
-
-        return SecretScreen(rules, self.ports.secret_detector)
+        return SecretScreen(self.settings, self.ports.secret_detector)
 
     @cached_property
     def counting(self) -> Counting:
@@ -312,7 +320,15 @@ class Services:
             lambda: self.categories.half_lives_ms(),  # noqa: PLW0108 (made when asked)
             lambda ids: self.usage.note(ids),  # noqa: PLW0108 (made when asked)
             document_weights=DOCUMENTS.replace(fading=fading),
+            reranker=self._reranker(),
         )
+
+    def _reranker(self) -> Reranker | None:
+        if self.ports.reranker is None:
+            return None
+        from memdb.models.model_client import limited_reranker
+
+        return limited_reranker(self.ports.reranker, self.meter)
 
     @cached_property
     def artifacts(self) -> ArtifactService:
@@ -369,7 +385,7 @@ class Services:
         """Return the checked request of a recall whose other arguments are *given*."""
         from memdb.search.request import search_request
 
-        unknown = given.keys() - (search_request.__kwdefaults__ or {}).keys()
+        unknown = given.keys() - {"kinds", "session", "by", "min_score"} - RECALL_OPTIONS
         if unknown:
             raise TypeError(f"recall got an unexpected keyword argument {min(unknown)!r}")
         return search_request(
@@ -550,7 +566,7 @@ class Services:
 def _checked(db: Engine, ports: Ports) -> Ports:
     """Return *ports* with the embedders that are named, refusing what cannot be a port."""
     require_all(arbiter=ports.arbiter, model=ports.model, summarizer=ports.summarizer)
-    for name in ("secret_detector", "render_messages", "edit_candidates", "on_event"):
+    for name in ("secret_detector", "render_messages", "edit_candidates", "on_event", "reranker"):
         if getattr(ports, name) is not None and not callable(getattr(ports, name)):
             raise InvalidInput(f"{name} cannot be called: give a function, or None")
     embedder, previous = named_pair(db, ports.embedder, ports.previous_embedder)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Embedder,
         Ids,
         Model,
+        Reranker,
         Summarizer,
         TokenCounter,
     )
@@ -236,6 +237,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     render_messages: Callable[[Sequence[Message]], str] | None = None,
     edit_candidates: Callable[[list[Candidate], Sequence[Message]], list[Candidate]] | None = None,
     on_event: Callable[[Event], object] | None = None,
+    reranker: Reranker | None = None,
     settings: Settings | dict[str, Any] | str | os.PathLike[str] | None = None,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
@@ -278,6 +280,9 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             compared; gets them with the messages that they come from.
         on_event: Called with an `Event` after each public call, call of a port
             and kind of background work, in its thread; see also `MemDB.stats`.
+        reranker: Puts the best 30 hits of `recall` and `context` in order: a function of
+            the question and the texts that returns a number for each, such as a
+            cross-encoder. They stay as they are where it fails or takes over 2 s.
         settings: What the file does by itself: secrets, summaries, extraction,
             quota, retention, contexts, categories. A dict, or the path of a
             TOML file, changes its fields; `Settings` takes the place of all.
@@ -314,6 +319,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         render_messages,
         edit_candidates,
         on_event,
+        reranker,
         learns=True,
     )
     if not isinstance(busy_timeout_s, (int, float)) or not 0 <= busy_timeout_s <= MAX_QUERY_S:
@@ -572,7 +578,6 @@ class MemDB:
         columns: TableColumns | None = None,
         progress: Callable[[int, int], object] | None = None,
         dry_run: bool = False,
-        all_or_nothing: bool = False,
     ) -> ImportReport:
         """
         Add what is at *path*: a file, a folder, an archive, another program's database.
@@ -584,7 +589,8 @@ class MemDB:
 
         Args:
             user: Whose it becomes; None: of the users that the file names.
-            app: The program of *user*; None: "default".
+            app: The program of *user*; None: "default", and for transcripts of coding
+                agents the project of each, as their hooks store them.
             session: For messages that do not name theirs.
             format: How to read the file; None: find out.
             secrets: "refuse", "redact" or "allow" keys and passwords in entries;
@@ -593,8 +599,6 @@ class MemDB:
                 such a file must be a log of `llm`.
             progress: Called with how much is done, and of how much.
             dry_run: Read and check everything, report it with samples, and store nothing.
-            all_or_nothing: Refuse all if a record cannot be stored, which else is left out
-                and named in the report.
 
         Raises:
             FileError: *path* cannot be read.
@@ -612,7 +616,6 @@ class MemDB:
             progress=progress,
             columns=columns,
             dry_run=dry_run,
-            all_or_nothing=all_or_nothing,
         )
 
     def export(

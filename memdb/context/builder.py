@@ -37,6 +37,7 @@ from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow, Message, Piece
 from memdb.models.record import Record
 from memdb.records.scopes import find_session
+from memdb.search.load import Answer
 from memdb.search.request import search_request
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages
@@ -134,7 +135,7 @@ class ContextService:
         Summaries and embeddings that are due are made first, a batch of them.
 
         Transaction: one snapshot without a question; with one a second, after
-        the question was embedded.
+        the question was embedded; with a reranker a third.
         """
         int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET)
         flag_value(count_use, "count_use")
@@ -168,6 +169,11 @@ class ContextService:
         limits = {"entry": self.settings.context_entries, "message": most}
         with self._db.read() as tx:
             hits = search.load_kinds(tx, retrieved, embedding, limits, fill=True)
+            if search.reranker is None:
+                return self._window(tx, owner, session, budget_tokens, hits)
+        for kind, found in hits.items():
+            hits[kind] = search.reranked(retrieved.question, Answer(found), len(found)).hits
+        with self._db.read() as tx:
             return self._window(tx, owner, session, budget_tokens, hits)
 
     def _retrieve(

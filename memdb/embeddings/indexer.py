@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput, NotFound, PortError, existing
 from memdb.models.ids import ALL_IDS, MAX_INT, session_range
 from memdb.models.record import Record
-from memdb.models.vectors import to_vector
 from memdb.records import entries as entry_records
 from memdb.records import items as item_records
 from memdb.records import messages as message_records
@@ -29,7 +28,7 @@ from memdb.tables.spaces import GIVEN
 from memdb.text.validate import int_value, name_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.messages import SpaceInfo
@@ -287,7 +286,7 @@ class SpaceFiller:
         ask = getattr(self.embedder, "embed_query", None)
         if ask is None:
             return self.embed([question, *texts])
-        return self._checked(lambda: [ask(question)], 1) + self.embed(texts)
+        return [ask(question), *self.embed(texts)]
 
     def embed(self, texts: Sequence[str]) -> list[bytes | None]:
         """
@@ -296,28 +295,7 @@ class SpaceFiller:
         Raises:
             PortError: the embedder failed or broke its contract.
         """
-        return self._checked(lambda: self.embedder.embed(texts), len(texts)) if texts else []
-
-    def _checked(
-        self, ask: Callable[[], Iterable[bytes | Sequence[float] | None]], count: int
-    ) -> list[bytes | None]:
-        """Return the *count* vectors of an answer as they are stored."""
-        name = f"embedder {self.embedder.name!r}"
-        try:
-            answer = list(ask())
-        except PortError:
-            raise
-        except Exception as error:
-            raise PortError(name, str(error) or type(error).__name__) from error
-        if len(answer) != count:
-            raise PortError(name, f"gave {len(answer)} vectors for {count} texts")
-        dim = self.embedder.dim
-        try:
-            return [
-                None if components is None else to_vector(components, dim) for components in answer
-            ]
-        except InvalidInput as error:
-            raise PortError(name, str(error)) from error
+        return [*self.embedder.embed(texts)] if texts else []  # type: ignore[list-item]  # checked by `limited_embedder`
 
 
 def _text_of(tx: Tx, job: Job) -> str:

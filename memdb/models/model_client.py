@@ -13,11 +13,14 @@ import threading
 import time
 from contextvars import ContextVar, copy_context
 from functools import partial
+from math import isfinite
 from threading import Lock
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import InvalidInput, MemDBError, PortError, Unavailable, Unreadable
 from memdb.models.ids import MAX_INT
+from memdb.models.vectors import to_vector
 from memdb.text.secrets import redact
 from memdb.text.validate import int_value, text_value
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from memdb.models.observation import Meter
-    from memdb.models.protocols import Arbiter, Embedder, Model, TokenCounter
+    from memdb.models.protocols import Arbiter, Embedder, Model, Reranker, TokenCounter
 
     T = TypeVar("T")
 
@@ -45,6 +48,7 @@ MAX_ERROR_CHARS = 500
 EMBED_TIMEOUT_S = 15.0
 EMBED_TEXT_S = 0.5
 DECIDE_TIMEOUT_S = 30.0
+RERANK_TIMEOUT_S = 2.0
 COUNT_TIMEOUT_S = 10.0
 
 # After a time-out an embedder is left alone for so long: each question would wait for it.
@@ -253,7 +257,7 @@ class LimitedPort:
     All else of it, such as its name, is as it is. Cost: 0.1 ms per call.
     """
 
-    __slots__ = ("_failed_s", "_label", "_limits", "_meter", "_port", "_rests")
+    __slots__ = ("_checks", "_failed_s", "_label", "_limits", "_meter", "_port", "_rests")
 
     def __init__(
         self,
@@ -262,6 +266,7 @@ class LimitedPort:
         limits: Mapping[str, Callable[..., float]],
         meter: Meter | None,
         *,
+        checks: Mapping[str, Callable[..., Any]] | None = None,
         rests: bool = False,
     ) -> None:
         """
@@ -272,9 +277,12 @@ class LimitedPort:
             limits: Gives the seconds that a call may take, from its arguments,
                 by the name of the method.
             meter: Notes each call; None: nobody does.
+            checks: Returns an answer as it may be used, from it and the arguments, by the
+                name of the method; what it raises is the port's failure.
             rests: Whether it is left alone after a time-out.
         """
         self._port = port
+        self._checks = checks or {}
         self._rests = rests
         self._failed_s: float | None = None
         self._meter = meter
@@ -291,7 +299,8 @@ class LimitedPort:
         limit = self._limits.get(name)
         if limit is None:
             return value
-        return lambda *given: self._call(lambda: value(*given), limit(*given))
+        check: Callable[..., Any] = self._checks.get(name, _as_it_is)
+        return lambda *given: self._call(lambda: check(value(*given), *given), limit(*given))
 
     def _call(self, work: Callable[[], Any], timeout_s: float) -> Any:
         failed_s = self._failed_s
@@ -336,6 +345,10 @@ class LimitedPort:
             self._failed_s = time.monotonic()
 
 
+def _as_it_is(answer: Any, *_given: Any) -> Any:
+    return answer
+
+
 def call_within(
     work: Callable[[Callable[[], bool]], T],
     *,
@@ -376,11 +389,48 @@ def limited_embedder(embedder: Embedder, meter: Meter | None = None) -> Embedder
     def limit(texts: Sequence[str]) -> float:
         return EMBED_TIMEOUT_S + EMBED_TEXT_S * len(texts)
 
+    label = f"embedder {embedder.name!r}"
+
+    def vectors(answer: Iterable[Any], texts: Sequence[str]) -> list[bytes | None]:
+        found = _of_texts(label, "vectors", answer, texts)
+        return [None if one is None else to_vector(one, embedder.dim) for one in found]
+
     limits: dict[str, Callable[..., float]] = {
         "embed": limit,
         "embed_query": lambda _: EMBED_TIMEOUT_S,
     }
-    return LimitedPort(embedder, f"embedder {embedder.name!r}", limits, meter, rests=True)
+
+    def vector(answer: Any, text: str) -> bytes | None:
+        return vectors([answer], [text])[0]
+
+    checks = {"embed": vectors, "embed_query": vector}
+    return LimitedPort(embedder, label, limits, meter, checks=checks, rests=True)
+
+
+def limited_reranker(reranker: Reranker, meter: Meter | None = None) -> Reranker:
+    """Return *reranker* with 2 seconds for a question."""
+    name = getattr(reranker, "name", None) or getattr(reranker, "__name__", "of the host")
+    label = f"reranker {name!r}"
+
+    def scores(answer: Iterable[Any], _query: str, texts: Sequence[str]) -> list[float]:
+        found = [float(one) for one in _of_texts(label, "scores", answer, texts)]
+        if not all(map(isfinite, found)):
+            raise Unreadable(label, "gave a score that is no number")
+        return found
+
+    port = SimpleNamespace(rank=reranker)
+    limits = {"rank": lambda *_: RERANK_TIMEOUT_S}
+    limited = LimitedPort(port, label, limits, meter, checks={"rank": scores}, rests=True)
+    rank: Reranker = limited.rank
+    return rank
+
+
+def _of_texts(label: str, what: str, answer: Iterable[T], texts: Sequence[str]) -> list[T]:
+    """Return an answer that has as many parts as there are texts."""
+    found = list(answer)
+    if len(found) != len(texts):
+        raise PortError(label, f"gave {len(found)} {what} for {len(texts)} texts")
+    return found
 
 
 def limited_arbiter(arbiter: Arbiter, meter: Meter | None = None) -> Arbiter:

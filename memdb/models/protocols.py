@@ -128,6 +128,14 @@ class Embedder(Protocol):
         ...
 
 
+class Reranker(Protocol):
+    """Says how well each of the best texts answers a question: a cross-encoder, mostly."""
+
+    def __call__(self, query: str, texts: Sequence[str], /) -> Iterable[float]:
+        """Return one finite number per text, in order; higher is better."""
+        ...
+
+
 @runtime_checkable
 class Model(Protocol):
     """Completes a chat: a language model."""

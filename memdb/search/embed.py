@@ -59,6 +59,8 @@ class Embedding(Record):
             missing["similar"] = "it was not wanted"
         if answer.left_out is not None:
             missing["hits"] = answer.left_out
+        if answer.unranked is not None:
+            missing["reranker"] = answer.unranked
         failure = self.reason if isinstance(self.reason, PortError) else None
         if failure is not None and not answer.hits:
             raise failure

@@ -41,11 +41,15 @@ if TYPE_CHECKING:
 class Answer(Record):
     """
     The hits of an answer, and what `Hits` says of them: see `Choice`.
+
+    Attributes:
+        unranked: Why a reranker put them in no order. None if it did, or if there is none.
     """
 
     hits: list[Hit]
     certainty: str = "none"
     left_out: str | None = None
+    unranked: str | None = None
 
 
 def load_hits(

@@ -205,12 +205,16 @@ def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
         newer = found[place]
         for before in range(place):
             older = found[before]
-            if _is_newer(newer, older) and (
-                _are_alike(traits[place], traits[before])
-                or (
-                    place < most
-                    and not names & (traits[before][0] - traits[place][0])
-                    and _ends(newer, older)
+            is_linked = older.outdated_by is not None
+            if (is_linked and older.outdated_by == newer.source.entry_id) or (
+                _is_newer(newer, older)
+                and (
+                    _are_alike(traits[place], traits[before])
+                    or (
+                        place < most
+                        and not names & (traits[before][0] - traits[place][0])
+                        and _ends(newer, older)
+                    )
                 )
             ):
                 found.insert(
@@ -220,6 +224,20 @@ def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
                 traits.insert(before, traits.pop(place))
                 break
     return found
+
+
+def put_by_scores(
+    query: Query, hits: Sequence[Hit], best: Sequence[float], limit: int
+) -> list[Hit]:
+    """
+    Return *hits* with the first ones by the scores that a reranker gives them, highest first.
+
+    Each place keeps its score, and the newer of two statements goes first all the same.
+    """
+    order = sorted(range(len(best)), key=lambda place: -best[place])
+    moved = [hits[place].replace(score=hit.score) for place, hit in zip(order, hits, strict=False)]
+    found = put_newest_first(query, [*moved, *hits[len(best) :]])[:limit]
+    return [hit.replace(rank=rank) for rank, hit in enumerate(found, start=1)]
 
 
 def _traits(query: Query, hit: Hit) -> Traits:

@@ -20,6 +20,7 @@ from memdb.records.scopes import find_session
 from memdb.search.embed import Embedding, embed_question
 from memdb.search.kinds import kinds_of
 from memdb.search.load import Answer, explain_place, load_hits, load_sessions
+from memdb.search.order import put_by_scores
 from memdb.search.parse import NO_SPAN
 from memdb.search.rank import rank_listed, rank_nothing
 from memdb.search.request import MAX_LIMIT
@@ -31,7 +32,15 @@ from memdb.search.retrieve import (
     read_question,
     spell,
 )
-from memdb.search.weights import MAX_TERMS, RELEVANT_ROWS, SECOND_STAGE, widened
+from memdb.search.weights import (
+    DOCUMENTS,
+    MAX_TERMS,
+    RELEVANT_ROWS,
+    RERANKED,
+    SECOND_STAGE,
+    for_messages,
+    widened,
+)
 from memdb.tables import messages
 from memdb.text.terms import TERMS_AT_ONCE, word_terms
 from memdb.text.validate import int_value, name_value
@@ -42,6 +51,7 @@ if TYPE_CHECKING:
     from memdb.embeddings.indexer import Indexer, Serving
     from memdb.engine.base import Engine, Tx
     from memdb.models.messages import Hit, Message, Why
+    from memdb.models.protocols import Reranker
     from memdb.records.scopes import ScopeRef
     from memdb.search.kinds import Kind
     from memdb.search.parse import Corpus, Question, Vector
@@ -69,6 +79,7 @@ class SearchService:
         note_uses: Callable[[list[int]], object] = list,
         message_weights: Weights | None = None,
         document_weights: Weights | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         """
         Search *db*, by meaning if *indexer* has an embedder.
@@ -79,14 +90,16 @@ class SearchService:
             note_uses: Called with the ids of the entries of each answer.
             message_weights: None means those of the model.
             document_weights: For all other kinds. None means the default.
+            reranker: Puts the best hits in order, within a time limit. None: nothing does.
         """
         self._db = db
         self._indexer = indexer
         self._half_lives = half_lives
         self._note_uses = note_uses
         self._message_weights = message_weights
-        self._document_weights = document_weights
+        self._document_weights = document_weights or DOCUMENTS
         self._authors = Authors()
+        self.reranker = reranker
 
     def recall(self, scope: ScopeRef, request: SearchRequest) -> Hits:
         """
@@ -126,12 +139,34 @@ class SearchService:
         if retrieved is None:
             return Hits()
         embedding = self.embed(retrieved)
-        load = load_sessions if request.group else load_hits
         with self._db.read() as tx:
             question, rankings = self.rank(tx, retrieved, embedding.vector)
-            answer = load(tx, question, rankings)
+            if request.group:
+                answer = load_sessions(tx, question, rankings)
+            elif self.reranker is None or request.by != "meaning":
+                answer = load_hits(tx, question, rankings)
+            else:
+                answer = load_hits(tx, question, rankings, max(request.limit, RERANKED))
+        if request.by == "meaning" and not request.group:
+            answer = self.reranked(question, answer, request.limit)
         self.note(request, answer.hits)
         return embedding.to_hits(answer, rerank=request.rerank)
+
+    def reranked(self, question: Question, answer: Answer, limit: int) -> Answer:
+        """
+        Return *answer* with its best hits in the reranker's order, *limit* in all.
+
+        If the reranker fails they stay as they are, and the answer says why. Transaction: none.
+        """
+        is_wanted = question.request.rerank and not question.is_listing
+        if self.reranker is None or not (is_wanted and answer.hits):
+            return answer.replace(hits=answer.hits[:limit])
+        texts = [hit.text for hit in answer.hits[:RERANKED]]
+        try:
+            scores = [*self.reranker(question.request.text, texts)]
+        except PortError as error:
+            return answer.replace(hits=answer.hits[:limit], unranked=str(error))
+        return answer.replace(hits=put_by_scores(question.query, answer.hits, scores, limit))
 
     def list_messages(
         self, scope: ScopeRef, since_ms: int, until_ms: int, limit: int
@@ -330,8 +365,10 @@ class SearchService:
         if not corpus.total or (kind.find is find_texts and not corpus.terms()):
             return rank_nothing(corpus)  # of most scopes two of four kinds
         is_message = kind.name == "message"
-        own = self._message_weights if is_message else self._document_weights
-        weights = own or kind.weights(None if vector is None else vector.model)
+        weights = self._document_weights
+        if is_message:
+            model = None if vector is None else vector.model
+            weights = self._message_weights or for_messages(model)
         weights = widened(weights, question.request.depth)
         if question.request.group is not None:
             # Messages of a session are added up later.

@@ -86,11 +86,6 @@ def for_messages(model: str | None) -> Weights:
     return BY_TABLE[name]
 
 
-def for_documents(_model: str | None) -> Weights:
-    """Return the weights of all other kinds, whatever made the vectors."""
-    return DOCUMENTS
-
-
 # How many rows are looked at
 
 MAX_TERMS = 2_000
@@ -204,6 +199,9 @@ Source: bench/recall.py, LoCoMo's nDCG@10 (2 conversations): .6661 without, .665
 KEPT_FIRST = 3
 """Of so many first hits none leaves them by a guess."""
 
+RERANKED = 30
+"""Hits that a reranker gets: they hold what there is to find nine times in ten."""
+
 RETRACTED = 0.5
 SHOWN_WORDS = 3
 """Share of its score that an entry keeps which was taken back; words that a reason names."""
@@ -289,24 +287,6 @@ SPREADS = {
 }
 """Where a word stands that a message lacks, and what it counts for there: that decides which of
 two places counts. A question is a question of another author."""
-
-WORD_FEATURES = ("held", "count", "rarest", "words", "similar", *SPREADS)
-"""Features that only words make."""
-
-FEATURE_GROUPS = {
-    "neighbours' words": (*SPREADS, "before_run", "after_run"),
-    "neighbours' scores": (
-        *("question_near", "before_near", "after_near", "reply"),
-        *("before_near_run", "after_near_run"),
-    ),
-    "author": ("author", "role", "user"),
-    "question": ("asks",),
-    "length": ("length", "long"),
-    "shape": ("when", "how_many", "who", "time", "number", "capitals"),
-    "dates": ("date",),
-    "session": ("session",),
-}
-"""Features that say the same kind of thing, to switch off together."""
 
 STEEPNESS = 0.6
 TURN_WORDS = 60

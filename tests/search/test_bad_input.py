@@ -6,6 +6,7 @@ field and the fix.
 """
 
 import math
+import time
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from cases import each
 
 import memdb
 from memdb import MemDB
+from memdb.models import model_client
 
 SAID = ["I drink green tea.", "We fly to Oslo on 3 May.", "party 🎉 tonight", "who are you"]
 
@@ -145,23 +147,29 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("fault", WRONG)
-@pytest.mark.parametrize("when", ["from the first text on", "after the texts"])
+def calls_of(db: MemDB, port: str) -> memdb.CallStats:
+    """Return the figures of a port."""
+    return next(one for one in db.stats().calls if one.name == port)
+
+
+@each("fault,is_early", [(fault, is_early) for fault in WRONG for is_early in (False, True)])
 def test_words_answer_where_the_embedder_does_not(
-    path: str, open_db: Any, fault: str, when: str
+    open_db: Any, fault: str, *, is_early: bool
 ) -> None:
-    """Marked with what is missing and why; where no word is found, the error comes."""
+    """It is said what is missing and why, and counted; where no word is found, the error comes."""
     embedder = Broken()
-    if when == "from the first text on":
+    if is_early:
         embedder.answer = WRONG[fault]
-    with open_db(path, embedder=embedder) as db:
+    with open_db(":memory:", embedder=embedder) as db:
         ann = db.scope("ann")
         ann.session("s").extend([{"role": "user", "text": text} for text in SAID])
         ann.remember("Ann likes tea.")
         ann.recall("tea")
         embedder.answer = WRONG[fault]
+        before = calls_of(db, "embedder 'broken'").failed
 
         hits = ann.recall("green tea")
+        failed = calls_of(db, "embedder 'broken'").failed
         groups = ann.recall("green tea", group="session")
 
         assert hits[0].text in ("I drink green tea.", "Ann likes tea.")
@@ -169,11 +177,84 @@ def test_words_answer_where_the_embedder_does_not(
         assert set(hits.missing) == {"vector", "similar"}
         assert "broken" in hits.missing["vector"]
         assert isinstance(hits.failure, memdb.PortError)
+        assert failed > before
         assert groups[0].source.session == "s"
         assert isinstance(groups.failure, memdb.PortError)
         with pytest.raises(memdb.PortError, match="broken"):
             ann.recall("zeppelin")
         assert db.file.check() == []
+
+
+NOTES = ["The tea is green.", "The tea is black.", "The tea is white."]
+WRONG_SCORES = {
+    "fewer scores": lambda _, texts: [1.0] * (len(texts) - 1),
+    "more scores": lambda _, texts: [1.0] * (len(texts) + 1),
+    "NaN": lambda _, texts: [math.nan] * len(texts),
+    "infinity": lambda _, texts: [math.inf] * len(texts),
+    "None": lambda *_: None,
+    "words": lambda _, texts: ["x"] * len(texts),
+    "an error": lambda *_: _raise(_),
+    "an error halfway": lambda *_: _raise_halfway(_),
+    "nothing in time": lambda *_: time.sleep(20),
+}
+
+
+def told(open_db: Any, reranker: Any, query: str = "Which tea?") -> tuple[MemDB, memdb.Hits]:
+    """Return a file that has a reranker and three notes, and what is recalled of them."""
+    db = open_db(":memory:", reranker=reranker)
+    db.scope("ann").session("s").extend([{"role": "user", "text": text} for text in NOTES])
+    return db, db.scope("ann").recall(query)
+
+
+@each("fault", WRONG_SCORES)
+def test_the_order_stays_where_a_reranker_fails(open_db: Any, fault: str) -> None:
+    """It is said why, and counted; contexts are made as well."""
+    usual = [hit.text for hit in told(open_db, None)[1]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model_client, "RERANK_TIMEOUT_S", 0.02)
+
+        def wrong(query: str, texts: Any) -> Any:
+            return WRONG_SCORES[fault](query, texts)
+
+        db, hits = told(open_db, wrong)
+        again = db.scope("ann").recall("Which tea?")
+        window = db.scope("ann").session("new").context(2_000, "Which tea?")
+
+    assert [hit.text for hit in hits] == [hit.text for hit in again] == usual
+    assert "reranker 'wrong' failed" in hits.missing["reranker"]
+    rests = fault == "nothing in time"
+    assert ("left alone" in again.missing["reranker"]) is rests
+    assert calls_of(db, "reranker 'wrong'").failed >= 2
+    assert window.tokens <= 2_000
+
+
+def test_a_reranker_puts_the_best_in_order(open_db: Any) -> None:
+    """Scores still fall, ranks count from 1, and a context takes its order too."""
+    asked: list[tuple[str, list[str]]] = []
+
+    def by_white(query: str, texts: Any) -> list[float]:
+        asked.append((query, [*texts]))
+        return [float("white" in text) for text in texts]
+
+    db, hits = told(open_db, by_white)
+    scores = [hit.score for hit in hits]
+    sessions = db.scope("ann").recall("Which tea?", group="session")
+
+    assert hits[0].text == "The tea is white."
+    assert [hit.rank for hit in hits] == [1, 2, 3]
+    assert scores == sorted(scores, reverse=True)
+    assert "reranker" not in hits.missing
+    assert asked[0][0] == "Which tea?"
+    assert sorted(asked[0][1]) == sorted(NOTES)
+    assert len(asked) == 1, "sessions, words alone and vectors alone have an order of their own"
+    assert sessions[0].source.session == "s"
+    assert db.scope("ann").recall("tea", 1)[0].text == "The tea is white."
+
+
+def test_a_reranker_that_cannot_be_called_is_refused(open_db: Any) -> None:
+    """The error names the option."""
+    with pytest.raises(memdb.InvalidInput, match="reranker"):
+        open_db(":memory:", reranker="cross")
 
 
 def test_an_embedder_that_has_nothing_to_say_is_no_failure(path: str, open_db: Any) -> None:
