@@ -112,21 +112,13 @@ CREATE INDEX sessions_parent ON sessions (parent_id) WHERE parent_id IS NOT NULL
 CREATE TABLE messages (
   id INTEGER PRIMARY KEY CHECK (id & 0xFFFFFF <> 0),
   uid BLOB NOT NULL CHECK (length(uid) > 0),   -- 16 bytes; other ids in UTF-8: models/messages.py
-  role_code INTEGER NOT NULL CHECK (role_code BETWEEN 0 AND 3),
-  role TEXT NOT NULL GENERATED ALWAYS AS (
-    CASE role_code
-      WHEN 0 THEN 'user' WHEN 1 THEN 'assistant' WHEN 2 THEN 'system' ELSE 'tool'
-    END
-  ),
+  role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'system', 'tool')),
   author TEXT,                         -- NULL: only the role is known
   text TEXT,                           -- NULL: archived, with parts and metadata
   parts TEXT,                          -- JSON array of parts; NULL: the text is all there is
   external_id TEXT CHECK (external_id <> ''),   -- the host's id, unique in its session; NULL: none
   tokens INTEGER NOT NULL CHECK (tokens >= 0),
-  counter_code TEXT,                   -- NULL: 'cl100k_base'; '': 'estimate'; else the name
-  counter TEXT NOT NULL GENERATED ALWAYS AS (   -- which TokenCounter gave `tokens`
-    CASE counter_code WHEN '' THEN 'estimate' ELSE coalesce(counter_code, 'cl100k_base') END
-  ),
+  counter TEXT,                        -- which TokenCounter gave `tokens`; NULL: 'cl100k_base'
   metadata TEXT,                       -- JSON object; NULL: none
   created_ms INTEGER NOT NULL,
   digest INTEGER NOT NULL DEFAULT 0,
@@ -159,10 +151,7 @@ CREATE TABLE summaries (
   summarizer TEXT NOT NULL,            -- name of what wrote the text
   trust TEXT NOT NULL CHECK (trust IN ('untrusted', 'flagged')),   -- the least of its sources' and its own
   tokens INTEGER NOT NULL CHECK (tokens >= 0),
-  counter_code TEXT,                   -- as in messages
-  counter TEXT NOT NULL GENERATED ALWAYS AS (
-    CASE counter_code WHEN '' THEN 'estimate' ELSE coalesce(counter_code, 'cl100k_base') END
-  ),
+  counter TEXT NOT NULL,
   content_hash BLOB NOT NULL CHECK (length(content_hash) = 8),
   created_ms INTEGER NOT NULL,
   digest INTEGER NOT NULL DEFAULT 0,
@@ -195,7 +184,7 @@ CREATE TABLE archive_segments (
 
 -- Long-term memory: one record of a category. What it was before is kept in
 -- entry_history; deleting the entry deletes its history too. The one definition
--- of "holds": holds_from_ms <= now < holds_until_ms (NULL: inactive, it never does).
+-- of "holds": active, and valid_from_ms <= now < valid_to_ms and expires_ms, where they are said.
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY,
   uid TEXT NOT NULL,
@@ -224,20 +213,6 @@ CREATE TABLE entries (
   created_ms INTEGER NOT NULL,         -- when it was said
   updated_ms INTEGER NOT NULL,         -- when it was last said or changed
   stored_ms INTEGER NOT NULL,          -- when the file learnt this version
-  holds_from_ms INTEGER NOT NULL GENERATED ALWAYS AS (
-    coalesce(valid_from_ms, -0x7FFFFFFFFFFFFFFF)
-  ),
-  holds_until_ms INTEGER GENERATED ALWAYS AS (
-    CASE
-      WHEN active = 0 THEN NULL
-      WHEN valid_to_ms IS NULL OR expires_ms < valid_to_ms
-        THEN coalesce(expires_ms, 0x7FFFFFFFFFFFFFFF)
-      ELSE valid_to_ms
-    END
-  ),
-  private_to INTEGER GENERATED ALWAYS AS (   -- the only session that recalls it; 0: all do
-    CASE WHEN session_only = 1 THEN session_id ELSE 0 END
-  ) STORED,
   digest INTEGER NOT NULL DEFAULT 0,
   content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
   said_hash BLOB NOT NULL CHECK (length(said_hash) = 16),   -- derived: of the text, normalised
@@ -249,7 +224,7 @@ CREATE TABLE entries (
 
 -- One open statement per key, and one more in each session for itself; one that ends
 -- may have its successor beside it.
-CREATE UNIQUE INDEX entries_key ON entries (scope_no, key, private_to)
+CREATE UNIQUE INDEX entries_key ON entries (scope_no, key, (CASE WHEN session_only = 1 THEN session_id ELSE 0 END))
   WHERE key IS NOT NULL AND active = 1 AND valid_to_ms IS NULL;
 CREATE INDEX entries_said ON entries (scope_no, said_hash);
 CREATE INDEX entries_scope ON entries (scope_no, category, active);
@@ -287,17 +262,6 @@ CREATE TABLE entry_history (
     )
   ),
   replaced_ms INTEGER NOT NULL CHECK (replaced_ms >= stored_ms),
-  holds_from_ms INTEGER NOT NULL GENERATED ALWAYS AS (
-    coalesce(valid_from_ms, -0x7FFFFFFFFFFFFFFF)
-  ),
-  holds_until_ms INTEGER GENERATED ALWAYS AS (
-    CASE
-      WHEN active = 0 THEN NULL
-      WHEN valid_to_ms IS NULL OR expires_ms < valid_to_ms
-        THEN coalesce(expires_ms, 0x7FFFFFFFFFFFFFFF)
-      ELSE valid_to_ms
-    END
-  ),
   digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (entry_id, version)
 ) STRICT, WITHOUT ROWID;
@@ -675,7 +639,10 @@ SELECT
   entries.text,
   CASE
     WHEN
-      entries.holds_from_ms <= clock.now_ms AND entries.holds_until_ms > clock.now_ms
+      entries.active = 1
+      AND (entries.valid_from_ms IS NULL OR entries.valid_from_ms <= clock.now_ms)
+      AND (entries.valid_to_ms IS NULL OR entries.valid_to_ms > clock.now_ms)
+      AND (entries.expires_ms IS NULL OR entries.expires_ms > clock.now_ms)
       THEN 'active'
     WHEN entries.superseded_by IS NOT NULL THEN 'superseded'
     WHEN entries.expires_ms <= clock.now_ms OR entries.valid_to_ms <= clock.now_ms

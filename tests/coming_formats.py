@@ -83,11 +83,11 @@ class Variant(NamedTuple):
 
 
 def columns_of(script: str, table: str) -> list[str]:
-    """Return the columns of a table that SQLite does not compute."""
+    """Return the columns of a table."""
     connection = apsw.Connection(":memory:")
     register_functions(connection)
     connection.execute(script).fetchall()
-    sql = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid"
+    sql = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
     return [str(name) for (name,) in connection.execute(sql, (table,))]
 
 
@@ -121,8 +121,8 @@ KIND = ((TITLE, f"  kind TEXT NOT NULL DEFAULT 'chat',\n{TITLE}"),)
 COUNTED = "  tokens INTEGER NOT NULL DEFAULT 0,           -- the tokens of these,\n"
 TOKENS = (
     (
-        "tokens INTEGER NOT NULL CHECK (tokens >= 0),\n  counter_code TEXT,                   -- NULL: 'cl100k_base'",
-        "tokens INTEGER NOT NULL CHECK (tokens BETWEEN 0 AND 1000000000),\n  counter_code TEXT,                   -- NULL: 'cl100k_base'",
+        "tokens INTEGER NOT NULL CHECK (tokens >= 0),\n  counter TEXT,                        -- which TokenCounter",
+        "tokens INTEGER NOT NULL CHECK (tokens BETWEEN 0 AND 1000000000),\n  counter TEXT,                        -- which TokenCounter",
     ),
 )
 IMPORTANCE = (("CHECK (importance BETWEEN 1 AND 10)", "CHECK (importance BETWEEN 0 AND 10)"),)

@@ -1,8 +1,8 @@
 """
 The columns of each table, read from schema.sql: nothing else lists them.
 
-The digest of a row covers every column that stands before `digest` in schema.sql and is not
-computed; what stands behind it is derived.
+The digest of a row covers every column that stands before `digest` in schema.sql; what stands
+behind it is derived.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class Columns(Record):
     """
-    The columns that a row of a table is written with: those that SQLite does not compute.
+    The columns that a row of a table is written with.
 
     Attributes:
         names: All but `digest`, in the order of schema.sql.
@@ -88,7 +88,7 @@ def _columns_of(table: str) -> Columns:
         if line.startswith("  PRIMARY KEY ("):
             key = " ".join(words[2:]).strip("()").split()
         # Two spaces and a name: a line of a longer expression has more, a constraint a keyword.
-        if line[:2] != "  " or not line[2:3].islower() or "GENERATED" in words:
+        if line[:2] != "  " or not line[2:3].islower():
             continue
         name, kind = words[:2]
         if name == "digest":

@@ -27,15 +27,6 @@ UID_BYTES = 16
 _DASHES, _FOUR_DASHES = itemgetter(8, 13, 18, 23), ("-",) * 4
 UUID_CHARS = 36  # with its dashes
 
-# How a row stores a role and the name of a counter; schema.sql makes columns with the names.
-ROLE_CODES = {"user": 0, "assistant": 1, "system": 2, "tool": 3}
-_COUNTER_CODES: dict[str, str | None] = {"cl100k_base": None, "estimate": ""}
-
-
-def counter_code(name: str) -> str | None:
-    """Return how a row stores the name of a counter; None for the default one."""
-    return _COUNTER_CODES.get(name, name)
-
 
 def uid_to_bytes(uid: str) -> bytes:
     """

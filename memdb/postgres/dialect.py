@@ -99,7 +99,7 @@ UNION ALL
 SELECT summarizer || chr(10) || counter
 FROM (SELECT DISTINCT summarizer, counter FROM summaries) AS writers
 UNION ALL
-SELECT counter FROM (SELECT DISTINCT counter FROM messages) AS counters
+SELECT counter FROM (SELECT DISTINCT counter FROM messages WHERE counter IS NOT NULL) AS counters
 """,
 }
 

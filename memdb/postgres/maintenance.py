@@ -144,7 +144,7 @@ SELECT 'messages', id FROM messages
 WHERE NOT (
   (id & 0xFFFFFF <> 0)
   AND (length(uid) > 0)
-  AND (role_code BETWEEN 0 AND 3)
+  AND (role IN ('user', 'assistant', 'system', 'tool'))
   AND (external_id <> '')
   AND (tokens >= 0)
   AND (length(content_hash) = 8)

@@ -47,12 +47,8 @@ if TYPE_CHECKING:
 
 
 # Of schema.sql, and what `fingerprint_of` says of `own_script`: a test compares them.
-OWN_FINGERPRINT = "53db3f0be6ed20865a6b59e695460e85"
+OWN_FINGERPRINT = "adb69331d8a449ae8a35576f0bdfdef3"
 FINGERPRINT = f"{file_schema.FINGERPRINT}/{OWN_FINGERPRINT}"
-
-# Older servers store every column that is computed.
-VIRTUAL_SINCE = 180_000
-VIRTUAL = re.compile(r"(GENERATED ALWAYS AS \((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))(?! STORED)")
 
 # The number of the file's schema, of which a server has the same tables.
 FORMAT = file_schema.FORMAT
@@ -78,11 +74,10 @@ SCHEMA_RULES = (
     (r"\bTEXT\b", 'TEXT COLLATE "C"'),
     (r"\(id >> 24,", "((id >> 24),"),
     (r"\)\s*STRICT(, WITHOUT ROWID)?;", ");"),
-    (r"NOT NULL GENERATED", "GENERATED"),  # no expression is NULL, and each is read for it
 )
 
-# Tables that each append writes. The server reads the text of every CHECK anew in each statement,
-# and with each the expressions of generated columns: that was a third of its CPU for an append. So
+# Tables that each append writes. The server reads the text of every CHECK anew in each statement:
+# that was a third of its CPU for an append. So
 # `memdb check` looks for rows that break the rules of these tables (`maintenance`), and the
 # server itself only keeps them in their scope.
 UNCHECKED = ("messages", "sessions", "jobs")
@@ -297,8 +292,6 @@ def _count_rows(tx: Any) -> dict[str, int]:
 def _create(db: PostgresDatabase, tx: Any) -> None:
     own = OWN.format(partitions=db.partitions, each=scopes_per_partition(db.partitions))
     script = partitioned_schema(db.partitions) + own + CREATE_FORMAT
-    if tx.link.open().raw.info.server_version < VIRTUAL_SINCE:
-        script = VIRTUAL.sub(r"\1 STORED", script)
     tx.run_script(script)
     facts = {
         "created_by": "memdb",

@@ -46,9 +46,7 @@ ORDER BY name
 """
 
 SELECT_COLUMNS = """/* found_rows.columns */
-SELECT name, type, "notnull", pk, hidden FROM pragma_table_xinfo(:name)
-WHERE hidden <> 2
-ORDER BY cid
+SELECT name, type, "notnull", pk FROM pragma_table_info(:name) ORDER BY cid
 """
 
 # What SQLite says of a row that does not fit the schema.
@@ -74,11 +72,10 @@ class Shape(Record):
     What the rows of a table are like.
 
     Attributes:
-        columns: In the order of the schema, those that are stored.
+        columns: In the order of the schema.
         stored: Places of `columns` in the order of a record.
         key: Place of the column that is the row id, None without one.
         types, required: By column, whether NULL is refused.
-        given: Places of the columns that an INSERT gives; others are generated.
         digest: Place of the column with the digest of the row, None without one.
         covered: Places of the columns that the digest covers.
     """
@@ -90,7 +87,6 @@ class Shape(Record):
     types: tuple[str, ...]
     required: tuple[bool, ...]
     without_rowid: bool
-    given: tuple[int, ...]
     digest: int | None
     covered: tuple[int, ...]
 
@@ -260,7 +256,7 @@ def _shapes(*, moving: bool) -> tuple[dict[str, Shape], dict[str, int]]:
         for name, without_rowid in temporary.all(SELECT_TABLES):
             columns = temporary.all(SELECT_COLUMNS, {"name": name})
             names = tuple(column[0] for column in columns)
-            keys = sorted((pk, place) for place, (_, _, _, pk, _) in enumerate(columns) if pk)
+            keys = sorted((pk, place) for place, (_, _, _, pk) in enumerate(columns) if pk)
             first = [place for _, place in keys] if without_rowid else []
             rest = [place for place in range(len(columns)) if place not in first]
             is_row_id = not without_rowid and len(keys) == 1 and columns[keys[0][1]][1] == "INTEGER"
@@ -272,7 +268,6 @@ def _shapes(*, moving: bool) -> tuple[dict[str, Shape], dict[str, int]]:
                 tuple(column[1] for column in columns),
                 tuple(bool(column[2]) for column in columns),
                 bool(without_rowid),
-                tuple(place for place, column in enumerate(columns) if not column[4]),
                 names.index("digest") if "digest" in names else None,
                 tuple(names.index(one) for one in read_columns()[name].covered),
             )
@@ -296,12 +291,10 @@ def insert_rows(tx: Tx, found: Found) -> dict[str, int]:
     for name, shape in found.shapes.items():
         if name in NOT_TAKEN:
             continue
-        places = shape.given
-        columns = ", ".join(shape.columns[place] for place in places)
-        marks = ", ".join(f":{shape.columns[place]}" for place in places)
-        sql = f"/* found_rows.insert */ INSERT INTO {name} ({columns}) VALUES ({marks})"  # noqa: S608 (names of schema.sql)
+        marks = ", ".join(f":{column}" for column in shape.columns)
+        sql = f"/* found_rows.insert */ INSERT INTO {name} VALUES ({marks})"  # noqa: S608 (names of schema.sql)
         stored[name] = sum(
-            run_if_accepted(tx, sql, {shape.columns[place]: values[place] for place in places})
+            run_if_accepted(tx, sql, dict(zip(shape.columns, values, strict=True)))
             for values in found.rows[name]
         )
     return stored

@@ -53,7 +53,7 @@ UNION ALL
 SELECT summarizer || char(10) || counter
 FROM (SELECT DISTINCT summarizer, counter FROM summaries)
 UNION ALL
-SELECT counter FROM (SELECT DISTINCT counter FROM messages)
+SELECT counter FROM (SELECT DISTINCT counter FROM messages WHERE counter IS NOT NULL)
 """
 
 

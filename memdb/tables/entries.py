@@ -2,9 +2,8 @@
 Entries, the long-term records. Owns the table `entries`.
 
 At most one active entry of a scope states a given key without an end. An entry
-holds from `holds_from_ms` until `holds_until_ms`: schema.sql defines both, and
-every statement here that asks what holds compares them. A caller that updates an
-entry first keeps its old version (`entry_history.keep`) in the same transaction.
+holds while `HOLDS` is true, as `Entry.holds` says it. A caller that updates an entry first
+keeps its old version (`entry_history.keep`) in the same transaction.
 """
 
 from __future__ import annotations
@@ -47,7 +46,15 @@ _MADE = {
 _LISTED = [_MADE.get(name, f"entries.{name}") for name in Entry._fields]
 
 IN_IDS = "id IN (SELECT value FROM json_each(:ids))"
-HOLDS = "holds_from_ms <= :now_ms AND holds_until_ms > :now_ms"
+_HOLDS = """{0}active = 1
+  AND ({0}valid_from_ms IS NULL OR {0}valid_from_ms <= :now_ms)
+  AND ({0}valid_to_ms IS NULL OR {0}valid_to_ms > :now_ms)
+  AND ({0}expires_ms IS NULL OR {0}expires_ms > :now_ms)"""
+HOLDS = _HOLDS.format("")
+HAS_ENDED = "(valid_to_ms <= :now_ms OR expires_ms <= :now_ms)"
+# The only session that recalls an entry, 0 if all do; the index of keys has the same expression.
+_PRIVATE_TO = "(CASE WHEN {0}session_only = 1 THEN {0}session_id ELSE 0 END)"
+PRIVATE_TO = _PRIVATE_TO.format("")
 WANTED = f"""
   (CAST(:category AS TEXT) IS NULL OR category = :category)
   AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
@@ -56,25 +63,24 @@ WANTED = f"""
 
 INSERT_ENTRY = compose.insert("entries.insert", "entries")
 
-SELECT_BY_KEY = """/* entries.find_key */
+SELECT_BY_KEY = f"""/* entries.find_key */
 SELECT id
 FROM entries
 WHERE
   scope_no = :scope_no
   AND key = :key
-  AND private_to IN (SELECT value FROM json_each(:sessions))
-  AND holds_from_ms <= :now_ms
-  AND holds_until_ms > :now_ms
-ORDER BY session_only DESC, holds_from_ms DESC, id DESC
+  AND {PRIVATE_TO} IN (SELECT value FROM json_each(:sessions))
+  AND {HOLDS}
+ORDER BY session_only DESC, valid_from_ms DESC NULLS LAST, id DESC
 LIMIT 1
 """
 
-SELECT_OPEN = """/* entries.open_key */
+SELECT_OPEN = f"""/* entries.open_key */
 SELECT id FROM entries
 WHERE
   scope_no = :scope_no
   AND key = :key
-  AND private_to = :private_to
+  AND {PRIVATE_TO} = :private_to
   AND active = 1
   AND valid_to_ms IS NULL
 """
@@ -257,7 +263,7 @@ def open_key(tx: Tx, scope_no: int, key: str, private_to: int | None) -> int | N
     Return the id of the active entry of *key* that has no end, None without one.
 
     Args:
-        private_to: As `private_to` of a row: each session has keys of its own.
+        private_to: As `PRIVATE_TO` of a row: each session has keys of its own.
     """
     values = {"scope_no": scope_no, "key": key, "private_to": private_to}
     row = tx.one(SELECT_OPEN, values)
@@ -265,7 +271,7 @@ def open_key(tx: Tx, scope_no: int, key: str, private_to: int | None) -> int | N
 
 
 def private_to(row: Mapping[str, Any]) -> int | None:
-    """Return the only session that recalls an entry, 0 if all do; as the column of that name."""
+    """Return the only session that recalls an entry, 0 if all do; as `PRIVATE_TO` says."""
     session: int | None = row["session_id"] if row["session_only"] else 0
     return session
 
@@ -431,15 +437,15 @@ WHERE scope_no = :scope_no AND said_hash = :said_hash
 ORDER BY active DESC, id DESC
 """
 
-SELECT_OF_KEY = """/* entries.of_key */
+SELECT_OF_KEY = f"""/* entries.of_key */
 SELECT id FROM entries
-WHERE id BETWEEN :low AND :high AND key = :key AND private_to = :private_to
+WHERE id BETWEEN :low AND :high AND key = :key AND {PRIVATE_TO} = :private_to
 ORDER BY id
 """
 
-SELECT_KEYS = """/* entries.keys */
+SELECT_KEYS = f"""/* entries.keys */
 SELECT key FROM entries
-WHERE scope_no = :scope_no AND private_to = 0
+WHERE scope_no = :scope_no AND {PRIVATE_TO} = 0
   AND key IS NOT NULL AND active = 1 AND valid_to_ms IS NULL
 ORDER BY key
 LIMIT :limit
@@ -495,14 +501,14 @@ WHERE
   AND (CAST(:category AS TEXT) IS NULL OR category = :category)
 """
 
-SELECT_WORTH = """/* entries.worth */
+SELECT_WORTH = f"""/* entries.worth */
 SELECT
   id,
   category,
   importance,
   use_count,
   CASE WHEN last_used_ms > updated_ms THEN last_used_ms ELSE updated_ms END,
-  holds_until_ms <= :now_ms
+  {HAS_ENDED}
 FROM entries
 WHERE
   scope_no = :scope_no
@@ -513,12 +519,12 @@ WHERE
 ORDER BY id
 """
 
-SELECT_ENDED = """/* entries.ended */
+SELECT_ENDED = f"""/* entries.ended */
 SELECT id FROM entries
 WHERE
   id > :after
   AND active = 1
-  AND holds_until_ms <= :now_ms
+  AND {HAS_ENDED}
 ORDER BY id
 LIMIT :limit
 """
@@ -542,12 +548,11 @@ UPDATE_USED = compose.update(
     last_used_ms="CASE WHEN last_used_ms > :used_ms THEN last_used_ms ELSE :used_ms END",
 )
 
-SELECT_LIVE = """/* entries.live */
+SELECT_LIVE = f"""/* entries.live */
 SELECT id, (SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high) FROM entries
 WHERE
   id BETWEEN :low AND :high
-  AND holds_from_ms <= :now_ms
-  AND holds_until_ms > :now_ms
+  AND {HOLDS}
   AND created_ms >= :since_ms
   AND created_ms < :until_ms
   AND (
@@ -558,15 +563,14 @@ WHERE
 """
 
 # Entries of a range whose key or words an entry of another range, which holds, has too.
-SELECT_SHADOWED = """/* entries.shadowed */
+SELECT_SHADOWED = f"""/* entries.shadowed */
 SELECT shared.id
 FROM entries AS shared
 JOIN entries AS own ON own.scope_no = :own_no AND own.said_hash = shared.said_hash
 WHERE
   shared.id BETWEEN :low AND :high
-  AND own.private_to IN (SELECT value FROM json_each(:sessions))
-  AND own.holds_from_ms <= :now_ms
-  AND own.holds_until_ms > :now_ms
+  AND {_PRIVATE_TO.format("own.")} IN (SELECT value FROM json_each(:sessions))
+  AND {_HOLDS.format("own.")}
 UNION
 SELECT shared.id
 FROM entries AS shared
@@ -574,9 +578,8 @@ JOIN entries AS own ON own.scope_no = :own_no AND own.key = shared.key
 WHERE
   shared.id BETWEEN :low AND :high
   AND shared.key IS NOT NULL
-  AND own.private_to IN (SELECT value FROM json_each(:sessions))
-  AND own.holds_from_ms <= :now_ms
-  AND own.holds_until_ms > :now_ms
+  AND {_PRIVATE_TO.format("own.")} IN (SELECT value FROM json_each(:sessions))
+  AND {_HOLDS.format("own.")}
 """
 
 SELECT_WORTHS = """/* entries.worths */
@@ -788,7 +791,7 @@ def set_spans(tx: Tx) -> None:
         tx.run(UPDATE_SPANS, {"id": entry_id, "spans": spans})
 
 
-SELECT_PINNED = """/* entries.list_pinned */
+SELECT_PINNED = f"""/* entries.list_pinned */
 SELECT id
 FROM entries
 WHERE
@@ -798,16 +801,15 @@ WHERE
     SELECT id FROM entries
     WHERE scope_no = :scope_no AND category IN (SELECT value FROM json_each(:categories))
   )
-  AND holds_from_ms <= :now_ms
-  AND holds_until_ms > :now_ms
+  AND {HOLDS}
 ORDER BY pinned DESC, importance DESC, updated_ms DESC, id DESC
 LIMIT :limit
 """
 
 
-SELECT_NEWEST_IDS = """/* entries.newest_ids */
+SELECT_NEWEST_IDS = f"""/* entries.newest_ids */
 SELECT id FROM entries
-WHERE id BETWEEN :low AND :high AND holds_from_ms <= :now_ms AND holds_until_ms > :now_ms
+WHERE id BETWEEN :low AND :high AND {HOLDS}
 ORDER BY id DESC
 LIMIT :limit
 """

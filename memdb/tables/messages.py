@@ -20,13 +20,7 @@ from memdb.engine.segments import fill
 from memdb.models import fields
 from memdb.models.fields import MESSAGE, names_with
 from memdb.models.ids import MASKS, MAX_SEQ, is_branch, session_of, session_range
-from memdb.models.messages import (
-    ROLE_CODES,
-    Message,
-    counter_code,
-    uid_from_bytes,
-    uid_to_bytes,
-)
+from memdb.models.messages import Message, uid_from_bytes, uid_to_bytes
 from memdb.text.derived import content_hash, date_spans
 from memdb.text.validate import parse_json
 
@@ -36,12 +30,19 @@ if TYPE_CHECKING:
     from memdb.engine.base import Row, Tx
     from memdb.engine.branches import Run
 
-INSERT_MESSAGE = compose.insert("messages.insert", "messages", uid=":uid_bytes")
+# Most rows have the same counter, whose name they leave out.
+COUNTER = "nullif(:counter, 'cl100k_base')"
+
+INSERT_MESSAGE = compose.insert("messages.insert", "messages", uid=":uid_bytes", counter=COUNTER)
 
 # The fields of a Message in their order, each as its column but for those that are made of others.
 COLUMNS = tuple("id" if name == "row_id" else name for name in Message._fields)
 TEXT, PARTS, METADATA = (COLUMNS.index(name) for name in ("text", "parts", "metadata"))
-_MADE = {"seq": "id & :seq_mask AS seq", "session": ":session_name AS session"}
+_MADE = {
+    "seq": "id & :seq_mask AS seq",
+    "session": ":session_name AS session",
+    "counter": "coalesce(counter, 'cl100k_base') AS counter",
+}
 _LISTED = [_MADE.get(name, name) for name in COLUMNS]
 
 # Messages of any session, with its name.
@@ -253,18 +254,11 @@ def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
     Cost: 8 µs per row in bulk.
     """
     for row in rows:
-        _encode(row)
         row["uid_bytes"] = uid_to_bytes(row["uid"])
     if len(rows) == 1:
         tx.run(INSERT_MESSAGE, rows[0])
     else:
         tx.many(INSERT_MESSAGE, rows)
-
-
-def _encode(row: dict[str, Any]) -> None:
-    """Add the codes of role and counter to a row."""
-    row["role_code"] = ROLE_CODES[row["role"]]
-    row["counter_code"] = counter_code(row["counter"])
 
 
 def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
@@ -555,11 +549,11 @@ UPDATE_CONTENT = compose.update(
     "messages.rewrite",
     "messages",
     "id = :id",
-    ", ".join(names_without("messages", "id", "uid", "external_id", "created_ms")),
+    ", ".join(names_without("messages", "id", "uid", "external_id", "created_ms", "counter")),
+    counter=COUNTER,
 )
 
 
 def rewrite(tx: Tx, row: dict[str, Any]) -> None:
     """Set what a message says to what *row* has; uid, external id and time stay."""
-    _encode(row)
     tx.run(UPDATE_CONTENT, row)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from memdb.models.ids import scope_range
 from memdb.models.record import Record
 from memdb.models.reports import CategoryCount
+from memdb.tables.entries import HOLDS
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ ORDER BY day
 """
 
 # In the order of `Entry.status`.
-SELECT_STATES = """/* overviews.states */
+SELECT_STATES = f"""/* overviews.states */
 SELECT
   category,
   CASE
-    WHEN holds_from_ms <= :now_ms AND holds_until_ms > :now_ms THEN 'active'
+    WHEN {HOLDS} THEN 'active'
     WHEN superseded_by IS NOT NULL THEN 'superseded'
     WHEN expires_ms <= :now_ms OR valid_to_ms <= :now_ms THEN 'expired'
     WHEN active = 0 THEN 'inactive'

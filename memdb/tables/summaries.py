@@ -19,7 +19,6 @@ from memdb.engine.branches import regions_of
 from memdb.engine.columns import names_without
 from memdb.errors import existing
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
-from memdb.models.messages import counter_code
 from memdb.models.summaries import Summary
 from memdb.text.derived import content_hash
 
@@ -52,7 +51,7 @@ UPDATE_TEXT = compose.update(
     "summaries.improve",
     "summaries",
     "id = :id",
-    "text, hint, quality, summarizer, trust, tokens, counter_code, content_hash, bigrams",
+    "text, hint, quality, summarizer, trust, tokens, counter, content_hash, bigrams",
 )
 
 # The fields of a Summary in their order, each as its column.
@@ -260,7 +259,7 @@ def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str
 
 def add(tx: Tx, row: dict[str, Any]) -> None:
     """Add a node, with its words; *row* holds every column but hash and link by name."""
-    tx.run(INSERT_NODE, row | _derived(row))
+    tx.run(INSERT_NODE, row | {"content_hash": hash_of(row)})
     tx.words.add("summary", row["id"])
 
 
@@ -275,17 +274,12 @@ def hash_of(row: Mapping[str, Any]) -> bytes:
     return content_hash(row, HASHED)[:HASH_BYTES]
 
 
-def _derived(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of a node that follow from others."""
-    return {"content_hash": hash_of(row), "counter_code": counter_code(row["counter"])}
-
-
 def improve(tx: Tx, node: Summary, changes: dict[str, Any]) -> None:
     """Replace a node's text, and what goes with it, by a better one."""
     place = {"depth": node.depth, "first_seq": node.first_seq, "last_seq": node.last_seq}
     row = {**changes, **place, "id": node.row_id, "uid": node.id}
     tx.words.drop("summary", node.row_id)
-    tx.run(UPDATE_TEXT, row | _derived(row))
+    tx.run(UPDATE_TEXT, row | {"content_hash": hash_of(row)})
     tx.words.add("summary", node.row_id)
 
 

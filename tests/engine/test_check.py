@@ -110,7 +110,7 @@ MORE_DAMAGE = {
         "message_hash",
         "UPDATE messages SET created_ms = created_ms + 1 WHERE id & 255 = 1",
     ),
-    "a changed role": ("message_hash", "UPDATE messages SET role_code = 2 WHERE id & 255 = 1"),
+    "a changed role": ("message_hash", "UPDATE messages SET role = 'system' WHERE id & 255 = 1"),
     "changed parts": (
         "message_hash",
         "UPDATE messages SET parts = '[1]' WHERE id & 255 = 1 AND text IS NOT NULL",
@@ -386,7 +386,7 @@ def test_a_rule_reports_twenty_at_most(path: str, open_db: Callable[..., MemDB],
     db.scope("ann").session("s").extend([{"role": "user", "text": str(n)} for n in range(100)])
     db.close()
     other = raw(path)
-    other.execute("UPDATE messages SET role_code = 2")
+    other.execute("UPDATE messages SET role = 'system'")
     other.close()
 
     found = open_db(path).file.check()

@@ -72,8 +72,8 @@ MUTANTS = {
     ),
     "an unscoped query": Mutant(
         "tables/entries.py",
-        "  scope_no = :scope_no\n  AND key = :key\n  AND private_to IN",
-        "  key = :key\n  AND private_to IN",
+        "  scope_no = :scope_no\n  AND key = :key\n  AND {PRIVATE_TO} IN",
+        "  key = :key\n  AND {PRIVATE_TO} IN",
         (f"{ISOLATION}::test_a_write_shows_and_changes_nothing_of_others",),
     ),
     "an id of any scope": Mutant(

@@ -279,6 +279,13 @@ def newer_under(life: Life) -> None:
     life.tell("close")
 
 
+def newer_in_its_place(life: Life) -> None:
+    """`mv` puts a newer file there: the program has the old one, and says so at each write."""
+    put_anew(life, "newer.db")
+    assert [life.tell("1") for _ in range(3)] == ["file"] * 3
+    life.tell("close")
+
+
 def other_name(life: Life) -> None:
     os.link(life.path, life.folder / "b.db")
     life.path = life.folder / "b.db"
@@ -425,6 +432,8 @@ RUNNING = (
     Case("-wal removed, idle", "running, idle", lose_wal, WHOLE + 1),
     Case("a newer file over it", "running", newer_under, NEWER + 1, True),
     Case("a newer file over it, idle", "running, idle", newer_under, NEWER + 1),
+    Case("a newer file in its place", "running", newer_in_its_place, NEWER, True),
+    Case("a newer file in its place, idle", "running, idle", newer_in_its_place, NEWER),
     Case("a hard link", "running", other_name, None),
     Case("a hard link, idle", "running, idle", other_name, None),
     Case("mounted alone", "running", mount_alone, None),

@@ -149,7 +149,7 @@ VALUES = {
     "entry-superseded-by-itself": "UPDATE entries SET superseded_by = id",
     "summary-of-itself": "UPDATE summaries SET condensed_into = id",
     "summary-span-endless": f"UPDATE summaries SET last_seq = {MAX}",
-    "role-unknown": "UPDATE messages SET role_code = 9",
+    "role-unknown": "UPDATE messages SET role = 'oracle'",
     "name-with-nul": "UPDATE sessions SET name = 'a' || char(0) || 'b' WHERE name = 'trip'",
     "text-with-nul": "UPDATE messages SET text = 'a' || char(0) || 'b' WHERE text IS NOT NULL",
 }

@@ -238,7 +238,7 @@ def test_damaged_names_the_rows(tx: Tx) -> None:
 
 
 def test_the_schema_and_the_model_agree_on_what_holds(database: SqliteEngine) -> None:
-    """`holds_from_ms` and `holds_until_ms` say what `Entry.holds` says, for every combination."""
+    """`HOLDS` says what `Entry.holds` says, for every combination."""
     now = 1_700_000_000_000
     times = (None, now - 1, now, now + 1)
     names = ("active", "valid_from_ms", "valid_to_ms", "expires_ms")

@@ -62,9 +62,8 @@ SELECT_KIND = """/* migrate.kind */
 SELECT type FROM sqlite_schema WHERE name = :name
 """
 
-# Hidden columns are computed by SQLite.
 SELECT_COLUMNS = """/* migrate.columns */
-SELECT name FROM pragma_table_xinfo(:table) WHERE hidden = 0 ORDER BY cid
+SELECT name FROM pragma_table_info(:table) ORDER BY cid
 """
 
 # AUTOINCREMENT: numbers of rows that are gone never come back.
