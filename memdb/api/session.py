@@ -367,7 +367,7 @@ class Session:
         """
         if isinstance(role, str):
             created_ms = self._services.when_ms(created, "created")
-            given = [NewMessage(role, text, author, parts, external_id, created_ms, metadata)]
+            given = [NewMessage(role, text, author, parts, external_id, created_ms, metadata, None)]
         elif (text, author, parts, external_id, created, metadata) != ("", *[None] * 5):
             raise InvalidInput("role is a message: leave out what stands in it, such as text")
         else:

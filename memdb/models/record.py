@@ -9,6 +9,7 @@ often started from shell prompts and editor hooks (ADR-0007). A type checker see
 from __future__ import annotations
 
 from binascii import b2a_base64
+from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
@@ -82,20 +83,26 @@ class Record(metaclass=RecordType):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take the fields by place or by name."""
         fields = self._fields
+        if kwargs or len(args) != len(fields):
+            args = self._complete(args, kwargs)
+        for _ in map(setattr, repeat(self), fields, args):  # each append makes three
+            pass
+
+    @classmethod
+    def _complete(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return a value for each field: those given by place or name, and defaults."""
+        fields, defaults = cls._fields, cls._defaults
         missing = len(fields) - len(args)
-        if 0 < missing <= len(self._defaults) and not kwargs:  # those of the last fields
-            args += tuple(self._defaults.values())[-missing:]
-        elif kwargs or missing:
-            given = {**self._defaults, **dict(zip(fields, args, strict=False)), **kwargs}
-            is_twice = len(args) > len(fields) or not kwargs.keys().isdisjoint(fields[: len(args)])
-            if is_twice or given.keys() != {*fields}:
-                try:
-                    type(self).__signature__.bind(*args, **kwargs)
-                except TypeError as error:
-                    raise TypeError(f"{type(self).__name__}: {error}") from None  # same words
-            args = tuple([given[field] for field in fields])
-        for field, value in zip(fields, args, strict=True):
-            setattr(self, field, value)
+        if 0 < missing <= len(defaults) and not kwargs:  # those of the last fields
+            return args + tuple(defaults.values())[-missing:]
+        given = {**defaults, **dict(zip(fields, args, strict=False)), **kwargs}
+        is_twice = len(args) > len(fields) or not kwargs.keys().isdisjoint(fields[: len(args)])
+        if is_twice or given.keys() != {*fields}:
+            try:
+                cls.__signature__.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{cls.__name__}: {error}") from None  # same words
+        return tuple([given[field] for field in fields])
 
     def __eq__(self, other: object) -> bool:
         """Compare field by field with a record of the same class."""
