@@ -10,6 +10,7 @@ relative to.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from memdb.facts.calendar import (
@@ -43,6 +44,13 @@ if TYPE_CHECKING:
     _Row = tuple[tuple[str, ...], str, Callable[[re.Match[str], "_Reference"], _Resolved | None]]
 else:
     from datetime import date, timedelta
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    """Compile a pattern for any case at its first use: joining the flag each time costs more."""
+    return compiled("(?i)" + text)
+
 
 _MONTH_NUMBERS = {name: number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()} | {"sept": 9}
@@ -170,8 +178,8 @@ def dates_in(text: str) -> list[DateMention]:
 
     rest = text[:_DATE_CHARS]
     for pattern in _DATES:
-        rest = compiled("(?i)" + pattern).sub(blank, rest)
-    for match in compiled("(?i)" + _MONTH_ALONE).finditer(rest):
+        rest = _pattern(pattern).sub(blank, rest)
+    for match in _pattern(_MONTH_ALONE).finditer(rest):
         if _is_month(rest, match):
             blank(match)
     return [mention for _, mention in sorted(mentions, key=lambda pair: pair[0])]
@@ -276,10 +284,10 @@ def _times(
     found: dict[tuple[str, ...], bool] = {}
     for cues, pattern, resolve in rows:
         if cues not in found:
-            found[cues] = any(cue in lower for cue in cues)
+            found[cues] = any(map(lower.__contains__, cues))
         if not found[cues]:
             continue
-        for match in compiled("(?i)" + pattern).finditer(text):
+        for match in _pattern(pattern).finditer(text):
             start, end = match.span()
             if 1 in is_read[start:end]:
                 continue
@@ -517,13 +525,13 @@ def _read_bounds(text: str, reference: _Reference) -> tuple[AskedDays, str]:
         lead = text[time.start : time.end].split(maxsplit=1)[0].lower()
         if lead in ("since", "by"):
             before += f"{lead} "
-        offset, bound = (compiled("(?i)" + pattern).search(before) for pattern in (_OFFSET, _BOUND))
+        offset, bound = (_pattern(pattern).search(before) for pattern in (_OFFSET, _BOUND))
         word = "" if bound is None else bound["bound"].split()[0].lower()
         if offset is not None:
             found = found.replace(spans=(*found.spans, _offset_from(time.span, offset)))
             read.append((near + offset.start(), time.start))
         elif word in ("between", "from"):
-            if end is not None and compiled("(?i)" + _TO).fullmatch(text[time.end : end.start]):
+            if end is not None and _pattern(_TO).fullmatch(text[time.end : end.start]):
                 found = found.replace(spans=(*found.spans, _between(text, time, end)))
         elif word:
             found = found.replace(bounds=(*found.bounds, _bounded(word, time.span)))
