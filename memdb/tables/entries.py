@@ -793,15 +793,14 @@ def set_spans(tx: Tx) -> None:
 
 SELECT_PINNED = f"""/* entries.list_pinned */
 SELECT id
-FROM entries
-WHERE
-  id IN (
-    SELECT id FROM entries WHERE scope_no = :scope_no AND pinned = 1
-    UNION ALL
-    SELECT id FROM entries
-    WHERE scope_no = :scope_no AND category IN (SELECT value FROM json_each(:categories))
-  )
-  AND {HOLDS}
+FROM (
+  SELECT id, pinned, importance, updated_ms FROM entries
+  WHERE scope_no = :scope_no AND pinned = 1 AND {HOLDS}
+  UNION
+  SELECT id, pinned, importance, updated_ms FROM entries
+  WHERE
+    scope_no = :scope_no AND category IN (SELECT value FROM json_each(:categories)) AND {HOLDS}
+) AS shown
 ORDER BY pinned DESC, importance DESC, updated_ms DESC, id DESC
 LIMIT :limit
 """

@@ -63,7 +63,6 @@ READ_MORE = {
     "messages.hashed": "a deep check reads everything",
     "summaries.hashed": "a deep check reads everything",
     "messages.spans": "a deep check reads everything",
-    "entries.list_pinned": JOINED,
     "sessions.branches": JOINED,
     "summaries.leaf_ends": "seeks by the ids of a path: the other partitions are never read",
     "sessions.sharing": "check reads the whole file",
