@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.models.reports import DayCount, ScopeCounts
-from memdb.tables import overviews
+from memdb.tables import entries, overviews
 from memdb.tables.overviews import EPOCH_DAYS, DayCounts, DaySpan
 from memdb.text.validate import DAY_MS, MAX_MS, MIN_MS, MINUTE_MS, int_value
 
@@ -35,7 +35,7 @@ def count_scope(
         if scope_no is None:
             return ScopeCounts((), 1, (), is_complete=True)
         counts = overviews.count_days(tx, scope_no, span)
-        categories = overviews.count_states(tx, scope_no, db.clock())
+        categories = entries.count_states(tx, scope_no, db.clock())
     days, bucket_days = _buckets(counts, offset_ms)
     return ScopeCounts(days, bucket_days, categories, counts.is_complete)
 

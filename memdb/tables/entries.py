@@ -17,6 +17,7 @@ from memdb.models.entries import Entry
 from memdb.models.fields import ENTRY
 from memdb.models.ids import scope_of, scope_range, span_holds_any
 from memdb.models.record import Record
+from memdb.models.reports import CategoryCount
 from memdb.text.derived import content_hash, date_spans, said_hash
 from memdb.text.validate import parse_json
 
@@ -806,6 +807,25 @@ LIMIT :limit
 """
 
 
+# In the order of `Entry.status`.
+SELECT_STATES = f"""/* entries.states */
+SELECT
+  category,
+  CASE
+    WHEN {HOLDS} THEN 'active'
+    WHEN superseded_by IS NOT NULL THEN 'superseded'
+    WHEN {HAS_ENDED} THEN 'expired'
+    WHEN active = 0 THEN 'inactive'
+    ELSE 'future'
+  END AS state,
+  count(*)
+FROM entries
+WHERE scope_no = :scope_no
+GROUP BY category, state
+ORDER BY category, state
+"""
+
+
 SELECT_NEWEST_IDS = f"""/* entries.newest_ids */
 SELECT id FROM entries
 WHERE id BETWEEN :low AND :high AND {HOLDS}
@@ -876,3 +896,15 @@ def list_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
 def ids_between(tx: Tx, low: int, high: int) -> list[int]:
     """Return the ids of all entries in a range, also of those that hold no more."""
     return [row[0] for row in tx.all(SELECT_IDS_BETWEEN, {"low": low, "high": high})]
+
+
+def count_states(tx: Tx, scope_no: int, now_ms: int) -> tuple[CategoryCount, ...]:
+    """Return the entries of each category by their state at a time."""
+    counts: dict[str, dict[str, int]] = {}
+    for category, state, count in tx.all(SELECT_STATES, {"scope_no": scope_no, "now_ms": now_ms}):
+        counts.setdefault(category, {})[state] = count
+    states = CategoryCount.__match_args__[1:]
+    return tuple(
+        CategoryCount(category, *(of.get(state, 0) for state in states))
+        for category, of in counts.items()
+    )

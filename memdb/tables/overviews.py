@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from memdb.models.ids import scope_range
 from memdb.models.record import Record
-from memdb.models.reports import CategoryCount
-from memdb.tables.entries import HOLDS
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:
@@ -57,24 +55,6 @@ GROUP BY day
 ORDER BY day
 """
 
-# In the order of `Entry.status`.
-SELECT_STATES = f"""/* overviews.states */
-SELECT
-  category,
-  CASE
-    WHEN {HOLDS} THEN 'active'
-    WHEN superseded_by IS NOT NULL THEN 'superseded'
-    WHEN expires_ms <= :now_ms OR valid_to_ms <= :now_ms THEN 'expired'
-    WHEN active = 0 THEN 'inactive'
-    ELSE 'future'
-  END AS state,
-  count(*)
-FROM entries
-WHERE scope_no = :scope_no
-GROUP BY category, state
-ORDER BY category, state
-"""
-
 
 class DaySpan(Record):
     """What is counted: from *since_ms* to before *until_ms*, days by an offset in ms."""
@@ -109,16 +89,4 @@ def count_days(tx: Tx, scope_no: int, span: DaySpan) -> DayCounts:
         dict(tx.all(SELECT_SESSION_DAYS, values)),
         dict(tx.all(SELECT_ENTRY_DAYS, values)),
         sum(count for _, count, _ in rows) < MOST_MESSAGES,
-    )
-
-
-def count_states(tx: Tx, scope_no: int, now_ms: int) -> tuple[CategoryCount, ...]:
-    """Return the entries of each category by their state at a time."""
-    counts: dict[str, dict[str, int]] = {}
-    for category, state, count in tx.all(SELECT_STATES, {"scope_no": scope_no, "now_ms": now_ms}):
-        counts.setdefault(category, {})[state] = count
-    states = CategoryCount.__match_args__[1:]
-    return tuple(
-        CategoryCount(category, *(of.get(state, 0) for state in states))
-        for category, of in counts.items()
     )
