@@ -18,9 +18,7 @@ from memdb.errors import InvalidInput, PortError, SettingsTooNew, Unsupported
 from memdb.models.observation import Meter
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS, Settings, changed, differences, read_stored
-from memdb.models.types import RecallOptions
 from memdb.tables import settings
-from memdb.text.screening import SecretScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,6 +62,7 @@ if TYPE_CHECKING:
     from memdb.summaries.builder import Summaries
     from memdb.summaries.editor import SummaryEditor
     from memdb.summaries.tree import SummaryReader
+    from memdb.text.screening import SecretScreen
     from memdb.text.tokens import Counting
     from memdb.transfer.lines import TransferServices
 
@@ -87,9 +86,6 @@ BY_SETTINGS = (
     "extractions",
     "jobs",
 )
-
-
-RECALL_OPTIONS = frozenset(RecallOptions.__annotations__)
 
 
 class Ports(Record):
@@ -174,7 +170,7 @@ class Services:
             stored = read_stored(settings.get_all(tx))
             new = changed(stored, changes)
             changes = differences(stored, new)
-            SecretScreen(new, self.ports.secret_detector).pass_settings(changes)
+            self._screen_by(new).pass_settings(changes)
             settings.put(tx, changes)
         return self._serve_by(changed(new, self._overridden))
 
@@ -195,7 +191,12 @@ class Services:
     @cached_property
     def screen(self) -> SecretScreen:
         """What finds secrets."""
-        return SecretScreen(self.settings, self.ports.secret_detector)
+        return self._screen_by(self.settings)
+
+    def _screen_by(self, rules: Settings) -> SecretScreen:
+        from memdb.text.screening import SecretScreen
+
+        return SecretScreen(rules, self.ports.secret_detector)
 
     @cached_property
     def counting(self) -> Counting:
@@ -385,7 +386,7 @@ class Services:
         """Return the checked request of a recall whose other arguments are *given*."""
         from memdb.search.request import search_request
 
-        unknown = given.keys() - {"kinds", "session", "by", "min_score"} - RECALL_OPTIONS
+        unknown = given.keys() - (search_request.__kwdefaults__ or {}).keys()
         if unknown:
             raise TypeError(f"recall got an unexpected keyword argument {min(unknown)!r}")
         return search_request(

@@ -578,6 +578,7 @@ class MemDB:
         columns: TableColumns | None = None,
         progress: Callable[[int, int], object] | None = None,
         dry_run: bool = False,
+        all_or_nothing: bool = False,
     ) -> ImportReport:
         """
         Add what is at *path*: a file, a folder, an archive, another program's database.
@@ -589,8 +590,7 @@ class MemDB:
 
         Args:
             user: Whose it becomes; None: of the users that the file names.
-            app: The program of *user*; None: "default", and for transcripts of coding
-                agents the project of each, as their hooks store them.
+            app: The program of *user*; None: "default".
             session: For messages that do not name theirs.
             format: How to read the file; None: find out.
             secrets: "refuse", "redact" or "allow" keys and passwords in entries;
@@ -599,6 +599,8 @@ class MemDB:
                 such a file must be a log of `llm`.
             progress: Called with how much is done, and of how much.
             dry_run: Read and check everything, report it with samples, and store nothing.
+            all_or_nothing: Refuse all if a record cannot be stored, which else is left out
+                and named in the report.
 
         Raises:
             FileError: *path* cannot be read.
@@ -616,6 +618,7 @@ class MemDB:
             progress=progress,
             columns=columns,
             dry_run=dry_run,
+            all_or_nothing=all_or_nothing,
         )
 
     def export(

@@ -18,7 +18,6 @@ from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
 from memdb.models.observation import observed
-from memdb.records.messages import NEW_FIELDS, to_new
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -365,16 +364,14 @@ class Session:
         ...     stored.role, stored.text
         ('assistant', 'Green?')
         """
+        given: list[Any]
         if isinstance(role, str):
             created_ms = self._services.when_ms(created, "created")
             given = [NewMessage(role, text, author, parts, external_id, created_ms, metadata, None)]
         elif (text, author, parts, external_id, created, metadata) != ("", *[None] * 5):
             raise InvalidInput("role is a message: leave out what stands in it, such as text")
         else:
-            from memdb.formats.provider_messages import read_messages  # only for those
-
-            is_own = isinstance(role, dict) and NEW_FIELDS.issuperset(role)
-            given = [*to_new(role)] if is_own else read_messages(role)
+            given = [role]
         writer = self._services.writer
         drafts = writer.prepare(given, secrets)
         return self._store(lambda: writer.append(self._owner, self._ref, drafts, expected)[-1])

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     help="How to read SOURCE, such as chatgpt or jsonl; by its content without it.",
 )
 @click.option("--dry-run", is_flag=True, help="Read SOURCE, say what it holds, store nothing.")
+@click.option("--all-or-nothing", is_flag=True, help="Store nothing if a record is broken.")
 @click.option("--watch", is_flag=True, help="Go on with what changes in a folder of notes.")
 @click.option("--table", metavar="NAME", help="The table with messages, in a SQLite file.")
 @click.option("--text-column", metavar="NAME", help="Its column with the text.")
@@ -74,6 +75,7 @@ def import_(
     session: str | None,
     format_: str | None,
     dry_run: bool,
+    all_or_nothing: bool,
     no_embed: bool,
     watch: bool,
     **columns: str | None,
@@ -105,7 +107,7 @@ def import_(
     if call.user is None and found == "memdb":
         user = None
     if watch:
-        if dry_run or chosen is not None or session is not None or user is None:
+        if dry_run or all_or_nothing or chosen is not None or session is not None or user is None:
             raise click.UsageError("--watch needs a folder of notes, and stores them.")
         _watch(call, user, source, format_, no_embed=no_embed)
         return
@@ -121,6 +123,7 @@ def import_(
             columns=chosen,
             progress=progress,
             dry_run=dry_run,
+            all_or_nothing=all_or_nothing,
         )
 
     begun, report = False, None

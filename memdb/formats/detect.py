@@ -42,12 +42,25 @@ class Known(Record):
 # known by its first line.
 FORMATS = {
     "memdb": Known("jsonl", ("kind",)),
+    "deepseek": Known("chats", ("inserted_at",)),
+    "pi": Known("chats", ("cwd",)),
+    "copilot-cli": Known("chats", ("data",)),
+    "vscode-copilot": Known("chats", ("requests",)),
+    "open-webui": Known("chats", ("chat",)),
+    "librechat": Known("chats", ("conversationId",)),
+    "ai-studio": Known("chats", ("chunkedPrompt",)),
+    "slack": Known("chats", ("ts",)),
+    "telegram": Known("chats", ("chats", "messages")),
+    "agent-chat": Known("chats", ("conversation",)),
+    "kiro": Known("chats", ("conversation_id",)),
+    "whatsapp": Known("chats", files=("*.txt",)),
+    "aider": Known("chats", files=("*.md",)),
     "chatgpt": Known("chatgpt", ("mapping",), files=("conversations-*.json",)),
     "claude": Known(
         "claude",
         ("chat_messages", "conversations_memory", "docs", "prompt_template", "is_starter_project"),
     ),
-    "grok": Known("grok", ("responses",)),
+    "grok": Known("chats", ("responses",)),
     "gemini": Known("gemini", ("header",)),
     "mem0": Known("memories", ("memory",)),
     "mcp-memory": Known("memories", ("entityType", "relationType")),
@@ -55,6 +68,11 @@ FORMATS = {
     "llm": Known("databases", is_database=True),
     "lossless-claw": Known("databases", is_database=True),
     "langgraph": Known("databases", is_database=True),
+    "hermes": Known("databases", is_database=True),
+    "opencode": Known("databases", is_database=True),
+    "cpersona": Known("databases", is_database=True),
+    "engrava": Known("databases", is_database=True),
+    "memware": Known("databases", is_database=True),
     "sqlite": Known("databases", is_database=True),
     "claude-code": Known("transcripts", ("sessionId", "leafUuid", "parentUuid", "messageId")),
     "codex": Known("transcripts", ("payload",)),
@@ -145,7 +163,7 @@ def _refusal(tree: Tree) -> InvalidInput | FileError:
             "export JSON lines (or .md, .csv) instead"
         )
     if tree.is_alone and not tree.is_database:
-        head = tree.first_character(tree.names[0])
+        head, found = tree.first_character(tree.names[0]), {*tree.peek(tree.names[0])}
         if head in (b"", b"{", b"["):
             try:
                 first = tree.first(tree.names[0])
@@ -155,14 +173,16 @@ def _refusal(tree: Tree) -> InvalidInput | FileError:
                 return InvalidInput(
                     f"{tree.name} is an empty list or object: there is nothing to import"
                 )
-        return _unknown(f"{tree.name}, {'element' if head == b'[' else 'line'} 1")
+        return _unknown(f"{tree.name}, {'element' if head == b'[' else 'line'} 1", found)
     if tree.is_database:
         from memdb.formats.sqlite_files import list_tables
 
-        tables = ", ".join(sorted(list_tables(tree.path))[:TABLES]) or "no table"
+        found = {*list_tables(tree.path)}
+        tables = ", ".join(sorted(found)[:TABLES]) or "no table"
         return InvalidInput(
             f"{tree.name} is the database of a program that memdb does not know: say which table "
             f"holds messages, with --table and --text-column. It has {tables}"
+            f"{_nearest(found, is_database=True)}. Read are {', '.join(DATABASES)}"
         )
     return _refusal_of_several(tree)
 
@@ -196,12 +216,27 @@ def formats_for(tree: Tree) -> Iterator[tuple[str, list[str]]]:
             yield chosen.label, claimed
 
 
-def _unknown(place: str) -> InvalidInput:
+def _unknown(place: str, found: set[str] | None = None) -> InvalidInput:
     return InvalidInput(
-        f"{place}: this is no format that can be imported: give a memdb export, JSON lines "
-        'like {"role": "user", "text": "..."}, or one that docs/import.md tells of: '
-        + ", ".join(name for name in NAMES if name not in ("memdb", "jsonl"))
+        f"{place}: this is no format that can be imported{_nearest(found or set())}: give a memdb "
+        'export, JSON lines like {"role": "user", "text": "..."}, or one that docs/import.md tells '
+        "of: " + ", ".join(name for name in NAMES if name not in ("memdb", "jsonl"))
     )
+
+
+def _nearest(found: set[str], *, is_database: bool = False) -> str:
+    """Return words that say to which format something is nearest; "" where it shares nothing."""
+    signs = {
+        name: {*known.fields, *known.in_array, *load_format(name).signs}
+        for name, known in FORMATS.items()
+        if known.is_database == is_database and found
+    }
+    shared = {name: len(one & found) / len(one) for name, one in signs.items() if one & found}
+    if not shared:
+        return ""
+    name = max(shared, key=lambda name: shared[name])
+    lacks = ", ".join(sorted(signs[name] - found)) or "nothing, but its values are others"
+    return f" (nearest is {name}: it has {', '.join(sorted(signs[name] & found))}, lacks {lacks})"
 
 
 def choose_format(

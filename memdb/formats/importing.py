@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
-from memdb.formats.detect import FEW_FILES, choose_format, formats_for
+from memdb.formats.detect import FEW_FILES, NOTHING, choose_format, formats_for
 from memdb.formats.imports.base import Request
 from memdb.formats.source import Tree
 from memdb.models.record import Record
@@ -54,6 +54,7 @@ def import_file(
     columns: TableColumns | None = None,
     only: Container[str] | None = None,
     dry_run: bool = False,
+    all_or_nothing: bool = False,
 ) -> ImportReport:
     """
     Add what is at *path*: a file, a folder, an archive or another program's database.
@@ -70,6 +71,8 @@ def import_file(
         progress: Called with the bytes done and their total, after each chunk.
         only: The files to read, by their names in *path*; None means all of the format.
         dry_run: Read and check everything, and store nothing.
+        all_or_nothing: Read all of it before anything is stored, and refuse it if a record
+            cannot be.
 
     Raises:
         FileError: *path* cannot be read.
@@ -86,6 +89,18 @@ def import_file(
     """
     if not flag_value(dry_run, "dry_run"):
         services.db.refuse_read_only()
+    if flag_value(all_or_nothing, "all_or_nothing") and not dry_run:
+        rehearsal = import_file(
+            services,
+            path,
+            owner=owner,
+            session=session,
+            format=format,
+            columns=columns,
+            only=only,
+            dry_run=True,
+        )
+        _refuse_broken(rehearsal)
     if services.db.maintenance.is_own_file(path_value(path)):
         raise InvalidInput(f"{os.fspath(path)} is the open file itself: give another one")
     with Tree(path_value(path)) as tree:
@@ -120,6 +135,17 @@ def import_file(
         if progress is not None:
             progress(total, total)
     return importer.report()
+
+
+def _refuse_broken(report: ImportReport) -> None:
+    """Raise InvalidInput if a dry run names a record that cannot be stored."""
+    broken = [f"{one.what}: {one.why}" for one in report.left_out if one.is_place]
+    if broken:
+        more = f" ({len(broken) - 1} more)" if broken[1:] else ""
+        raise InvalidInput(
+            f"all_or_nothing is given, and {broken[0]}{more}. {NOTHING}: mend it, or leave "
+            "all_or_nothing out"
+        )
 
 
 @contextmanager

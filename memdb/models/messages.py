@@ -10,7 +10,6 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, overload
 
-from memdb.formats.shapes import to_shape
 from memdb.models.record import Record
 from memdb.text.parts import warnings_of
 
@@ -155,7 +154,7 @@ class Message(Record):
 
     def to(self, shape: MessageFormat) -> dict[str, Any]:
         """Return the message alone as `ContextWindow.to` does."""
-        return to_shape((self,), shape)
+        return ContextWindow((self,), 0, None).to(shape)
 
 
 class _UidField:
@@ -301,6 +300,8 @@ class ContextWindow(Record):
         ...     chat.host.window().to("openai")
         {'messages': [{'role': 'user', 'content': 'Green, please.'}]}
         """
+        from memdb.formats.shapes import to_shape  # noqa: PLC0415 (an optional package)
+
         return to_shape(self.messages, shape)
 
 

@@ -8,7 +8,7 @@ work go to the log "memdb" as warnings, all else as DEBUG.
 
 from __future__ import annotations
 
-import logging
+import sys
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
@@ -21,12 +21,9 @@ from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from logging import Logger
 
     Class = TypeVar("Class", bound=type)
-
-# A program that sets up no logging is not written to.
-LOG = logging.getLogger("memdb")
-LOG.addHandler(logging.NullHandler())
 
 # Newest durations of each name that the quantiles are taken from.
 KEPT = 1_000
@@ -136,15 +133,15 @@ class Meter:
                 warn_failed(name, start_s, error)
             else:
                 report_failure(error)
-        if LOG.isEnabledFor(logging.DEBUG):
+        if (log := logger()) is not None:
             # The words of an error may repeat what the caller gave: names, texts, a secret.
             kind = None if error is None else type(error).__name__
-            LOG.debug(TOOK, name, 1e3 * seconds, kind)
+            log.debug(TOOK, name, 1e3 * seconds, kind)
         if self._on_event is not None:
             try:
                 self._on_event(Event(name, seconds, error))
             except Exception as problem:  # noqa: BLE001 (an observer stops no call)
-                LOG.warning("on_event failed: %s", _reason(problem))
+                warn("on_event failed: %s", _reason(problem))
 
     def stats(self) -> tuple[CallStats, ...]:
         """Return the figures of each name that was called, by name."""
@@ -180,7 +177,28 @@ def report_failure(error: BaseException) -> None:
 
 def warn_failed(name: str, start_s: float, error: BaseException) -> None:
     """Log that work which began at *start_s* (`perf_counter`) failed, as a warning."""
-    LOG.warning(FAILED, name, perf_counter() - start_s, error)
+    warn(FAILED, name, perf_counter() - start_s, error)
+
+
+def logger() -> Logger | None:
+    """
+    Return the log "memdb"; None while the program has not loaded `logging`, so reads none.
+
+    A program that loads it and sets up nothing is not written to.
+    """
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return None
+    log: Logger = logging.getLogger("memdb")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+    return log
+
+
+def warn(text: str, *values: object) -> None:
+    """Write a warning to the log, if there is one."""
+    if (log := logger()) is not None:
+        log.warning(text, *values)
 
 
 def observed(owner: Class) -> Class:

@@ -15,9 +15,11 @@ from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine import compose
 from memdb.engine.sketches import from_bytes, to_bytes
 from memdb.models.ids import ALL_IDS, SCOPE_SHIFT, scope_range
 from memdb.postgres.binary import from_pgvector, row_of, to_pgvector
+from memdb.tables import jobs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -301,56 +303,22 @@ WHERE
   AND ({OF_WRONG_SIZE} OR {OF_NO_ROW})
 """
 
+
+def _in_rows(sql: str) -> str:
+    """Return a statement that looks for vectors in groups, as files hold them, in words of rows."""
+    sql = compose.without_digest(sql).replace("/* jobs.", "/* vectors.")
+    for kind, ref in (("message", "messages.id"), ("entry", "entries.id"), ("item", "texts.ref")):
+        row = (
+            f"SELECT 1 FROM vectors WHERE space_no = :space_no AND kind = '{kind}' AND ref = {ref}"
+        )
+        sql = sql.replace(jobs.VECTOR_OF.format(kind=kind, ref=ref), row)
+    return sql
+
+
 # Portable statements that read vectors as files hold them, by name.
 OVERRIDES = {
-    "jobs.embed_missing": """/* vectors.embed_missing */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT
-  'embed',
-  'session',
-  id >> 24 << 24,
-  CAST(:space_no AS BIGINT),
-  min(id & :seq_mask),
-  CAST(:now_ms AS BIGINT)
-FROM messages
-WHERE
-  id BETWEEN :low AND :high
-  AND (text <> '' OR text IS NULL)
-  AND NOT EXISTS (
-    SELECT 1 FROM vectors
-    WHERE space_no = :space_no AND kind = 'message' AND ref = messages.id
-  )
-GROUP BY id >> 24
-UNION ALL
-SELECT 'embed', 'entry', id, :space_no, version, :now_ms
-FROM entries
-WHERE
-  id BETWEEN :low AND :high
-  AND (
-    :again = 1
-    OR NOT EXISTS (
-      SELECT 1 FROM vectors
-      WHERE space_no = :space_no AND kind = 'entry' AND ref = entries.id
-    )
-  )
-ON CONFLICT (kind, subject, ref, space_no)
-DO UPDATE SET next_seq = excluded.next_seq, lease_ms = 0
-WHERE jobs.subject = 'session' AND jobs.next_seq > excluded.next_seq
-""",
-    "jobs.embed_items": """/* vectors.embed_items */
-INSERT INTO jobs (kind, subject, ref, space_no, due_ms)
-SELECT 'embed', 'item', texts.ref, CAST(:space_no AS BIGINT), CAST(:now_ms AS BIGINT)
-FROM items
-CROSS JOIN LATERAL generate_series(vector_ref, vector_ref + vector_count - 1) AS texts (ref)
-WHERE
-  vector_ref BETWEEN :low AND :high
-  AND embedded = 1
-  AND NOT EXISTS (
-    SELECT 1 FROM vectors
-    WHERE vectors.space_no = :space_no AND vectors.kind = 'item' AND vectors.ref = texts.ref
-  )
-ON CONFLICT DO NOTHING
-""",
+    "jobs.embed_missing": _in_rows(jobs.INSERT_MISSING),
+    "jobs.embed_items": _in_rows(jobs.INSERT_ITEMS),
     "checks.vector_without_row": f"""/* vectors.without_row */
 SELECT vectors.kind || ' ' || ref FROM vectors
 WHERE {OF_NO_ROW}

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge
-from memdb.formats.provider_messages import read_messages, read_parts
 from memdb.models.fields import SCREENED
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, scope_of, session_of, session_range
 from memdb.models.messages import ROLES, Finding, Message, NewMessage
@@ -216,6 +215,8 @@ def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
     """Return a message with its parts in memdb's words and its text, and the text that counts."""
     if not isinstance(new.parts, (list, tuple)):
         return new, new.text  # refused when it is made JSON
+    from memdb.formats.provider_messages import read_parts  # noqa: PLC0415 (an optional package)
+
     role, parts = read_parts(new.role, new.parts)
     text = content_value(new.text, "text") or content_value(text_of(parts), "parts")
     extra = content_value(payload_of(parts), "parts")
@@ -243,6 +244,8 @@ def to_new(value: NewMessage | dict[str, Any] | Any) -> Sequence[NewMessage]:
             unknown = min(map(str, set(value) - NEW_FIELDS))
             fields = ", ".join(NewMessage._fields)
             raise InvalidInput(f"message has no field {unknown!r}: use {fields}, or content")
+    from memdb.formats.provider_messages import read_messages  # noqa: PLC0415 (an optional package)
+
     return read_messages(value)
 
 

@@ -547,12 +547,20 @@ def list_failed(tx: Tx) -> list[FailedJob]:
 # A single text that failed so often keeps its space from being complete no longer.
 GIVEN_UP = 3
 
+# The vector of a row in a space, for its kind and where it stands in the query around.
+VECTOR_OF = """
+  SELECT 1
+  FROM vector_groups
+  JOIN vectors ON vectors.id = vector_groups.id + ({ref} & 255)
+  WHERE space_no = :space_no AND vector_groups.kind = '{kind}' AND bucket = {ref} >> 8
+"""
+
 # What has no vector in a space. Each session is due from its first such message on.
 INSERT_MISSING = compose.insert_select(
     "jobs.embed_missing",
     "jobs",
     DUE,
-    """
+    f"""
 SELECT
   'embed',
   'session',
@@ -564,27 +572,14 @@ FROM messages
 WHERE
   id BETWEEN :low AND :high
   AND (text <> '' OR text IS NULL)
-  AND NOT EXISTS (
-    SELECT 1
-    FROM vector_groups
-    JOIN vectors ON vectors.id = vector_groups.id + (messages.id & 255)
-    WHERE space_no = :space_no AND kind = 'message' AND bucket = messages.id >> 8
-  )
+  AND NOT EXISTS ({VECTOR_OF.format(kind="message", ref="messages.id")})
 GROUP BY id >> 24
 UNION ALL
 SELECT 'embed', 'entry', id, :space_no, version, :now_ms
 FROM entries
 WHERE
   id BETWEEN :low AND :high
-  AND (
-    :again = 1
-    OR NOT EXISTS (
-      SELECT 1
-      FROM vector_groups
-      JOIN vectors ON vectors.id = vector_groups.id + (entries.id & 255)
-      WHERE space_no = :space_no AND kind = 'entry' AND bucket = entries.id >> 8
-    )
-  )
+  AND (:again = 1 OR NOT EXISTS ({VECTOR_OF.format(kind="entry", ref="entries.id")}))
 """,
     compose.conflict(
         KEY,
@@ -599,7 +594,7 @@ INSERT_ITEMS = compose.insert_select(
     "jobs.embed_items",
     "jobs",
     "kind, subject, ref, space_no, due_ms",
-    """
+    f"""
 WITH RECURSIVE texts (ref, last_ref) AS (
   SELECT vector_ref, vector_ref + vector_count - 1
   FROM items
@@ -609,12 +604,7 @@ WITH RECURSIVE texts (ref, last_ref) AS (
 )
 SELECT 'embed', 'item', texts.ref, CAST(:space_no AS BIGINT), CAST(:now_ms AS BIGINT)
 FROM texts
-WHERE NOT EXISTS (
-  SELECT 1
-  FROM vector_groups
-  JOIN vectors ON vectors.id = vector_groups.id + (texts.ref & 255)
-  WHERE space_no = :space_no AND vector_groups.kind = 'item' AND bucket = texts.ref >> 8
-)
+WHERE NOT EXISTS ({VECTOR_OF.format(kind="item", ref="texts.ref")})
 """,
     compose.NOTHING,
 )

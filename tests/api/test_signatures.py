@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from source_tree import FILES, tree_of
+from source_tree import FILES, text_of
 
 import memdb
 from memdb import aio
@@ -98,7 +97,9 @@ def callables() -> Iterator[tuple[str, Callable[..., object]]]:
 def own_types() -> set[str]:
     """Return the name of every class of memdb, and of the two callables it asks for."""
     return {"Clock", "Ids"} | {
-        node.name for name in FILES for node in tree_of(name).body if isinstance(node, ast.ClassDef)
+        found
+        for name in FILES
+        for found in re.findall(r"^class (\w+)", text_of(name), re.MULTILINE)
     }
 
 

@@ -593,7 +593,7 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate", summarizer=Telle
 
 
 @pytest.mark.parametrize(
-    ("processes", "sessions"), [(4, 8), pytest.param(10, 20, marks=pytest.mark.slow)]
+    ("processes", "sessions"), [(3, 4), pytest.param(10, 20, marks=pytest.mark.slow)]
 )
 def test_processes_share_the_work_and_do_it_once(
     path: str, tmp_path: Any, start_child: Callable[..., Any], processes: int, sessions: int

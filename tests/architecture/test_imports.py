@@ -8,7 +8,8 @@ from pathlib import Path
 import memdb
 
 PACKAGES = (
-    "numpy tiktoken click sqlite3 sqlite_utils httpx asyncio dataclasses inspect subprocess".split()
+    "numpy tiktoken click sqlite3 sqlite_utils httpx asyncio dataclasses inspect subprocess "
+    "logging mimetypes".split()
 )
 
 # A program, and the modules and data files that it must not load.
@@ -16,11 +17,11 @@ PROGRAMS = {
     "import memdb": ["apsw", "memdb.api.database", *PACKAGES],
     "db.scope('ann').session('trip').last(50)": [
         *PACKAGES,
-        *("sqlite_vec", "memdb.search.service", "memdb.entries.remember"),
+        *("sqlite_vec", "memdb.search.service", "memdb.entries.remember", "memdb.formats"),
     ],
     "db.scope('ann').session('trip').append('user', 'We had tea.')": [
         *(package for package in PACKAGES if package != "numpy"),
-        *("memdb.entries.remember", "memdb.facts.pairs"),
+        *("memdb.entries.remember", "memdb.facts.pairs", "memdb.formats"),
     ],
     "db.scope('ann').recall('Where did we have tea last May?')": [
         *(package for package in PACKAGES if package != "numpy"),

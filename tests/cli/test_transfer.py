@@ -18,9 +18,8 @@ from memdb.transfer import importer
 WORKSHOP = Path(memdb.__file__).parents[1] / "examples" / "workshop.jsonl"
 
 
-@pytest.fixture
-def long(tmp_path):
-    """Return the path of JSON lines with 12,000 messages."""
+def write_lines(tmp_path, count):
+    """Write JSON lines with *count* messages; return their path."""
     source = tmp_path / "long.jsonl"
     lines = (
         {
@@ -30,10 +29,16 @@ def long(tmp_path):
             "role": "user",
             "text": f"no {n}",
         }
-        for n in range(12_000)
+        for n in range(count)
     )
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return source
+
+
+@pytest.fixture
+def long(tmp_path):
+    """Return the path of JSON lines with 4,100 messages, three chunks."""
+    return write_lines(tmp_path, 4_100)
 
 
 def test_import_golden(run_json, path):
@@ -193,8 +198,8 @@ def test_a_stopped_import_can_go_on(run, run_json, path, long, monkeypatch, numb
     assert f"Stopped. Stored: {kept:,} messages in 1 new session. " in stopped.stderr
     assert "is sound and keeps what was imported so far" in stopped.stderr
     assert "Run the same command again" in stopped.stderr
-    assert 0 < kept < 12_000
-    assert (told["messages_known"], told["messages_added"]) == (kept, 12_000 - kept)
+    assert 0 < kept < 4_100
+    assert (told["messages_known"], told["messages_added"]) == (kept, 4_100 - kept)
 
 
 def test_a_chunk_that_was_not_stored_is_not_counted(run, run_json, path, long, monkeypatch):
@@ -224,11 +229,12 @@ def test_ctrl_c_while_texts_are_embedded_counts_them(run, path, long, monkeypatc
     stopped = run("import", path, long, "--user", "ann")
 
     assert stopped.exit_code == 130
-    assert "Stored: 12,000 messages in 1 new session. " in stopped.stderr
+    assert "Stored: 4,100 messages in 1 new session. " in stopped.stderr
 
 
-def test_ctrl_c_on_a_terminal(in_terminal, run_json, path, long):
+def test_ctrl_c_on_a_terminal(in_terminal, run_json, path, tmp_path):
     """A real Ctrl-C during a real import exits 130 and leaves a sound file."""
+    long = write_lines(tmp_path, 12_000)
     code, said = in_terminal(
         "import", path, long, "--user", "ann", prompt="Importing", typed="\x03"
     )

@@ -312,7 +312,7 @@ def test_the_cut_stays_while_the_conversation_grows(chat: Session) -> None:
     """And then moves once: most windows begin as the one before."""
     say(chat, 300)
     cuts = []
-    for _ in range(60):
+    for _ in range(30):
         say(chat, 1)
         cuts.append(shown(chat.host.window("summary_buffer", budget_tokens=4_000))[0])
 

@@ -187,7 +187,7 @@ def long_text() -> MemDB:
 def test_no_call_of_a_function_takes_long(long_text: MemDB, name: str) -> None:
     """SQLite does not look at the clock inside of one; each ends soon, and the next works."""
     with contextlib.suppress(memdb.Interrupted, memdb.InvalidInput):
-        long_text.query(DEAR[name], timeout_s=0.2, limit=10_000)
+        long_text.query(DEAR[name], timeout_s=0.05, limit=10_000)
 
     assert [*long_text.query("SELECT 'a' LIKE 'A' AS is_like")] == [{"is_like": 1}]
     assert long_text.scope("ann").session("trip").last(1)[0].seq == 1

@@ -349,7 +349,7 @@ with memdb.open(sys.argv[1], durability="process") as db:
 
 
 @pytest.mark.parametrize(
-    ("processes", "facts"), [(4, 30), pytest.param(8, 100, marks=pytest.mark.slow)]
+    ("processes", "facts"), [(3, 20), pytest.param(8, 100, marks=pytest.mark.slow)]
 )
 def test_processes_store_each_fact_exactly_once(
     path: str,

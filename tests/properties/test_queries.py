@@ -84,7 +84,7 @@ def queries(count: int, seed: int) -> Iterator[tuple[str, bool]]:
             # A time with no other word lists what is of that time: nothing is, of those times.
             shares = word not in STOP_WORDS or not {*TIMES} & {*parts}
             parts.insert(source.randrange(len(parts) + 1), f" {word} ")
-        if number % 500 == 250:
+        if number % 500 == 50:
             parts = [*parts, *source.choices(NOISE, k=40_000)]  # about 100 KB
         glue = source.choice(("", " ", " "))
         yield glue.join(parts), shares
@@ -110,8 +110,8 @@ def scope(request: pytest.FixtureRequest) -> Iterator[Scope]:
 
 
 def test_any_query_is_answered(scope: Scope) -> None:
-    """300 queries, one of about 100 KB."""
-    ask(scope, 300, seed=1)
+    """100 queries, one of about 100 KB."""
+    ask(scope, 100, seed=1)
 
 
 @pytest.mark.slow

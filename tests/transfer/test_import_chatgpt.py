@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import zipfile
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import each
 from import_samples import A1, A2, ANSWER, EDITED, Q1, Q2, chatgpt_thread, ways
 
 import memdb
@@ -391,7 +393,7 @@ def test_all_that_is_left_out_is_counted(
     assert counts["attached files"] == 1
     assert counts["messages"] == 2
     texts = [message.text for message in db.scope("ann").session("c1").messages()]
-    assert "[image]\nOf Norway?\n[file: plan.pdf]" in texts
+    assert "[image: cat.png]\nOf Norway?\n[file: plan.pdf]" in texts
 
 
 def test_marks_of_sources(db: MemDB, document: Document) -> None:
@@ -410,6 +412,55 @@ def test_marks_of_sources(db: MemDB, document: Document) -> None:
 
     text = db.scope("ann").session("c1").get(2).text
     assert text == "Oslo ([x.org](https://x.org)) is a city. "
+
+
+@each(
+    "mark,words",
+    [
+        ('\ue200entity\ue202["company","Van Dyck & Zoon",1]\ue201', "Van Dyck & Zoon"),
+        ('\ue200entity\ue202["city","Oslo","capital of Norway"]\ue201', "Oslo"),
+        ("\ue200url\ue202the page of x\ue202turn0search0\ue201", "the page of x"),
+        ("\ue200cite\ue202turn0search1\ue202turn0news12\ue201", ""),
+        ("\ue200filecite\ue202turn0file3\ue202L1-L5\ue201", ""),
+        ('\ue200image_group\ue202{"query":["a boat"]}\ue201', ""),
+        ("\ue200navlist\ue202More on boats\ue202turn0search1,turn0search2\ue201", "More on boats"),
+        ("\ue203a boat\ue204\ue206", "a boat"),
+    ],
+)
+def test_a_mark_ends_at_its_end(mark: str, words: str, db: MemDB, document: Document) -> None:
+    """The reader sees the name of an entity or the words of a link, and no rest of a mark."""
+    scope = db.scope(f"ann{words}{len(mark)}")
+    given = chatgpt_thread(Q1, ("a1", "q1", f"Made by {mark} in 1921."), current="a1")
+    db.import_file(document([given]), user=scope.user)
+
+    assert scope.session("c1").get(2).text == f"Made by {words} in 1921."
+
+
+def test_canvases_and_names_of_images(db: MemDB, document: Document) -> None:
+    """A canvas is an artifact with a version for each change on the screen."""
+    calls = {
+        "a1": ("create_textdoc", {"name": "plan", "type": "document", "content": "Row. (Sail.)"}),
+        "a2": ("update_textdoc", {"updates": [{"pattern": r"\(Sail\.\)", "replacement": "Swim."}]}),
+        "a3": ("update_textdoc", {"updates": [{"pattern": ".*", "replacement": "Stay."}]}),
+        "a4": ("update_textdoc", {"updates": [{"pattern": "(a+)+b", "replacement": ""}]}),
+    }
+    nodes = [(one, before, "x") for one, before in pairwise(("a4", "a3", "a2", "a1", "q1"))]
+    given = chatgpt_thread(Q1, *nodes[::-1], current="a4")
+    for one, (tool, arguments) in calls.items():
+        message = given["mapping"][one]["message"]
+        message["recipient"] = f"canmore.{tool}"
+        message["content"]["parts"] = [json.dumps(arguments)]
+    image = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_7"}
+    asked = given["mapping"]["q1"]["message"]
+    asked["content"] = {"content_type": "multimodal_text", "parts": [image, "Look."]}
+    asked["metadata"] = {"attachments": [{"id": "file_7", "name": "boat.png"}]}
+    report = db.import_file(document([given]), user="ann")
+
+    session = db.scope("ann").session("c1")
+    texts = [session.artifacts.load("plan.md", version=number).text for number in (1, 2, 3)]
+    assert texts == ["Row. (Sail.)", "Row. Swim.", "Stay."]
+    assert [one.what for one in report.left_out] == ["changes of canvases"]
+    assert session.get(1).text == "[image: boat.png]\nLook."
 
 
 @pytest.mark.parametrize(

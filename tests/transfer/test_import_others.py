@@ -156,7 +156,7 @@ def test_grok(db: MemDB, tmp_path: Path, told: Told) -> None:
     (tmp_path / "prod-grok-backend.json").write_text(json.dumps(GROK))
     report = imported_twice(db, tmp_path / "prod-grok-backend.json")
 
-    assert (report.format, report.left_out[0].what) == ("grok", "responses")
+    assert (report.format, report.left_out[0].what) == ("grok", "messages")
     assert db.scope("ann").sessions()[0].title == "Tents"
     assert told(db, "g1", "role", "author", "text", "created_ms") == [
         ("user", None, "Which tent?", 1740819600000),
@@ -180,9 +180,9 @@ def test_a_sender_that_is_a_model_of_grok(
 
     assert told(db, "c-tent", "role", "text") == [
         ("user", "Where is the tent?"),
-        ("assistant", "The tent is here."),
+        ("assistant", "The tent is here.\n[file]"),
     ]
-    assert [one.what for one in report.left_out] == ["attached files"]
+    assert report.left_out == ()
 
 
 def test_gemini(db: MemDB, tmp_path: Path, told: Told) -> None:

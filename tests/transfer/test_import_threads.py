@@ -205,7 +205,7 @@ def test_grok_responses_that_are_their_own_ancestors(db: MemDB, document: Docume
     report = db.import_file(document({"conversations": [given]}), user="ann")
 
     assert ways(db) == {("q1", "a1")}
-    assert {one.what: one.count for one in report.left_out} == {"messages": 2, "responses": 1}
+    assert [one.count for one in report.left_out] == [2, 1]
 
 
 def test_a_fact_that_names_a_message_of_a_branch(db: MemDB, lines: Callable[..., str]) -> None:

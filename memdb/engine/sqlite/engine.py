@@ -25,7 +25,7 @@ from memdb.engine.sqlite.wal import has_bytes, is_cleared, refuse_other_names
 from memdb.engine.sqlite.wal_sync import SharedSync
 from memdb.errors import Busy, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
-from memdb.models.observation import LOG
+from memdb.models.observation import warn
 from memdb.text.validate import refuse_output, refuse_special
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class SqliteEngine(Opened):
         """Log that a WAL is missing, and store it for `check`, if the file may be written."""
         loss = self.pool.wal_guard.loss
         if loss is not None:
-            LOG.warning("%s. Look with `memdb check`; accept it with `memdb check --accept`", loss)
+            warn("%s. Look with `memdb check`; accept it with `memdb check --accept`", loss)
             if not self.is_read_only:
                 with suppress(Busy), self.write():
                     pass  # the next write does it else

@@ -75,6 +75,7 @@ class Format(Record):
         is_captured: Hooks store the same: keys are redacted, a message whose id is here
             stays as it is, and its project is the app.
         is_watched: Files of it are notes, which change.
+        signs: Names that tell it: fields of a record, or tables of a database.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Format(Record):
     is_strict: bool = False
     is_captured: bool = False
     is_watched: bool = False
+    signs: frozenset[str] = frozenset()
 
 
 def refused(place: str, error: Exception) -> Group:

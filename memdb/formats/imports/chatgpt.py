@@ -9,12 +9,13 @@ Calls of tools, their results, images and the names of attached files become par
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import CIRCULAR, EMPTY, FILES_BESIDE, Format, elements, groups
-from memdb.formats.imports.threads import in_order, last_nodes, message_before
+from memdb.formats.imports.threads import in_order, last_nodes, message_before, way_to
 from memdb.formats.provider_messages import role_of
 from memdb.models.messages import ROLES
 from memdb.transfer.lines import Item, any_time, left_out
@@ -40,9 +41,19 @@ ON_THE_PAGE = "ChatGPT does not show them as messages"
 # What calls of tools are sent to; "all" is the reader.
 TO_ALL = (None, "", "all")
 
-# A mark in a text that stands for a source; the page shows `alt` of its reference instead.
-MARK = "\ue200"
-MARKS = re.compile("\ue200[^\ue200-\ue202\\s]*(?:\ue202[^\ue200-\ue202\\s]*)*\ue201?")
+# A mark in a text stands for a source or a name: its kind and fields, up to its end; the page
+# shows `alt` of its reference instead. One that does not end is taken to its last field, and
+# what else there is of such characters shows nothing.
+MARK = re.compile("[\ue200-\ue206]")
+MARKS = re.compile(
+    "\ue200([^\ue200\ue201]*)\ue201|\ue200[^\ue200-\ue202\\s]*(?:\ue202[^\ue200-\ue202\\s]*)*|[\ue201-\ue206]"
+)
+FIELD = "\ue202"
+SOURCES = re.compile(r"(?:turn[0-9]+[a-z]+[0-9]+[, ]*)+")
+
+# Calls of tools that write a canvas.
+CANVAS, CREATE = "canmore.", "canmore.create_textdoc"
+ALL = ".*"  # the pattern of a change that replaces all of it
 
 PROJECT = "g-p-"  # ids of projects begin so, those of GPTs with "g-"
 
@@ -83,7 +94,9 @@ def _conversation(place: str, conversation: Any) -> Iterator[Item]:
     ends: dict[str, str | None] = {}
     mapping = conversation["mapping"]
     parents = _parents(mapping)
-    ordered = in_order(parents, _current(conversation, parents))
+    current = _current(conversation, parents)
+    ordered, shown = in_order(parents, current), {*way_to(parents, current)}
+    canvases: dict[str, dict[str, Any]] = {}
     nodes = [one for one in ordered if _has_message(mapping[one])]
     circular = sum(map(_has_message, mapping.values())) - len(nodes)
     if circular:
@@ -108,6 +121,8 @@ def _conversation(place: str, conversation: Any) -> Iterator[Item]:
         }
         ends[node_id] = fields["external_id"]
         found.append(Item(where, "message", fields))
+        about = {"session": name, "created_ms": last_ms, "message": fields["external_id"]}
+        found += _canvas(where, message, canvases, about) if node_id in shown else ()
         if attached := sum(part["type"] == "file" for part in fields.get("parts") or ()):
             yield left_out(where, *FILES_BESIDE, attached)
     if not found:
@@ -170,7 +185,7 @@ def _message(message: dict[str, Any], node_id: str, names: dict[str, str]) -> di
         raise InvalidInput(f"role is {author.get('role')!r}: use one of {', '.join(ROLES)}")
     found = [_without_marks(part, message) for part in _parts(content)]
     parts = [part for part in found if part.get("text") or part["type"] != "text"]
-    parts += _attached(message, content)
+    parts += _attached(message, parts)
     recipient = message.get("recipient")
     if role == "assistant" and recipient not in TO_ALL:
         tool = str(recipient)
@@ -194,33 +209,82 @@ def _message(message: dict[str, Any], node_id: str, names: dict[str, str]) -> di
 
 
 def _without_marks(part: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
-    """Return a part with what the page shows in the place of marks: nothing, or the source."""
+    """Return a part with what the page shows in the place of marks: nothing, a name, a source."""
     text = part.get("text")
-    if not isinstance(text, str) or MARK not in text:
+    if not isinstance(text, str) or MARK.search(text) is None:
         return part
     about = message.get("metadata")
     references = about.get("content_references") if isinstance(about, dict) else None
     for one in references if isinstance(references, list) else ():
         mark = one.get("matched_text") if isinstance(one, dict) else None
-        if isinstance(mark, str) and mark.startswith(MARK):
+        if isinstance(mark, str) and MARK.match(mark):
             alt = one.get("alt")
             text = text.replace(mark, alt if isinstance(alt, str) else "")
-    return {**part, "text": MARKS.sub("", text)}
+    return {**part, "text": MARKS.sub(_shown, text)}
 
 
-def _attached(message: dict[str, Any], content: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the attached files, without the images that stand in the content."""
+def _shown(mark: re.Match[str]) -> str:
+    """Return the words in a mark: its first field that is one, or the name of an entity."""
+    kind, *fields = (mark[1] or "").split(FIELD)
+    for field in fields if "cite" not in kind else ():
+        try:
+            value = json.loads(field)
+        except (ValueError, RecursionError):
+            value = field
+        if isinstance(value, list) and len(value) > 1:  # its kind, its name, and more
+            value = value[1]
+        if isinstance(value, str) and not SOURCES.fullmatch(value):
+            return value
+    return ""
+
+
+def _canvas(
+    where: str, message: dict[str, Any], canvases: dict[str, dict[str, Any]], about: dict[str, Any]
+) -> Iterator[Item]:
+    """Yield the version of a canvas that a call wrote; *canvases* are those before it, by name."""
+    recipient = str(message.get("recipient"))
+    if not recipient.startswith(CANVAS):
+        return
+    try:
+        given = json.loads("".join(one.get("text", "") for one in _parts(message["content"])))
+    except (ValueError, RecursionError):
+        return
+    if recipient == CREATE:
+        name = str(given.get("name") or "canvas")
+        canvas = {"name": name, "type": str(given.get("type")), "text": str(given.get("content"))}
+    else:
+        canvas = dict(next(reversed(canvases.values()), {"name": "", "type": "", "text": ""}))
+        for one in given.get("updates") or ():
+            pattern, new = str(one.get("pattern")), str(one.get("replacement"))
+            # A pattern of a stranger is not run: one that is no plain text is not found.
+            old = canvas["text"] if pattern == ALL else re.sub(r"\\(\W)", r"\1", pattern)
+            if not canvas["name"] or not old or old not in canvas["text"]:
+                why = "the text that they change is not in the version before"
+                yield left_out(where, "changes of canvases", why)
+                return
+            canvas["text"] = canvas["text"].replace(old, new, -1 if one.get("multiple") else 1)
+        if canvas == canvases.get(canvas["name"]):
+            return
+    canvases.pop(canvas["name"], None)
+    canvases[canvas["name"]] = canvas
+    suffix = canvas["type"].removeprefix("code/") if canvas["type"].startswith("code/") else "md"
+    mime = "text/markdown" if suffix == "md" else "text/plain"
+    fields = {**about, "name": f"{canvas['name']}.{suffix}", "mime": mime, "text": canvas["text"]}
+    yield Item(where, "artifact", fields)
+
+
+def _attached(message: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the attached files; an image that stands in *parts* gets its name there."""
     about = message.get("metadata")
     given = about.get("attachments") if isinstance(about, dict) else None
-    shown = "\n".join(
-        str(part.get("asset_pointer"))
-        for part in content.get("parts") or ()
-        if isinstance(part, dict)
-    )
     for one in given if isinstance(given, list) else ():
-        if isinstance(one, dict) and not (one.get("id") and str(one["id"]) in shown):
-            file = {"type": "file", "name": str(one.get("name") or "unnamed")}
-            yield {**file, "file_id": str(one["id"])} if one.get("id") else file
+        if isinstance(one, dict):
+            id_, name = str(one.get("id") or ""), str(one.get("name") or "unnamed")
+            shown = [part for part in parts if id_ and id_ in str(part.get("file_id"))]
+            for part in shown:
+                part["name"] = name
+            if not shown:
+                yield {"type": "file", "name": name, **({"file_id": id_} if id_ else {})}
 
 
 def _parts(content: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,5 @@
 """
-SQLite files of other programs: any table with named columns, and those of three programs.
+SQLite files of other programs: any table with named columns, and those of some programs.
 
 A format gives JSON lines of the import for each record; the file may be a stranger's, so what
 it may cost is bounded (`memdb.formats.sqlite_files`).
@@ -8,6 +8,8 @@ it may cost is bounded (`memdb.formats.sqlite_files`).
   memdb condenses the same messages by itself.
 - `langgraph`: the items of its SqliteStore. Their vectors are not taken: they are made anew if
   the file has an embedder.
+- `hermes`, `opencode`, `memware`: conversations, by a row of `CHATS` each.
+- `cpersona`, `engrava`, `memware`: memories, by rows of `FACTS`; their vectors are not taken.
 """
 
 from __future__ import annotations
@@ -19,15 +21,26 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import MISSHAPEN, Format, groups, refused
+from memdb.formats.imports.chats import (
+    Said,
+    at,
+    call,
+    conversation_items,
+    parts_of,
+    read_time,
+    result,
+    thought,
+)
 from memdb.formats.imports.jsonl import read_line
 from memdb.formats.source import Tree, parse_line
 from memdb.formats.sqlite_files import ROW, as_lines, list_tables, plain_text, read_rows
 from memdb.formats.transcripts import parse_object
+from memdb.models.record import Record
 from memdb.transfer.export import is_memdb
 from memdb.transfer.lines import LEFT_OUT, REFUSALS, Item, any_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
@@ -39,16 +52,15 @@ if TYPE_CHECKING:
     Lines = Callable[[Database, int], Records]
 
 
-def database_format(
-    name: str, label: str, needs: Mapping[str, frozenset[str]], lines: Lines
-) -> Format:
+def database_format(name: str, label: str, tables: str, lines: Lines) -> Format:
     """
     Return the format of a program's database.
 
     Args:
-        needs: Tables that it has, with columns of each.
+        tables: Those that it has, each with columns of it: "a x y, b x z".
         lines: Yields the records in at most so many rows of a table.
     """
+    needs = {table: {*columns} for table, *columns in map(str.split, tables.split(","))}
 
     def claim(tree: Tree) -> list[str]:
         tables = _tables(tree)
@@ -57,7 +69,9 @@ def database_format(
         )
         return [*tree.names] if has_all else []
 
-    return Format(name, label, claim, lambda request: _read(request, None, lines))
+    read = partial(_read, table=None, lines=lines)
+    captured = name in CHATS  # agents, which wrote down what their tools gave
+    return Format(name, label, claim, read, is_captured=captured, signs=frozenset(needs))
 
 
 def _tables(tree: Tree) -> dict[str, frozenset[str]]:
@@ -136,11 +150,7 @@ def _row_lines(row: dict[str, Any], columns: TableColumns) -> Iterator[dict[str,
     yield line
 
 
-LLM_NEEDS = {
-    "responses": frozenset(
-        {"id", "prompt", "response", "system", "model", "conversation_id", "datetime_utc"}
-    )
-}
+LLM_NEEDS = "responses id prompt response system model conversation_id datetime_utc"
 THREADS = {"threads", "turns", "messages", "parts", "fragments"}
 
 
@@ -269,11 +279,10 @@ def _llm_part(row: dict[str, Any], fragments: dict[Any, Any]) -> dict[str, Any]:
     return {"type": "other", "kind": plain_text(kind), "data": payload, "provider": "llm"}
 
 
-CLAW_NEEDS = {
-    "conversations": frozenset({"conversation_id", "session_id", "title", "created_at"}),
-    "messages": frozenset({"message_id", "conversation_id", "seq", "role", "content"}),
-    "summaries": frozenset({"summary_id", "conversation_id", "kind", "content"}),
-}
+CLAW_NEEDS = (
+    "conversations conversation_id session_id title created_at, messages message_id "
+    "conversation_id seq role content, summaries summary_id conversation_id kind content"
+)
 PARTS = "message_parts"  # which the first versions did not have
 WHY = "memdb makes its own of the same messages"
 TWICE = "lossless-claw stored them twice, when a turn was tried again"
@@ -373,7 +382,7 @@ def _call(row: dict[str, Any]) -> dict[str, Any]:
     return {**call, "arguments": given if arguments is None else arguments}
 
 
-LANGGRAPH_NEEDS = {"store": frozenset({"prefix", "key", "value", "created_at", "updated_at"})}
+LANGGRAPH_NEEDS = "store prefix key value created_at updated_at"
 MINUTE_MS = 60_000
 
 
@@ -394,6 +403,194 @@ def _item(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield line
 
 
+class Tables(Record):
+    """
+    How a database keeps conversations.
+
+    Attributes:
+        messages: The table of messages, and the column with the session of each.
+        said: Yields what a message says, given its row and those of its parts.
+        order: The column by which the messages of a session follow each other.
+        sessions: The table of sessions, by `id`; "" for none.
+        time: Of a session, as `at` takes it.
+        parts: The table of parts, by `message_id`.
+    """
+
+    messages: tuple[str, str]
+    said: Callable[[dict[str, Any], list[dict[str, Any]]], Iterable[Said]]
+    order: str
+    sessions: str = ""
+    time: str = ""
+    parts: str = ""
+
+
+def _by(source: Database, table: str, key: str, most: int) -> dict[Any, list[dict[str, Any]]]:
+    """Return the rows of a table by a column; {} where the file has no such table."""
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for row in read_rows(source, table, (key,), most) if table in source.table_names() else ():
+        found.setdefault(row[key], []).append(row)
+    return found
+
+
+def _chats(source: Database, most: int, tables: Tables) -> Records:
+    """Yield a record per session."""
+    sessions = _by(source, tables.sessions, "id", most)
+    parts = _by(source, tables.parts, "message_id", most)
+    for name, rows in _by(source, *tables.messages, most).items():
+        about = sessions.get(name, [{}])[0]
+        yield f"session {name}", partial(_chat, tables, plain_text(name), about, rows, parts)
+
+
+def _chat(
+    tables: Tables,
+    name: str,
+    about: dict[str, Any],
+    rows: list[dict[str, Any]],
+    parts: dict[Any, list[dict[str, Any]]],
+) -> Iterator[dict[str, Any]]:
+    session = {
+        "name": name,
+        "title": plain_text(about["title"]) if about.get("title") else None,
+        "created_ms": read_time(at(about, tables.time)),
+    }
+    ordered = sorted(rows, key=itemgetter(tables.order))
+    said = [one for row in ordered for one in tables.said(row, parts.get(row["id"], []))]
+    for item in conversation_items("", session, said):
+        yield {"kind": item.kind, **item.fields}
+
+
+def _hermes(row: dict[str, Any], _parts: list[dict[str, Any]]) -> Iterator[Said]:
+    text = plain_text(row["content"] or "")
+    if row["role"] == "tool":
+        parts = [result(row["tool_call_id"], text)]
+    else:
+        parts = [thought(one) for one in (row.get("reasoning"),) if one] + parts_of(text)
+        for one in json.loads(row["tool_calls"] or "[]"):
+            given = one.get("function") or {}
+            parts.append(call(one.get("id"), given.get("name"), given.get("arguments")))
+    yield Said(plain_text(row["role"]), parts, f"hermes/{row['id']}", None, row["timestamp"])
+
+
+def _opencode(row: dict[str, Any], rows: list[dict[str, Any]]) -> Iterator[Said]:
+    """Yield a message: what was said, what the program added, and what tools gave."""
+    about = json.loads(row["data"])
+    said: dict[str, list[dict[str, Any]]] = {}
+    for part in (json.loads(one["data"]) for one in sorted(rows, key=itemgetter("id"))):
+        kind, role = part.get("type"), about["role"]
+        if kind == "text":
+            role = "system" if part.get("synthetic") else role
+            said.setdefault(role, []).extend(parts_of(part.get("text")))
+        elif kind == "reasoning":
+            said.setdefault(role, []).append(thought(part.get("text")))
+        elif kind == "file":
+            name = str(at(part, "filename|url"))
+            said.setdefault(role, []).append({"type": "file", "name": name})
+        elif kind == "tool":
+            made = call(part.get("callID"), part.get("tool"), at(part, "state.input"))
+            said.setdefault(role, []).append(made)
+            if (given := at(part, "state.output|state.error")) is not None:
+                failed = at(part, "state.status") == "error"
+                gave = result(part.get("callID"), given, failed=failed)
+                said.setdefault("tool", []).append(gave)
+    time, model = at(about, "time.created"), at(about, "modelID|model.modelID")
+    for role, parts in said.items():
+        name = row["id"] if role == about["role"] else f"{row['id']}#{role}"
+        yield Said(role, parts, name, None, time, model if role == "assistant" else None)
+
+
+def _memware(row: dict[str, Any], _parts: list[dict[str, Any]]) -> Iterator[Said]:
+    name = f"memware/{row['id']}"
+    yield Said(plain_text(row["role"]), parts_of(plain_text(row["text"])), name, None, row["ts"])
+
+
+CHATS = {
+    "hermes": Tables(("messages", "session_id"), _hermes, "id", "sessions", "started_at"),
+    "opencode": Tables(
+        ("message", "session_id"), _opencode, "id", "session", "time_created", "part"
+    ),
+    "memware": Tables(("turn", "session"), _memware, "seq"),
+}
+
+
+class Facts(Record):
+    """
+    A table of memories.
+
+    Attributes:
+        text: The columns that say it, in their order.
+        time: The column of when it was learnt.
+        kept: Columns that go into the metadata.
+        gone: The column that has a value where a memory no longer holds.
+    """
+
+    table: str
+    text: tuple[str, ...]
+    time: str
+    kept: tuple[str, ...] = ()
+    gone: str = ""
+
+
+FACTS = {
+    "cpersona": (
+        Facts("memories", ("content",), "timestamp", ("agent_id", "project_id", "channel")),
+        Facts("profiles", ("content",), "updated_at", ("agent_id", "project_id")),
+        Facts("episodes", ("summary",), "created_at", ("agent_id", "project_id", "channel")),
+    ),
+    "engrava": (
+        Facts("thought", ("content",), "created_at", ("thought_type", "essence"), "archived_at"),
+    ),
+    "memware": (
+        Facts("belief", ("subject", "relation", "value"), "valid_from", ("key",), "superseded_by"),
+    ),
+}
+GONE = ("memories", "they no longer hold there")
+
+
+def _program(source: Database, most: int, *, name: str) -> Records:
+    """Yield the records of a program: its memories, and its conversations."""
+    for facts in FACTS.get(name, ()):
+        for row in read_rows(source, facts.table, facts.text, most):
+            yield f"{facts.table} {row[ROW]}", partial(_fact, name, facts, row)
+    if name in CHATS:
+        yield from _chats(source, most, CHATS[name])
+
+
+def _fact(source: str, facts: Facts, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if facts.gone and row.get(facts.gone):
+        yield {"kind": LEFT_OUT, **dict(zip(("what", "why"), GONE, strict=True)), "count": 1}
+        return
+    about = {name: row[name] for name in facts.kept if row.get(name)}
+    yield {
+        "kind": "entry",
+        "text": " ".join(plain_text(row[column]) for column in facts.text).replace("_", " ")
+        if len(facts.text) > 1
+        else plain_text(row[facts.text[0]]),
+        "created_ms": read_time(row[facts.time]),
+        "source": source,
+        "metadata": about,
+    }
+
+
+# What each is, and the tables and columns that tell it.
+PROGRAMS = {
+    "hermes": (
+        "the state.db of Hermes",
+        "sessions id title started_at, messages id session_id role content tool_calls",
+    ),
+    "opencode": (
+        "the opencode.db of opencode",
+        "session id title time_created, message id session_id data, part message_id data",
+    ),
+    "cpersona": (
+        "the memories of cpersona",
+        "memories agent_id content timestamp, profiles agent_id content, episodes agent_id summary",
+    ),
+    "engrava": ("the thoughts of engrava", "thought thought_id content"),
+    "memware": (
+        "the store of memware",
+        "belief subject relation value valid_from, turn id session seq ts role text",
+    ),
+}
 FORMATS = {
     "sqlite": Format(
         "sqlite", "a table of a SQLite file (--table, --text-column)", lambda _: [], _read_table
@@ -405,4 +602,8 @@ FORMATS = {
     "langgraph": database_format(
         "langgraph", "the SqliteStore of LangGraph", LANGGRAPH_NEEDS, _langgraph_records
     ),
+    **{
+        name: database_format(name, label, tables, partial(_program, name=name))
+        for name, (label, tables) in PROGRAMS.items()
+    },
 }
