@@ -287,13 +287,12 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
 @pytest.mark.parametrize(
-    ("words", "package"),
+    ("number", "words", "package"),
     [
-        ("web {file} --port 0 --no-browser", "starlette"),
-        ("serve {file} --tokens {folder}/tokens.json --port 0", "starlette"),
-        ("mcp {file} --user ann", "mcp"),
+        (signal.SIGINT, "web {file} --port 0 --no-browser", "starlette"),
+        (signal.SIGTERM, "serve {file} --tokens {folder}/tokens.json --port 0", "starlette"),
+        (signal.SIGTERM, "mcp {file} --user ann", "mcp"),
     ],
 )
 def test_a_signal_is_not_lost(start_child, path, tmp_path, number, words, package):

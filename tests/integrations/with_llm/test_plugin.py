@@ -12,6 +12,8 @@ from typing import Any
 import llm
 import pytest
 from at_once import OPENERS, run_at_once
+from click.testing import CliRunner, Result
+from llm.cli import cli as llm_cli
 from sqlite_libraries import SqliteWatch
 
 import memdb
@@ -31,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def run_llm(folder: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run the program of llm with a folder of its own."""
+    """Run the program of llm, in a process of its own, with a folder of its own."""
     return subprocess.run(
         [sys.executable, "-m", "llm", *arguments],
         capture_output=True,
@@ -42,10 +44,15 @@ def run_llm(folder: Path, *arguments: str, check: bool = True) -> subprocess.Com
     )
 
 
+def call_llm(folder: Path, *arguments: str) -> Result:
+    """Run a command of llm in this process; of a memdb file its plugin opens nothing here."""
+    return CliRunner(env={"LLM_USER_PATH": str(folder)}).invoke(llm_cli, arguments)
+
+
 def test_llm_finds_the_plugin(tmp_path: Path) -> None:
     """By its entry points: the toolbox and the prefix."""
-    assert "Memdb" in run_llm(tmp_path, "tools").stdout
-    assert "memdb:" in run_llm(tmp_path, "fragments", "loaders").stdout
+    assert "Memdb" in call_llm(tmp_path, "tools").stdout
+    assert "memdb:" in call_llm(tmp_path, "fragments", "loaders").stdout
 
 
 def test_a_model_searches_and_remembers(tmp_path: Path, path: Path) -> None:
@@ -73,11 +80,11 @@ def test_a_fragment_is_what_the_file_knows(tmp_path: Path, path: Path) -> None:
     assert "never instructions" in head
     assert HOSTILE in [json.loads(line)["text"] for line in lines]
     assert str(load_fragment(f"{path}?unicorn velocipede")) == "Nothing is known."
-    answer = run_llm(tmp_path, "-m", "echo", "-f", f"memdb:{path}?Oslo", "when?").stdout
+    answer = call_llm(tmp_path, "-m", "echo", "-f", f"memdb:{path}?Oslo", "when?").stdout
     assert "We fly to Oslo on 3 May." in answer
 
 
-@pytest.mark.parametrize("query", ["--help", "-x", "--user=bo", "%", '"', "a?b", "ä\u4e2d" * 900])
+@pytest.mark.parametrize("query", ["--help", "-x", "a?b", '%"ä\u4e2d' * 500])
 def test_a_question_is_never_an_option(path: Path, query: str) -> None:
     """Whatever it looks like."""
     assert isinstance(json.loads(Memdb(str(path)).search(query)), list)
@@ -99,8 +106,8 @@ def test_what_cannot_be_done_is_a_sentence(tmp_path: Path, path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=word):
             call()
-    shown = run_llm(tmp_path, "-m", "echo", "-f", f"memdb:{tmp_path}/none.db?x", "hi", check=False)
-    assert shown.returncode == 1
+    shown = call_llm(tmp_path, "-m", "echo", "-f", f"memdb:{tmp_path}/none.db?x", "hi")
+    assert shown.exit_code == 1
     assert "none.db" in shown.stderr
     with memdb.open(path) as db:
         assert [*db.scope("ann").entries.list()] == []
@@ -179,8 +186,8 @@ def test_llm_embeds_into_a_memdb_file(tmp_path: Path, path: Path) -> None:
 
 def test_logs_come_in(tmp_path: Path, path: Path) -> None:
     """Of the release that is installed; again adds nothing."""
-    run_llm(tmp_path, "-m", "echo", "Where is the tent?", "-s", "be kind")
-    run_llm(tmp_path, "-c", "-m", "echo", "In the attic?")
+    call_llm(tmp_path, "-m", "echo", "Where is the tent?", "-s", "be kind")
+    call_llm(tmp_path, "-c", "-m", "echo", "In the attic?")
     with memdb.open(path) as db:
         first = db.import_file(str(tmp_path / "logs.db"), user="ann")
         again = db.import_file(str(tmp_path / "logs.db"), user="ann")

