@@ -13,6 +13,7 @@ Below are the names that a program uses first. The others can be imported from
     conversations       Message NewMessage ContextWindow Piece ProfileBlock SessionInfo BranchInfo
                         SessionHead SessionSnapshot StateValue
     recall              Hit Hits Source Why
+    lists               Page (of every list: `next` is where the page after it begins)
     entries             Entry NewEntry Remembered EntryVersion Link Extracted
                         Candidate Outcome (memdb.models.entries)
     summaries           Summary SummaryTree SummaryText Expansion Compacted Archived
@@ -132,6 +133,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.protocols import Summarizer as Summarizer
     from memdb.models.protocols import TokenCounter as TokenCounter
     from memdb.models.protocols import Verdict as Verdict
+    from memdb.models.record import Page as Page
     from memdb.models.reports import CategoryCount as CategoryCount
     from memdb.models.reports import ChangeMark as ChangeMark
     from memdb.models.reports import Changes as Changes
@@ -258,6 +260,7 @@ _HOMES = {
     "memdb.models.protocols": (
         "Arbiter Claim Clock Detector Embedder Ids Model Summarizer TokenCounter Verdict"
     ),
+    "memdb.models.record": "Page",
     "memdb.models.reports": (
         "CategoryCount ChangeMark Changes CopiedScope CopyReport DayCount Failure FileInfo Hunk "
         "ImportReport LeftOut PreviewRow Proof QueueState Receipt RecoveredTable "

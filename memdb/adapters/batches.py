@@ -76,11 +76,8 @@ def delete_many(db: MemDB, items: Items, namespace: Namespace, keys: Iterable[st
 
 def delete_all(db: MemDB, items: Items, namespace: Namespace) -> int:
     """Remove every item of a namespace, not below it; return how many there were."""
-    total = 0
     with db.transaction():
-        while keys := items.keys(namespace):
-            total += delete_many(db, items, namespace, keys)
-    return total
+        return delete_many(db, items, namespace, items.keys(namespace))
 
 
 def _parts(operations: Sequence[T]) -> Iterator[Sequence[T]]:

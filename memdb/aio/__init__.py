@@ -53,13 +53,10 @@ from memdb.text.validate import flag_value
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 
-    from memdb.models.messages import Message
     from memdb.models.reports import Changes
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-PAGE = 500
 
 # The embedder that comes with memdb: it answers at once.
 BUILT_IN = "static"
@@ -100,6 +97,7 @@ class Session(Twin[sessions.Session]):
     replace = later(sessions.Session.replace)
     clear = later(sessions.Session.clear)
     update = later(sessions.Session.update)
+    messages = later(sessions.Session.messages, "read")
     last = later(sessions.Session.last, "read")
     get = later(sessions.Session.get, "read")
     find = later(sessions.Session.find, "read")
@@ -132,23 +130,6 @@ class Session(Twin[sessions.Session]):
     async def last_seq(self) -> int:
         """Return the highest seq given out so far, 0 before the first message."""
         return await run_in(self._worker, lambda: self._sync.last_seq, "read")
-
-    async def messages(
-        self, after_seq: int = 0, limit: int | None = None
-    ) -> AsyncIterator[Message]:
-        """Iterate over the messages after *after_seq*, oldest first, *limit* at most."""
-        left = limit
-        while left is None or left > 0:
-            size = PAGE if left is None else min(PAGE, left)
-            page = await self._page(after_seq, size)
-            for message in page:
-                yield message
-            if len(page) < size:
-                return
-            after_seq = page[-1].seq
-            left = None if left is None else left - len(page)
-
-    _page = listed(sessions.Session.messages, "read")
 
 
 class Scope(Twin[scopes.Scope]):

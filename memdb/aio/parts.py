@@ -173,7 +173,7 @@ class Entries(Twin[collections.Entries]):
 
     update = later(collections.Entries.update, "ask")
 
-    list = listed(collections.Entries.list, "read")
+    list = later(collections.Entries.list, "read")
 
 
 class Items(Twin[items.Items]):

@@ -7,10 +7,12 @@ from __future__ import annotations
 import os
 from collections.abc import MutableMapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.models.observation import observed, refuse_copy
 from memdb.models.record import numbered
+from memdb.text.validate import page_of, row_after
 
 if TYPE_CHECKING:
     import io
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from memdb.api._container import Services
     from memdb.models.entries import Entry, EntryVersion, Link, NewEntry, Remembered
     from memdb.models.messages import Artifact, ArtifactVersion
+    from memdb.models.record import Page
     from memdb.models.reports import StateValue, TextDiff
     from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
     from memdb.models.types import ArtifactOrder, EntryOrder, Trust, When
@@ -245,9 +248,9 @@ class Entries:
         after: Entry | dict[str, Any] | None = None,
         limit: int | None = None,
         order: EntryOrder = "id",
-    ) -> Iterator[Entry]:
+    ) -> Page[Entry]:
         """
-        Iterate over the entries, a page of them with *limit*.
+        Return the entries, a page of them with *limit*.
 
         Args:
             category: Only these; None: of every category.
@@ -260,7 +263,7 @@ class Entries:
                 and counts of use are 0: those of the past are not kept.
             after: The last entry of the page before, or its `to_dict()`. None means the
                 first page.
-            limit: Most entries, from 1. None means all.
+            limit: Most entries. None means all.
             order: By "id", the oldest first; or by when they were "updated" or
                 "created", the newest first, which does not go with *as_of*.
 
@@ -269,7 +272,8 @@ class Entries:
 
         Cost: by id that of what it returns; by time 8 ms more per 10,000 entries.
         """
-        found = self._entries.list(
+        find = partial(
+            self._entries.list,
             self._owner,
             category=category,
             pinned=pinned,
@@ -277,10 +281,9 @@ class Entries:
             current=current,
             as_of=as_of,
             after=after,
-            limit=limit,
             order=order,
         )
-        return map(numbered, found)
+        return page_of(lambda most: find(limit=most), limit)
 
 
 @observed
@@ -481,7 +484,7 @@ class Artifacts:
         after: ArtifactVersion | dict[str, Any] | None = None,
         limit: int | None = None,
         order: ArtifactOrder = "name",
-    ) -> list[ArtifactVersion]:
+    ) -> Page[ArtifactVersion]:
         """
         Return the newest version of each name, shared ones first; a page with *limit*.
 
@@ -501,9 +504,8 @@ class Artifacts:
 
         Cost: by name that of what it returns; by time 4 ms more per 1,000 names.
         """
-        return self._artifacts.list(
-            self._owner, self._of(session), prefix=prefix, after=after, limit=limit, order=order
-        )
+        find = partial(self._artifacts.list, self._owner, self._of(session), prefix=prefix)
+        return page_of(lambda most: find(after=after, limit=most, order=order), limit)
 
 
 @observed
@@ -528,8 +530,9 @@ class Summaries:
         depth: int | None = None,
         first_seq: int = 1,
         last_seq: int | None = None,
+        after: Summary | dict[str, Any] | None = None,
         limit: int | None = None,
-    ) -> tuple[Summary, ...]:
+    ) -> Page[Summary]:
         """
         Return summaries, deepest first, then by place; `tree` has what is not summarised too.
 
@@ -537,16 +540,17 @@ class Summaries:
             depth: Only these, 0 for those made from messages; None: of every depth.
             first_seq: Only those that stand for this message or a later one.
             last_seq: Only those that stand for this message or an earlier one.
-            limit: Most summaries; None: all.
+            after: The last summary of the page before, or its `to_dict()`. None means the
+                first page.
+            limit: Most summaries. None means all.
         """
-        return self._services.trees.select(
-            self._owner,
-            self._session,
-            depth=depth,
-            first_seq=first_seq,
-            last_seq=last_seq,
-            limit=limit,
+        found = self._services.trees.select(
+            self._owner, self._session, depth=depth, first_seq=first_seq, last_seq=last_seq
         )
+        place = row_after(after, {"depth": int, "first_seq": int})
+        if place is not None:
+            found = [one for one in found if (-one.depth, one.first_seq) > (-place[0], place[1])]
+        return page_of(lambda _: found, limit)
 
     def rewrite(
         self, summary_id: str, text: str | None = None, *, hint: str | None = None

@@ -558,7 +558,7 @@ class MemDB:
         """
         from memdb.models.reports import Rows
 
-        int_value(limit, "limit", 1, 1_000_000)
+        int_value(limit, "limit", 0, 1_000_000)
         if not isinstance(timeout_s, (int, float)) or not 0 < timeout_s <= MAX_QUERY_S:
             raise InvalidInput(f"timeout_s is {timeout_s!r}: give up to {MAX_QUERY_S} seconds")
         columns, rows, has_more = self._db.maintenance.query(

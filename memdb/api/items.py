@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
 from memdb.models.items import DeleteItem, FindItem, PutItem
 from memdb.models.observation import observed
+from memdb.models.record import Page
+from memdb.text.validate import flag_value, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -146,8 +149,8 @@ class Items:
         *,
         max_depth: int | None = None,
         after: Namespace | None = None,
-        limit: int = 10_000,
-    ) -> list[tuple[str, ...]]:
+        limit: int | None = None,
+    ) -> Page[tuple[str, ...]]:
         """
         Return the namespaces that hold items, in order.
 
@@ -156,33 +159,31 @@ class Items:
             suffix: Only those that end with these labels.
             max_depth: Cut each after so many labels, and name it once.
             after: The last namespace of the page before.
-            limit: Most namespaces, 1 to 10,000.
+            limit: Most namespaces. None means all.
         """
-        return self._items.namespaces(
-            self._owner, prefix, suffix, max_depth=max_depth, after=after, limit=limit
-        )
+        find = partial(self._items.namespaces, self._owner, prefix, suffix, max_depth=max_depth)
+        return page_of(lambda most: find(after=after, limit=most), limit)
 
     def keys(
         self,
         namespace: Namespace,
         key_prefix: str = "",
         *,
-        after_key: str = "",
-        limit: int = 10_000,
-    ) -> list[str]:
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Page[str]:
         """
         Return the keys of the items in a namespace, not below it, in order.
 
         Args:
             key_prefix: Only keys that begin with this text; every character is literal.
-            after_key: The last key of the page before. "" means the first page.
-            limit: Most keys, 1 to 10,000.
+            after: The last key of the page before. None means the first page.
+            limit: Most keys. None means all.
 
         Cost: 1 ms per 2,000 keys, however long the values are.
         """
-        return self._items.keys(
-            self._owner, namespace, key_prefix, after_key=after_key, limit=limit
-        )
+        find = partial(self._items.keys, self._owner, namespace, key_prefix, after or "")
+        return page_of(find, limit)
 
     def recall(
         self,
@@ -263,14 +264,14 @@ class Items:
         exact: bool = False,
         where: Mapping[str, Any] | None = None,
         between: tuple[str | None, str | None] | None = None,
-        after: Item | None = None,
-        limit: int = 100,
+        after: Item | dict[str, Any] | None = None,
+        limit: int | None = None,
         order: ItemOrder = "key",
         descending: bool | None = None,
         refresh: bool = False,
-    ) -> list[Item]:
+    ) -> Page[Item]:
         """
-        Return a page of the items in a namespace and below it.
+        Return the items in a namespace and below it, a page of them with *limit*.
 
         Args:
             prefix: The namespace; () for all of the scope.
@@ -282,8 +283,9 @@ class Items:
                 A path may name elements: "tags[*]" is any of them, "tags[0]" the first.
             between: Only keys from the first of these up to the second, which is left out;
                 None means no bound. It needs order="key".
-            after: The last item of the page before. None means the first page.
-            limit: Most items, 1 to 10,000.
+            after: The last item of the page before, or its `to_dict()`. None means the
+                first page.
+            limit: Most items. None means all.
             order: By namespace and "key", or by when they were "updated" or "created".
             descending: The last ones first. None means by time, and not by key.
             refresh: As in `find`, for each item returned.
@@ -302,8 +304,12 @@ class Items:
             where=where,
             between=between,
             after=after,
-            limit=limit,
             order=order,
             descending=order != "key" if descending is None else descending,
         )
-        return self._items.list(self._owner, request, refresh=refresh)
+        list_items = partial(self._items.list, self._owner)
+        found = page_of(lambda n: list_items(request.replace(limit=n or request.limit)), limit)
+        if flag_value(refresh, "refresh") and any(one.ttl_ms is not None for one in found):
+            refreshed = list_items(request.replace(limit=len(found)), refresh=True)
+            return Page(refreshed, found.next)
+        return found

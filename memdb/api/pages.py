@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_SEQ
-from memdb.models.items import Item
 from memdb.models.record import Record
 from memdb.models.settings import WORK
 from memdb.text.validate import int_value
@@ -23,13 +22,11 @@ from memdb.text.validate import int_value
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from memdb.api.collections import Artifacts, State
+    from memdb.api.collections import Artifacts
     from memdb.api.database import Jobs, MemDB, StoredSettings
-    from memdb.api.items import Items
-    from memdb.api.session import Host, Session
-    from memdb.models.items import Namespace
+    from memdb.api.session import Session
     from memdb.models.messages import ArtifactVersion, BranchInfo, Message
-    from memdb.models.reports import SessionHead, StateValue
+    from memdb.models.reports import SessionHead
     from memdb.models.settings import Settings
     from memdb.models.types import MessageFormat, Work
 
@@ -109,11 +106,6 @@ def change_settings(settings: StoredSettings, *, changes: Mapping[str, Any]) -> 
     return settings.update(**changes)
 
 
-def find_session(host: Host) -> SessionHead | None:
-    """Return the title, metadata, times and last seq of a session."""
-    return host.head()
-
-
 def run_jobs(jobs: Jobs, *, limit: int = JOBS_AT_ONCE, kinds: Sequence[Work] = WORK) -> int:
     """
     Do some of the work that is due, and return how much: embed, summarise and extract.
@@ -158,7 +150,7 @@ def list_messages(
     max_chars: int | None = None,
     after: Mapping[str, Any] | None = None,
     limit: int | None = None,
-) -> Iterator[Message | MessageView]:
+) -> list[Message | MessageView]:
     """
     Return the messages of a session, oldest first.
 
@@ -170,11 +162,11 @@ def list_messages(
         limit: Most messages. None means all.
     """
     int_value(first_seq, "first_seq", 1, MAX_SEQ)
-    found = session.messages(first_seq - 1 if after is None else after["seq"], limit)
+    found = session.messages(first_seq - 1 if after is None else dict(after), limit)
     if max_chars is None:
-        return found
+        return [*found]
     int_value(max_chars, "max_chars", 1, MAX_VIEW_CHARS)
-    return (_view(message, max_chars) for message in found)
+    return [_view(message, max_chars) for message in found]
 
 
 def _view(message: Message, max_chars: int) -> MessageView:
@@ -326,40 +318,6 @@ def save_artifact(
         expected=expected,
         keep_last=keep_last,
     )
-
-
-def list_items(
-    items: Items,
-    *,
-    prefix: Namespace = (),
-    where: Mapping[str, Any] | None = None,
-    after: Mapping[str, Any] | None = None,
-    limit: int = 100,
-) -> list[Item]:
-    """
-    Return the items in a namespace and below it, by namespace and key.
-
-    Args:
-        prefix: The namespace; none for all of the scope.
-        where: Only items whose value has these fields.
-        after: The last item of the page before. None means the first page.
-        limit: Most items.
-    """
-    last = None
-    if after is not None:
-        place = after["id"], tuple(after["namespace"]), after["key"]
-        last = Item(*place, None, 1, None, 0, 0, None, None, "")
-    return items.list(prefix, where=where, after=last, limit=limit)
-
-
-def all_state(state: State) -> dict[str, Any]:
-    """Return every value by key, of the session if it is named, else of the user."""
-    return state.all()
-
-
-def find_state(state: State, key: str) -> StateValue | None:
-    """Return a value with its revision and time."""
-    return state.find(key)
 
 
 def owner_of(db: MemDB, kind: str, given: dict[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -10,7 +11,7 @@ from memdb.api.collections import Artifacts, Entries, State
 from memdb.api.items import Items
 from memdb.api.session import Session
 from memdb.models.observation import observed
-from memdb.text.validate import name_value
+from memdb.text.validate import name_value, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from memdb.api._container import Services
     from memdb.models.entries import Remembered
     from memdb.models.messages import Hits, Message, ProfileBlock, SessionInfo, Why
+    from memdb.models.record import Page
     from memdb.models.reports import Receipt, ScopeCounts, SecretPlace
     from memdb.models.types import (
         Kind,
@@ -65,7 +67,7 @@ class Scope:
         after: SessionInfo | dict[str, Any] | None = None,
         limit: int | None = None,
         order: SessionOrder = "name",
-    ) -> list[SessionInfo]:
+    ) -> Page[SessionInfo]:
         """
         Return what there is to say about each session, a page of them with *limit*.
 
@@ -73,7 +75,7 @@ class Scope:
             prefix: Only sessions whose name begins so.
             after: The last session of the page before, or its `to_dict()`. None means the
                 first page. A session that changed since is not looked up: its place counts.
-            limit: Most sessions, from 1. None means all.
+            limit: Most sessions. None means all.
             order: By "name", or by when they were "updated" or "created", the newest first.
 
         Raises:
@@ -89,9 +91,8 @@ class Scope:
         ...     ann.sessions(limit=1, order="updated")[0].label
         'Where do we sleep?'
         """
-        return self._services.conversations.sessions(
-            self._owner, prefix, after=after, limit=limit, order=order
-        )
+        find = partial(self._services.conversations.sessions, self._owner, prefix)
+        return page_of(lambda most: find(after=after, limit=most, order=order), limit)
 
     def counts(
         self,
@@ -345,7 +346,7 @@ class Scope:
         from memdb.search.request import MAX_LIMIT, times_of
         from memdb.text.validate import int_value
 
-        int_value(limit, "limit", 1, MAX_LIMIT)
+        int_value(limit, "limit", 0, MAX_LIMIT)
         since_ms, until_ms, _ = times_of(
             self._services.when_ms(since, "since"),
             self._services.when_ms(until, "until", end=True),

@@ -10,6 +10,7 @@ Delegates; no rules here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from memdb.api._container import Transaction
@@ -18,9 +19,10 @@ from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
 from memdb.models.observation import observed
+from memdb.text.validate import page_of, row_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from memdb.api._container import Services
     from memdb.api.tools import Tools
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from memdb.deletion.selectors import Selector
     from memdb.models.entries import Extracted
     from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message, ProfileBlock
+    from memdb.models.record import Page
     from memdb.models.reports import Receipt, SessionHead, SessionSnapshot
     from memdb.models.summaries import Archived, ArchivedSpan
     from memdb.models.types import (
@@ -435,13 +438,20 @@ class Session:
         """The highest seq given out so far, 0 before the first message."""
         return self._services.conversations.last_seq(self._owner, self._ref)
 
-    def messages(self, after_seq: int = 0, limit: int | None = None) -> Iterator[Message]:
+    def messages(
+        self, after: int | Message | dict[str, Any] | None = None, limit: int | None = None
+    ) -> Page[Message]:
         """
-        Iterate over the messages after *after_seq*, oldest first, *limit* at most.
+        Return the messages, oldest first, a page of them with *limit*.
 
-        Read in pages: what is added meanwhile may come too, what is rolled back does not.
+        Args:
+            after: The last message of the page before, its `to_dict()`, or its seq. None means
+                the first page.
+            limit: Most messages. None means all.
         """
-        return self._services.conversations.messages(self._owner, self._ref, after_seq, limit)
+        place = (after,) if isinstance(after, int) else row_after(after, {"seq": int}) or (0,)
+        find = partial(self._services.conversations.messages, self._owner, self._ref, *place)
+        return page_of(find, limit)
 
     def last(self, n: int) -> list[Message]:
         """Return the newest *n* messages, oldest of them first. Cost: 0.1 ms for 50."""

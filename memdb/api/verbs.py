@@ -116,7 +116,7 @@ VERBS = (
         leaves={"app_state": None},
         creates=True,
     ),
-    Verb("session", "GET", pages.find_session, TRIP),
+    Verb("session", "GET", Host.head, TRIP),
     Verb(
         "session",
         "PATCH",
@@ -301,7 +301,14 @@ VERBS = (
         writes=True,
         without=("expected",),
     ),
-    Verb("items", "GET", pages.list_items, ANN, page=("id", "namespace", "key")),
+    Verb(
+        "items",
+        "GET",
+        Items.list,
+        ANN,
+        without=("refresh",),  # a read changes nothing
+        page=("id", "namespace", "key", "created_ms", "updated_ms"),
+    ),
     Verb(
         "item",
         "GET",
@@ -328,8 +335,8 @@ VERBS = (
         swaps=True,
     ),
     Verb("namespaces", "GET", Items.namespaces, ANN),
-    Verb("state", "GET", pages.all_state, TRIP),
-    Verb("state/value", "GET", pages.find_state, {**TRIP, "key": "city"}),
+    Verb("state", "GET", State.all, TRIP),
+    Verb("state/value", "GET", State.find, {**TRIP, "key": "city"}),
     Verb(
         "state/value",
         "PUT",

@@ -332,7 +332,7 @@ class ArtifactService:
         With a session its names and the shared ones; for None those of the whole scope.
         """
         text_value(prefix, "prefix")
-        most = MAX_INT if limit is None else int_value(limit, "limit", 1, MAX_INT)
+        most = MAX_INT if limit is None else limit
         choice_value(order, "order", ("name", "updated"))
         by_name = order == "name"
         fields = {"session": object, "name": str} if by_name else {"created_ms": int, "uid": str}

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from memdb.api.database import MemDB
     from memdb.api.session import Session
     from memdb.cli.base import Call
-    from memdb.models.messages import ContextWindow, Message, Piece
+    from memdb.models.messages import ContextWindow, Message, Piece, SessionInfo
     from memdb.models.summaries import Expansion
     from memdb.models.types import MessageFormat, Role, SessionOrder, WindowStrategy
 
@@ -334,7 +334,7 @@ def list_(
     with call.scope() as scope:
         if query is None:
             most = limit if since is None else None
-            sessions = scope.sessions(limit=most, order=order, after=after)
+            sessions: list[SessionInfo] = scope.sessions(limit=most, order=order, after=after)
         else:
             by_name = {one.name: one for one in scope.sessions()}
             hits = scope.recall(

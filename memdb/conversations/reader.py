@@ -46,7 +46,7 @@ class Conversations:
         Read in pages of 500, so messages added meanwhile may come too; those of a
         transaction that was rolled back meanwhile do not.
         """
-        int_value(after_seq, "after_seq", 0, MAX_SEQ)
+        int_value(after_seq, "after", 0, MAX_SEQ)
         left = MAX_SEQ if limit is None else int_value(limit, "limit", 0, MAX_SEQ)
 
         def read(tx: Tx, after: int, count: int) -> list[Message]:
@@ -139,7 +139,7 @@ class Conversations:
     ) -> list[SessionInfo]:
         """Return the sessions of the scope, as `Scope.sessions` describes it."""
         text_value(prefix, "prefix")
-        most = MAX_SESSION_NO if limit is None else int_value(limit, "limit", 1, MAX_SESSION_NO)
+        most = MAX_SESSION_NO if limit is None else limit
         choice_value(order, "order", SESSION_ORDERS)
         if order == "name":
             place = row_after(after, {"name": str})

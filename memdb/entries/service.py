@@ -381,7 +381,7 @@ class EntryService:
         if category is not None:
             name_value(category, "category")
         at_ms = when_ms(as_of, "as_of", self._db.clock())
-        left = MAX_INT if limit is None else int_value(limit, "limit", 1, MAX_INT)
+        left = MAX_INT if limit is None else limit
         choice_value(order, "order", ORDERS)
         flag_value(current, "current")
         wanted = EntryFilter(self._db.clock(), category, pinned, inactive)

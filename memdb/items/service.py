@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, NotFound, TooLarge
 from memdb.items.walk import (
-    MAX_LIMIT,
     find_ids,
     list_ids,
     list_request,
@@ -245,7 +244,7 @@ class ItemService:
         *,
         max_depth: int | None = None,
         after: Namespace | None = None,
-        limit: int = MAX_LIMIT,
+        limit: int | None = None,
     ) -> list[tuple[str, ...]]:
         """Return namespaces that hold items; see `Items.namespaces`."""
         low, high = path_range(path_of(prefix, "prefix"))
@@ -255,7 +254,6 @@ class ItemService:
         if after is not None:
             first, end_of_after = path_range(path_of(after, "after"))
             low = max(low, end_of_after if len(after) >= depth else first + "\x01")
-        int_value(limit, "limit", 1, MAX_LIMIT)
         now_ms = self._db.clock()
         with self._db.read() as tx:
             scope_no = owner.find(tx)
@@ -269,21 +267,19 @@ class ItemService:
         owner: ScopeRef,
         namespace: Namespace,
         key_prefix: str = "",
-        *,
-        after_key: str = "",
-        limit: int = MAX_LIMIT,
+        after: str = "",
+        limit: int | None = None,
     ) -> list[str]:
         """Return the keys of a namespace; see `Items.keys`."""
         path = path_of(namespace)
         text_value(key_prefix, "key_prefix")
-        text_value(after_key, "after_key")
-        int_value(limit, "limit", 1, MAX_LIMIT)
+        text_value(after, "after")
         with self._db.read() as tx:
             scope_no = owner.find(tx)
             found = None if scope_no is None else items.find_namespace(tx, scope_no, path)
             if found is None:
                 return []
-            return items.list_keys(tx, found, key_prefix, after_key, limit, self._db.clock())
+            return items.list_keys(tx, found, key_prefix, after, limit or MAX_INT, self._db.clock())
 
     def matching_ids(self, request: ListRequest) -> ItemFilter:
         """Return a function that gives the ids of the items of a scope that a search may find."""
@@ -451,10 +447,6 @@ class ItemService:
 
     def list(self, owner: ScopeRef, request: ListRequest, *, refresh: bool = False) -> list[Item]:
         """Return a page of items; see `Items.list`."""
-        if flag_value(refresh, "refresh"):  # a write, which only items that expire need
-            now = self.list(owner, request)
-            if all(item.ttl_ms is None for item in now):
-                return now
         with self._reading(refresh=refresh) as tx:
             scope_no = owner.find(tx)
             if scope_no is None:

@@ -18,7 +18,7 @@ from memdb.models.items import ORDERS, Item, labels_of, path_of, path_range
 from memdb.models.record import Record
 from memdb.tables import items
 from memdb.tables.items import FIRST, LAST, LAST_KEY, Cursor, behind
-from memdb.text.validate import choice_value, flag_value, int_value, name_value
+from memdb.text.validate import choice_value, flag_value, int_value, name_value, row_after
 from memdb.text.values import Filter
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from memdb.models.types import ItemOrder
 
 MAX_LIMIT = 10_000
+
+# The rest of an item of which only the place is known.
+NO_VALUE: dict[str, Any] = dict.fromkeys(
+    ("value", "revision", "metadata", "ttl_ms", "expires_ms", "uid")
+)
 
 # Items read per statement, at most, and at least of many namespaces; namespaces.
 MAX_PAGE, PAGE = 512, 16
@@ -67,8 +72,8 @@ def list_request(
     exact: bool = False,
     where: Mapping[str, Any] | None = None,
     between: tuple[str | None, str | None] | None = None,
-    after: Item | None = None,
-    limit: int = 100,
+    after: Item | dict[str, Any] | None = None,
+    limit: int = MAX_INT,
     order: ItemOrder = "key",
     descending: bool = False,
 ) -> ListRequest:
@@ -79,10 +84,13 @@ def list_request(
         InvalidInput: an argument is not what it should be.
     """
     path = path_of(prefix, "prefix")
-    if after is not None and not isinstance(after, Item):
-        raise InvalidInput(
-            f"after is {type(after).__name__}: give the last item of the page before"
-        )
+    if isinstance(after, dict):
+        names = {"id": int, "key": str, "created_ms": int, "updated_ms": int}
+        place = dict(zip(names, row_after(after, names) or (), strict=True))
+        labels = labels_of(path_of(after.get("namespace"), "namespace of after"))
+        after = Item(**place, **NO_VALUE, namespace=labels)
+    elif after is not None and not isinstance(after, Item):
+        raise InvalidInput(f"after is {type(after).__name__}: give the last item of a page")
     low, high = path_range(path)
     if flag_value(exact, "exact"):
         high = low + "\x01"
@@ -93,7 +101,7 @@ def list_request(
         None if where is None else Filter(where),
         None if between is None else _key_range(between, order),
         after,
-        int_value(limit, "limit", 1, MAX_LIMIT),
+        int_value(limit, "limit", 0, MAX_INT),
         choice_value(order, "order", ORDERS),  # type: ignore[arg-type]  # one of ORDERS
         flag_value(descending, "descending"),
     )

@@ -11,11 +11,12 @@ from __future__ import annotations
 from binascii import b2a_base64
 from itertools import repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from memdb.models.ids import number_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from inspect import Signature
 
 # Integers up to here are exact where numbers are float64.
@@ -144,6 +145,25 @@ class Record(metaclass=RecordType):
         return {field: plain(getattr(self, field)) for field in shown}
 
 
+T = TypeVar("T")
+
+
+class Page(list[T]):
+    """
+    Rows of a list, in its order.
+
+    Attributes:
+        next: What to give as *after* for the next page. None means that this is the last one.
+    """
+
+    __slots__ = ("next",)
+
+    def __init__(self, rows: Iterable[T] = (), next: T | None = None) -> None:  # noqa: A002 (the attribute)
+        """Hold *rows*; more of them follow unless *next* is None."""
+        super().__init__(rows)
+        self.next = next
+
+
 def _is_hashable(value: object) -> bool:
     try:
         hash(value)
@@ -164,6 +184,8 @@ def numbered(value: Any) -> Any:
         }
         return value if changed == held else value.replace(**changed)
     kind = type(value)
+    if kind is Page:
+        return Page(map(numbered, value), numbered(value.next))
     return kind(map(numbered, value)) if kind is list or kind is tuple else value
 
 

@@ -171,7 +171,7 @@ def search_request(
         InvalidInput: an argument is out of range, contradicts *group*, or no
             kind is left that all filters apply to.
     """
-    int_value(limit, "limit", 1, MAX_LIMIT)
+    int_value(limit, "limit", 0, MAX_LIMIT)
     choice_value(partition, "partition", PARTITIONS)
     filters: dict[str, Any] = {
         "categories": _names(categories, "categories"),

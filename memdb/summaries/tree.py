@@ -70,28 +70,24 @@ class SummaryReader:
         depth: int | None = None,
         first_seq: int = 1,
         last_seq: int | None = None,
-        limit: int | None = None,
-    ) -> tuple[Summary, ...]:
+    ) -> list[Summary]:
         """Return some summaries of a session; see `session.summaries.list`."""
         int_value(first_seq, "first_seq", 1, MAX_SEQ)
         last = MAX_SEQ if last_seq is None else int_value(last_seq, "last_seq", 1, MAX_SEQ)
-        if limit is not None:
-            int_value(limit, "limit", 0, MAX_SEQ)
         if depth is not None:
             int_value(depth, "depth", 0, summaries.MAX_DEPTH)
-        found = [
+        return [
             one
             for one in self.tree(owner, session).summaries
             if depth in (None, one.depth) and one.last_seq >= first_seq and one.first_seq <= last
         ]
-        return tuple(found[:limit])
 
     def expand(
         self, owner: ScopeRef, session: str, ref: str, after_seq: int = 0, limit: int = PAGE
     ) -> Expansion:
         """Return a page of what *ref* stands for; see `session.summaries.expand`."""
         int_value(after_seq, "after_seq", 0, MAX_SEQ)
-        int_value(limit, "limit", 1, MAX_PAGE)
+        int_value(limit, "limit", 0, MAX_PAGE)
         if not isinstance(ref, str):
             raise InvalidInput(
                 f"summary_id is {type(ref).__name__}: give a summary's id, or '1-10'"

@@ -14,17 +14,21 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import Corrupt, FileError, InvalidInput, TooLarge
 from memdb.models import fields
+from memdb.models.record import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     # Takes a value that is not None and its name; returns what is stored.
     Check = Callable[[Any, str], Any]
+
+T = TypeVar("T")
 
 # What SQLite and memdb keep beside a database, and remove when they no longer need it.
 SIDE_FILES = ("-wal", "-shm", "-journal")
@@ -193,6 +197,20 @@ def between(low: int, high: int) -> Check:
 def one_of(*choices: str) -> Check:
     """Return a check for one of *choices*."""
     return lambda value, field: choice_value(value, field, choices)
+
+
+def page_of(read: Callable[[int | None], Iterable[T]], limit: int | None) -> Page[T]:
+    """
+    Return a page of the rows that *read* gives, which is asked for one more than *limit*.
+
+    Raises:
+        InvalidInput: *limit* is no number, or below 0.
+    """
+    if limit is None:
+        return Page(read(None))
+    most = int_value(limit, "limit", 0, MANY)
+    rows = [*islice(read(most + 1), most + 1)]
+    return Page(rows[:most], rows[most - 1] if 0 < most < len(rows) else None)
 
 
 def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:

@@ -41,7 +41,7 @@ ANSWER_TYPES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("PortError", "MemDBError"), {"type": "string"}),  # noqa: RUF024 (read only)
 }
 BYTES: dict[str, Any] = {"application/octet-stream": {}, "image/*": {}}
-LISTS = ("list", "tuple", "Iterator", "Sequence")
+LISTS = ("Page", "list", "tuple", "Iterator", "Sequence")
 PROBLEM = {
     "type": "object",
     "required": ["type", "status", "code", "detail", "todo"],

@@ -26,7 +26,7 @@ def test_the_same_calls_work_as_coroutines(tmp_path):
             hits = await ann.recall("when do we fly to Oslo", limit=1)
             return (
                 first.seq,
-                [message.text async for message in chat.messages()],
+                [message.text for message in await chat.messages()],
                 hits[0].source.seq,
                 (await chat.artifacts.load("list.md")).text,
                 [entry.key for entry in await ann.entries.list()],
@@ -72,7 +72,7 @@ def test_a_cancelled_append_is_whole_or_absent(tmp_path):
                 call.cancel()
                 await asyncio.gather(call, return_exceptions=True)
             await chat.append("user", "the last")
-            stored = [message.seq async for message in chat.messages()]
+            stored = [message.seq for message in await chat.messages()]
             return stored, (await chat.last(1))[0].text, await db.file.check()
 
     stored, last, findings = asyncio.run(cancel_many())
@@ -140,7 +140,7 @@ def test_messages_that_many_add_at_once_are_stored_together(tmp_path):
             calls.append(chat.append("user", "another", external_id="m1"))
             calls.append(db.scope("bob").session("b").append("user", "hi", expected=7))
             done = await asyncio.gather(*calls, return_exceptions=True)
-            stored = [message.text async for message in chat.messages()]
+            stored = [message.text for message in await chat.messages()]
             return done, stored, [scope.user for scope in await db.scopes()]
 
     done, stored, users = asyncio.run(add())
@@ -201,7 +201,7 @@ def test_a_full_disk_fails_everybody_who_waited(tmp_path, monkeypatch):
             monkeypatch.undo()
             db._sync._db.pool.close_idle()
             await chat.append("user", "last")
-            return done, [message.text async for message in chat.messages()], await db.file.check()
+            return done, [message.text for message in await chat.messages()], await db.file.check()
 
     done, stored, findings = asyncio.run(add())
 

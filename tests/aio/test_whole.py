@@ -60,7 +60,7 @@ def test_after_close_every_call_raises_closed(tmp_path):
         calls = [
             lambda: chat.append("user", "x"),
             lambda: chat.last_seq(),
-            lambda: anext(chat.messages()),
+            lambda: chat.messages(),
             lambda: chat.artifacts.open("a"),
             lambda: ann.sessions(),
             lambda: ann.entries.list(),

@@ -33,7 +33,7 @@ def chat(ann: memdb.Scope) -> memdb.Session:
 
 def entry(ann: memdb.Scope) -> int:
     """Return the id of the scope's entry."""
-    return next(ann.entries.list()).id
+    return ann.entries.list()[0].id
 
 
 REFUSED: list[tuple[str, str, Call]] = [
@@ -127,7 +127,7 @@ REFUSED: list[tuple[str, str, Call]] = [
     ("get of seq 0", "seq", lambda ann: chat(ann).get(0)),
     ("get of seq 2^63", "seq", lambda ann: chat(ann).get(2**63)),
     ("get of a text", "seq", lambda ann: chat(ann).get("1")),
-    ("messages after 2^63", "after_seq", lambda ann: chat(ann).messages(2**63)),
+    ("messages after 2^63", "after", lambda ann: chat(ann).messages(2**63)),
     ("messages with a negative limit", "limit", lambda ann: chat(ann).messages(0, -1)),
     ("last of -1", "n", lambda ann: chat(ann).last(-1)),
     ("last of 2^63", "n", lambda ann: chat(ann).last(2**63)),
@@ -197,7 +197,7 @@ REFUSED: list[tuple[str, str, Call]] = [
     ("batch of a text", "operations", lambda ann: ann.items.batch("hello")),
     ("recall of no text", "query", lambda ann: ann.recall(None)),
     ("recall of a million and one characters", "query", lambda ann: ann.recall("x" * 1_000_001)),
-    ("recall limit 0", "limit", lambda ann: ann.recall("x", limit=0)),
+    ("recall limit -1", "limit", lambda ann: ann.recall("x", limit=-1)),
     ("recall limit 1,001", "limit", lambda ann: ann.recall("x", limit=1_001)),
     ("recall limit 2^63", "limit", lambda ann: ann.recall("x", limit=2**63)),
     ("unknown kind", "kinds", lambda ann: ann.recall("x", kinds=["nothing"])),
@@ -208,9 +208,9 @@ REFUSED: list[tuple[str, str, Call]] = [
     ("until without zone", "until", lambda ann: ann.recall("x", until=datetime(2024, 1, 1))),  # noqa: DTZ001 (no zone)
     ("recall in an empty session", "session", lambda ann: ann.recall("x", session="")),
     (
-        "search limit 0",
+        "search limit -1",
         "limit",
-        lambda ann: chat(ann).recall("x", 0, kinds=("message",), by="words"),
+        lambda ann: chat(ann).recall("x", -1, kinds=("message",), by="words"),
     ),
 ]
 

@@ -62,7 +62,7 @@ def fill(db: memdb.MemDB) -> None:
 
 def entry_id(db: memdb.MemDB) -> int:
     """Return the id of the entry."""
-    return next(db.scope("ann").entries.list()).id
+    return db.scope("ann").entries.list()[0].id
 
 
 # What is done, the sessions that are named, and the kinds.

@@ -212,7 +212,7 @@ def test_artifacts_are_listed_in_pages(db: MemDB) -> None:
     assert [one.name for one in files.list(prefix="user:a")] == ["user:a/shared.md"]
     assert len(ann.artifacts.list(prefix="a/")) == 18
     assert files.list(prefix="b") == []
-    for given in ({"prefix": 5}, {"after": "a"}, {"limit": 0}):
+    for given in ({"prefix": 5}, {"after": "a"}, {"limit": -1}):
         with pytest.raises(memdb.InvalidInput, match=next(iter(given))):
             files.list(**given)
 

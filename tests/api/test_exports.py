@@ -89,6 +89,7 @@ NAMES = [
     "Original",
     "Other",
     "Outcome",
+    "Page",
     "Part",
     "Partition",
     "Piece",

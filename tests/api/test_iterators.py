@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import memdb
 from memdb.api import collections, database, items, scope, session
 from memdb.errors import InvalidInput
 
@@ -33,31 +32,6 @@ def put(db: MemDB, number: int, mark: str) -> None:
 
 # What each begins, and what it shows of a row; whether it refuses to go on.
 ITERATORS: dict[str, tuple[Callable[[MemDB], Iterator[Any]], Callable[[Any], str], bool]] = {
-    "Session.messages": (
-        lambda db: db.scope("ann").session("s").messages(),
-        lambda row: row.text,
-        False,
-    ),
-    "Session.messages of a branch": (
-        lambda db: db.scope("ann").session("s").branch("b").messages(),
-        lambda row: row.text,
-        False,
-    ),
-    "Entries.list": (
-        lambda db: db.scope("ann").entries.list(),
-        lambda row: row.text,
-        False,
-    ),
-    "Entries.list by id in the past": (
-        lambda db: db.scope("ann").entries.list(as_of="2100-01-01"),
-        lambda row: row.text,
-        False,
-    ),
-    "Entries.list by time": (
-        lambda db: db.scope("ann").entries.list(order="updated"),
-        lambda row: row.text,
-        False,
-    ),
     "MemDB.export_lines": (lambda db: db.export_lines(), str, True),
     "Scope.find_secrets": (lambda db: db.scope("ann").find_secrets(), str, True),
 }
@@ -151,30 +125,3 @@ def test_rows_of_a_committed_transaction_are_given(db: MemDB, name: str) -> None
         first = text_of(next(rows))
 
     assert [first, *map(text_of, rows)] == whole
-
-
-def test_an_edit_that_was_undone_is_not_given(db: MemDB) -> None:
-    """A page that holds the text of an edit is read again."""
-    chat = db.scope("ann").session("s")
-    with pytest.raises(Undone), db.transaction():
-        chat.edit(3, {"role": "user", "text": "undone"})
-        rows = chat.messages()
-        next(rows)
-        raise Undone
-
-    assert [row.text.split()[0] for row in rows] == ["kept"] * 3
-
-
-def test_pages_go_on_behind_an_undone_one(path: str, open_db: Callable[..., memdb.MemDB]) -> None:
-    """More rows than a page holds; the limit counts what was given."""
-    db = open_db(path)
-    chat = db.scope("ann").session("s")
-    chat.extend([{"role": "user", "text": f"m{number}"} for number in range(1_100)])
-    with pytest.raises(Undone), db.transaction():
-        chat.edit(700, {"role": "user", "text": "undone"})
-        rows = chat.messages(limit=1_050)
-        for _ in range(600):
-            next(rows)
-        raise Undone
-
-    assert [row.text for row in rows] == [f"m{number}" for number in range(600, 1_050)]

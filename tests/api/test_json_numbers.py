@@ -55,7 +55,7 @@ def ann(db: MemDB) -> Any:
 
 
 def entry(db: MemDB) -> Any:
-    return next(ann(db).entries.list(inactive=True))
+    return ann(db).entries.list(inactive=True)[0]
 
 
 READS: dict[str, Callable[[MemDB], Any]] = {

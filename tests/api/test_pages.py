@@ -94,7 +94,7 @@ WRONG: list[dict[str, Any]] = [
     {"after": 7},
     {"after": {}},
     {"after": {"name": 5, "id": "x", "updated_ms": "now", "created_ms": True, "uid": 1}},
-    {"limit": 0},
+    {"limit": -1},
     {"limit": "5"},
     {"order": "size"},
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memdb import Conflict, InvalidInput, NotFound, Receipt
+from memdb import Conflict, InvalidInput, NotFound, Page, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,6 +136,53 @@ STALE: dict[str, tuple[Callable[[Scope], Any], Callable[[Scope, Any], object]]] 
     ),
 }
 
+# Lists, and how one row of each is made: the number says which.
+LISTS: dict[str, tuple[Callable[..., Any], Callable[[Scope, int], object]]] = {
+    "sessions": (
+        lambda ann, **given: ann.sessions(**given),
+        lambda ann, n: ann.session(f"s{n}").append("user", "hi"),
+    ),
+    "messages": (
+        lambda ann, **given: ann.session("s").messages(**given),
+        lambda ann, n: ann.session("s").append("user", f"m{n}"),
+    ),
+    "entries.list": (
+        lambda ann, **given: ann.entries.list(**given),
+        lambda ann, n: ann.remember(f"Fact {n}.", category="events"),
+    ),
+    "items.list": (
+        lambda ann, **given: ann.items.list(**given),
+        lambda ann, n: ann.items.put(("n",), f"k{n}", n),
+    ),
+    "items.keys": (
+        lambda ann, **given: ann.items.keys(("n",), **given),
+        lambda ann, n: ann.items.put(("n",), f"k{n}", n),
+    ),
+    "items.namespaces": (
+        lambda ann, **given: ann.items.namespaces(**given),
+        lambda ann, n: ann.items.put((f"n{n}",), "k", n),
+    ),
+    "artifacts.list": (
+        lambda ann, **given: ann.artifacts.list(**given),
+        lambda ann, n: ann.artifacts.save(f"a{n}.md", "x"),
+    ),
+    "summaries.list": (
+        lambda ann, **given: ann.session("s").summaries.list(**given),
+        lambda ann, n: ann.session("s").extend(
+            [{"role": "user", "text": f"We saw {n} {one} ferries. " * 9} for one in range(60)]
+        ),
+    ),
+}
+# Other calls that take `limit`.
+LIMITED: dict[str, Callable[[Scope, Any], Any]] = {
+    "recall": lambda ann, limit: ann.recall("fact", limit),
+    "session.recall": lambda ann, limit: ann.session("s").recall("fact", limit),
+    "items.recall": lambda ann, limit: ann.items.recall("fact", limit),
+    "items.recall of a vector": lambda ann, limit: ann.items.recall(vector=[1.0], limit=limit),
+    "scope.messages": lambda ann, limit: ann.messages(limit=limit),
+    "last": lambda ann, limit: ann.session("s").last(limit),
+}
+
 
 def is_nothing(value: object) -> bool:
     """Say whether an answer is False, zero, None, empty, or a receipt of zeros."""
@@ -162,6 +209,53 @@ def test_what_is_absent_is_answered_in_one_way(db: MemDB, is_new: bool) -> None:
     for name, call in GOT.items():
         with suppress(NotFound):
             wrong.append((name, call(db.user("ann"))))
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_is_a_page(db: MemDB, name: str) -> None:
+    """It has `next` while more follows; limit=0 gives none, a wrong limit or after is named."""
+    ann = db.user("ann")
+    listing, make = LISTS[name]
+    assert listing(ann) == []
+    for number in range(5):
+        make(ann, number)
+    db.jobs.run()
+    whole = listing(ann)
+    pages: list[Any] = [listing(ann, limit=2)]
+    while (last := pages[-1].next) is not None:
+        assert last == pages[-1][-1]
+        given = last.to_dict() if len(pages) % 2 and hasattr(last, "to_dict") else last
+        pages.append(listing(ann, limit=2, after=given))
+
+    assert {type(one) for one in (whole, *pages)} == {Page}
+    assert [one for page in pages for one in page] == whole
+    assert len(whole) >= 5
+    assert (whole.next, listing(ann, limit=len(whole)).next) == (None, None)
+    assert listing(ann, limit=0) == []
+    for limit in (-1, "5", 2.0, True):
+        with pytest.raises(InvalidInput, match="limit"):
+            listing(ann, limit=limit)
+    with pytest.raises(InvalidInput, match="after"):
+        listing(ann, after=2.5)
+
+
+def test_limit_means_the_same_everywhere(db: MemDB) -> None:
+    """Nothing for 0, and an error that names it for what is no number of rows."""
+    ann = db.user("ann")
+    ann.session("s").append("user", "A fact.")
+    ann.remember("Fact 1.")
+    ann.items.put(("n",), "k", "A fact.")
+    ann.items.put(("n",), "v", 1, vectors=[[1.0]])
+    wrong = [name for name, call in LIMITED.items() if not call(ann, 5) or len(call(ann, 0))]
+    for name, call in LIMITED.items():
+        for limit in (-1, "5", 2.0):
+            try:
+                wrong.append((name, call(ann, limit)))
+            except InvalidInput as error:
+                if not str(error).startswith(("limit is", "n is")):
+                    wrong.append((name, error))
 
     assert wrong == []
 

@@ -57,9 +57,7 @@ def wordy(path: str, frozen: None) -> str:
             told = f"Ann packs {number} umbrellas for the holidays in Bergen every year."
             ann.remember(told, category="preferences", key=f"umbrella_{number}")
         ann.remember("Ann packs no umbrella at all.", key="umbrella_0")
-        ann.entries.update(
-            next(ann.entries.list(order="created")).id, text="Ann packs a parasol " * 5
-        )
+        ann.entries.update(ann.entries.list(order="created")[0].id, text="Ann packs a parasol " * 5)
         for text in ("umbrella\nboots\n", "an umbrella of a long description, and more\nboots\n"):
             chat.artifacts.save("list of things.md", text)
         ann.items.put(("notes", "trip"), "tent", {"text": "Pack the tent with the long poles."})

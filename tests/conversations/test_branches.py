@@ -773,7 +773,7 @@ async def talk(path: str) -> None:
         await chat.append("user", "m2")
         other = await chat.branch("other", 1)
         await other.append("user", "new")
-        assert [one.text async for one in other.messages()] == ["m1", "new"]
+        assert [one.text for one in await other.messages()] == ["m1", "new"]
         assert [one.name for one in await chat.branches()] == ["other"]
         assert other.branch_name == "other"
         parent = await other.parent()

@@ -456,20 +456,6 @@ def test_the_same_user_of_two_apps_is_two_scopes(db: MemDB) -> None:
     assert db.scope("ann", app="b").session("s").last(1) == []
 
 
-def test_messages_can_be_read_while_others_are_written(file_db: MemDB) -> None:
-    """An iterator in one thread and appends in another do not block each other."""
-    chat = file_db.scope("ann").session("trip")
-    chat.extend([{"role": "user", "text": str(n)} for n in range(600)])
-    reading = chat.messages()
-    next(reading)
-
-    writer = threading.Thread(target=lambda: chat.append("user", "late"))
-    writer.start()
-    writer.join(60)
-
-    assert [message.seq for message in reading] == list(range(2, 602))
-
-
 def test_what_was_appended_is_there_after_opening_again(
     path: str, open_db: Callable[..., MemDB]
 ) -> None:

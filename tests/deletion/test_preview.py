@@ -43,7 +43,7 @@ SELECTORS: dict[str, dict[str, Any]] = {
 
 
 def selector(ann: Scope, name: str) -> dict[str, Any]:
-    return SELECTORS[name] or {"entry": next(ann.entries.list()).id}
+    return SELECTORS[name] or {"entry": ann.entries.list()[0].id}
 
 
 def whole(ann: Scope, named: dict[str, Any]) -> tuple[list[PreviewRow], str | None]:
@@ -94,9 +94,9 @@ CHANGES: dict[str, Callable[[Scope], object]] = {
     ),
     "an entry more": lambda ann: ann.remember("Zoe cooks well.", session="trip", seq=9),
     "an entry changed": lambda ann: ann.entries.update(
-        next(ann.entries.list()).id, text="Zoe is my aunt."
+        ann.entries.list()[0].id, text="Zoe is my aunt."
     ),
-    "an entry pinned": lambda ann: ann.entries.update(next(ann.entries.list()).id, pinned=True),
+    "an entry pinned": lambda ann: ann.entries.update(ann.entries.list()[0].id, pinned=True),
     "an artifact more": lambda ann: ann.artifacts.save("zoe.md", "Zoe 2", session="trip"),
 }
 

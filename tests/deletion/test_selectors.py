@@ -122,7 +122,7 @@ def test_delete_takes_what_forget_takes_but_for_what_was_told(
 def test_a_deleted_entry_is_gone(filled: MemDB) -> None:
     """Once; of one that never was there is nothing to delete either."""
     ann = filled.scope("ann")
-    entry = next(iter(ann.entries.list()))
+    entry = ann.entries.list()[0]
 
     assert ann.delete(entry=entry.id).removed["entries"] == 1
     assert ann.delete(entry=entry.id).removed["entries"] == 0

@@ -38,7 +38,7 @@ OTHERS: dict[str, Callable[[MemDB], object]] = {
     "messages": lambda db: [*trip(db).messages()],
     "entries": lambda db: [*ann(db).entries.list(inactive=True)],
     "entries.find": lambda db: ann(db).entries.find("home"),
-    "history": lambda db: ann(db).entries.history(next(ann(db).entries.list()).id),
+    "history": lambda db: ann(db).entries.history(ann(db).entries.list()[0].id),
     "artifacts": lambda db: ann(db).artifacts.list(),
     "summaries": lambda db: trip(db).summaries.tree(),
     "window": lambda db: trip(db).host.window(budget_tokens=100),

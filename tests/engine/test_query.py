@@ -106,7 +106,7 @@ def test_rows_are_bounded(chat: MemDB) -> None:
     assert [row["i"] for row in found] == [1, 2, 3, 4, 5]
     assert found.has_more
     with pytest.raises(memdb.InvalidInput):
-        chat.query("SELECT 1", limit=0)
+        chat.query("SELECT 1", limit=-1)
 
 
 def test_time_is_bounded(chat: MemDB) -> None:

@@ -59,7 +59,7 @@ def trip(db: MemDB) -> Any:
 
 
 def entry(db: MemDB) -> int:
-    return next(ann(db).entries.list()).id
+    return ann(db).entries.list()[0].id
 
 
 # Every public call that writes, by class and name.
@@ -135,7 +135,7 @@ READS: dict[type, str] = {
     "tools artifacts",
     Host: "head prepare segments snapshot window",
     Summaries: "tree expand index list",
-    Entries: "has_arbiter prepare get find history replaced links list page",
+    Entries: "has_arbiter prepare get find history replaced links list",
     Artifacts: "load open export versions diff list",
     Items: "find get keys list namespaces recall",
     State: "all find",

@@ -46,7 +46,7 @@ BAD_WHERES = [
     {"a": {"$gt": [1]}}, {"a": {"$lt": None}}, {"a": {"$gte": True}}, {"a": {"$in": 5}},
     {"a": {"$in": "text"}}, {"a[": 1}, {f"f{n}": 1 for n in range(65)},
 ]  # fmt: skip
-BAD_LIMITS = [0, -1, 10_001, "5", 1.0, True, None]
+BAD_LIMITS = [-1, 2**50, "5", 1.0, True]
 FLAGS = ["yes", 1, None]
 
 # By argument: what is no good for it.
@@ -69,10 +69,9 @@ BAD: dict[str, list[Any]] = {
     "exact": FLAGS,
     "refresh": FLAGS,
     "key_prefix": [NUL, SURROGATE, None, 5, b"k"],
-    "after_key": [NUL, SURROGATE, None, 5, b"k"],
     "max_depth": [0, -1, "1", True],
     "between": [5, "ab", ("a",), ("a", "b", "c"), (1, "b"), ("a", 2), ("", "b"), ("a", NUL)],
-    "after": ["k", 5, {"a": 1}],
+    "after": [NUL, 5, {"a": 1}],
     "query": [None, 5],
     "min_score": [-0.1, 1.1, "1", float("nan")],
     "operations": [[5], ["put"], [None], 5, None, "put", b"put", {"put": 1}, [{"key": "k"}]],

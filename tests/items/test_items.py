@@ -193,9 +193,9 @@ def test_keys_are_listed_by_their_prefix(items: Items, clock: Any) -> None:
         assert items.keys(("n",), prefix) == sorted(k for k in LITERAL if k.startswith(prefix))
     pages = [items.keys(("n",), limit=3)]
     while pages[-1]:
-        pages.append(items.keys(("n",), after_key=pages[-1][-1], limit=3))
+        pages.append(items.keys(("n",), after=pages[-1][-1], limit=3))
     assert [key for page in pages for key in page] == sorted(LITERAL)
-    assert items.keys(("n",), "a", after_key="a%") == sorted(
+    assert items.keys(("n",), "a", after="a%") == sorted(
         key for key in LITERAL if key.startswith("a") and key > "a%"
     )
     assert items.keys(("m",)) == []

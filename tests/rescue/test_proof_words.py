@@ -79,7 +79,7 @@ def unarchive(scope: Scope) -> None:
 
 def entry_of(scope: Scope) -> int:
     """Return the only entry."""
-    return next(iter(scope.entries.list())).id
+    return scope.entries.list()[0].id
 
 
 def put(scope: Scope, text: str = TEXT) -> None:

@@ -43,7 +43,7 @@ def test_recall_finds_all_kinds_with_their_sources(db: MemDB) -> None:
     hits = ann.recall("tea")
 
     by_kind = {hit.kind: hit for hit in reversed(hits)}
-    entry_id = next(ann.entries.list()).id
+    entry_id = ann.entries.list()[0].id
     assert by_kind["message"].source == Source("trip", 1, "m1", "Ann", START_MS)
     assert by_kind["entry"].source == Source(
         session="trip", seq=1, created_ms=START_MS, entry_id=entry_id, category="preferences"

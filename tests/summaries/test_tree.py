@@ -254,7 +254,6 @@ def test_a_node_id_that_is_no_text_is_refused(chat: Session, ref: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        ({"limit": 0}, "limit"),
         ({"limit": -1}, "limit"),
         ({"limit": 1_001}, "limit"),
         ({"limit": True}, "limit"),
@@ -320,7 +319,7 @@ def test_nothing_is_found_for_nothing(chat: Session, query: str) -> None:
     assert list(chat.recall(query, kinds=("summary",), by="words")) == []
 
 
-@pytest.mark.parametrize(("query", "limit", "name"), [("tea", 0, "limit"), (7, 5, "query")])
+@pytest.mark.parametrize(("query", "limit", "name"), [("tea", -1, "limit"), (7, 5, "query")])
 def test_a_search_that_is_none_is_refused(chat: Session, query: Any, limit: int, name: str) -> None:
     """The error names the argument."""
     with pytest.raises(memdb.InvalidInput, match=name):

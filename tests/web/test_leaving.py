@@ -109,7 +109,7 @@ def calls_of(verb: Verb, ids: list[int]) -> Iterator[tuple[str, dict[str, Any]]]
 def ids_of_entries(db: MemDB) -> list[int]:
     """Return ids of entries: of bob, of all of the app, of ann, of the ann of another app."""
     scopes = [db.scope("bob"), db.shared(), db.scope("ann"), db.scope("ann", "other app")]
-    return [next(scope.entries.list(inactive=True)).id for scope in scopes]
+    return [scope.entries.list(inactive=True)[0].id for scope in scopes]
 
 
 def walk(db: MemDB, client: Client) -> tuple[dict[str, int], set[tuple[str, str]], list[str]]:

@@ -170,7 +170,7 @@ def test_stored_text_is_only_text(tmp_path: Path, open_tab: Callable[..., Tab]) 
             "addEventListener('securitypolicyviolation',"
             "(event) => note_violation(event.violatedDirective + ' ' + event.blockedURI))"
         )
-        first = next(db.scope("mallory").entries.list()).id
+        first = db.scope("mallory").entries.list()[0].id
         for place in (
             f"conversations?user=mallory&session={name}",
             f"conversations?user=mallory&session={name}&at=1",

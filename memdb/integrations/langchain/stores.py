@@ -120,7 +120,7 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
             last = page[-1]
 
     def _keys(self, prefix: str, last: str) -> list[str]:
-        return self._items.keys(self._namespace, prefix, after_key=last)
+        return self._items.keys(self._namespace, prefix, after=last)
 
 
 class MemdbCache(Adapter, BaseCache):

@@ -301,7 +301,7 @@ class MemdbChatStore(AsyncDBChatStore):
         start = 0
         if status is MessageStatus.ACTIVE and spans and spans[0][0] <= 1:
             start = spans[0][1]
-        for message in session.messages(after_seq=start):
+        for message in session.messages(start):
             is_archived = any(first <= message.seq <= last for first, last in spans)
             if status is None or is_archived == (status is MessageStatus.ARCHIVED):
                 yield message

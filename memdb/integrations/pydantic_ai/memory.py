@@ -162,7 +162,7 @@ class MemdbMemoryStore(Adapter):
         while len(found) < limit:
             most = min(limit - len(found), 10_000)
             last = found[-1] if found else ""
-            page = self._items.keys(self._files, prefix, after_key=last, limit=most)
+            page = self._items.keys(self._files, prefix, after=last, limit=most)
             if not page:
                 break
             found += page
@@ -174,7 +174,7 @@ class MemdbMemoryStore(Adapter):
         """Return (path, text) of the files directly below a prefix, and whether some is cut."""
         found: list[tuple[str, str]] = []
         is_cut, last = False, ""
-        while page := self._items.keys(self._files, prefix, after_key=last, limit=1_000):
+        while page := self._items.keys(self._files, prefix, after=last, limit=1_000):
             for path in page:
                 if "/" in path.removeprefix(prefix):
                     continue

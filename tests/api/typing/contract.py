@@ -8,7 +8,7 @@ result is `Any`. A wrong call is marked: the mark is an error if the call passes
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_type
@@ -78,8 +78,8 @@ def conversations(ann: memdb.Scope) -> None:
     assert_type(trip.last(10), list[memdb.Message])
     assert_type(trip.get(1), memdb.Message)
     assert_type(trip.find("id"), memdb.Message | None)
-    assert_type(trip.messages(), Iterator[memdb.Message])
-    assert_type(ann.sessions(), list[memdb.SessionInfo])
+    assert_type(trip.messages(), memdb.Page[memdb.Message])
+    assert_type(ann.sessions(), memdb.Page[memdb.SessionInfo])
     for message in trip.messages():
         assert_type(message.text, str)
         assert_type(message.seq, int)
@@ -107,7 +107,7 @@ def entries(ann: memdb.Scope) -> None:
     assert_type(done.entry, memdb.Entry)
     assert_type(ann.entries.get(1), memdb.Entry)
     assert_type(ann.entries.find("chair"), memdb.Entry | None)
-    assert_type(ann.entries.list(as_of=datetime.now(UTC)), Iterator[memdb.Entry])
+    assert_type(ann.entries.list(as_of=datetime.now(UTC)), memdb.Page[memdb.Entry])
     assert_type(ann.entries.history(1), list[memdb.EntryVersion])
     assert_type(ann.entries.update(1, text="Ann prefers the aisle."), memdb.Entry)
     ann.entries.update(1, txt="")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -6,7 +6,7 @@ The types are those of the synchronous calls. A coroutine that nobody awaits is 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from typing import Any, assert_type
 
 import memdb
@@ -27,12 +27,12 @@ async def calls(path: str) -> None:
         assert_type(await trip.extend([{"role": "user", "text": "Hi."}]), list[memdb.Message])
         newest: Coroutine[Any, Any, list[memdb.Message]] = trip.last(5)
         assert_type(await newest, list[memdb.Message])
-        assert_type(trip.messages(), AsyncIterator[memdb.Message])
+        assert_type(await trip.messages(), memdb.Page[memdb.Message])
         assert_type(await trip.branch("other", 1), aio.Session)
         assert_type(await trip.parent(), aio.Session | None)
         assert_type(await ann.recall("Oslo", 5, by="words"), memdb.Hits)
         assert_type(await ann.entries.get(1), memdb.Entry)
-        assert_type(await ann.entries.list(category="events"), list[memdb.Entry])
+        assert_type(await ann.entries.list(category="events"), memdb.Page[memdb.Entry])
         assert_type(await trip.artifacts.save("menu.md", "soup"), memdb.ArtifactVersion)
         assert_type(await db.file.check(deep=True), list[memdb.Finding])
         await trip.append(user="Hi.")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

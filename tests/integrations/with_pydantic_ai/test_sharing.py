@@ -247,7 +247,7 @@ async def test_a_file_of_memdb_aio_is_shared(tmp_path: Path) -> None:
     async with memdb.aio.open(tmp_path / "agent.db") as db:
         store = MemdbConversationStore(db)
         await store.save(talk("c", "one"))
-        assert [one.text async for one in db.scope("default").session("c").messages()] == ["one"]
+        assert [one.text for one in await db.scope("default").session("c").messages()] == ["one"]
 
 
 WRITE = """
