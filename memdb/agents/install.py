@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.agents import json_text, toml_text
 from memdb.agents.places import data_folder, make_folder
-from memdb.agents.programs import is_server, own_hooks, program_of, words_for
+from memdb.agents.programs import is_server, own_hooks, package_of, program_of, words_for
 from memdb.errors import AlreadyExists, FileError, InvalidInput, MemDBError
 from memdb.models.record import Record
 
@@ -49,28 +49,50 @@ class Change(Record):
         return self.before != self.after
 
 
-def plan_install(name: str, project: Path | None, file: str | None) -> list[Change]:
+def plan_install(
+    name: str, project: Path | None, file: str | None, *, recalls: bool = False
+) -> list[Change]:
     """
     Return what puts memdb into the settings of a program; nothing is written yet.
 
     Args:
         project: The folder of a project; None means the user's own settings.
         file: The memory file; None means the default one, which is then not named.
+        recalls: Also a hook that answers each prompt.
 
     Raises:
         InvalidInput: there is no such program, or a settings file cannot be read.
         AlreadyExists: another server is called memdb there.
         FileError: a file cannot be read.
     """
-    words = words_for(is_project=project is not None, file=file)
+    if recalls and not program_of(name).prompt:
+        raise InvalidInput(f"{name} has no hook that can add to a prompt: leave --recall out")
+    words = words_for(is_project=project is not None, file=file, recalls=recalls)
     receipts = _read_receipts()
     files = program_of(name).files(project, words)
     return [_named(one, receipts, _installed) for one in files]
 
 
+def write_package(name: str, folder: Path, version: str, *, recalls: bool) -> list[Path]:
+    """
+    Write a plugin for a program into a new or empty folder, and return its files.
+
+    Raises:
+        AlreadyExists: something is in the folder.
+        FileError: a file cannot be written.
+        InvalidInput: the program knows no plugins.
+    """
+    files = package_of(name, version, recalls=recalls)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise AlreadyExists("file", str(folder))
+    for path, text in files.items():
+        _write(folder / path, text)
+    return [folder / path for path in files]
+
+
 def plan_uninstall(name: str, project: Path | None) -> list[Change]:
     """Return what takes memdb out of the settings of a program; raises as `plan_install`."""
-    words = words_for(is_project=project is not None, file=None)
+    words = words_for(is_project=project is not None, file=None, recalls=True)
     receipts = _read_receipts()
     files = program_of(name).files(project, words)
     return [_named(one, receipts, _uninstalled) for one in files]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,16 @@ import click
 from memdb.cli.base import verb
 from memdb.cli.command import Noun
 from memdb.cli.help import HelpContext
-from memdb.cli.output import Bar, one_line, size, when
+from memdb.cli.output import Bar, note, one_line, size, when
 
 if TYPE_CHECKING:
     from memdb.agents.install import Change
     from memdb.cli.base import Call
 
+NO_TOOLS = (
+    "The hooks work, but the tools need the extra mcp, so the server ends at each start: "
+    "pip install 'memdb-sqlite[mcp]'"
+)
 PROGRAM_NAMES = ("claude-code", "codex", "cursor", "gemini-cli")
 
 
@@ -36,8 +41,14 @@ file_option = click.option(
 program_argument = click.argument("program", type=click.Choice(PROGRAM_NAMES))
 
 
+recall_option = click.option(
+    "--recall", "recalls", is_flag=True, help="Also give each prompt what answers it."
+)
+
+
 @verb(
     "memdb agent install claude-code",
+    "memdb agent install claude-code --recall",
     "memdb agent install codex --project --dry-run",
     "memdb agent install claude-code --uninstall",
     of=agent,
@@ -48,25 +59,34 @@ program_argument = click.argument("program", type=click.Choice(PROGRAM_NAMES))
 @click.option("--project", "place", flag_value="project", help="In the settings of this folder.")
 @click.option("--user", "place", flag_value="user", default=True, help="In the user's settings.")
 @file_option
+@recall_option
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--uninstall", is_flag=True, help="Take it out again.")
 def install(
-    call: Call, program: str, place: str, memory: str | None, dry_run: bool, uninstall: bool
+    call: Call,
+    program: str,
+    place: str,
+    memory: str | None,
+    recalls: bool,
+    dry_run: bool,
+    uninstall: bool,
 ) -> None:
     """
     Put memdb's MCP server and hooks into the settings of PROGRAM.
 
     A session then begins with what is known about the project, and its transcript is
     captured at each stop, before each compaction and at its end. Nothing else in the
-    settings changes a byte; --uninstall gives them back as they were.
+    settings changes a byte; --uninstall gives them back as they were. With --recall each
+    prompt also gets what was said or learnt about it, found by its words; no model is asked.
     """
     from memdb.agents.install import apply, plan_install, plan_uninstall
+    from memdb.agents.places import memory_file
 
     project = Path.cwd() if place == "project" else None
     if uninstall:
         changes = plan_uninstall(program, project)
     else:
-        changes = plan_install(program, project, memory)
+        changes = plan_install(program, project, memory, recalls=recalls)
     if not dry_run:
         apply(changes)
     told = [
@@ -78,7 +98,42 @@ def install(
         for one in changes
     ]
     data = {"program": program, "dry_run": dry_run, "uninstall": uninstall, "files": told}
+    data["has_tools"] = find_spec("mcp") is not None
     call.reply(data, lambda: _print_changes(changes, dry_run=dry_run))
+    if uninstall or call.as_json:
+        return
+    if not data["has_tools"]:
+        note(NO_TOOLS)
+    if not dry_run:
+        note(
+            f"Start {program} anew. Each session is kept in {memory_file(memory)}: see "
+            f"`memdb agent status`. To undo: `memdb agent install {program} --uninstall`."
+        )
+
+
+@verb(
+    "memdb agent package claude-code ./memdb-plugin",
+    "memdb agent package codex ./memdb-plugin --recall",
+    of=agent,
+    file=False,
+    scope=False,
+)
+@program_argument
+@click.argument("folder", type=click.Path(path_type=Path))
+@recall_option
+def package(call: Call, program: str, folder: Path, recalls: bool) -> None:
+    """
+    Write a plugin for PROGRAM into FOLDER: hooks, MCP server and a skill.
+
+    What `memdb agent install` puts into settings, to be shared: it names memdb and no path of
+    this machine, so who installs the plugin needs memdb too. Claude Code and Codex take one.
+    """
+    import memdb
+    from memdb.agents.install import write_package
+
+    files = write_package(program, folder, memdb.__version__, recalls=recalls)
+    lines = "\n".join(click.format_filename(str(one)) for one in files)
+    call.reply({"program": program, "files": [str(one) for one in files]}, lines)
 
 
 def _print_changes(changes: list[Change], *, dry_run: bool) -> None:
@@ -163,6 +218,8 @@ def _print_status(data: dict[str, Any]) -> None:
             click.echo(f"{one['program']} ({one['scope']}): {one_line(one['state'])}, {shown}")
     if all(one["state"] == "absent" for one in data["settings"]):
         click.echo("Installed nowhere: run `memdb agent install claude-code`, for example.")
+    elif find_spec("mcp") is None:
+        click.echo(NO_TOOLS)
     for one in data["errors"]:
         click.echo(
             f"Failed {when(one.get('time_ms') or 0)}: {one_line(str(one.get('event')))}: "
@@ -258,7 +315,7 @@ def hook(event: str, program: str, memory: str | None) -> None:
     """
     Do what a coding agent's hook asks for, with its payload on standard input.
 
-    EVENT is session-start, stop, subagent-stop, pre-compact or session-end, or the
+    EVENT is session-start, prompt, stop, subagent-stop, pre-compact or session-end, or the
     program's own name of it. Ends with 0 within three seconds, whatever happens;
     `memdb agent status` shows what went wrong.
     """

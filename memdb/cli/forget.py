@@ -179,6 +179,7 @@ def _print_proof(proof: Proof) -> None:
         note(f"{counted(proof.said_elsewhere, 'piece')} of it said elsewhere too: {places}")
     if proof.still_said_in:
         click.echo(f"still in  {', '.join(map(one_line, proof.still_said_in))}")
+        note("--query with --everything removes it from these too.")
     if proof.short:
         note(f"{counted(proof.short, 'text')} under 8 bytes, too short to search for.")
     for one in proof.notices:

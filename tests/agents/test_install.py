@@ -77,6 +77,52 @@ def test_twice_installed_then_uninstalled(
     assert files_of(home) == before
 
 
+def test_a_hook_at_each_prompt(home: Path) -> None:
+    """It is there for who asks for it, goes with the rest, and is refused where none can answer."""
+    for program in ("claude-code", "codex", "gemini-cli"):
+        before = files_of(home)
+        run("install", program)
+        run("install", program, "--recall")
+        found = [text.decode() for text in files_of(home).values()]
+        assert sum("agent hook prompt" in text for text in found) == 1, program
+        run("install", program)
+        run("install", program, "--uninstall")
+        assert files_of(home) == before
+    assert "has no hook" in run("install", "cursor", "--recall", fails=5)
+
+
+def test_what_happens_next_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file, how to undo it, and that tools are missing without the mcp package."""
+    said = run("install", "claude-code")
+    assert ("agents.db" in said, "--uninstall" in said, "extra mcp" in said) == (True, True, False)
+    monkeypatch.setattr("memdb.cli.agent.find_spec", lambda _: None)
+    assert "extra mcp" in run("install", "claude-code")
+    assert "extra mcp" in run("status")
+    assert json.loads(run("install", "claude-code", "--json"))["has_tools"] is False
+
+
+def test_a_plugin(home: Path) -> None:
+    """It holds what install writes and a skill, names no path of this machine, and runs."""
+    for program, folder in (("claude-code", ".claude-plugin"), ("codex", ".codex-plugin")):
+        root = home / program
+        run("package", program, str(root), "--recall")
+        files = files_of(root)
+        assert sorted(files) == sorted(
+            [".mcp.json", f"{folder}/plugin.json", "hooks/hooks.json", "skills/memdb/SKILL.md"]
+        )
+        manifest = json.loads(files[f"{folder}/plugin.json"])
+        assert manifest["name"] == "memdb"
+        named = [root / one for one in manifest.values() if one.startswith("./")]
+        assert all(one.exists() for one in named), named
+        hooks = json.loads(files["hooks/hooks.json"])["hooks"]
+        assert hooks.keys() == {*PROGRAMS[program].hooks, "UserPromptSubmit"}
+        commands = [one["command"] for (group,) in hooks.values() for one in group["hooks"]]
+        assert all(one.startswith("memdb agent hook ") for one in commands)
+        assert json.loads(files[".mcp.json"])["mcpServers"]["memdb"]["command"] == "memdb"
+        assert "exists" in run("package", program, str(root), fails=4)
+    assert "takes no plugins" in run("package", "cursor", str(home / "c"), fails=5)
+
+
 @ALL
 def test_what_stood_there_stays(home: Path, program: str) -> None:
     """Only pieces are put in: taking the new lines away leaves the old text in its order."""
@@ -304,7 +350,7 @@ def test_moved_settings_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_command_of_every_hook_runs(home: Path) -> None:
     """As a shell runs it, with a path that holds a blank; it ends with 0 and prints nothing."""
-    run("install", "claude-code", "--file", str(home / "my memory.db"))
+    run("install", "claude-code", "--recall", "--file", str(home / "my memory.db"))
     hooks = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]
     assert len(hooks) == len(EVENTS)
     command = hooks["Stop"][0]["hooks"][0]["command"]

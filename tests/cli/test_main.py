@@ -93,7 +93,7 @@ LEAVES = [
     ("serve",),
     *(("token", name) for name in ("add", "list", "remove")),
     ("mcp",),
-    *(("agent", name) for name in ("install", "status", "import", "mcp", "hook")),
+    *(("agent", name) for name in ("install", "package", "status", "import", "mcp", "hook")),
     ("space", "list"),
     ("space", "drop"),
     ("settings",),
