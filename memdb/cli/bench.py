@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memdb.models.protocols import Embedder
 
 
-KINDS = ("locomo", "longmemeval", "realtalk", "beam", "beir")  # a test compares them
+KINDS = ("locomo", "longmemeval", "beam", "beir")  # a test compares them
 
 
 @click.group(cls=Noun)
@@ -58,7 +58,7 @@ def recall(
     """
     Ask all questions of each DATA, and count what is found.
 
-    DATA is LoCoMo, LongMemEval, REALTALK, BEAM or BEIR as published, or JSON lines
+    DATA is LoCoMo, LongMemEval, BEAM or BEIR as published, or JSON lines
     as docs/evaluation.md describes. It goes into a temporary file; two runs give
     equal numbers. Exit code 7 if, over all questions of a DATA, plain FTS5 or the
     embedder's plain cosine finds more.

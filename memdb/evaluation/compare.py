@@ -7,7 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
-from memdb.evaluation.measuring import RESAMPLES, SEED, SURE, mean
+from memdb.evaluation.measuring import LEVELS, RESAMPLES, SEED, SURE, mean
 
 if TYPE_CHECKING:
     import os
@@ -63,7 +63,7 @@ def compare(
         raise InvalidInput("the two runs have no question of one arm in common: nothing compares")
     lines = []
     for (arm, level), scores in pairs.items():
-        for name in SURE:
+        for name in scores[0][0] if level == LEVELS[-1] else SURE:
             changes = [now[name] - then[name] for then, now in scores]
             low, high = _interval(changes)
             lines.append(

@@ -2,7 +2,7 @@
 Convert public data sets on disk to the JSON lines of `memdb bench`.
 
 Formats: LoCoMo (Maharana et al. 2024, github.com/snap-research/locomo), LongMemEval (Wu et
-al. 2024, github.com/xiaowu0162/LongMemEval), REALTALK (Lee et al. 2025), BEAM (Tavakoli et al.
+al. 2024, github.com/xiaowu0162/LongMemEval), BEAM (Tavakoli et al.
 2025, github.com/mohammadtavakoli78/BEAM), BEIR (Thakur et al. 2021,
 github.com/beir-cellar/beir). Speaker, time and id of each turn are kept.
 """
@@ -32,11 +32,9 @@ LOCOMO_CATEGORIES = {
     4: "single-hop",
     5: "adversarial",
 }
-REALTALK_CATEGORIES = {1: "fact", 2: "date", 3: "inference"}
 
 # A few evidence strings hold several ids, or a colon too many ("D8:6; D9:17", "D:11:26").
 _EVIDENCE = re.compile(r"D:?\s*(\d+):0*(\d+)")
-_SESSION = re.compile(r"session_(\d+)")
 _BEAM_END = re.compile(r"->->\s*[\d,\s]+$")  # where the turn stands in BEAM's plan
 _WEEKDAY = re.compile(r"\s*\([^)]*\)\s*")
 
@@ -112,22 +110,7 @@ def _locomo(path: Path) -> Iterator[dict[str, Any]]:
         for line in messages:
             del line["external_id"]
         yield from messages
-        yield from _questions(name, talk["qa"], messages, LOCOMO_CATEGORIES)
-
-
-def _realtalk(path: Path) -> Iterator[dict[str, Any]]:
-    for name, talk in _talks(path):
-        speaker_a = talk["name"]["speaker_1"]
-        messages = [
-            _message(
-                name, session, turn["dia_id"], turn["speaker"], speaker_a, turn["clean_text"] or ""
-            )
-            | {"created_ms": _time_ms(turn["date_time"], "%d.%m.%Y, %H:%M:%S")}
-            for session in _sessions(talk)
-            for turn in talk[session]
-        ]
-        yield from messages
-        yield from _questions(name, talk["qa"], messages, REALTALK_CATEGORIES)
+        yield from _questions(name, talk["qa"], messages)
 
 
 def _talks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -142,35 +125,10 @@ def _talks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield file.stem, content
 
 
-def _sessions(talk: dict[str, Any]) -> list[str]:
-    """Return the names of the sessions that have turns, in order."""
-    numbers = [
-        int(match[1])
-        for key, turns in talk.items()
-        if (match := _SESSION.fullmatch(key)) and isinstance(turns, list)
-    ]
-    return [f"session_{number}" for number in sorted(numbers)]
-
-
-def _message(
-    scope: str, session: str, id_: str, author: str, speaker_a: str, text: str
-) -> dict[str, Any]:
-    return {
-        "type": "message",
-        "scope": scope,
-        "session": session,
-        "id": id_,
-        "role": "user" if author == speaker_a else "assistant",
-        "author": author,
-        "text": text,
-    }
-
-
 def _questions(
     scope: str,
     asked: Iterable[dict[str, Any]],
     messages: Iterable[dict[str, Any]],
-    categories: dict[int, str],
 ) -> Iterator[dict[str, Any]]:
     known = {line["id"] for line in messages}
     for place, one in enumerate(asked):
@@ -184,23 +142,22 @@ def _questions(
             "scope": scope,
             "id": f"{scope}/{place + 1}",
             "text": one["question"],
-            "category": categories.get(one["category"], str(one["category"])),
+            "category": LOCOMO_CATEGORIES.get(one["category"], str(one["category"])),
             "evidence": sorted(evidence),
         }
 
 
 def _longmemeval(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield each question with its own history; skip questions without an answer."""
+    """Yield each question with its own history."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     for file in files:
         for one in json.loads(file.read_text(encoding="utf-8")):
-            if not one["question_id"].endswith("_abs"):
-                yield from _history(one)
+            yield from _history(one)
 
 
 def _history(one: dict[str, Any]) -> Iterator[dict[str, Any]]:
     scope = one["question_id"]
-    evidence = []
+    evidence, is_answered = [], not scope.endswith("_abs")
     histories = zip(
         one["haystack_session_ids"], one["haystack_dates"], one["haystack_sessions"], strict=True
     )
@@ -212,7 +169,7 @@ def _history(one: dict[str, Any]) -> Iterator[dict[str, Any]]:
         start = _time_ms(_WEEKDAY.sub(" ", date), "%Y/%m/%d %H:%M")
         for place, turn in enumerate(turns, start=1):
             id_ = f"{session}/{place}"
-            if turn.get("has_answer"):
+            if turn.get("has_answer") and is_answered:
                 evidence.append(id_)
             yield {
                 "type": "message",
@@ -228,9 +185,9 @@ def _history(one: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "scope": scope,
         "id": scope,
         "text": one["question"],
-        "category": one["question_type"],
+        "category": one["question_type"] if is_answered else "abstention",
         "evidence": evidence,
-        "sessions": sorted(sessions.intersection(one["answer_session_ids"])),
+        "sessions": sorted(sessions.intersection(one["answer_session_ids"] * is_answered)),
         "asked_ms": _time_ms(_WEEKDAY.sub(" ", one["question_date"]), "%Y/%m/%d %H:%M"),
     }
 
@@ -249,8 +206,6 @@ def _beam(path: Path) -> Iterator[dict[str, Any]]:
         )
         for category, questions in asked.items():
             for place, one in enumerate(questions, start=1):
-                if category == "abstention":  # nothing is their evidence
-                    continue
                 evidence = {str(id_) for id_ in _ids_in(one.get("source_chat_ids"))}
                 yield {
                     "type": "question",
@@ -350,12 +305,11 @@ def _time_ms(text: str, form: str) -> int:
 KINDS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
     "locomo": _locomo,
     "longmemeval": _longmemeval,
-    "realtalk": _realtalk,
     "beam": _beam,
     "beir": _beir,
 }
 """What can be converted."""
 
 # A field that only files of that kind have at the top.
-SIGNS = {"longmemeval": "haystack_sessions", "realtalk": "name", "locomo": "qa"}
+SIGNS = {"longmemeval": "haystack_sessions", "locomo": "qa"}
 KNOWN = f"give {', '.join(KINDS)} as published, or the JSON lines (.jsonl) of docs/evaluation.md"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 TURN_MS = 60_000
+# The category of a question that names none: there is evidence, or nothing answers it.
+ALL, NOTHING = "all", "unanswerable"
 ROLES = ("user", "assistant", "system", "tool")
 
 
@@ -70,7 +72,7 @@ class Dataset(Record):
         digest: SHA-256 of the file's bytes.
         sessions: Messages by scope and session, as they are to be stored.
         documents: By scope.
-        unanswerable: Questions that name no evidence, and are not asked.
+        unanswerable: Questions that name no evidence: nothing answers them.
     """
 
     name: str
@@ -78,7 +80,7 @@ class Dataset(Record):
     sessions: dict[str, dict[str, list[DatasetMessage]]]
     documents: dict[str, list[Document]]
     questions: list[Question]
-    unanswerable: int
+    unanswerable: list[Question]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -90,7 +92,7 @@ class Dataset(Record):
             "messages": sum(map(len, talks)),
             "documents": sum(map(len, self.documents.values())),
             "questions": len(self.questions),
-            "without evidence": self.unanswerable,
+            "without evidence": len(self.unanswerable),
         }
 
 
@@ -156,8 +158,8 @@ class _Reader:
             return message
         return message.replace(created_ms=start + TURN_MS * place)
 
-    def question(self, line: dict[str, Any], number: int) -> Question | None:
-        """Return the question of *line*, None if it has no evidence."""
+    def question(self, line: dict[str, Any], number: int) -> Question:
+        """Return the question of *line*."""
         scope = _name(line, "scope")
         known = self.homes.get(scope)
         if known is None:
@@ -172,13 +174,11 @@ class _Reader:
         for name in sessions:
             if name not in self.sessions.get(scope, {}):
                 raise InvalidInput(f"sessions holds {name!r}, which scope {scope!r} has not")
-        if not evidence and not sessions:
-            return None
         return Question(
             name_value(line.get("id", f"line {number}"), "id"),
             scope,
             text_value(line.get("text"), "text"),
-            name_value(line.get("category", "all"), "category"),
+            name_value(line.get("category", ALL if sessions else NOTHING), "category"),
             frozenset(evidence),
             frozenset(sessions),
             _moment(line, "asked_ms"),
@@ -206,21 +206,20 @@ def read(path: str | os.PathLike[str]) -> Dataset:
     for number, line in reader.asked:
         with at_line(number):
             question = reader.question(line, number)
-        if question is None:
-            continue
         if question.id in names:
             raise InvalidInput(f"line {number}: question id {question.id!r} is there twice")
         names.add(question.id)
         questions.append(question)
-    if not questions:
+    asked = [one for one in questions if one.evidence or one.sessions]
+    if not asked:
         raise InvalidInput(f"{path} has no question with evidence: there is nothing to measure")
     found = Dataset(
         str(path),
         digest.hexdigest(),
         reader.dated(),
         reader.documents,
-        questions,
-        len(reader.asked) - len(questions),
+        asked,
+        [one for one in questions if one not in asked],
     )
     _refuse_oracle(found)
     return found

@@ -25,6 +25,7 @@ import memdb
 from memdb.embeddings.indexer import Indexer
 from memdb.errors import InvalidInput
 from memdb.evaluation.baselines import BASELINES, COSINE, FTS5, cosine, fts5, sessions_of, texts_of
+from memdb.evaluation.dataset import ALL, NOTHING
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record, numbered
 from memdb.search.request import search_request
@@ -125,6 +126,7 @@ def _changes(weights: Weights, default: Weights) -> dict[str, Any]:
 
 
 CUTS = (1, 5, 10, 20)
+FIRST = 3
 DEPTH = 20
 MEASURES = (
     *(f"R@{cut}" for cut in CUTS),
@@ -133,6 +135,9 @@ MEASURES = (
     "nDCG@10",
     "MRR",
 )
+CERTAINTY = ("sure", "right", "unsure", "none")
+"""Shares of questions whose answer is sure; is sure, with evidence among the first three hits;
+is unsure; is none."""
 SEED = 20_26
 RESAMPLES = 1_000
 
@@ -203,9 +208,9 @@ class Answer(Record):
     The answer of one arm to one question, with its scores.
 
     Attributes:
-        level: "turn" (messages or documents) or "session".
+        level: "turn" (messages or documents), "session", or "answer" for how certain it is.
         ranked: Ids, or names of sessions, best first.
-        scores: Every measure of `measuring.measure`.
+        scores: Every measure of `measuring.measure`; of level "answer" those of `CERTAINTY`.
         took_ms: The query's embedding included.
     """
 
@@ -280,14 +285,15 @@ def run(
             ready = filled(data, db, clock)
             services = [(arm, _service(db, arm)) for arm in arms]
             others = _Others(data, baselines, db._services.indexer.embedder)
-            for number, question in enumerate(data.questions, start=1):
+            questions = [*data.questions, *data.unanswerable]
+            for number, question in enumerate(questions, start=1):
                 asked_ms = question.asked_ms
                 clock.now_ms = ready.ends[question.scope] if asked_ms is None else asked_ms
                 for arm, service in services:
                     yield from _answers(ready, arm, service, question)
                 yield from others.answers(question)
                 if progress is not None:
-                    progress(number, len(data.questions))
+                    progress(number, len(questions))
 
 
 class _Others:
@@ -366,7 +372,7 @@ def _answers(
     known = ready.entries.get(question.scope, {})
     held = (("message", ready.data.sessions), ("entry", ready.data.documents))
     kinds = [kind for kind, scopes in held if question.scope in scopes]
-    if question.evidence:
+    if question.evidence or not question.sessions:
         start = time.perf_counter()
         request = search_request(question.text, DEPTH, kinds=kinds, rerank=arm.rerank)
         hits = service.recall(scope._owner, request)
@@ -377,7 +383,12 @@ def _answers(
             else known[hit.source.entry_id or 0]
             for hit in numbered(_whole(hits))
         ]
-        yield _answer(arm.name, "turn", question, question.evidence, ranked, took_ms)
+        if question.evidence:
+            yield _answer(arm.name, "turn", question, question.evidence, ranked, took_ms)
+        said = {name: float(hits.certainty == name) for name in CERTAINTY}
+        said["right"] = said["sure"] * (not question.evidence.isdisjoint(ranked[:FIRST]))
+        answer = _answer(arm.name, "answer", question, question.evidence, ranked, took_ms)
+        yield answer.replace(scores=said)
     if question.sessions:
         start = time.perf_counter()
         request = search_request(question.text, DEPTH, rerank=arm.rerank, group="session")
@@ -410,7 +421,7 @@ def _answer(
         question.scope,
         tuple(sorted(evidence)),
         tuple(ranked),
-        measure(ranked, evidence),
+        measure(ranked, evidence) if evidence else {},
         took_ms,
     )
 
@@ -423,8 +434,7 @@ def _service(db: memdb.MemDB, arm: Arm) -> SearchService:
     )
 
 
-ALL = "all"
-LEVELS = ("turn", "session")
+LEVELS = ("turn", "session", "answer")
 SHOWN = ("R@1", "R@5", "R@10", "R@20", "any@5", "all@5", "any@10", "all@10", "nDCG@10", "MRR")
 SURE = ("R@10", "nDCG@10", "MRR", "any@5", "all@5")
 
@@ -444,7 +454,8 @@ def report(
     groups: dict[tuple[str, str, str], list[Answer]] = {}
     order = {arm.name: place for place, arm in enumerate(arms)}
     for answer in answers:
-        for category in {ALL, answer.category}:  # once, if the question has none
+        whole = ALL if answer.evidence else NOTHING
+        for category in {whole, answer.category}:  # once, if the question has none
             groups.setdefault((answer.arm, answer.level, category), []).append(answer)
     for arm, _, _ in groups:
         order.setdefault(arm, len(order))  # others than memdb's, in the order they were asked
@@ -452,10 +463,19 @@ def report(
         groups,
         key=lambda key: (order[key[0]], LEVELS.index(key[1]), key[2] != ALL, key),
     )
-    results = [result(*key, groups[key]) for key in keys]
+    results = [result(*key, groups[key]) for key in keys if key[1] != LEVELS[-1]]
     return {
         "configuration": configuration(data, arms, embedder),
         "results": results,
+        "certainty": [
+            {
+                **dict(zip(("arm", "level", "category"), key, strict=True)),
+                "questions": len(groups[key]),
+                **{name: mean([one.scores[name] for one in groups[key]]) for name in CERTAINTY},
+            }
+            for key in keys
+            if key[1] == LEVELS[-1]
+        ],
         "fused_against_arms": _against(results, (LEXICAL.name, VECTOR.name), TOLERATED),
         "fused_against_baselines": [
             line for line in _against(results, BASELINES, 0.0) if line["category"] == ALL
@@ -540,6 +560,10 @@ def text(result: dict[str, Any]) -> list[str]:
         rows = [row for row in result["results"] if row["level"] == level]
         if rows:
             lines += ["", *_table(rows, "turns and documents" if level == "turn" else "sessions")]
+    lines += ["", f"{'answers':44}{'n':>6}" + "".join(f"{name:>8}" for name in CERTAINTY)]
+    for row in result["certainty"]:
+        numbers = "".join(f"{row[name]:8.3f}" for name in CERTAINTY)
+        lines.append(f"{row['arm'] + ': ' + row['category']:44}{row['questions']:6}{numbers}")
     for title, against in (
         ("the arms alone", result["fused_against_arms"]),
         ("plain FTS5 and the embedder's plain cosine", result["fused_against_baselines"]),

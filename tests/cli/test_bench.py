@@ -81,7 +81,8 @@ def test_records_hold_every_answer(run, talk, tmp_path):
     run("bench", "recall", talk, "--records", records)
 
     answers = [json.loads(line) for line in records.read_text().splitlines()]
-    assert len(answers) == 10
+    assert len(answers) == 13
+    assert {one["level"] for one in answers} == {"turn", "session", "answer"}
     assert answers[0]["evidence"] == ["D1:1"]
     assert answers[0]["scores"]["R@1"] == 1.0
 
@@ -165,7 +166,7 @@ def test_compare_says_what_changed(run, run_json, talk, tmp_path):
     run("bench", "recall", talk, "--records", before)
     lines = [json.loads(line) for line in before.read_text().splitlines()]
     for line in lines:
-        line["scores"]["MRR"] /= 2
+        line["scores"] |= {"MRR": 0.5} if line["level"] == "turn" else {}
     after.write_text("\n".join(map(json.dumps, lines)))
     told = run_json("bench", "compare", before, after)
     (mrr,) = [
@@ -174,6 +175,7 @@ def test_compare_says_what_changed(run, run_json, talk, tmp_path):
         if (one["arm"], one["level"], one["measure"]) == ("fused", "turn", "MRR")
     ]
 
+    assert ("answer", "sure") in {(one["level"], one["measure"]) for one in told}
     assert (mrr["before"], mrr["after"], mrr["change"]) == (1.0, 0.5, -0.5)
     assert (mrr["interval"], mrr["better"], mrr["worse"]) == ([-0.5, -0.5], 0, 1)
     assert "-0.500 to -0.500 *" in run("bench", "compare", before, after).stdout

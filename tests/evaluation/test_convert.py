@@ -26,34 +26,13 @@ LOCOMO = {
     ],
 }
 
-REALTALK = {
-    "name": {"speaker_1": "Ann", "speaker_2": "Bea"},
-    "session_1": [
-        {
-            "clean_text": "Hi there",
-            "speaker": "Ann",
-            "date_time": "29.12.2023, 15:32:10",
-            "dia_id": "D1:1",
-        }
-    ],
-    "session_2": [
-        {
-            "clean_text": "Tea?",
-            "speaker": "Bea",
-            "date_time": "30.12.2023, 15:32:10",
-            "dia_id": "D2:1",
-        }
-    ],
-    "qa": [{"question": "Who said hi?", "evidence": ["D1:1"], "category": 2}],
-}
 
-
-def longmemeval(*, oracle):
+def longmemeval(*, oracle, id_="q1"):
     """Return one question with its history, or only with its evidence."""
     kept = 1 if oracle else 2
     return [
         {
-            "question_id": "q1",
+            "question_id": id_,
             "question_type": "multi-session",
             "question": "Which tea?",
             "question_date": "2023/05/30 (Tue) 23:40",
@@ -68,7 +47,6 @@ def longmemeval(*, oracle):
                 [{"role": "user", "content": "Write a poem."}],
             ][:kept],
         },
-        {"question_id": "q2_abs", "question_type": "multi-session"},
     ]
 
 
@@ -101,25 +79,10 @@ def test_locomo_comes_in_one_file_too(tmp_path):
     assert {line["scope"] for line in convert.convert("locomo", path)} == {"conv-7"}
 
 
-def test_realtalk_has_a_time_per_message(tmp_path):
-    """Categories get their names."""
-    path = tmp_path / "Chat_1.json"
-    path.write_text(json.dumps(REALTALK))
-
-    lines = list(convert.convert("realtalk", path))
-
-    assert [line.get("created_ms") for line in lines] == [
-        1_703_863_930_000,
-        1_703_950_330_000,
-        None,
-    ]
-    assert lines[2]["category"] == "date"
-
-
 def test_longmemeval_gives_each_question_its_history(tmp_path):
-    """Turns that hold the answer are evidence; questions without an answer are left out."""
+    """Turns that hold the answer are evidence; of a question without an answer none are."""
     path = tmp_path / "longmemeval_s.json"
-    path.write_text(json.dumps(longmemeval(oracle=False)))
+    path.write_text(json.dumps(longmemeval(oracle=False, id_="q2_abs") + longmemeval(oracle=False)))
 
     lines = list(convert.convert("longmemeval", path))
 
@@ -133,7 +96,13 @@ def test_longmemeval_gives_each_question_its_history(tmp_path):
         "sessions": ["answer_1"],
         "asked_ms": 1_685_490_000_000,
     }
-    assert len(lines) == 4
+    unanswerable = lines[-5]
+    assert len(lines) == 8
+    assert [unanswerable[name] for name in ("category", "evidence", "sessions")] == [
+        "abstention",
+        [],
+        [],
+    ]
 
 
 def test_the_oracle_split_of_longmemeval_is_refused(tmp_path):
@@ -168,7 +137,7 @@ def test_beir_becomes_documents_with_judgements(tmp_path):
 
 
 def test_beam_keeps_batches_roles_and_anchors(tmp_path):
-    """A batch is a session; ids that are there twice are no evidence, abstention is not asked."""
+    """A batch is a session; ids that are there twice are no evidence, nor has abstention any."""
     folder = tmp_path / "100K" / "1"
     (folder / "probing_questions").mkdir(parents=True)
     turn = {"role": "user", "id": 0, "time_anchor": "March-15-2024", "content": "Plan. ->-> 1,1"}
@@ -186,11 +155,12 @@ def test_beam_keeps_batches_roles_and_anchors(tmp_path):
     (folder / "probing_questions" / "probing_questions.json").write_text(json.dumps(asked))
     lines = [*convert.convert("beam", tmp_path / "100K")]
 
-    assert [line.get("session") for line in lines] == ["batch1", "batch1", "batch2", None]
-    assert [line["id"] for line in lines] == ["0", "1", "1#2", "1/knowledge_update/1"]
+    asked_ids = ["1/abstention/1", "1/knowledge_update/1"]
+    assert [line.get("session") for line in lines] == ["batch1", "batch1", "batch2", None, None]
+    assert [line["id"] for line in lines] == ["0", "1", "1#2", *asked_ids]
     assert (lines[0]["text"], lines[0]["created_ms"]) == ("Plan.", 1_710_460_860_000)
     assert "created_ms" not in lines[2]
-    assert lines[3]["evidence"] == ["0", "1"]
+    assert [line["evidence"] for line in lines[3:]] == [[], ["0", "1"]]
     assert convert.kind_of(tmp_path / "100K") == "beam"
 
 
@@ -200,7 +170,6 @@ def test_beam_keeps_batches_roles_and_anchors(tmp_path):
         ({"qa": [], "conversation": {}}, "locomo"),
         ([{"qa": []}], "locomo"),
         ([{"haystack_sessions": []}], "longmemeval"),
-        ({"name": {}, "qa": []}, "realtalk"),
     ],
 )
 def test_the_kind_is_found_by_content(tmp_path, content, kind):

@@ -27,13 +27,15 @@ def test_a_set_is_read_with_counts_and_times(save, lines):
     assert found.questions[1].sessions == {"trip"}
 
 
-def test_questions_without_evidence_are_counted_and_not_asked(save, lines):
-    """They can neither be right nor wrong."""
+def test_questions_without_evidence_stand_apart(save, lines):
+    """Nothing is found for them, or what is found may not answer."""
     found = dataset.read(
         save([*lines, {"type": "question", "scope": "ann", "id": "q", "text": "Why?"}])
     )
 
-    assert (len(found.questions), found.unanswerable) == (8, 1)
+    asked = [(one.id, one.category) for one in found.unanswerable]
+    assert (len(found.questions), asked) == (8, [("q", "unanswerable")])
+    assert found.counts["without evidence"] == 1
 
 
 MESSAGE = {"type": "message", "scope": "ann", "session": "s", "id": "1", "text": "x"}

@@ -18,10 +18,10 @@ def data(save, lines):
 
 
 def test_every_arm_answers_every_question_at_both_levels(data):
-    """Four questions in two scopes, three arms, turns and sessions."""
+    """Four questions in two scopes, three arms; turns, sessions and how certain the answer is."""
     answers = list(measuring.run(data))
 
-    assert len(answers) == 8 * 3 * 2
+    assert len(answers) == 8 * 3 * 3
     assert {answer.arm for answer in answers} == {"fused", "lexical", "vector"}
     assert all(answer.took_ms > 0 for answer in answers)
 
@@ -91,7 +91,7 @@ def test_the_vector_arm_finds_by_meaning_alone(data):
 
 
 def test_documents_are_measured_as_entries(save):
-    """They have no session, so only the turn level."""
+    """They have no session, so none is ranked."""
     texts = {"d1": "Green tea from Japan.", "d2": "Coffee from Brazil.", "d3": "Water."}
     made = [
         {"type": "document", "scope": "set", "id": id_, "text": text} for id_, text in texts.items()
@@ -102,7 +102,7 @@ def test_documents_are_measured_as_entries(save):
 
     answers = list(measuring.run(dataset.read(save(made))))
 
-    assert {answer.level for answer in answers} == {"turn"}
+    assert {answer.level for answer in answers} == {"turn", "answer"}
     assert {answer.ranked[0] for answer in answers} == {"d1"}
 
 
@@ -174,3 +174,31 @@ def test_questions_without_a_category_count_once(data):
     found = report.report(data, arms.ARMS, plain, "static")["results"]
 
     assert found == [row for row in wanted if row["category"] == "all"]
+
+
+def test_answers_that_are_sure_unsure_and_none_are_counted(save, lines):
+    """By category; questions that nothing answers stand apart from those with evidence."""
+    more = [("Who is Zoltan?", "unrelated"), ("any nut allergies?", None)]
+    lines += [
+        {"type": "question", "scope": "ann", "id": f"n{place}", "text": text}
+        | ({"category": category} if category else {})
+        for place, (text, category) in enumerate(more)
+    ]
+    data = dataset.read(save(lines))
+    told = report.report(data, arms.ARMS, measuring.run(data, (arms.FUSED,)), "static")
+
+    rows = {row["category"]: row for row in told["certainty"]}
+    assert {name: row["questions"] for name, row in rows.items()} == {
+        "all": 8,
+        "travel": 4,
+        "health": 2,
+        "work": 2,
+        "unanswerable": 2,
+        "unrelated": 1,
+    }
+    assert all(row["sure"] + row["unsure"] + row["none"] == 1 for row in rows.values())
+    assert (rows["unrelated"]["none"], rows["unanswerable"]["none"]) == (1.0, 0.5)
+    assert 0 < rows["all"]["right"] <= rows["all"]["sure"]
+    assert rows["unrelated"]["right"] == rows["unanswerable"]["right"] == 0
+    assert {row["level"] for row in told["results"]} == {"turn", "session"}
+    assert any(line.startswith("fused: unrelated") for line in report.text(told))
