@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
-import tokenize
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -25,11 +23,6 @@ FILES = tuple(
         if "data" not in path.parts
     )
 )
-
-NO_CODE = {
-    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
-    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
-}
 
 
 def list_tests(pattern: str = "*.py") -> list[Path]:
@@ -57,16 +50,16 @@ def nodes_of(name: str) -> tuple[ast.AST, ...]:
 
 def count_code_lines(text: str) -> int:
     """Return how many lines hold code: all but docstrings, comments and blank lines."""
+    lines = enumerate((line.lstrip() for line in text.split("\n")), 1)
+    code = {number for number, line in lines if line and not line.startswith("#")}
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 docstrings |= set(range(first.lineno, (first.end_lineno or 0) + 1))
-    code: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in NO_CODE:
-            code |= set(range(token.start[0], token.end[0] + 1))
+        elif isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno:
+            code |= set(range(node.lineno, (node.end_lineno or 0) + 1))  # blank lines of a text
     return len(code - docstrings)
 
 

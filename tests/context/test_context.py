@@ -230,19 +230,19 @@ def test_entries_of_others_are_never_found(open_db: Callable[..., MemDB]) -> Non
 # -- the budget
 
 
-@pytest.mark.parametrize("budget", [60, 100, 250, 999, 4_000, 100_000])
-@pytest.mark.parametrize("query", [None, "Note w7x3"])
-def test_nothing_is_over_the_budget(db: MemDB, chat: Session, budget: int, query: str) -> None:
+def test_nothing_is_over_the_budget(db: MemDB, chat: Session) -> None:
     """Frames, spans and overheads are counted, and the pieces add up."""
     db.scope("ann").remember("Note w7x3 is a fact.")
     say(chat, 300, 10)
 
-    window = chat.context(budget, query)
+    for budget in (60, 100, 250, 999, 4_000, 100_000):
+        for query in (None, "Note w7x3"):
+            window = chat.context(budget, query)
 
-    assert window.tokens <= window.budget_tokens == budget
-    assert window.tokens == sum(piece.tokens for piece in window.pieces)
-    assert window.tokens == sum(one.tokens + FRAME for one in window.messages)
-    assert told(window) == list(range(1, 301))
+            assert window.tokens <= window.budget_tokens == budget
+            assert window.tokens == sum(piece.tokens for piece in window.pieces)
+            assert window.tokens == sum(one.tokens + FRAME for one in window.messages)
+            assert told(window) == list(range(1, 301))
 
 
 def test_what_tools_say_counts(chat: Session) -> None:
@@ -436,16 +436,16 @@ def test_the_first_to_speak_is_the_user(chat: Session, budget: int) -> None:
     assert window.tokens <= budget
 
 
-@pytest.mark.parametrize("budget", range(28, 60), ids=str)
-def test_one_message_of_the_assistant(chat: Session, budget: int) -> None:
+def test_one_message_of_the_assistant(chat: Session) -> None:
     """In the smallest budgets too the user is let in first, or the budget would not do."""
     chat.append("assistant", "Good morning, what can I do for you?")
 
-    window = chat.context(budget)
+    for budget in range(28, 60):
+        window = chat.context(budget)
 
-    assert [one.role for one in window.messages] == ["user", "assistant"]
-    assert window.tokens <= budget
-    assert (window.messages[1] == chat.get(1)) == (budget > 28)
+        assert [one.role for one in window.messages] == ["user", "assistant"]
+        assert window.tokens <= budget
+        assert (window.messages[1] == chat.get(1)) == (budget > 28)
 
 
 @pytest.mark.parametrize("budget", range(1, 28, 3), ids=str)
@@ -460,16 +460,15 @@ def test_no_room_to_let_the_user_in_first(chat: Session, budget: int) -> None:
 # -- nothing twice, nothing lost
 
 
-@pytest.mark.parametrize("count", [10, 11, 19, 20, 21, 30, 59, 60, 61, 155, 300])
 @pytest.mark.parametrize("tokens", [4, 40, 300])
-def test_no_span_is_told_twice(chat: Session, count: int, tokens: int) -> None:
+def test_no_span_is_told_twice(chat: Session, tokens: int) -> None:
     """Each seq in one piece, from a full leaf to condensed ones, in any budget."""
-    say(chat, count, tokens)
-
-    for budget in (80, 300, 1_000, 3_000):
-        window = chat.context(budget)
-        assert told(window) == list(range(1, count + 1))
-        assert window.tokens <= budget
+    for count in (10, 11, 19, 20, 21, 30, 59, 60, 61, 155, 300):
+        say(chat, count - chat.last_seq, tokens)
+        for budget in (80, 300, 1_000, 3_000):
+            window = chat.context(budget)
+            assert told(window) == list(range(1, count + 1)), (count, budget)
+            assert window.tokens <= budget
 
 
 def test_a_leaf_across_the_cut_is_told(written: MemDB) -> None:
@@ -653,13 +652,13 @@ def test_the_beginning_stays_the_same(chat: Session, budget: int, tokens: int) -
     say(chat, 400, tokens)
     before = chat.context(budget).messages
     kept = 0
-    for _ in range(60):
+    for _ in range(40):
         say(chat, 1, tokens)
         now = chat.context(budget).messages
         kept += now[: len(before)] == before
         before = now
 
-    assert kept >= 48
+    assert kept >= 32
 
 
 def test_a_question_leaves_the_beginning_alone(chat: Session) -> None:
@@ -1011,7 +1010,7 @@ def test_no_budget_parts_a_call_from_its_result(
         chat.append("tool", parts=some)
     smallest = None
 
-    for budget in range(40, 420, 7):
+    for budget in range(40, 420, 14):
         try:
             window = chat.context(budget)
         except memdb.TooLarge:
