@@ -226,11 +226,13 @@ class TimeMention(Record):
         return self.span.first * DAY_MS
 
 
-class _Reference(Record):
+class _Reference:
     """The day of a statement, and whether it is about the future; None means not known."""
 
-    day: date
-    ahead: bool | None
+    __slots__ = ("ahead", "day")
+
+    def __init__(self, day: date, *, ahead: bool | None) -> None:
+        self.day, self.ahead = day, ahead
 
 
 def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list[TimeMention]:
@@ -246,7 +248,7 @@ def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list
     >>> [time.shown for time in find_times("I flew in yesterday, she comes next month.", 0)]
     ['on 31 December 1969', 'in February 1970']
     """
-    reference = _Reference(EPOCH + timedelta(days=created_ms // DAY_MS), ahead)
+    reference = _Reference(EPOCH + timedelta(days=created_ms // DAY_MS), ahead=ahead)
     return _times(text, reference, _TIMES, is_certain=True)
 
 
@@ -266,12 +268,13 @@ def days_about(text: str, created_ms: int) -> list[DaySpan]:
     """
     day = created_ms // DAY_MS
     try:
-        reference = _Reference(EPOCH + timedelta(days=day), None)
+        reference = _Reference(EPOCH + timedelta(days=day), ahead=None)
     except OverflowError:
         return []
-    spans = dict.fromkeys(time.span for time in _times(text[:_DATE_CHARS], reference, _TIMES))
-    spans.pop(DaySpan(day, day), None)
-    return list(spans)[:_MAX_SPANS]
+    found = [time.span for time in _times(text[:_DATE_CHARS], reference, _TIMES)]
+    spans = {(one.first, one.last): one for one in found}
+    spans.pop((day, day), None)
+    return [*spans.values()][:_MAX_SPANS]
 
 
 def _times(
