@@ -159,7 +159,7 @@ def model_by_name(spec: str) -> Model:
         from memdb.providers.openai import OpenAIModel
 
         return OpenAIModel(name, base_url=url)
-    from memdb.text.secrets import redact
+    from memdb.text.redaction import redact
 
     raise InvalidInput(f"the model {redact(spec)!r} has no valid form: use {MODEL_FORMS}")
 
@@ -208,7 +208,7 @@ def embedder_by_name(spec: str) -> Embedder:
         from memdb.providers.openai import OpenAIEmbedder
 
         return OpenAIEmbedder(name, base_url=url)
-    from memdb.text.secrets import redact
+    from memdb.text.redaction import redact
 
     raise InvalidInput(f"the embedder {redact(spec)!r} has no valid form: use {EMBEDDER_FORMS}")
 

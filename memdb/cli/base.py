@@ -528,7 +528,7 @@ def embedder_named(spec: str | None) -> str | None:
 
 def _refuse_secrets(option: str, spec: str) -> None:
     """Refuse a URL with secrets: every user of the machine can read what is typed."""
-    from memdb.text.secrets import url_secrets
+    from memdb.text.redaction import url_secrets
 
     _, at, rest = spec.partition("@http")
     try:

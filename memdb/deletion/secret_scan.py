@@ -17,9 +17,9 @@ from memdb.models.record import Record
 from memdb.models.reports import SecretPlace
 from memdb.records.scopes import find_session
 from memdb.tables import items, scopes, state, summaries, tombstones
-from memdb.text.screening import is_binary
 from memdb.text.secrets import shown
 from memdb.text.validate import parse_json
+from memdb.text.values import is_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

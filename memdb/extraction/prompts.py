@@ -20,8 +20,8 @@ from memdb.errors import InvalidInput, Unreadable
 from memdb.facts.sentences import head_and_tail
 from memdb.models.entries import CONFLICTS, Candidate
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
+from memdb.text.redaction import redact
 from memdb.text.resources import compiled
-from memdb.text.secrets import redact
 from memdb.text.validate import UNITS_MS, name_value, text_value
 
 if TYPE_CHECKING:

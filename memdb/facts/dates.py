@@ -177,11 +177,13 @@ def dates_in(text: str) -> list[DateMention]:
         return "#" * len(match[0])
 
     rest = text[:_DATE_CHARS]
-    for pattern in _DATES:
-        rest = _pattern(pattern).sub(blank, rest)
-    for match in _pattern(_MONTH_ALONE).finditer(rest):
-        if _is_month(rest, match):
-            blank(match)
+    if any(map(str.isdecimal, rest)):
+        for pattern in _DATES:
+            rest = _pattern(pattern).sub(blank, rest)
+    if not _MONTH_NUMBERS.keys().isdisjoint(compiled(_NO_WORD).split(rest.lower())):
+        for match in _pattern(_MONTH_ALONE).finditer(rest):
+            if _is_month(rest, match):
+                blank(match)
     return [mention for _, mention in sorted(mentions, key=lambda pair: pair[0])]
 
 

@@ -8,7 +8,6 @@ features of the models. Two texts that differ in an order to remember only say t
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache, lru_cache
 
 from memdb.errors import InvalidInput
@@ -37,6 +36,8 @@ def parse(text: str) -> dict[str, dict[str, re.Pattern[str]]]:
         InvalidInput: a language or kind is unknown, a pattern is broken, or a
             language has more than `MOST_ENTRIES`; it names the line.
     """
+    import tomllib  # noqa: PLC0415 (five modules, for the first statement that is compared)
+
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

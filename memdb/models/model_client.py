@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memdb.errors import InvalidInput, MemDBError, PortError, Unavailable, Unreadable
 from memdb.models.ids import MAX_INT
 from memdb.models.vectors import to_vector
-from memdb.text.secrets import redact
+from memdb.text.redaction import redact
 from memdb.text.validate import int_value, text_value
 
 if TYPE_CHECKING:

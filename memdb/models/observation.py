@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 # Newest durations of each name that the quantiles are taken from.
 KEPT = 1_000
 
-# Lines of the log for a call, and for background work that failed.
-TOOK = "%s took %.2f ms, error: %s"
-FAILED = "%s failed after %.3f s, tried again later: %s"
-
 # Names that only lead to other objects, or return what reads later.
 _SILENT = frozenset(
     ("session", "scope", "shared", "transaction", "close", "find", "stamp", "now_ms")
@@ -136,7 +132,7 @@ class Meter:
         if (log := logger()) is not None:
             # The words of an error may repeat what the caller gave: names, texts, a secret.
             kind = None if error is None else type(error).__name__
-            log.debug(TOOK, name, 1e3 * seconds, kind)
+            log.debug("%s took %.2f ms, error: %s", name, 1e3 * seconds, kind)
         if self._on_event is not None:
             try:
                 self._on_event(Event(name, seconds, error))
@@ -177,7 +173,7 @@ def report_failure(error: BaseException) -> None:
 
 def warn_failed(name: str, start_s: float, error: BaseException) -> None:
     """Log that work which began at *start_s* (`perf_counter`) failed, as a warning."""
-    warn(FAILED, name, perf_counter() - start_s, error)
+    warn("%s failed after %.3f s, tried again later: %s", name, perf_counter() - start_s, error)
 
 
 def logger() -> Logger | None:

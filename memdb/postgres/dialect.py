@@ -119,20 +119,9 @@ SELECT nextval('embedding_spaces_space_no_seq')
 
 # Which value of a statement says in whose scope it is; the first that a statement has. Those
 # after `sha256`, the name of a blob, are packed ids.
-PLACES = (
-    "scope_no",
-    "sha256",
-    "session",
-    "session_id",
-    "id",
-    "low",
-    "ids",
-    "ref",
-    "entry_id",
-    "start",
-    "after",
-    "namespace_id",
-    "row_id",
+PLACES = tuple(
+    "scope_no sha256 session session_id id low ids ref entry_id "
+    "start after namespace_id row_id".split()
 )
 
 # The lock of what belongs to the whole server. Locks of scopes are their numbers, from 1.
@@ -156,19 +145,8 @@ COUNTED = frozenset(
 
 # Modules whose statements are waited for in any case: the engine's own, and those of copies.
 WAITED = frozenset(
-    (
-        *(
-            "commits",
-            "connection",
-            "copies",
-            "facts",
-            "link",
-            "maintenance",
-            "probes",
-            "schema",
-        ),
-        *("commits", "tokens", "vectors", "watch", "words"),
-    )
+    "commits connection copies facts link maintenance probes schema "
+    "tokens vectors watch words".split()
 )
 
 # Questions that are not asked: what is done after the answer "yes" does nothing if it is "no".

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 import traceback
 import weakref
@@ -31,7 +32,8 @@ from memdb.providers.shared import (
     prefixes_of,
     put_schema_in_prompt,
 )
-from memdb.text.secrets import redact_url, redact_urls, url_secrets
+from memdb.text.redaction import url_secrets
+from memdb.text.secret_rules import HIDDEN
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
@@ -585,3 +587,28 @@ def _hide_urls_in_logs() -> None:
     """Keep the secrets of URLs out of the logs of the clients, in this process."""
     for name in ("httpx", "httpx2", "openai._base_client"):
         logging.getLogger(name).addFilter(_HIDDEN_QUERY)
+
+
+def redact_url(url: str) -> str:
+    """
+    Return *url* without user, password and the values of its query.
+
+    >>> redact_url("https://ann:pw@host/v1?code=123&region=eu")
+    'https://***@host/v1?code=***&region=***'
+    """
+    parts = urlsplit(url)
+    userinfo, at, host = parts.netloc.rpartition("@")
+    pairs = [pair.partition("=") for pair in parts.query.split("&")] if parts.query else []
+    query = "&".join(f"{name}={HIDDEN}" if is_pair else HIDDEN for name, is_pair, _ in pairs)
+    return parts._replace(netloc=f"{HIDDEN if userinfo else ''}{at}{host}", query=query).geturl()
+
+
+def redact_urls(text: str) -> str:
+    """
+    Return *text* with user, password and all query values of its URLs hidden.
+
+    >>> redact_urls("POST http://ann:pw@host/v1?code=123&region=eu 200")
+    'POST http://***@host/v1?code=***&region=*** 200'
+    """
+    text = re.sub(r"(?<=://)[^\s/?#\"]+(?=@)", HIDDEN, text)
+    return re.sub(r"([?&][^=&?\s\"']+=)[^&\s\"']+", rf"\1{HIDDEN}", text)

@@ -18,8 +18,7 @@ from memdb.tables import checks, items, jobs, scopes, tombstones
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of
-from memdb.text.screening import is_binary
-from memdb.text.values import texts_of, words_of
+from memdb.text.values import is_binary, texts_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from memdb.facts.calendar import (
     EPOCH,
+    MONTHS,
     WEEKDAYS,
     AskedDays,
     DateMention,
@@ -48,12 +49,12 @@ _TALK = (
     "write wrote written note noted"
 )
 # What a date is written with in English; the date of a message answers it, not its words.
-DATE_WORDS = (
-    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:mon|tues|wednes|thurs|fri|satur"
-    r"|sun)day|\d+(?:st|nd|rd|th)?|today|yesterday|tonight|(?:day|week|month|year|weekend)s?|last"
-    r"|ago|past|spring|summer|autumn|winter|morning|evening|afternoon|couple|few|two|three|four"
-    r"|five|six|seven|since|until|before|after|between|earlier"
-)
+_DATE_WORDS = frozenset(
+    "today yesterday tonight day days week weeks month months year years weekend weekends last ago "
+    "past spring summer autumn winter morning evening afternoon couple few two three four five six "
+    "seven since until before after between earlier".split()
+).union(WEEKDAYS)
+_MONTH_STEMS = frozenset(name[:3] for name in MONTHS)
 _LATEST = r"(?i)\b(?:last|latest|newest|most recent) (?:thing|message|chat|conversation)s?\b"
 _PAST_WEEKDAY = rf"\b(on|last|this|since) ({'|'.join(WEEKDAYS)})\b"
 _FIGURES = r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})(?:\2(\d{4})|\2?)(?![\d./]\d)"
@@ -109,6 +110,13 @@ def read_time(text: str, today: int | None) -> AskedTime:
     return AskedTime(asked, not (is_short or _topics(rest, language)))
 
 
+def is_date_word(word: str) -> bool:
+    """Return whether a date is written with *word*, in lower case, in English."""
+    is_month = word[:3] in _MONTH_STEMS and word.isascii() and word.isalpha()
+    number = word[:-2] if word.endswith(("st", "nd", "rd", "th")) else word
+    return is_month or word in _DATE_WORDS or number.isdecimal()
+
+
 def windows(asked: AskedDays, today: int) -> list[DaySpan]:
     """Return the days that are asked for; of a date without a year the last one up to *today*."""
     found = [*asked.spans, *asked.bounds]
@@ -142,7 +150,7 @@ def _topics(rest: str, language: str) -> list[str]:
         for word in query_words(rest)
         if word not in talk
         and (language == "en" or len(word) > PARTICLE)
-        and not (language == "en" and compiled(DATE_WORDS).fullmatch(word))
+        and not (language == "en" and is_date_word(word))
         and (word not in STOP_WORDS if language == "en" else word_weight(word, language) > TOPIC)
     ]
 
@@ -232,4 +240,4 @@ def _read_figures(text: str) -> tuple[str, list[DateMention]]:
         found.append(DateMention(int(match[4]) if match[4] else None, month, day))
         return " "
 
-    return compiled(_FIGURES).sub(read, text), found
+    return compiled(_FIGURES).sub(read, text) if any(map(str.isdecimal, text)) else text, found

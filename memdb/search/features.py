@@ -69,7 +69,7 @@ _TIME_WORDS = frozenset(
 _YEAR_DIGITS = 4
 # A capital within a sentence: a name.
 _CAPITAL = r"[A-Z](?<=[a-z,] [A-Z])[a-z]+"
-_ASKS = r"[?\uff1f\u061f]"
+_ASKS = frozenset("?\uff1f\u061f")
 
 _WHEN = (
     r"(?i)^\s*when\b|\b(?:what|which) (?:year|month|date|day|time)\b|\bhow long\b"
@@ -142,7 +142,7 @@ def _read_traits(text: str) -> Traits:
     return (
         words,
         1 / (1 + STEEPNESS * log2(words / TURN_WORDS)) if words > TURN_WORDS else 1.0,
-        float(compiled(_ASKS).search(text) is not None),
+        float(not _ASKS.isdisjoint(text)),
         float(number),
         float(time),
         min(len(compiled(_CAPITAL).findall(begin)), CAPITALS) / CAPITALS,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from memdb.embeddings.static_model import near_rows, rarity
 from memdb.facts.wording import recognise
 from memdb.models.record import Record
-from memdb.search.asked_time import DATE_WORDS
+from memdb.search.asked_time import is_date_word
 from memdb.search.features import asked_traits, traits_of
 from memdb.search.weights import (
     ALMOST_SURE,
@@ -222,7 +222,7 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
     near = _near_words(query, evidence, only_names)
     words: dict[str, list[Word]] = {}
     for word in query.content:
-        if query.is_dated and compiled(DATE_WORDS).fullmatch(word):
+        if query.is_dated and is_date_word(word):
             continue
         pairs = not word.isascii() and has_cjk(word)
         stem = None

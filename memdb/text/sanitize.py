@@ -279,7 +279,7 @@ def injection_marks(text: str) -> tuple[str, ...]:
             for hints, pattern in rules
         )
     ]
-    if compiled(_HIDDEN).search(text):
+    if ("\x1b" in text or not text.isascii()) and compiled(_HIDDEN).search(text):
         found.append("hidden")
     return tuple(found)
 

@@ -15,6 +15,7 @@ from memdb.models.fields import MAX_TEXT_BYTES, SCREENED, TEXT
 from memdb.models.settings import ACTIONS, ALLOW, DEFAULTS, REFUSE
 from memdb.text.secrets import find_secrets, redact_secrets
 from memdb.text.validate import choice_value
+from memdb.text.values import is_binary
 
 if TYPE_CHECKING:
     from memdb.models.fields import Field
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 # The setting with the action for a kind of row; what is not of an entry goes with the messages.
 SETTING, OTHER_SETTING = "secrets_in_entries", "secrets_in_messages"
 OF_ENTRIES = frozenset(("entry", "history", "settings", "scope"))
-
-# Bytes whose beginning holds NUL are no text: what looks like a key there is an accident.
-HEAD_BYTES = 4096
 
 
 class SecretScreen:
@@ -132,11 +130,6 @@ class SecretScreen:
             return self
         choice_value(action, "secrets", ACTIONS)
         return SecretScreen(self.settings.replace(secrets_in_entries=action), self._detector)
-
-
-def is_binary(data: bytes) -> bool:
-    """Return whether bytes are no text, by their beginning; those of UTF-16 are not either."""
-    return b"\0" in data[:HEAD_BYTES]
 
 
 UTF_16 = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}

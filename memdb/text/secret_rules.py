@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, urlsafe_b64decode
-from functools import cache
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
@@ -573,13 +572,6 @@ RULES = (
         _is_card,
     ),
 )
-
-
-@cache
-def compiled_rule(kind: str) -> re.Pattern[str]:
-    """Return the pattern of a rule, made when it is first needed."""
-    rule = next(one for one in RULES if one.kind == kind)
-    return re.compile(rule.pattern, re.ASCII if rule.exact else re.ASCII | re.IGNORECASE)
 
 
 HIDDEN = "***"

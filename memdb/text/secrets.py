@@ -3,9 +3,8 @@ Find secrets in texts, and redact them.
 
 Keys, tokens, passwords and private keys do not belong in a memory that is read
 back into prompts. `find_secrets` is precise; `memdb.text.secret_rules` has the formats,
-`memdb.text.screening` decides what happens to a match. `redact`, for errors,
-logs and `repr`, hides too much rather than too little: it also replaces a word
-that only looks like a key. Pure and linear in the text.
+`memdb.text.screening` decides what happens to a match, `memdb.text.redaction` hides
+what only looks like a key too. Pure and linear in the text.
 """
 
 from __future__ import annotations
@@ -13,17 +12,13 @@ from __future__ import annotations
 import re
 from math import log2
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote, urlsplit
 
 from memdb.models.reports import Secret
 from memdb.text.resources import compiled
 from memdb.text.secret_rules import (
-    HIDDEN,
-    LOOSE_PATTERNS,
     PLACEHOLDER,
     RULES,
     Rule,
-    compiled_rule,
     decoded_text,
     is_drawn_word,
     is_dummy,
@@ -106,7 +101,7 @@ def _by_rules(text: str, *, is_whole: bool = False) -> Iterable[Secret]:
 
 
 def _by_rule(rule: Rule, text: str) -> Iterable[Secret]:
-    for match in compiled_rule(rule.kind).finditer(text):
+    for match in compiled(("(?a)" if rule.exact else "(?ai)") + rule.pattern).finditer(text):
         if rule.check is None or rule.check(match):
             yield Secret(rule.kind, *_span(match))
 
@@ -269,81 +264,3 @@ def shown(text: str, one: Secret) -> str:
 
 
 __all__ = ["KINDS", "Secret", "find_secrets", "is_dummy", "redact_secrets", "shown"]
-
-
-# Shorter secrets are hidden as whole words only: a password "a" is no reason
-# to make a text unreadable.
-WHOLE_WORD_CHARS = 8
-
-
-def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
-    """
-    Return *text* with `***` in the place of everything that may be a secret.
-
-    Hidden are the *secrets* themselves (also percent-encoded), user and
-    password of URLs, query values whose names say key, token or the like,
-    `Bearer ...`, values named as api_key or password, and words in the form of
-    known keys (`sk-...`). Doing it twice changes nothing more.
-
-    >>> redact("bad key sk-abc123 for https://ann:pw@host/v1?key=123")
-    'bad key *** for https://***@host/v1?key=***'
-    """
-    for form in _forms(secrets):
-        if len(form) < WHOLE_WORD_CHARS:
-            text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", HIDDEN, text)
-        else:
-            text = text.replace(form, HIDDEN)
-    for one in reversed(find_secrets(text)):
-        text = f"{text[: one.start]}{HIDDEN}{text[one.end :]}"
-    for pattern, replacement in LOOSE_PATTERNS:
-        text = compiled(pattern).sub(replacement, text)
-    return text
-
-
-def _forms(secrets: Iterable[str | None]) -> list[str]:
-    """Return each secret as it may be written, longest first; `***` is none."""
-    forms = {
-        form
-        for secret in secrets
-        if secret
-        for form in (secret, quote(secret), quote(secret, safe=""), unquote(secret))
-    }
-    return sorted((form for form in forms if form.strip("*")), key=lambda form: (-len(form), form))
-
-
-def url_secrets(url: str) -> list[str]:
-    """
-    Return what is secret in a base URL: user, password and each query value.
-
-    >>> url_secrets("https://ann:pw@host/v1?code=123")
-    ['ann:pw', 'ann', 'pw', '123']
-    """
-    parts = urlsplit(url)
-    userinfo = parts.netloc.rpartition("@")[0]
-    values = [pair.partition("=")[2] or pair for pair in parts.query.split("&")]
-    return [one for one in (userinfo, *userinfo.split(":", 1), *values) if one]
-
-
-def redact_url(url: str) -> str:
-    """
-    Return *url* without user, password and the values of its query.
-
-    >>> redact_url("https://ann:pw@host/v1?code=123&region=eu")
-    'https://***@host/v1?code=***&region=***'
-    """
-    parts = urlsplit(url)
-    userinfo, at, host = parts.netloc.rpartition("@")
-    pairs = [pair.partition("=") for pair in parts.query.split("&")] if parts.query else []
-    query = "&".join(f"{name}={HIDDEN}" if is_pair else HIDDEN for name, is_pair, _ in pairs)
-    return parts._replace(netloc=f"{HIDDEN if userinfo else ''}{at}{host}", query=query).geturl()
-
-
-def redact_urls(text: str) -> str:
-    """
-    Return *text* with user, password and all query values of its URLs hidden.
-
-    >>> redact_urls("POST http://ann:pw@host/v1?code=123&region=eu 200")
-    'POST http://***@host/v1?code=***&region=*** 200'
-    """
-    text = re.sub(r"(?<=://)[^\s/?#\"]+(?=@)", HIDDEN, text)
-    return re.sub(r"([?&][^=&?\s\"']+=)[^&\s\"']+", rf"\1{HIDDEN}", text)

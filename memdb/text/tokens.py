@@ -10,7 +10,6 @@ process and encoding. All counters may be shared between threads.
 
 from __future__ import annotations
 
-import lzma
 import sys
 from itertools import accumulate, pairwise
 from threading import Lock
@@ -317,6 +316,8 @@ def _ranks(name: str) -> dict[bytes, int]:
     """Return rank by token; the packed formats are described in `data/pack_vocabularies.py`."""
     if name == INDEXED_ENCODING:
         return _vocabulary().ranks()
+    import lzma  # noqa: PLC0415 (of one encoding, which tiktoken counts by)
+
     plain = lzma.decompress(_read(f"{name}.xz"))
     count = plain.index(0)
     ends = list(accumulate(plain[:count], initial=count + 1))

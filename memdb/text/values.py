@@ -24,8 +24,16 @@ WHOLE = "$"
 MAX_FIELDS = 64
 MAX_FILTERS = 64
 
+# Bytes whose beginning holds NUL are no text: what looks like a key there is an accident.
+HEAD_BYTES = 4096
+
 _PART = r"([^.\[\]]*)((?:\[(?:\*|\d{1,9})\])*)\Z"
 _INDEX = r"\[(\*|\d+)\]"
+
+
+def is_binary(data: bytes) -> bool:
+    """Return whether bytes are no text, by their beginning; those of UTF-16 are not either."""
+    return b"\0" in data[:HEAD_BYTES]
 
 
 def parse_path(path: object, field: str) -> tuple[Step, ...]:

@@ -9,7 +9,7 @@ import memdb
 
 PACKAGES = (
     "numpy tiktoken click sqlite3 sqlite_utils httpx asyncio dataclasses inspect subprocess "
-    "logging mimetypes".split()
+    "logging mimetypes urllib lzma".split()
 )
 
 # A program, and the modules and data files that it must not load.
@@ -28,6 +28,13 @@ PROGRAMS = {
         *("pairs.json", "sentences.json", "markers.toml"),
     ],
     "db.scope('ann').session('trip').context(4000)": ["sqlite3", "asyncio", "click"],
+}
+
+# Most modules of memdb that a program loads.
+MOST = {
+    "db.scope('ann').session('trip').last(50)": 74,
+    "db.scope('ann').session('trip').append('user', 'We had tea.')": 108,
+    "db.scope('ann').recall('Where did we have tea last May?')": 132,
 }
 
 NOTE_FILES = """
@@ -59,3 +66,5 @@ def test_a_program_loads_nothing_large_that_it_does_not_use(tmp_path: Path) -> N
         modules = loaded(call, path)
         assert "memdb" in modules
         assert modules.intersection(heavy) == set(), call
+        own = [name for name in modules if name.split(".")[0] == "memdb" and "/" not in name]
+        assert len(own) <= MOST.get(call, 200), (call, len(own))

@@ -43,7 +43,17 @@ from memdb.models.messages import Message, NewMessage
 from memdb.models.settings import DEFAULTS
 from memdb.models.summaries import SourceItem
 from memdb.search import parse
-from memdb.text import differences, parts, sanitize, secrets, terms, trust, validate, values
+from memdb.text import (
+    differences,
+    parts,
+    redaction,
+    sanitize,
+    secrets,
+    terms,
+    trust,
+    validate,
+    values,
+)
 from memdb.text.derived import date_spans
 from memdb.text.resources import compiled
 from memdb.text.times import iso_ms, when_ms
@@ -205,7 +215,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "values.parse_path": lambda text: values.parse_path(text, "index"),
     "wording.recognise": wording.recognise,
     "secrets.find": lambda text: secrets.find_secrets(text, entropy=True),
-    "secrets.redact": lambda text: secrets.redact(text, ["a secret", text[:20]]),
+    "redaction.redact": lambda text: redaction.redact(text, ["a secret", text[:20]]),
     "secrets.shown": lambda text: [
         secrets.shown(text, one) for one in secrets.find_secrets(text)[:9]
     ],
@@ -302,11 +312,11 @@ WITHOUT_TEXT = {
     *("documents.time_of", "documents.title_of", "documents.parts_of", "documents.label_of"),
     "documents.words_of",
     # By `secrets.find_secrets`, or of bytes and names of actions.
-    *("screening.screened", "screening.screened_value", "screening.is_binary"),
+    *("screening.screened", "screening.screened_value", "values.is_binary"),
     # An error, or `source.parse_line` with another answer.
     *("source.too_long", "source.json_problem", "source.value_or_error"),
     # Files of the package, and JSON and tokens of memdb's own.
-    *("data_files.read_bytes", "data_files.read_text", "data_files.read_json"),
+    *("resources.read_bytes", "resources.read_text", "resources.read_json"),
     "vocabulary.pack",
     *("validate.time_value", "validate.between", "validate.one_of"),
     *("validate.content_value", "validate.fit_value"),

@@ -5,7 +5,8 @@ from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.text.secrets import redact, redact_url, url_secrets
+from memdb.providers.openai import redact_url
+from memdb.text.redaction import redact, url_secrets
 
 
 @each(

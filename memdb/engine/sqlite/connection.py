@@ -13,7 +13,6 @@ from itertools import count
 from operator import itemgetter
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import apsw
 
@@ -164,7 +163,8 @@ def connect(
     name = path
     if immutable:
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        name = f"file:{quote(path)}?immutable=1"
+        escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        name = f"file:{escaped}?immutable=1"
     if create and path != MEMORY:
         create_private(path)
     try:
