@@ -5,7 +5,9 @@ Each message is a line. The mcp package's own transport reads in a thread that o
 can end, so a signal would not end the server; here that thread is left behind, and a line
 that is no message is answered.
 
-A server is asked to end by a signal or by its client.
+A server is asked to end by a signal or by its client. A client that is killed asks nothing, and
+where another of its children holds the pipe it does not end either: so the server ends when its
+parent is another process than at first, unless MEMDB_MCP_STAY is set.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 # How long a client may take to get the answers of calls that are finished.
 GRACE_S = 1.0
 LOOK_S = 0.02
+PARENT_S = 2.0  # between two looks at the parent
+STAY = "MEMDB_MCP_STAY"
 
 
 class Ending:
@@ -70,6 +74,14 @@ class Ending:
             await self.idle()
             await asyncio.sleep(LOOK_S)
             waited_s += LOOK_S
+
+
+async def end_with_parent(end: Ending) -> None:
+    """Ask the server to end when the process that started it is gone."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 (nothing tells of it)
+        await asyncio.sleep(PARENT_S)
+    end.tell()
 
 
 async def _nothing() -> None:
@@ -114,6 +126,8 @@ async def over_stdio(server: Server[Any], end: Ending) -> None:
             group.start_soon(client.ask, to_server)
             group.start_soon(client.answer, from_server)
             group.start_soon(client.leave)
+            if not os.environ.get(STAY):
+                group.start_soon(end_with_parent, end)
             await server.run(requests, answers, server.create_initialization_options())
             group.cancel_scope.cancel()
 

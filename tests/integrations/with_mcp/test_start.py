@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -81,3 +83,34 @@ def test_a_package_that_cannot_be_imported_is_an_error(path: str, tmp_path: Path
     assert ran.returncode == 5
     assert "half installed" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+CLIENT_THAT_DIES = """
+import os, subprocess, sys
+reading, writing = os.pipe()
+subprocess.Popen(["sleep", "60"], pass_fds=[writing], stdin=-3, stdout=-3, stderr=-3)
+subprocess.Popen(sys.argv[2:], stdin=reading, close_fds=True)
+os.write(writing, sys.argv[1].encode() + b"\\n")
+os.read(0, 1)
+"""
+
+
+def test_a_server_ends_with_its_client(path: str) -> None:
+    """Also when the client is killed while another child of it holds the pipe."""
+    server = [sys.executable, "-m", "memdb", "mcp", path, "--user", "ann"]
+    words = [sys.executable, "-c", CLIENT_THAT_DIES, hello().decode(), *server]
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=ENVIRONMENT,
+        start_new_session=True,
+    ) as client:
+        assert client.stdout is not None
+        assert json.loads(client.stdout.readline())["id"] == 0
+        client.kill()
+        client.wait()
+        try:
+            assert client.stdout.read() == b""  # the server alone holds it, so it has ended
+        finally:
+            os.killpg(client.pid, signal.SIGKILL)  # the one that sleeps
