@@ -42,7 +42,7 @@ class Known(Record):
 # known by its first line.
 FORMATS = {
     "memdb": Known("jsonl", ("kind",)),
-    "deepseek": Known("chats", ("inserted_at",)),
+    "deepseek": Known("chats", ("inserted_at", "fragments")),
     "pi": Known("chats", ("cwd",)),
     "copilot-cli": Known("chats", ("data",)),
     "vscode-copilot": Known("chats", ("requests",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import sqlite3
 import zipfile
@@ -411,10 +412,10 @@ def write(folder: Path, name: str, held: Any) -> Path:
     return path
 
 
-def told(db: MemDB, session: str) -> list[tuple[str, str]]:
+def told(db: MemDB, session: str, user: str = "ann") -> list[tuple[str, str]]:
     """Return the role of each message, with its text, or the kind of its first part."""
     found: list[tuple[str, str]] = []
-    for one in db.scope("ann").session(session).messages():
+    for one in db.scope(user).session(session).messages():
         parts = without_original(one.parts or [])
         found.append((one.role, kind_of(parts[0]) if parts else one.text))
     return found
@@ -437,6 +438,42 @@ def test_a_chat_of_a_program(name: str, db: MemDB, tmp_path: Path) -> None:
     assert set(late) <= {*range(0, 300_000, 1000)}
     again = db.import_file(path, user="ann")
     assert (again.messages_added, again.messages_known) == (0, report.messages_added)
+
+
+# By format: what older or other versions of it lack.
+LACKING = {
+    "deepseek": ["0.inserted_at", "0.updated_at"],
+    "open-webui": ["0.chat.history.messages.*.id"],
+    "telegram": ["id", "messages.0", "messages.*.type", "messages.*.id"],
+    "copilot-cli": ["0.data.sessionId", "0.data.startTime"],
+    "pi": ["6", "0.version", *(f"{n}.{key}" for n in range(1, 6) for key in ("id", "parentId"))],
+    "hermes": ["messages.*.id"],
+    "opencode": ["part.*.id"],
+}
+
+
+def _remove(value: Any, path: str) -> None:
+    """Remove what a path leads to; "*" stands for each."""
+    name, _, rest = path.partition(".")
+    keys = [*range(len(value))] if isinstance(value, list) else [*value]
+    for key in keys if name == "*" else [int(name) if isinstance(value, list) else name]:
+        if rest:
+            _remove(value[key], rest)
+        else:
+            del value[key]
+
+
+@each("name", CHATS)
+def test_a_chat_without_what_some_versions_lack(name: str, db: MemDB, tmp_path: Path) -> None:
+    """Ids, times or kinds that are missing change nothing of what was said."""
+    file, held, *_ = copy.deepcopy(CHATS[name])
+    for path in LACKING.get(name, []):
+        _remove(held, path)
+    report = db.import_file(write(tmp_path, file, held), user=name)
+
+    (info,) = db.scope(name).sessions()
+    assert (report.format, report.is_complete) == (name, True)
+    assert told(db, info.name, name) == CHATS[name][3]
 
 
 FACTS: dict[str, tuple[dict[str, list[dict[str, Any]]], list[str]]] = {

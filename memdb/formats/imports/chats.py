@@ -12,7 +12,7 @@ import json
 import re
 from functools import partial
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
@@ -74,8 +74,8 @@ class Chat(Record):
 
     Attributes:
         label: What it is, for messages.
-        marks: The paths that a record of it has, in a text with blanks. Of a text the pattern
-            that it begins with.
+        marks: The paths that a record of it has, in a text with blanks, some with "=" and a
+            value. Of a text the pattern that it begins with.
         said: Yields the messages of an element of *messages*.
         messages: The path of the list of messages, or of the object with them by id.
         lists: The path of a list of conversations in the record that a file is.
@@ -105,23 +105,32 @@ class Chat(Record):
 
 def at(value: Any, paths: str) -> Any:
     """
-    Return what the first of some paths leads to, None for nothing.
+    Return what the first of some paths leads to, None for nothing; "*" is any of the first values.
 
-    >>> at({"chat": {"messages": [{"id": 7}]}}, "id|chat.messages.0.id")
+    >>> at({"chat": {"messages": [{"id": 7}]}}, "id|chat.*.0.id")
     7
     """
     for path in paths.split("|"):
-        found = value
-        for name in path.split("."):
-            if isinstance(found, dict):
-                found = found.get(name)
-            elif isinstance(found, list) and name.isdecimal():
-                found = next(iter(found[int(name) :]), None)
-            else:
-                found = None
+        found = _behind(value, path.split("."))
         if found is not None and found != "":
             return found
     return None
+
+
+def _behind(value: Any, names: list[str]) -> Any:
+    for number, name in enumerate(names):
+        if name == "*":
+            inner = value.values() if isinstance(value, dict) else value
+            some = [*islice(inner, PEEKS)] if isinstance(value, (dict, list)) else []
+            ends = (_behind(one, names[number + 1 :]) for one in some)
+            return next((end for end in ends if end is not None), None)
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list) and name.isdecimal():
+            value = next(iter(value[int(name) :]), None)
+        else:
+            return None
+    return value
 
 
 def _claim(tree: Tree, chat: Chat) -> list[str]:
@@ -136,9 +145,15 @@ def _has_marks(record: dict[str, Any], chat: Chat) -> bool:
     """Say whether a record, or one of the first that it lists, is a conversation of a program."""
     listed = at(record, chat.lists)
     return any(
-        all(at(one, mark) is not None for mark in chat.marks.split())
+        all(_fits(one, *mark.split("=")) for mark in chat.marks.split())
         for one in (listed[:PEEKS] if isinstance(listed, list) else [record])
     )
+
+
+def _fits(record: Any, paths: str, value: str = "") -> bool:
+    """Say whether a path leads to something, and to *value* if that is given."""
+    found = at(record, paths)
+    return found is not None and (not value or found == value)
 
 
 def _begins(tree: Tree, name: str, pattern: str) -> bool:
@@ -207,9 +222,10 @@ def _conversation(chat: Chat, stem: str, place: str, value: Any) -> Iterator[Ite
     given = at(value, chat.messages)
     if not isinstance(given, (list, dict)):
         raise InvalidInput("the conversation has no messages: export it again")
-    each = given.values() if isinstance(given, dict) else given
+    if isinstance(given, dict):
+        given = [{"id": key, **one} for key, one in given.items() if isinstance(one, dict)]
     said = [Said("system", parts_of(told))] if (told := at(value, chat.system)) else []
-    said += chain.from_iterable(chat.said(one) for one in each if isinstance(one, dict))
+    said += chain.from_iterable(chat.said(one) for one in given if isinstance(one, dict))
     title = at(value, chat.title)
     about = {
         "name": str(at(value, chat.id) or stem),
@@ -363,13 +379,9 @@ def _plain(
             call(at(one, "id|toolCallId"), at(one, "name|toolName|function.name"), arguments)
         )
     by = str(at(given, role) or "")
+    before = str(at(given, parent) or "") if parent else None
     yield Said(
-        by,
-        parts,
-        str(at(given, id) or ""),
-        str(at(given, parent) or "") if parent else None,
-        at(given, time),
-        _name(at(given, author)),
+        by, parts, str(at(given, id) or ""), before, at(given, time), _name(at(given, author))
     )
 
 
@@ -521,7 +533,7 @@ def _telegram(message: dict[str, Any]) -> Iterator[Said]:
     if isinstance(name, str):
         parts.append({"type": "file", "name": name.rpartition("/")[2]})
     by = message.get("from")
-    role = "user" if message.get("type") == "message" else ""
+    role = "" if message.get("type") == "service" else "user"
     time = at(message, "date_unixtime|date")
     yield Said(role, parts, str(message.get("id") or ""), None, time, _name(by))
 
@@ -632,11 +644,11 @@ CHATS = {
                  id="conversation.id", title="conversation.title",
                  time="conversation.create_time", current="conversation.leaf_response_id",
                  lists="conversations", files=("*.json",)),
-    "deepseek": Chat("an export of DeepSeek", "mapping inserted_at", _deepseek,
-                     messages="mapping", time="inserted_at"),
-    "pi": Chat("a session of pi or OpenClaw", "type id version cwd", _pi,
+    "deepseek": Chat("an export of DeepSeek", "mapping inserted_at|mapping.*.message.fragments",
+                     _deepseek, messages="mapping", time="inserted_at"),
+    "pi": Chat("a session of pi or OpenClaw", "type=session id cwd", _pi,
                title="name", is_whole=True, is_captured=True),
-    "copilot-cli": Chat("a session of Copilot CLI", "type data.sessionId data.startTime", _copilot,
+    "copilot-cli": Chat("a session of Copilot CLI", "type=session.start data", _copilot,
                         id="data.sessionId", title="data.title", is_whole=True, is_captured=True),
     "vscode-copilot": Chat("a chat of Copilot in VS Code", "requests sessionId|version", _vscode,
                            messages="requests", id="sessionId", title="customTitle",
@@ -650,7 +662,7 @@ CHATS = {
     "ai-studio": Chat("a prompt of Google AI Studio", "chunkedPrompt.chunks", _ai_studio,
                       messages="chunkedPrompt.chunks", id="",
                       system="systemInstruction.text|systemInstruction.parts.0.text"),
-    "slack": Chat("a day of Slack", "type ts text", _slack, id="", title="", is_whole=True),
+    "slack": Chat("a day of Slack", "type=message ts text", _slack, id="", title="", is_whole=True),
     "telegram": Chat("an export of Telegram", "messages.0.date type", _telegram,
                      title="name", lists="chats.list"),
     "agent-chat": Chat("a conversation of Windsurf or Antigravity", "conversation.messages",
@@ -676,7 +688,7 @@ def _format(name: str, chat: Chat) -> Format:
         partial(_claim, chat=chat),
         partial(_read, chat=chat),
         is_captured=chat.is_captured,
-        signs=frozenset(path.partition(".")[0] for path in paths),
+        signs=frozenset(re.split(r"[.=]", path)[0] for path in paths),
     )
 
 

@@ -453,8 +453,8 @@ def _chat(
         "title": plain_text(about["title"]) if about.get("title") else None,
         "created_ms": read_time(at(about, tables.time)),
     }
-    ordered = sorted(rows, key=itemgetter(tables.order))
-    said = [one for row in ordered for one in tables.said(row, parts.get(row["id"], []))]
+    ordered = sorted(rows, key=lambda row: (row.get(tables.order) or 0, row[ROW]))
+    said = [one for row in ordered for one in tables.said(row, parts.get(row.get("id"), []))]
     for item in conversation_items("", session, said):
         yield {"kind": item.kind, **item.fields}
 
@@ -462,20 +462,22 @@ def _chat(
 def _hermes(row: dict[str, Any], _parts: list[dict[str, Any]]) -> Iterator[Said]:
     text = plain_text(row["content"] or "")
     if row["role"] == "tool":
-        parts = [result(row["tool_call_id"], text)]
+        parts = [{**result(row["tool_call_id"], text), "name": row.get("tool_name") or ""}]
     else:
         parts = [thought(one) for one in (row.get("reasoning"),) if one] + parts_of(text)
         for one in json.loads(row["tool_calls"] or "[]"):
             given = one.get("function") or {}
             parts.append(call(one.get("id"), given.get("name"), given.get("arguments")))
-    yield Said(plain_text(row["role"]), parts, f"hermes/{row['id']}", None, row["timestamp"])
+    yield Said(
+        plain_text(row["role"]), parts, f"hermes/{row.get('id', row[ROW])}", None, row["timestamp"]
+    )
 
 
 def _opencode(row: dict[str, Any], rows: list[dict[str, Any]]) -> Iterator[Said]:
     """Yield a message: what was said, what the program added, and what tools gave."""
     about = json.loads(row["data"])
     said: dict[str, list[dict[str, Any]]] = {}
-    for part in (json.loads(one["data"]) for one in sorted(rows, key=itemgetter("id"))):
+    for part in (json.loads(one["data"]) for one in rows):
         kind, role = part.get("type"), about["role"]
         if kind == "text":
             role = "system" if part.get("synthetic") else role
@@ -506,7 +508,7 @@ def _memware(row: dict[str, Any], _parts: list[dict[str, Any]]) -> Iterator[Said
 CHATS = {
     "hermes": Tables(("messages", "session_id"), _hermes, "id", "sessions", "started_at"),
     "opencode": Tables(
-        ("message", "session_id"), _opencode, "id", "session", "time_created", "part"
+        ("message", "session_id"), _opencode, "time_created", "session", "time_created", "part"
     ),
     "memware": Tables(("turn", "session"), _memware, "seq"),
 }
@@ -575,7 +577,7 @@ def _fact(source: str, facts: Facts, row: dict[str, Any]) -> Iterator[dict[str, 
 PROGRAMS = {
     "hermes": (
         "the state.db of Hermes",
-        "sessions id title started_at, messages id session_id role content tool_calls",
+        "sessions id title started_at, messages session_id role content tool_calls timestamp",
     ),
     "opencode": (
         "the opencode.db of opencode",
