@@ -501,8 +501,8 @@ def _opencode(row: dict[str, Any], rows: list[dict[str, Any]]) -> Iterator[Said]
 
 
 def _memware(row: dict[str, Any], _parts: list[dict[str, Any]]) -> Iterator[Said]:
-    name = f"memware/{row['id']}"
-    yield Said(plain_text(row["role"]), parts_of(plain_text(row["text"])), name, None, row["ts"])
+    said = parts_of(plain_text(row["text"]))
+    yield Said(plain_text(row["role"]), said, f"memware/{row['id']}", None, row["ts"])
 
 
 CHATS = {
@@ -526,26 +526,23 @@ class Facts(Record):
     """
 
     table: str
-    text: tuple[str, ...]
+    text: list[str]
     time: str
-    kept: tuple[str, ...] = ()
+    kept: list[str]
     gone: str = ""
 
 
+# fmt: off
 FACTS = {
-    "cpersona": (
-        Facts("memories", ("content",), "timestamp", ("agent_id", "project_id", "channel")),
-        Facts("profiles", ("content",), "updated_at", ("agent_id", "project_id")),
-        Facts("episodes", ("summary",), "created_at", ("agent_id", "project_id", "channel")),
-    ),
-    "engrava": (
-        Facts("thought", ("content",), "created_at", ("thought_type", "essence"), "archived_at"),
-    ),
-    "memware": (
-        Facts("belief", ("subject", "relation", "value"), "valid_from", ("key",), "superseded_by"),
-    ),
+    "cpersona": [Facts("memories", ["content"], "timestamp", ["agent_id", "project_id", "channel"]),
+                 Facts("profiles", ["content"], "updated_at", ["agent_id", "project_id"]),
+                 Facts("episodes", ["summary"], "created_at", ["agent_id", "project_id"])],
+    "engrava": [Facts("thought", ["content"], "created_at", ["thought_type", "essence"],
+                      "archived_at")],
+    "memware": [Facts("belief", ["subject", "relation", "value"], "valid_from", ["key"],
+                      "superseded_by")],
 }
-GONE = ("memories", "they no longer hold there")
+# fmt: on
 
 
 def _program(source: Database, most: int, *, name: str) -> Records:
@@ -559,40 +556,29 @@ def _program(source: Database, most: int, *, name: str) -> Records:
 
 def _fact(source: str, facts: Facts, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if facts.gone and row.get(facts.gone):
-        yield {"kind": LEFT_OUT, **dict(zip(("what", "why"), GONE, strict=True)), "count": 1}
+        yield {"kind": LEFT_OUT, "what": "memories", "why": "they no longer hold there", "count": 1}
         return
+    said = [plain_text(row[column]) for column in facts.text]
+    text = " ".join(said).replace("_", " ") if said[1:] else said[0]
     about = {name: row[name] for name in facts.kept if row.get(name)}
-    yield {
-        "kind": "entry",
-        "text": " ".join(plain_text(row[column]) for column in facts.text).replace("_", " ")
-        if len(facts.text) > 1
-        else plain_text(row[facts.text[0]]),
-        "created_ms": read_time(row[facts.time]),
-        "source": source,
-        "metadata": about,
-    }
+    line = {"kind": "entry", "text": text, "source": source, "metadata": about}
+    yield {**line, "created_ms": read_time(row[facts.time])}
 
 
 # What each is, and the tables and columns that tell it.
+# fmt: off
 PROGRAMS = {
-    "hermes": (
-        "the state.db of Hermes",
-        "sessions id title started_at, messages session_id role content tool_calls timestamp",
-    ),
-    "opencode": (
-        "the opencode.db of opencode",
-        "session id title time_created, message id session_id data, part message_id data",
-    ),
-    "cpersona": (
-        "the memories of cpersona",
-        "memories agent_id content timestamp, profiles agent_id content, episodes agent_id summary",
-    ),
+    "hermes": ("the state.db of Hermes", "sessions id title started_at, "
+               "messages session_id role content tool_calls timestamp"),
+    "opencode": ("the opencode.db of opencode", "session id title time_created, "
+                 "message id session_id data, part message_id data"),
+    "cpersona": ("the memories of cpersona", "memories agent_id content timestamp, "
+                 "profiles agent_id content, episodes agent_id summary"),
     "engrava": ("the thoughts of engrava", "thought thought_id content"),
-    "memware": (
-        "the store of memware",
-        "belief subject relation value valid_from, turn id session seq ts role text",
-    ),
+    "memware": ("the store of memware", "belief subject relation value valid_from, "
+                "turn id session seq ts role text"),
 }
+# fmt: on
 FORMATS = {
     "sqlite": Format(
         "sqlite", "a table of a SQLite file (--table, --text-column)", lambda _: [], _read_table
