@@ -7,16 +7,21 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import memdb
-from memdb.cli import demo
+from memdb.cli import cli, demo
 from memdb.models.messages import Hit, Source
 
 
-def test_demo_golden(run_json):
-    """--json holds the questions with hits, a window, the versions, the size and the times."""
-    told = run_json("demo")
+@pytest.fixture(scope="module")
+def told():
+    """Return what the demo prints with --json."""
+    return json.loads(CliRunner().invoke(cli, ["demo", "--json"]).stdout)
 
+
+def test_demo_golden(told):
+    """--json holds the questions with hits, a window, the versions, the size and the times."""
     assert sorted(told) == [
         "learnt",
         "path",
@@ -33,24 +38,24 @@ def test_demo_golden(run_json):
     assert told["seconds"]["all"] >= max(told["seconds"].values()) > 0
 
 
-def test_demo_finds_the_evidence(run_json):
+def test_demo_finds_the_evidence(told):
     """Each of the five questions has its evidence among the hits."""
     missed = [
         asked["question"]
-        for asked in run_json("demo")["questions"]
+        for asked in told["questions"]
         if not {hit["source"]["external_id"] for hit in asked["hits"]} & {*asked["expected"]}
     ]
 
     assert missed == []
 
 
-def test_demo_learns_its_entries_from_the_messages(run_json):
+def test_demo_learns_its_entries_from_the_messages(told):
     """No entry is written by hand: each is a sentence that somebody said, with its message."""
     lines = (
         Path(memdb.__file__).parents[1].joinpath("examples", "workshop.jsonl").read_text("utf-8")
     )
     kinds = {json.loads(line)["kind"] for line in lines.splitlines()}
-    learnt = run_json("demo")["learnt"]
+    learnt = told["learnt"]
 
     assert kinds == {"message", "artifact"}
     assert len(learnt) > 10
@@ -62,9 +67,9 @@ def test_demo_learns_its_entries_from_the_messages(run_json):
     assert all(one["first_seq"] and one["session"] for one in learnt)
 
 
-def test_demo_answers_with_the_corrected_rent(run_json):
+def test_demo_answers_with_the_corrected_rent(told):
     """The wrong one was said first, in another conversation."""
-    (rent,) = [one for one in run_json("demo")["questions"] if "rent" in one["question"]]
+    (rent,) = [one for one in told["questions"] if "rent" in one["question"]]
 
     assert "15 400" in rent["hits"][0]["text"]
 

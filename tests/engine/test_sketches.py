@@ -29,7 +29,7 @@ from memdb.tables import spaces
 ALL = (0, 1 << 62)
 
 # Below and above 256 dimensions other distances are used; some fill no whole byte or word.
-DIMS = (2, 20, 128, 256, 257, 384, 511, 1000)
+DIMS = (2, 20, 256, 257, 384)
 
 
 def draw(chance: random.Random, dim: int) -> bytes:

@@ -232,7 +232,7 @@ def test_a_file_of_a_stranger_takes_neither_time_nor_disk(
     tmp_path: Path, db: MemDB, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """What its views and columns compute is bounded by time, and by the size of the file."""
-    monkeypatch.setattr("memdb.formats.sqlite_files.FREE_S", 0.5)
+    monkeypatch.setattr("memdb.formats.sqlite_files.FREE_S", 0.1)
     path = tmp_path / "other.db"
     other = sqlite3.connect(path)
     other.executescript(HOSTILE[name])
