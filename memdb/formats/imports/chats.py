@@ -378,6 +378,7 @@ def _plain(
         parts.append(
             call(at(one, "id|toolCallId"), at(one, "name|toolName|function.name"), arguments)
         )
+    parts += _files(at(given, "files|attachments"), "name|filename|file.filename")
     by = str(at(given, role) or "")
     before = str(at(given, parent) or "") if parent else None
     yield Said(
@@ -432,8 +433,8 @@ def _librechat(message: dict[str, Any]) -> Iterator[Said]:
 
 
 def _pi(line: dict[str, Any]) -> Iterator[Said]:
-    kind, id_ = line.get("type"), str(line.get("id") or "")
-    parent, time = line.get("parentId") or None, line.get("timestamp")
+    kind, id_, time = line.get("type"), str(line.get("id") or ""), line.get("timestamp")
+    parent = (line.get("parentId") or "") if id_ else None  # the first version has no ids
     message = line.get("message") if kind == "message" else None
     role, parts, author = "", [], None
     if isinstance(message, dict):

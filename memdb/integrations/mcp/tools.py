@@ -310,7 +310,9 @@ def described(one: ArtifactVersion, content: str = "") -> Answer:
 
 
 def _append(scope: Scope, given: Arguments) -> Answer:
-    chat = scope.session(given.pop("session"))
+    from memdb.formats.provider_messages import role_of
+
+    chat, given["role"] = scope.session(given.pop("session")), role_of(given["role"])
     if given["role"] == "system":
         raise InvalidInput(
             "role is 'system', which only the host may write: give user or assistant"

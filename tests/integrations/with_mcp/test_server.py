@@ -68,7 +68,7 @@ def test_every_tool_answers_as_its_schema_says(path):
         told = await answer(client, "remember", text="Ann is allergic to peanuts.", key="allergy")
         hits = await answer(client, "recall", query="what must Ann not eat?", limit=3)
         for n in range(45):
-            role = "assistant" if n % 2 else "user"
+            role = "ai" if n % 2 else "human"  # as some programs call them
             await answer(client, "chat_append", session="trip", role=role, text=f"message {n}")
         context = await answer(client, "context", session="trip", budget_tokens=400)
         page = await answer(client, "expand", session="trip", id="1-30")
