@@ -27,7 +27,6 @@ import memdb
 from memdb import MemDB
 from memdb.api import _resolve
 from memdb.api._container import Ports, Services
-from memdb.models.observation import TOOK
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
@@ -377,7 +376,7 @@ class Listener(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record with its traceback, but for how long each call took."""
-        if record.msg != TOOK:
+        if " took %" not in str(record.msg):
             line = _DURATION.sub(r"\1 ...", self.format(record))
             self.lines.append(f"{record.name} {record.levelname} {line}")
 
