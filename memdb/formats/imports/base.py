@@ -13,7 +13,7 @@ import json
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
-from memdb.formats.source import MAX_ELEMENT_BYTES, json_problem, too_long
+from memdb.formats.source import MAX_ELEMENT_BYTES, json_problem, too_long, value_or_error
 from memdb.models.record import Record
 from memdb.transfer.lines import REFUSALS, Group, Item, without_place
 
@@ -127,6 +127,14 @@ def elements(
                 raise InvalidInput(whole) if isinstance(error, InvalidInput) else error from error
             place = request.tree.place(name, f"{noun} {number + 1} and what follows it")
             yield place, InvalidInput(without_place(place, whole))
+
+
+def line_values(request: Request, names: Iterable[str]) -> Iterator[tuple[str, Any | MemDBError]]:
+    """Yield place and value of each line of some files; one that is no JSON is the error."""
+    for name in names:
+        with request.tree.open(name) as source:
+            for number, line in source.lines():
+                yield request.tree.place(name, f"line {number}"), value_or_error(number, line)
 
 
 def _values(tree: Tree, name: str) -> Iterator[tuple[int, Any]]:

@@ -12,6 +12,7 @@ import json
 import re
 from functools import partial
 from hashlib import blake2b
+from html import unescape
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from memdb.formats.imports.base import (
     Format,
     elements,
     groups,
+    line_values,
     nested,
     read_text,
     refused,
@@ -29,7 +31,7 @@ from memdb.formats.imports.base import (
 from memdb.formats.imports.threads import in_order, message_before, newest_last, parents_of
 from memdb.formats.provider_messages import role_of
 from memdb.formats.provider_parts import read_part
-from memdb.formats.source import BLOCK_BYTES, value_or_error
+from memdb.formats.source import BLOCK_BYTES
 from memdb.models.messages import ROLES
 from memdb.models.record import Record
 from memdb.text.parts import text_value
@@ -185,7 +187,7 @@ def _whole(request: Request, name: str, stem: str, chat: Chat) -> Read:
         found: Iterator[tuple[str, Any]] = elements(request, [name], "message")
         stem = name.rpartition("/")[0].rpartition("/")[2] or stem  # a day of a channel
     else:
-        found = _lines(request, name)
+        found = line_values(request, [name])
     records = []
     for place, value in found:
         if isinstance(value, Exception):
@@ -199,12 +201,6 @@ def _whole(request: Request, name: str, stem: str, chat: Chat) -> Read:
     whole = chat.replace(id="id", title="title", messages="messages")
     place = request.tree.place(name, "conversation 1")
     yield from groups([(place, about)], partial(_conversation, whole, stem))
-
-
-def _lines(request: Request, name: str) -> Iterator[tuple[str, Any]]:
-    with request.tree.open(name) as source:
-        for number, line in source.lines():
-            yield request.tree.place(name, f"line {number}"), value_or_error(number, line)
 
 
 def _people(tree: Tree) -> dict[str, str]:
@@ -510,16 +506,13 @@ def _ai_studio(chunk: dict[str, Any]) -> Iterator[Said]:
 
 
 MENTION = re.compile(r"<(?:@|#|!)?([^<>|]+)(?:\|([^<>]*))?>")  # of Slack: <@U1>, <https://x|name>
-ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 
 def _slack(message: dict[str, Any]) -> Iterator[Said]:
     if message.get("type") != "message" or str(message.get("subtype")).startswith("channel_"):
         yield Said("", [])
         return
-    text = MENTION.sub(lambda one: one[2] or one[1], text_value(message.get("text")))
-    for mark, character in ENTITIES:
-        text = text.replace(mark, character)
+    text = unescape(MENTION.sub(lambda one: one[2] or one[1], text_value(message.get("text"))))
     name = "person|user_profile.display_name|user_profile.real_name|username|user|bot_id"
     parts = [*parts_of(text), *_files(message.get("files"), "name|title")]
     ts = str(message.get("ts") or "")

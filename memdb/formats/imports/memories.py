@@ -15,8 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import Format, elements, groups, nested
-from memdb.formats.source import value_or_error
+from memdb.formats.imports.base import Format, elements, groups, line_values, nested
 from memdb.text.validate import name_value, text_value
 from memdb.transfer.lines import NOTE, Item, any_time, left_out
 
@@ -117,19 +116,11 @@ def _is_line(fields: dict[str, Any]) -> bool:
 
 def _read_graph(request: Request) -> Read:
     kept: dict[str, str] = {}  # by place
-    yield from groups(_values(request), partial(_line, kept=kept))
+    yield from groups(line_values(request, request.names), partial(_line, kept=kept))
     texts = [text for place, text in kept.items() if place not in request.refused]
     if texts:
         fields = {"name": GRAPH, "text": "\n".join(texts), "mime": "application/jsonl"}
         yield Item(request.tree.name, "artifact", fields)
-
-
-def _values(request: Request) -> Iterator[tuple[str, Any]]:
-    """Yield place and value of each line."""
-    for name in request.names:
-        with request.tree.open(name) as source:
-            for number, line in source.lines():
-                yield request.tree.place(name, f"line {number}"), value_or_error(number, line)
 
 
 def _line(place: str, value: Any, kept: dict[str, str]) -> Iterator[Item]:

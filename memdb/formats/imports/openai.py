@@ -13,9 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import EMPTY, Format, elements, groups
+from memdb.formats.imports.base import EMPTY, Format, elements, groups, line_values
 from memdb.formats.imports.jsonl import provider_messages
-from memdb.formats.source import value_or_error
 from memdb.transfer.lines import Item, left_out
 
 if TYPE_CHECKING:
@@ -64,14 +63,9 @@ def _whole(request: Request, name: str, title: str) -> tuple[str, Any]:
 
 def _conversations(request: Request, name: str, title: str) -> Iterator[tuple[str, Any]]:
     """Yield place and conversation of each line, or of the array or object that a file is."""
-    tree = request.tree
-    if _is_lines(tree, name):
-        with tree.open(name) as source:
-            for number, line in source.lines():
-                place = tree.place(name, f"line {number}")
-                yield place, _named(value_or_error(number, line), title, number)
-        return
-    for number, (place, value) in enumerate(elements(request, [name], "conversation"), 1):
+    is_lines = _is_lines(request.tree, name)
+    found = line_values(request, [name]) if is_lines else elements(request, [name], "conversation")
+    for number, (place, value) in enumerate(found, 1):
         yield place, _named(value, title, number)
 
 
