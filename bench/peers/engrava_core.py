@@ -27,7 +27,7 @@ class Peer:
         connection = await aiosqlite.connect(":memory:")
         connection.row_factory = aiosqlite.Row
         provider = CallbackProvider(self.embed, wire.DIM, "static-en-1")
-        store = SqliteEngravaCore(connection, embedding_provider=provider)
+        store = SqliteEngravaCore(connection, embedding_provider=provider, auto_embed=True)
         await store.ensure_schema()
         for item in items:
             thought = await store.remember(wire.said(item))

@@ -133,8 +133,5 @@ def _common_words(question: Question, corpora: Sequence[Corpus]) -> list[str]:
 
 def _cosine(first: bytes, second: bytes) -> float:
     one, other = array("f", first), array("f", second)
-
-    def product(left: array[float], right: array[float]) -> float:
-        return sum(map(mul, left, right), 0.0)
-
-    return float(product(one, other) / (product(one, one) * product(other, other)) ** 0.5)
+    lengths = sum(map(mul, one, one)) * sum(map(mul, other, other))
+    return float(sum(map(mul, one, other)) / lengths**0.5)

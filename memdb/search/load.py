@@ -159,33 +159,30 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     scores = {key: highest * (score / most) for key, score in scores.items()}
     chosen = sorted(scores, key=lambda session: (-scores[session], -session))
     certainty = certainty_of(question, rankings)
+    order = next((at for at, one in enumerate(rankings) if one.corpus.kind == "message"), 0)
+    sure = {
+        row.id
+        for row in (rankings[order].ranked if certainty == "sure" else ())
+        if is_sure(question, rankings[order], row)
+    }
     if question.request.only_sure:
-        answers = {
-            session: any(
-                is_sure(question, ranking, row)
-                for ranking in rankings
-                if ranking.corpus.kind == "message"
-                for row, _ in by_session.get(session, ())
-            )
-            for session in chosen
-        }
-        chosen = [one for one in chosen if certainty == "sure" and answers[one]]
+        chosen = [
+            one for one in chosen if any(row.id in sure for row, _ in by_session.get(one, ()))
+        ]
     count, left_out = keep(question, rankings, [scores[one] for one in chosen], certainty)
     chosen = chosen[: min(count, question.request.limit)]
     shown = {session: by_session.get(session, [])[:SHOWN_MESSAGES] for session in chosen}
     cards = sessions.cards(tx, chosen)
-    messages = [order for order, ranking in enumerate(rankings) if ranking.corpus.kind == "message"]
-    ids = [(messages[0], row.id) for rows in shown.values() for row, _ in rows]
+    ids = [(order, row.id) for rows in shown.values() for row, _ in rows]
     contents = _read(tx, question, rankings, ids)
     hits: list[Hit] = []
     for session in chosen:
         card = cards.get(session)
         best: list[Hit] = []
         for row, score in shown[session]:
-            if content := contents.get((messages[0], row.id)):
+            if content := contents.get((order, row.id)):
                 hit = _to_hit("message", content, score, len(best) + 1)
-                row_is_sure = certainty == "sure" and is_sure(question, rankings[messages[0]], row)
-                best.append(hit.replace(is_sure=row_is_sure))
+                best.append(hit.replace(is_sure=row.id in sure))
         if card is None or not (best or session in titles):
             continue  # deleted since the first snapshot
         source = Source(session=card.name, title=card.title, created_ms=card.first_ms)

@@ -24,6 +24,7 @@ from memdb.search.parse import ASKING_MARKS
 from memdb.search.relevance import NOTHING, Evidence, Relevance, relevance
 from memdb.search.weights import (
     ALMOST_SURE,
+    BEHIND,
     DOCUMENTS,
     EQUAL,
     LEAST_COVER,
@@ -38,7 +39,7 @@ from memdb.text.terms import STOP_WORDS, query_words
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from memdb.search.candidates import Candidates
+    from memdb.search.candidates import Candidates, Row
     from memdb.search.features import Features
     from memdb.search.parse import Corpus, Query, Question
     from memdb.search.weights import Weights
@@ -256,21 +257,32 @@ def _echoes(query: Query, candidates: Candidates) -> frozenset[int]:
     """
     Return the candidates that ask the question itself, and the replies to it that say nothing.
 
-    Neither is evidence: asked once more, a question would find itself before the fact.
+    Neither is evidence: asked once more, a question would find itself before the fact. So is what
+    tools were asked in between.
     """
     if not query.is_question:
         return frozenset()
-    words, texts = set(query.words), candidates.texts
+    words, texts, rows = set(query.words), candidates.texts, candidates.rows
     same = {
         key
         for key, text in texts.items()
         if text.rstrip().endswith(ASKING_MARKS) and set(query_words(text)) == words
     }
-    return frozenset(same).union(
-        key + 1
-        for key in same
-        if (text := texts.get(key + 1)) is not None
-        and STOP_WORDS.issuperset(set(query_words(text)) - words)
+    found = set(same)
+    for key in same:
+        reply = _reply(key, rows)
+        is_other = rows[reply][1:4:2] != rows[key][1:4:2]
+        if is_other and STOP_WORDS.issuperset(set(query_words(texts[reply])) - words):
+            found.update(range(key, reply + 1))
+    return frozenset(found)
+
+
+def _reply(key: int, rows: Mapping[int, Row]) -> int:
+    """Return the message behind *key* and behind what tools were asked and said."""
+    roles = [rows[key + step][3] if key + step in rows else "" for step in BEHIND]
+    steps = zip(BEHIND, roles, [*roles[1:], ""], strict=True)
+    return next(
+        (key + step for step, own, then in steps if own not in ("", "tool") and then != "tool"), key
     )
 
 

@@ -39,7 +39,6 @@ from memdb.search.weights import (
     RERANKED,
     SECOND_STAGE,
     for_messages,
-    widened,
 )
 from memdb.tables import messages
 from memdb.text.terms import TERMS_AT_ONCE, word_terms
@@ -139,15 +138,16 @@ class SearchService:
         if retrieved is None:
             return Hits()
         embedding = self.embed(retrieved)
+        is_reranked = self.reranker is not None and request.by == "meaning" and request.rerank
+        is_reranked = is_reranked and request.group is None
         with self._db.read() as tx:
             question, rankings = self.rank(tx, retrieved, embedding.vector)
             if request.group:
                 answer = load_sessions(tx, question, rankings)
-            elif self.reranker is None or request.by != "meaning":
-                answer = load_hits(tx, question, rankings)
             else:
-                answer = load_hits(tx, question, rankings, max(request.limit, RERANKED))
-        if request.by == "meaning" and not request.group:
+                more = RERANKED if is_reranked else 0
+                answer = load_hits(tx, question, rankings, max(request.limit, more))
+        if is_reranked:
             answer = self.reranked(question, answer, request.limit)
         self.note(request, answer.hits)
         return embedding.to_hits(answer, rerank=request.rerank)
@@ -158,8 +158,7 @@ class SearchService:
 
         If the reranker fails they stay as they are, and the answer says why. Transaction: none.
         """
-        is_wanted = question.request.rerank and not question.is_listing
-        if self.reranker is None or not (is_wanted and answer.hits):
+        if self.reranker is None or question.is_listing or not answer.hits:
             return answer.replace(hits=answer.hits[:limit])
         texts = [hit.text for hit in answer.hits[:RERANKED]]
         try:
@@ -369,7 +368,7 @@ class SearchService:
         if is_message:
             model = None if vector is None else vector.model
             weights = self._message_weights or for_messages(model)
-        weights = widened(weights, question.request.depth)
+        weights = weights.replace(arm=max(weights.arm, question.request.depth))
         if question.request.group is not None:
             # Messages of a session are added up later.
             weights = weights.replace(off=weights.off | {"session"})

@@ -19,7 +19,8 @@ class Weights(Record):
     Attributes:
         table: Column of that table: "words", "static" or "sentence".
         off: Names of features that do not count.
-        arm: Candidates taken by words; the vector arm brings as many.
+        arm: Candidates taken by words; the vector arm brings as many. So many messages lend their
+            words to their neighbours; more change nothing.
         lexical_share: Share of the words when there are vectors too.
         context: What a query word counts for in a message when it stands in the message this
             far before (positive) or after (negative) it instead, where candidates are chosen.
@@ -33,7 +34,6 @@ class Weights(Record):
             0.920 without the first, 0.928 with it, and with 0.8 of the second nDCG@10 is lower.
         vague: Power of the share of a text's days that the query's days hold: "last year" is
             little evidence of a day, and more of a season.
-        seeds: Messages whose words are spread to their neighbours; more change nothing.
         pool: Once so many messages hold a rarer word, a commoner word adds no new ones.
         importance: Gain of an entry of importance 10, and loss of importance 0; 5 is neutral.
         fading: Loss of an entry that faded for long: a newer one of the same words goes first, a
@@ -56,7 +56,6 @@ class Weights(Record):
     about: float = 1.2
     own: float = 1.0
     vague: float = 0.5
-    seeds: int = 200
     pool: int = 1000
     importance: float = 0.2
     fading: float = 0.2
@@ -202,6 +201,9 @@ KEPT_FIRST = 3
 RERANKED = 30
 """Hits that a reranker gets: they hold what there is to find nine times in ten."""
 
+BEHIND = range(1, 9)
+"""How far behind a question a reply that says nothing is looked for."""
+
 RETRACTED = 0.5
 SHOWN_WORDS = 3
 """Share of its score that an entry keeps which was taken back; words that a reason names."""
@@ -267,13 +269,6 @@ is asked for. With 1,000 for ten sessions the same are found (LoCoMo), at twice 
 
 SHOWN_MESSAGES = 3
 """Messages shown of each session."""
-
-
-def widened(weights: Weights, depth: int) -> Weights:
-    """Return *weights* with arms and seeds that are long enough to rank *depth* rows."""
-    if depth <= min(weights.arm, weights.seeds):
-        return weights
-    return weights.replace(arm=max(weights.arm, depth), seeds=max(weights.seeds, depth))
 
 
 # Features of messages, see `memdb.search.features`

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cases import each
+from scores import score_of
 
 import memdb
 from memdb import aio
@@ -219,16 +220,6 @@ def test_scores_are_from_0_to_1_and_hits_keep_to_the_least(ann: memdb.Scope) -> 
             assert kept == [score for score in scores if score >= least]
     cosines = [hit.score for hit in ann.recall(KNOWN, by="vector")]
     assert cosines == [hit.score for hit in ann.recall(KNOWN, by="vector", min_score=0)]
-
-
-def score_of(kind: str, terms: dict[str, float]) -> float:
-    """Return the score that the terms of a row make; a factor that is absent is neutral."""
-    if kind == "message":
-        own = (terms[name] for name in terms if not name.startswith(("relevance", "best")))
-        return math.exp(sum(own))
-    factors = [terms.get(name, 1.0) for name in ("importance", "freshness", "use", "scale")]
-    added = terms.get("lexical", 0.0) + terms.get("vector", 0.0)
-    return added * math.prod(factors) + terms.get("date", 0.0)
 
 
 def test_an_explanation_gives_the_score_again(ann: memdb.Scope) -> None:

@@ -142,16 +142,30 @@ def test_equal_texts_are_one_hit(ann: memdb.Scope) -> None:
 
 
 def test_a_question_is_no_answer_to_itself(ann: memdb.Scope) -> None:
-    """Neither its earlier copies nor the replies that say nothing."""
+    """Neither its earlier copies nor the replies that say nothing, behind tools too."""
     ann.remember("The user drives a red Volvo.")
-    for chat in map(ann.session, "abc"):
+    call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    for name in "abc":
+        chat = ann.session(name)
         chat.append("user", "what colour is my car?")
-        chat.append("assistant", "I don't know.")
+        if name != "a":
+            chat.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            chat.append({"role": "tool", "tool_call_id": "c", "content": "no rows of a car"})
+        chat.append("assistant", "I don't know what colour your car is.")
     texts = [hit.text for hit in ann.recall("What colour is my car?")]
 
     assert texts[0] == "The user drives a red Volvo."
-    assert "I don't know." not in texts
+    assert "I don't know what colour your car is." not in texts
     assert "what colour is my car?" not in texts
+
+
+def test_a_statement_of_the_one_who_asked_is_evidence(ann: memdb.Scope) -> None:
+    """It may hold no word but those of the question."""
+    chat = ann.session("a")
+    chat.append("user", "is my car red?")
+    chat.append("user", "My car is red.")
+
+    assert ann.recall("is my car red?")[0].text == "My car is red."
 
 
 def test_a_dash_excludes_nothing(ann: memdb.Scope) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scores import score_of
 
 from memdb.search.candidates import (
     Candidates,
@@ -21,7 +22,7 @@ from memdb.search.candidates import (
 )
 from memdb.search.features import Features, read_features, row_of
 from memdb.search.parse import Corpus, parse_query
-from memdb.search.rank import rank, rank_entries, score_of
+from memdb.search.rank import rank, rank_entries
 from memdb.search.weights import DOCUMENTS, MESSAGES, Weights
 
 if TYPE_CHECKING:

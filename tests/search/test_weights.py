@@ -13,7 +13,7 @@ from memdb.search.candidates import Candidates, Lexical
 from memdb.search.features import read_features
 from memdb.search.parse import Corpus, parse_query
 from memdb.search.rank import weights_of
-from memdb.search.weights import BY_TABLE, MESSAGES, STATIC_MODEL, for_messages, widened
+from memdb.search.weights import BY_TABLE, MESSAGES, STATIC_MODEL, for_messages
 
 FOLDER = Path(memdb.search.__file__).parent
 RANKER = json.loads((FOLDER / "ranker.json").read_text())
@@ -105,10 +105,3 @@ def test_a_chat_with_an_assistant_changes_the_weights() -> None:
 
     assert half["base"] == pytest.approx((people["base"] + whole["base"]) / 2)
     assert whole["user"] > people["user"]
-
-
-def test_long_answers_widen_the_arms() -> None:
-    """Arms and seeds are never shorter than the answer, and never get shorter."""
-    assert widened(MESSAGES, 10) is MESSAGES
-    assert (widened(MESSAGES, 500).arm, widened(MESSAGES, 500).seeds) == (500, 500)
-    assert widened(MESSAGES.replace(seeds=1_000), 500).seeds == 1_000
