@@ -150,6 +150,14 @@ def _row_lines(row: dict[str, Any], columns: TableColumns) -> Iterator[dict[str,
     yield line
 
 
+def _by(source: Database, table: str, key: str, most: int) -> dict[Any, list[dict[str, Any]]]:
+    """Return the rows of a table by a column; {} where the file has no such table."""
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for row in read_rows(source, table, (key,), most) if table in source.table_names() else ():
+        found.setdefault(row[key], []).append(row)
+    return found
+
+
 LLM_NEEDS = "responses id prompt response system model conversation_id datetime_utc"
 THREADS = {"threads", "turns", "messages", "parts", "fragments"}
 
@@ -185,12 +193,8 @@ def _threads(source: Database, most: int) -> Records:
     """Yield a record per thread."""
     messages = {row["hash"]: row for row in read_rows(source, "messages", (), most)}
     fragments = {row["id"]: row["content"] for row in read_rows(source, "fragments", (), most)}
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for row in read_rows(source, "parts", (), most):
-        parts.setdefault(row["message_hash"], []).append(row)
-    turns: dict[str, list[dict[str, Any]]] = {}
-    for row in read_rows(source, "turns", (), most):
-        turns.setdefault(row["thread_id"], []).append(row)
+    parts = _by(source, "parts", "message_hash", most)
+    turns = _by(source, "turns", "thread_id", most)
 
     def lines(thread: dict[str, Any]) -> Iterator[dict[str, Any]]:
         turn_of = _turns_of(turns.get(thread["id"], []), messages)
@@ -291,13 +295,8 @@ TWICE = "lossless-claw stored them twice, when a turn was tried again"
 def _claw_records(source: Database, most: int) -> Records:
     """Yield a record per conversation: its session and its messages."""
     names: dict[object, str] = {}
-    said: dict[object, list[dict[str, Any]]] = {}
-    parts: dict[object, list[dict[str, Any]]] = {}
-    for row in read_rows(source, "messages", (), most):
-        said.setdefault(row["conversation_id"], []).append(row)
-    if PARTS in source.table_names():
-        for row in read_rows(source, PARTS, (), most):
-            parts.setdefault(row["message_id"], []).append(row)
+    said = _by(source, "messages", "conversation_id", most)
+    parts = _by(source, PARTS, "message_id", most)
     for row in read_rows(source, "conversations", (), most):
         name = plain_text(row.get("session_key") or row["session_id"])
         if name in names.values():  # a session that was begun anew keeps its name there
@@ -378,8 +377,8 @@ def _claw_words(message: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str
 def _call(row: dict[str, Any]) -> dict[str, Any]:
     given = plain_text(row["tool_input"] or "{}")
     arguments = parse_object(given.encode("utf-8", "replace"))
-    call = {"type": "tool_call", "id": row["tool_call_id"], "name": plain_text(row["tool_name"])}
-    return {**call, "arguments": given if arguments is None else arguments}
+    name = plain_text(row["tool_name"])
+    return call(row["tool_call_id"], name, given if arguments is None else arguments)
 
 
 LANGGRAPH_NEEDS = "store prefix key value created_at updated_at"
@@ -422,14 +421,6 @@ class Tables(Record):
     sessions: str = ""
     time: str = ""
     parts: str = ""
-
-
-def _by(source: Database, table: str, key: str, most: int) -> dict[Any, list[dict[str, Any]]]:
-    """Return the rows of a table by a column; {} where the file has no such table."""
-    found: dict[Any, list[dict[str, Any]]] = {}
-    for row in read_rows(source, table, (key,), most) if table in source.table_names() else ():
-        found.setdefault(row[key], []).append(row)
-    return found
 
 
 def _chats(source: Database, most: int, tables: Tables) -> Records:
