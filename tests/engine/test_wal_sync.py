@@ -189,3 +189,21 @@ def test_a_closed_file_keeps_nothing_open(tmp_path: Path, monkeypatch: pytest.Mo
     db.close()
 
     assert descriptors() == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fdatasync"), reason="macOS and Windows have no fdatasync")
+def test_the_system_is_asked_to_sync_the_wal(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests put something in the place of the function that asks it."""
+    real, synced = os.fdatasync, []
+
+    def sync(handle: int) -> None:
+        synced.append(os.path.sameopenfile(handle, wal.fileno()))
+        real(handle)
+
+    with memdb.open(path, **POWER) as db:
+        db.scope("ann").session("s").append("user", "one")
+        with open(f"{path}-wal", "rb") as wal:
+            monkeypatch.setattr(os, "fdatasync", sync)
+            db.scope("ann").session("s").append("user", "two")
+
+    assert True in synced
