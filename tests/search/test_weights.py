@@ -39,7 +39,8 @@ LIMITS = {
     "_WEEK",
     "_YEAR",
     "_SENTENCE",
-    # Characters of numbers and words, and digits of a year.
+    # Characters of numbers and words, digits of a year, letters that tell a month.
+    "_MONTH_STEMS",
     "_NO_DIGITS",
     "_WORD_BYTES",
     "_YEAR_DIGITS",
