@@ -1,7 +1,7 @@
 """
 Recall against the bars and against other memories, on one data set, in one run.
 
-    python bench/recall.py [DATA] [--terms] [--peers] [--records PATH] [--json PATH]
+    python bench/recall.py [DATA] [--peers] [--records PATH] [--json PATH]
 
 DATA is in the format of docs/evaluation.md; without it LoCoMo's development conversations are
 converted, and held to the bars below. `--peers` also asks the memories that `make peers`
@@ -22,7 +22,7 @@ import locomo_data
 
 from memdb.evaluation import convert, dataset, measuring
 from memdb.evaluation import measuring as report
-from memdb.evaluation.measuring import ARMS, DEPTH, TERMS, measure
+from memdb.evaluation.measuring import ARMS, DEPTH, measure
 
 PEERS = Path(__file__).parent / "peers"
 
@@ -149,7 +149,6 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
     parser.add_argument("data", nargs="?", type=Path)
-    parser.add_argument("--terms", action="store_true", help="also with each term off")
     parser.add_argument("--peers", action="store_true", help="also what `make peers` installed")
     parser.add_argument("--records", type=Path, help="write every answer here, JSON lines")
     parser.add_argument("--json", type=Path, help="write the report here")
@@ -163,7 +162,7 @@ def main() -> None:
             path = Path(folder) / "locomo.jsonl"
             dataset.write(convert.convert("locomo", given.folder), path)
         data = dataset.read(path)
-    arms = (*ARMS, *(TERMS if given.terms else ()))
+    arms = ARMS
     answers = list(measuring.run(data, arms))
     if given.peers:
         answers += ask_peers(data)

@@ -38,7 +38,7 @@ def bench() -> None:
 @verb(
     "memdb bench recall set.jsonl",
     "memdb bench recall locomo10.json BEAM/chats/100K",
-    "memdb bench recall set.jsonl --terms --records answers.jsonl --json",
+    "memdb bench recall set.jsonl --records answers.jsonl --json",
     of=bench,
     file=False,
     scope=False,
@@ -46,13 +46,11 @@ def bench() -> None:
 @click.argument("data", type=click.Path(), nargs=-1, required=True)
 @click.option("--lexical", is_flag=True, help="By words alone; without it an embedder is needed.")
 @embedder_option
-@click.option("--terms", is_flag=True, help="Also with each term of the ranking switched off.")
 @click.option("--records", type=click.Path(), metavar="PATH", help="Write every answer here.")
 def recall(
     call: Call,
     data: tuple[str, ...],
     lexical: bool,
-    terms: bool,
     records: str | None,
 ) -> None:
     """
@@ -67,8 +65,7 @@ def recall(
 
     if records is not None:
         refuse_output(records)
-    arms = (*measuring.ARMS, *(measuring.TERMS if terms else ()))
-    chosen = (measuring.LEXICAL,) if lexical else arms
+    chosen = (measuring.LEXICAL,) if lexical else measuring.ARMS
     embedder = None if lexical else embedder_named(call.embedder)
     with _data_sets(data) as sets, _records(records) as keep:
         results = [_measure(one, chosen, embedder, keep) for one in sets]

@@ -69,21 +69,6 @@ class Arm(Record):
 WORD_FEATURES = ("held", "count", "rarest", "words", "similar", *SPREADS)
 """Features that only words make."""
 
-FEATURE_GROUPS = {
-    "neighbours' words": (*SPREADS, "before_run", "after_run"),
-    "neighbours' scores": (
-        *("question_near", "before_near", "after_near", "reply"),
-        *("before_near_run", "after_near_run"),
-    ),
-    "author": ("author", "role", "user"),
-    "question": ("asks",),
-    "length": ("length", "long"),
-    "shape": ("when", "how_many", "who", "time", "number", "capitals"),
-    "dates": ("date",),
-    "session": ("session",),
-}
-"""Features that say the same kind of thing, to switch off together."""
-
 FUSED = Arm("fused")
 LEXICAL = Arm("lexical", vectors=False)
 VECTOR = Arm(
@@ -93,15 +78,6 @@ VECTOR = Arm(
 )
 ARMS = (FUSED, LEXICAL, VECTOR)
 """The default; as without an embedder; and vectors alone with the context terms."""
-
-TERMS = (
-    Arm("no similar words", rerank=False),
-    *(
-        Arm(f"no {name}", MESSAGES.replace(off=frozenset(features)))
-        for name, features in FEATURE_GROUPS.items()
-    ),
-)
-"""Each term of the ranking of messages off, the others as they are."""
 
 
 def fitted(arm: Arm, model: str | None) -> Arm:

@@ -68,13 +68,6 @@ def test_recall_by_words_alone(run_json, talk):
     assert told["configuration"]["embedder"] is None
 
 
-def test_recall_with_each_term_off(run_json, talk):
-    """--terms adds a ranking per term."""
-    told = run_json("bench", "recall", talk, "--terms")
-
-    assert "no dates" in {row["arm"] for row in told["results"]}
-
-
 def test_records_hold_every_answer(run, talk, tmp_path):
     """One line of JSON per arm, level and question."""
     records = tmp_path / "answers.jsonl"

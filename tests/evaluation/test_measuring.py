@@ -8,7 +8,6 @@ import memdb
 from memdb.evaluation import dataset, measuring
 from memdb.evaluation import measuring as arms
 from memdb.evaluation import measuring as report
-from memdb.search.rank import weights_of
 
 
 @pytest.fixture
@@ -54,17 +53,6 @@ def _untimed(told):
         for row in told["results"]
     ]
     return told | {"results": results}
-
-
-def test_each_term_off_differs_from_the_default_in_that_term():
-    """A term that stays on would be called worthless."""
-    features = set(weights_of("static", 1.0))
-    assert set(arms.FUSED.messages.off) == set()
-    for arm in arms.TERMS[1:]:
-        assert arm.messages.off, arm.name
-        assert arm.messages.off <= features, arm.name
-        assert arm.messages.replace(off=frozenset()) == arms.FUSED.messages
-    assert not arms.TERMS[0].rerank
 
 
 def test_the_lexical_arm_is_what_a_file_without_an_embedder_gives(data):
