@@ -1,7 +1,9 @@
 """
-What is worth keeping of a message, and as what: one logistic regression over its sentences.
+What is worth keeping of a message, and as what: two questions with an evidence each.
 
-A sentence is kept as it was said, with the one before it where it begins with a pronoun or a
+What a sentence says is judged by its own words, and whether it belongs to a story, a role or a
+pasted text by the other sentences of its message: a fact in a story has the words of a fact. A
+sentence is kept as it was said, with the one before it where it begins with a pronoun or a
 fragment. Text that was pasted (code, quotations, mails, logs, tags, what follows a line that
 ends in a colon) is material: it never teaches anything about the user.
 """
@@ -24,7 +26,7 @@ from memdb.models.record import Record
 from memdb.text.resources import compiled, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from memdb.facts.calendar import DaySpan
 
@@ -33,8 +35,8 @@ NAME = "sentences-1"
 
 BUCKETS = 1 << 16
 GRAMS = (3, 4, 5)
-ZERO = 16
-"""What a weight of 0 is in the file; the others stand from 0 to 2 * ZERO."""
+ZERO = 12
+"""What stands n above it is a weight of n * n; what stands below it, of -n * n."""
 KINDS = (
     "profile", "preferences", "entities", "events", "plans", "instructions",
     "asked", "framed", "other",
@@ -42,9 +44,10 @@ KINDS = (
 KEPT = 6
 """The first kinds are kept."""
 
-ASKED, FRAMED = KINDS.index("asked"), KINDS.index("framed")
-MOST_FRAMED = 0.4
-"""A sentence that may be a joke, a story, a role or somebody else's words is not kept."""
+ASKED = KINDS.index("asked")
+
+HEADS = ("says", "sort", "frame")
+"""What a sentence says, of which sort a fact is, and whether it frames those around it."""
 
 CATEGORIES = {"plans": "events", "instructions": "preferences"}
 """Kinds that are no category of entries, and what they are filed under."""
@@ -63,11 +66,11 @@ _INTRODUCES = (":", "\uff1a")
 _LABEL = r"^[\w'(), -]{1,30}[:\uff1a](?=\s|[^\W\d_])(?!//)"
 _OWN_LABELS = frozenset({"remember", "correction", "change"})
 _INTRODUCES_OWN = 0.5
-# A sentence with fewer words, or fewer that say something, needs the one before it.
-_FEW_WORDS, _HEAVY, _FEW_HEAVY = 3, 0.6, 2
+# A sentence with fewer words, or none that says something, needs the one before it.
+_FEW_WORDS, _HEAVY = 3, 0.6
 _LAST_CLAUSE = r"(?:[,;](?=\s)|[\uff0c\u3001])[^,;\uff0c\u3001]*$"
 _MOST_LEARNT = 12
-_GREETING_WORDS = 3
+_GREETING_WORDS, _ASKS = 3, 0.4
 _MOST_CHARS = 20_000
 
 
@@ -105,16 +108,16 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
         return []
     found: list[Learnt] = []
     place = 0
-    for paragraph in _own_paragraphs(text[:_MOST_CHARS], role):
+    text = text[:_MOST_CHARS]
+    frame = max((frames(one, role) for one in sentences(text)), default=0.0)
+    for paragraph in _own_paragraphs(text, role):
         before, count = "", len(found)
         for whole_sentence in paragraph:
-            sentence = stated(whole_sentence, role, before)
-            shares = kinds_of(sentence, role, before)
+            sentence = stated(whole_sentence, role)
+            shares = kinds_of(sentence, role)
             ordered = role == "user" and "remember" in marks(sentence)
-            is_short = len(words_of(sentence)) < _FEW_WORDS  # "Hi!" opens no story
-            if shares[FRAMED] >= MOST_FRAMED and not (is_short or ordered):
-                return _best(found)  # a role, a story: what follows belongs to it
-            is_own = sum(shares[:KEPT]) >= _model().least[role]
+            share = sum(shares[:KEPT]) * (1 - frame)
+            is_own = share >= _model()["least"][role]
             leans, is_fragment = leans_on_another(sentence)
             whole = f"{before} {sentence}" if before and leans else sentence
             says_enough = not is_fragment or (bool(before) and not leans_on_another(whole)[1])
@@ -124,7 +127,7 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
                     Learnt(
                         whole,
                         CATEGORIES.get(kind, kind),
-                        1.0 if ordered else sum(shares[:KEPT]),
+                        1.0 if ordered else share,
                         place,
                         tuple(days_about(whole, created_ms)),
                     )
@@ -136,15 +139,15 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
     return _best(found)
 
 
-def stated(sentence: str, role: str, before: str) -> str:
+def stated(sentence: str, role: str) -> str:
     """
     Return a sentence without the question or request behind its last comma.
 
-    >>> stated("I keep bees on the allotment, should I open the hive?", "user", "")
+    >>> stated("I keep bees on the allotment, should I open the hive?", "user")
     'I keep bees on the allotment'
     """
     head = compiled(_LAST_CLAUSE).sub("", sentence)
-    shares = kinds_of(sentence, role, before)
+    shares = kinds_of(sentence, role)
     asks = is_question(sentence) or shares[ASKED] >= sum(shares[:KEPT])
     return head if asks and head and not leans_on_another(head)[0] else sentence
 
@@ -152,7 +155,7 @@ def stated(sentence: str, role: str, before: str) -> str:
 def _greets(paragraph: list[str]) -> bool:
     """Return whether a paragraph has a few words only, and asks for nothing."""
     words = sum(len(words_of(sentence)) for sentence in paragraph)
-    asks = any(kinds_of(sentence, "user", "")[ASKED] >= MOST_FRAMED for sentence in paragraph)
+    asks = any(kinds_of(sentence, "user")[ASKED] >= _ASKS for sentence in paragraph)
     return words <= _GREETING_WORDS and not asks
 
 
@@ -169,29 +172,30 @@ def category_of(text: str) -> str:
     >>> category_of("I'm allergic to peanuts.")
     'profile'
     """
-    shares = kinds_of(text, "user", "")
+    shares = kinds_of(text, "user")
     kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
     return CATEGORIES.get(kind, kind)
 
 
 @lru_cache(maxsize=2_048)
-def kinds_of(sentence: str, role: str, before: str) -> tuple[float, ...]:
-    """Return the probability of each of `KINDS`."""
-    model = _model()
-    scores = list(model.bias)
-    for value, buckets in features(sentence, role, before):
-        for bucket in buckets:
-            for kind, weight in enumerate(model.rows.get(bucket, ())):
-                scores[kind] += value * weight
-    return tuple(softmax([score * model.scale for score in scores]))
+def kinds_of(sentence: str, role: str) -> tuple[float, ...]:
+    """Return the probability of each of `KINDS`, by the words of the sentence."""
+    given, model = [*features(sentence, role)], _model()
+    fact, *others = model["says"].shares(given)
+    return (*(fact * share for share in model["sort"].shares(given)), *others)
 
 
-def features(sentence: str, role: str, before: str) -> Iterator[tuple[float, list[int]]]:
+@lru_cache(maxsize=2_048)
+def frames(sentence: str, role: str) -> float:
+    """Return the probability that a sentence makes those around it a story, a role or a paste."""
+    return _model()["frame"].shares(features(sentence, role))[1]
+
+
+def features(sentence: str, role: str) -> Iterator[tuple[float, list[int]]]:
     """Yield groups of hashed features, each with the value that all of the group have."""
     words = ["0" if word.kind == "number" else word.text for word in words_of(sentence[:MAX_CHARS])]
     marked = sorted(marks(sentence))
     flags = [f"is {role}", *(f"has {kind}" for kind in marked), *(f"{role} {m}" for m in marked)]
-    flags += [f"before {kind}" for kind in sorted(marks(before))] if before else ["no before"]
     flags += [
         f"in {recognise(sentence)}",
         f"words {min(len(words), 40) // 4}",
@@ -221,30 +225,37 @@ def _bucket(text: str) -> int:
     return crc32(text.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
-class _Model:
-    """The weights of `sentences.json`: a row of one byte per kind for each bucket that has any."""
+class Head:
+    """One regression of `sentences.json`: by bucket a row of one byte per kind."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         """Unpack *data*."""
-        self.scale = float(data["scale"])
-        self.bias: list[float] = data["bias"]
-        self.least: dict[str, float] = data["least"]
-        self.rows = unpacked(data, len(KINDS))
+        self._scale = float(data["scale"])
+        self._bias: list[float] = data["bias"]
+        self._rows = unpacked(data, len(self._bias))
+
+    def shares(self, given: Iterable[tuple[float, list[int]]]) -> list[float]:
+        """Return the probability of each kind, of groups of features."""
+        scores = list(self._bias)
+        for value, buckets in given:
+            for bucket in buckets:
+                for kind, weight in enumerate(self._rows.get(bucket, ())):
+                    scores[kind] += value * weight
+        return softmax([score * self._scale for score in scores])
 
 
 def unpacked(data: dict[str, Any], kinds: int) -> dict[int, tuple[int, ...]]:
     """Return by bucket the row of its weights, from "gaps" and "weights" of a file."""
     gaps, weights = (decompress(b85decode(data[name])) for name in ("gaps", "weights"))
-    planes = [
-        [byte - ZERO for byte in weights[at * len(gaps) : (at + 1) * len(gaps)]]
-        for at in range(kinds)
-    ]
+    values = [(byte - ZERO) * abs(byte - ZERO) for byte in weights]
+    planes = [values[at * len(gaps) : (at + 1) * len(gaps)] for at in range(kinds)]
     return dict(zip(accumulate(gaps), zip(*planes, strict=True), strict=True))
 
 
 @cache
-def _model() -> _Model:
-    return _Model(read_json(__file__, "sentences.json"))
+def _model() -> dict[str, Any]:
+    data = read_json(__file__, "sentences.json")
+    return data | {name: Head(data[name]) for name in HEADS}
 
 
 def leans_on_another(sentence: str) -> tuple[bool, bool]:
@@ -256,8 +267,7 @@ def leans_on_another(sentence: str) -> tuple[bool, bool]:
     """
     words = words_of(sentence)
     length = sum(0.5 if word.kind == "sign" else 1 for word in words)
-    heavy = sum(1 for word in words if word.weight > _HEAVY)
-    is_fragment = length < _FEW_WORDS or heavy < _FEW_HEAVY
+    is_fragment = length < _FEW_WORDS or all(word.weight <= _HEAVY for word in words)
     begins_with_number = bool(words) and words[0].kind == "number"
     return is_fragment or begins_with_number or "pronoun" in marks(sentence), is_fragment
 
@@ -277,7 +287,7 @@ def _own_paragraphs(text: str, role: str) -> Iterator[list[str]]:
                     yield own
                     return  # "Text: ...", a transcript: the rest is somebody else's
             elif sentence.endswith(_INTRODUCES):
-                shares = kinds_of(sentence, role, "")
+                shares = kinds_of(sentence, role)
                 if sum(shares[:KEPT]) < _INTRODUCES_OWN and "remember" not in marks(sentence):
                     yield own
                     return  # "A reader writes:"

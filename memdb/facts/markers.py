@@ -11,7 +11,7 @@ import re
 from functools import cache, lru_cache
 
 from memdb.errors import InvalidInput
-from memdb.facts.wording import LETTER, fold, recognise, words_and_signs
+from memdb.facts.wording import LETTER, MAX_CHARS, fold, recognise, words_and_signs
 from memdb.text.resources import read_text
 
 KINDS = (
@@ -105,10 +105,13 @@ def marks(text: str) -> frozenset[str]:
     """
     Return the kinds of which *text* has a marker of its language; an order of any language.
 
+    Its first `MAX_CHARS` are read, and how it ends: a marker may look at the rest of its line
+    from each word.
+
     >>> sorted(marks("Maybe we no longer live there."))
     ['hedge', 'negation', 'retraction']
     """
-    folded = fold(text)
+    folded = fold(text[:MAX_CHARS])
     tables = markers()
     found = {
         kind
@@ -117,7 +120,7 @@ def marks(text: str) -> frozenset[str]:
     }
     if order_end(folded):
         found.add("remember")
-    if folded.rstrip(" \"')\u300d\u201d").endswith(("?", "\u061f")):
+    if text.rstrip(" \"')\u300d\u201d").endswith(("?", "\uff1f", "\u061f")):
         found.add("question")
     return frozenset(found)
 

@@ -39,6 +39,7 @@ _STEM_SHARE, _STEM_CHARS = 0.65, 4
 _HEAVY = 0.6
 _MOST_WORDS, _FEW_WORDS = 60, 3
 _EARLY, _BIG = 0.34, 100
+_IS_FACT = 0.65
 _YEARS = (1900, 2100)
 _NEAR_WORDS, _MOST_REASONS = 3, 8
 BUCKETS = 1 << 14
@@ -157,13 +158,15 @@ def log_odds(share: float) -> float:
 
 def is_retraction(text: str) -> bool:
     """
-    Return whether *text* takes something back: an order to forget, or that it is over.
+    Return whether *text* is an order to forget; that something is over is a fact.
 
-    >>> is_retraction("Forget what I said about the piano."), is_retraction("I play the piano.")
+    >>> is_retraction("Forget what I said about the piano."), is_retraction("I sold the piano.")
     (True, False)
     """
     found = marks(text)
-    return "retraction" in found and "condition" not in found and not is_question(text.rstrip())
+    if "retraction" not in found or "condition" in found or is_question(text.rstrip()):
+        return False
+    return sum(kinds_of(text, "user")[:KEPT]) < _IS_FACT
 
 
 def rarity_of(held: int, total: int) -> float:
@@ -490,7 +493,7 @@ def _acts(
         found[f"older: {kind}"] = 1.0
     found["newer asserts nothing"] = float(any(kind in marked_new for kind in UNREAL))
     found["denial on one side"] = float(("negation" in marked_new) != ("negation" in marked_old))
-    sort_new, sort_old = kinds_of(newer.text, "user", ""), kinds_of(older.text, "user", "")
+    sort_new, sort_old = kinds_of(newer.text, "user"), kinds_of(older.text, "user")
     events = KINDS.index("events")
     found["newer is an event"] = sort_new[events]
     found["older is an event"] = sort_old[events]

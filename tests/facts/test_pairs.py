@@ -216,16 +216,18 @@ def test_a_relation_tells_its_reasons() -> None:
     "text, retracts",
     [
         ("Forget what I said about the piano.", True),
-        ("I no longer play the piano.", True),
-        ("Ich spiele nicht mehr Klavier.", True),
-        ("J'ai arrêté le piano.", True),
-        ("Ya no toco el piano.", True),
-        ("我不再弹钢琴了。", True),
-        ("ピアノはもうやめました。", True),
+        ("Scratch that, the dinner thing.", True),
+        ("Oublie ce que j'ai dit sur le piano.", True),
+        ("忘掉我说的钢琴的事。", True),
+        ("I no longer play the piano.", False),
+        ("Ich spiele nicht mehr Klavier.", False),
+        ("J'ai arrêté le piano.", False),
+        ("我不再弹钢琴了。", False),
+        ("ピアノはもうやめました。", False),
         ("I play the piano.", False),
         ("Do I no longer play the piano?", False),
     ],
 )
 def test_is_retraction(text: str, retracts: bool) -> None:
-    """A retraction is recognised by its words, a question never is one."""
+    """An order to forget is none of the facts that end something, and no question."""
     assert is_retraction(text) is retracts

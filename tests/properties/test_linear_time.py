@@ -66,7 +66,21 @@ if TYPE_CHECKING:
 USUAL = [
     *(
         ("", part)
-        for part in ("x", "1", " ", "(", "_", "!?&", "a. ", "a_", "\\", "京", "e\u0301", "\u0301")
+        for part in (
+            "x",
+            "1",
+            " ",
+            "(",
+            "_",
+            "!?&",
+            "a. ",
+            "a_",
+            "\\",
+            "京",
+            "가",
+            "e\u0301",
+            "\u0301",
+        )
     ),
     *(("", part) for part in ("I ", "is ", "it's ", "may 1 ", "<recalled>")),
     *(("?", "sig"), ("", "<user_query>")),
@@ -77,7 +91,20 @@ RARE = [
         ("", part)
         for part in ("a.b ", "a@", "a:", "a/b ", "1:", "1,", "A, B ", "x y: ", "# ", "> ")
     ),
-    *(("", part) for part in ("ก", "\u05b0", "приветworld", "لا", "👍", "\U0001f3fd", "\ud800")),
+    *(
+        ("", part)
+        for part in (
+            "가.",
+            "what ",
+            "ก",
+            "\u05b0",
+            "приветworld",
+            "لا",
+            "👍",
+            "\U0001f3fd",
+            "\ud800",
+        )
+    ),
     *(("", part) for part in ("I'm ", "my dog ", "would ", "not it's ", "no longer ", "and I ")),
     *(("", part) for part in ("in 2021 ", "two weeks ago ", "the day before ", "used to be now ")),
     ("", "<user_query></user_query>"),
@@ -234,9 +261,10 @@ CALLS: dict[str, Callable[[str], object]] = {
     "validate.name_value": lambda text: validate.name_value(text, "field"),
     "validate.text_value": lambda text: validate.text_value(text, "field"),
     "keeping.learn": lambda text: keeping.learn(text, role="user", created_ms=0),
-    "keeping.features": lambda text: list(keeping.features(text, "user", text)),
-    "keeping.kinds_of": lambda text: keeping.kinds_of(text, "user", text),
-    "keeping.stated": lambda text: keeping.stated(text, "user", text),
+    "keeping.features": lambda text: list(keeping.features(text, "user")),
+    "keeping.frames": lambda text: keeping.frames(text, "user"),
+    "keeping.kinds_of": lambda text: keeping.kinds_of(text, "user"),
+    "keeping.stated": lambda text: keeping.stated(text, "user"),
     "pairs.relate": lambda text: pairs.relate(
         pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
     ),
