@@ -17,7 +17,14 @@ from memdb.records.links import LEAST, find_newest, links_among
 from memdb.records.links import SURE as LINK_SURE
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, Content, kinds_of
-from memdb.search.order import fold_equal, follow_links, keep_first, put_newest_first, reason_of
+from memdb.search.order import (
+    fold_equal,
+    follow_links,
+    held_words,
+    keep_first,
+    put_newest_first,
+    reason_of,
+)
 from memdb.search.weights import (
     FADE,
     FADE_COUNT,
@@ -25,7 +32,7 @@ from memdb.search.weights import (
     ORDERED,
     SHOWN_MESSAGES,
 )
-from memdb.tables import sessions
+from memdb.tables import entries, sessions
 from memdb.text.terms import query_words
 from memdb.text.trust import least_trust, trust_of_text
 
@@ -74,6 +81,7 @@ def load_hits(
     choice = choose(question, rankings, limit + ORDERED)
     contents = _read(tx, question, rankings, [(order, row.id) for _, order, row in choice.lines])
     hits: list[Hit] = []
+    rows: list[int] = []
     for score, order, row in choice.lines:
         content = contents.get((order, row.id))
         if content is None:
@@ -82,9 +90,10 @@ def load_hits(
         hit = _to_hit(rankings[order].corpus.kind, content, score, judge=judge)
         sure = choice.certainty == "sure" and is_sure(question, rankings[order], row)
         hits.append(hit.replace(is_sure=sure, explanation=explanation))
+        rows.append(row.id)
     own = hits
     if question.request.by != "vector" and not question.is_listing:
-        hits = _by_links(tx, question, rankings, hits)
+        hits = _by_links(tx, question, rankings, hits, rows)
         if not question.query.is_dated:  # the time that is asked for decides
             hits = put_newest_first(question.query, hits)
     if question.request.min_score != 0:  # 0 asks for every match
@@ -96,14 +105,20 @@ def load_hits(
 
 
 def _by_links(
-    tx: Tx, question: Question, rankings: Sequence[Ranking], hits: list[Hit]
+    tx: Tx, question: Question, rankings: Sequence[Ranking], hits: list[Hit], rows: list[int]
 ) -> list[Hit]:
     """
     Return *hits* with the newest of linked entries first, also one whose words were not found.
 
-    What only repeats another is folded into it, and what was taken back scores half.
+    A message stands where the entry does that was learnt from it. What only repeats another is
+    folded into it, and what was taken back scores half.
+
+    Args:
+        rows: Ids of the rows of *hits*.
     """
-    ids = [hit.source.entry_id for hit in hits if hit.source.entry_id is not None]
+    asked = question.query.content
+    keys = _entries_of(tx, asked, hits, rows)
+    ids = list(dict.fromkeys(key for key in keys if key is not None))
     corpora = [one.corpus for one in rankings if one.corpus.kind == "entry"]
     own = next((one for one in corpora if one.span == question.own), None)
     if not ids or own is None or question.scope_no is None:
@@ -125,7 +140,29 @@ def _by_links(
         if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LINK_SURE
     }
     same = {older: newer for newer, older in reversed(repeats.items())} | repeats
-    return follow_links(question.query.content, hits, newest, taken, same)
+    return follow_links(list(zip(hits, keys, strict=True)), newest, taken, same)
+
+
+def _entries_of(
+    tx: Tx, asked: Sequence[str], hits: Sequence[Hit], rows: Sequence[int]
+) -> list[int | None]:
+    """Return of each hit the entry that it is, or that was learnt of the asked words in it."""
+    messages = [row for hit, row in zip(hits, rows, strict=True) if hit.kind == "message"]
+    told = entries.told_in(tx, messages[:ORDERED])
+    texts = {
+        key: set(held_words(asked, query_words(entry.text)))
+        for key, entry in entries.get_many(
+            tx, {key for keys in told.values() for key in keys}
+        ).items()
+    }
+
+    def of_message(row: int) -> int | None:
+        return max(told.get(row, ()), key=lambda key: (len(texts[key]), key), default=None)
+
+    return [
+        of_message(row) if hit.kind == "message" else hit.source.entry_id
+        for hit, row in zip(hits, rows, strict=True)
+    ]
 
 
 def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> Answer:

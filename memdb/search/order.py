@@ -73,8 +73,7 @@ def _say_the_same(one: str, other: str) -> bool:
 
 
 def follow_links(
-    asked: Sequence[str],
-    hits: Sequence[Hit],
+    hits: Sequence[tuple[Hit, int | None]],
     newest: Mapping[int, Link],
     taken: Mapping[int, Hit],
     same: Mapping[int, int],
@@ -82,24 +81,22 @@ def follow_links(
     """
     Return *hits* with the newer of two linked entries before the older one.
 
-    One that repeats another is folded into it, unless it alone holds a word of the question.
-
     Args:
-        asked: The words of the question.
+        hits: Each with the id of the entry that it is, or that was learnt from it.
         newest: By id of an older entry the link to the newest one.
         taken: By id the newer entries that are no hits.
         same: By id of each of two entries that repeat each other the id of the other one.
     """
     found: list[Hit] = []
     places: dict[int, int] = {}
-    by_id = {hit.source.entry_id: hit for hit in hits if hit.source.entry_id is not None}
+    by_id = {key: hit for hit, key in reversed(hits) if key is not None}
+    by_id.update((key, hit) for hit, key in hits if key is not None and key == hit.source.entry_id)
     by_id.update(taken)
-    for hit in sorted(hits, key=lambda hit: -_linked_score(hit, newest)):
-        key = hit.source.entry_id
+    for hit, key in sorted(hits, key=lambda pair: -_linked_score(*pair, newest)):
         link = newest.get(key) if key is not None else None
         newer = None if link is None or link.kind == "retracts" else by_id.get(link.newer_id)
-        if newer is not None and newer.source.entry_id not in places:
-            places[newer.source.entry_id or 0] = len(found)
+        if link is not None and newer is not None and link.newer_id not in places:
+            places[link.newer_id] = len(found)
             found.append(
                 newer.replace(
                     score=max(hit.score, newer.score),
@@ -107,29 +104,20 @@ def follow_links(
                     why=NEWER,
                 )
             )
-        if key is None:
-            found.append(hit)
-            continue
-        if key in places:
-            continue
-        other = same.get(key)
-        first = None if other is None or other not in places else found[places[other]]
-        if other is not None and first is not None and _answers_for(asked, first, hit):
+        if key in places and hit is by_id[key]:
+            continue  # it was put before an older one
+        other = same.get(key) if key == hit.source.entry_id else None
+        if other is not None and other in places:
+            first = found[places[other]]
             found[places[other]] = first.replace(also=(*first.also, hit.source))
             continue
-        places[key] = len(found)
-        score = _linked_score(hit, newest)
+        if key is not None:
+            places.setdefault(key, len(found))
+        score = _linked_score(hit, key, newest)
         is_sure = hit.is_sure and score == hit.score
         outdated_by = None if link is None else link.newer_id
         found.append(hit.replace(score=score, is_sure=is_sure, outdated_by=outdated_by))
     return found
-
-
-def _answers_for(asked: Sequence[str], first: Hit, hit: Hit) -> bool:
-    """Return whether *first* holds all words of the question that *hit* holds."""
-    return set(held_words(asked, query_words(hit.text))) <= set(
-        held_words(asked, query_words(first.text))
-    )
 
 
 def keep_first(own: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
@@ -156,9 +144,9 @@ def _stands_for(hit: Hit, sources: Sequence[Source]) -> bool:
     return any(one in sources for one in (hit.source, *hit.also))
 
 
-def _linked_score(hit: Hit, newest: Mapping[int, Link]) -> float:
-    """Return the score of a hit, less if it was taken back."""
-    link = None if hit.source.entry_id is None else newest.get(hit.source.entry_id)
+def _linked_score(hit: Hit, key: int | None, newest: Mapping[int, Link]) -> float:
+    """Return the score of a hit, less if its entry was taken back."""
+    link = None if key is None else newest.get(key)
     return hit.score * (RETRACTED if link is not None and link.kind == "retracts" else 1.0)
 
 

@@ -15,7 +15,7 @@ from memdb.engine.columns import hashed_names, names_without
 from memdb.errors import existing
 from memdb.models.entries import Entry
 from memdb.models.fields import ENTRY
-from memdb.models.ids import scope_of, scope_range, span_holds_any
+from memdb.models.ids import SESSION_SHIFT, scope_of, scope_range, span_holds_any
 from memdb.models.record import Record
 from memdb.models.reports import CategoryCount
 from memdb.text.derived import content_hash, date_spans, said_hash
@@ -891,6 +891,16 @@ def list_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
         for entry_id, first, last in rows
         if seqs is None or span_holds_any(first, last, rising)
     ]
+
+
+def told_in(tx: Tx, messages: Collection[int]) -> dict[int, list[int]]:
+    """Return by id of a message the entries told in it."""
+    spans = [
+        (session + (first or 0), session + (last or -1), entry_id)
+        for session in {one >> SESSION_SHIFT << SESSION_SHIFT for one in messages}
+        for entry_id, first, last in tx.all(SELECT_FROM, {"session": session})
+    ]
+    return {one: [key for low, high, key in spans if low <= one <= high] for one in messages}
 
 
 def ids_between(tx: Tx, low: int, high: int) -> list[int]:

@@ -240,3 +240,30 @@ def test_no_guess_takes_a_hit_out_of_the_first(
     assert [now >= then for now, then in zip(found["linked"], found["alone"], strict=True)] == [
         True
     ] * len(texts)
+
+
+def test_messages_follow_the_links_of_what_was_learnt_from_them(
+    open_db: Callable[..., memdb.MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message that tells the older fact stands behind the newer one, and is marked."""
+
+    def relate(newer: pairs.Statement, older: pairs.Statement, **_: object) -> pairs.Relation:
+        kind = "updates" if "Mill" in newer.text and "Harbour" in older.text else "none"
+        return pairs.Relation(kind, 0.9)
+
+    monkeypatch.setattr(pairs, "relate", relate)
+    scope = open_db(":memory:").scope("ann")
+    told = ("My gym is in Harbour Street.", "I train in Mill Lane these days.")
+    for day, text in enumerate(told, start=1):
+        chat = scope.session(f"chat {day}")
+        chat.append("user", text, created=f"2026-01-0{day}")
+        [seq] = [message.seq for message in chat.messages()]
+        scope.remember(text, session=chat.name, seq=seq, created=f"2026-01-0{day}")
+    hits = scope.recall("Where is my gym?", min_score=0)
+
+    found = [(hit.text, hit.kind, hit.outdated_by is not None) for hit in hits]
+    assert found[0][0] == told[1]
+    assert {(kind, is_marked) for text, kind, is_marked in found if text == told[0]} == {
+        ("entry", True),
+        ("message", True),
+    }
