@@ -217,6 +217,19 @@ def products(matrix: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
             head = template[: template.index("{n}") + 3]  # "Bus 3" beside "Bus 5"
             if not head.startswith("{"):
                 yield _filled(head, one), _filled(head, other), "none", template
+                old, new = (f"{chance.choice(('', 'w'))}{chance.randrange(9_999)}" for _ in "ab")
+                yield (
+                    f"{_filled(head, one)}: {old}",
+                    f"{_filled(head, other)}: {new}",
+                    "none",
+                    template,
+                )
+                yield (
+                    f"{_filled(head, one)}: {old}",
+                    f"{_filled(head, one)}: {new}",
+                    "updates",
+                    template,
+                )
         letters = [chance.sample("ABCDEFGH", 2) for _ in range(2)]
         yield from (
             (_filled(template, a), _filled(template, b), "none", template) for a, b in letters

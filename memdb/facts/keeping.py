@@ -109,7 +109,11 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
     found: list[Learnt] = []
     place = 0
     text = text[:_MOST_CHARS]
-    frame = max((frames(one, role) for one in sentences(text)), default=0.0)
+    frame, least = 0.0, _model()["least"][role]
+    for one in sentences(text):
+        frame = max(frame, frames(one, role))
+        if frame > 1 - least:
+            break  # then nothing is kept but an order
     for paragraph in _own_paragraphs(text, role):
         before, count = "", len(found)
         for whole_sentence in paragraph:
@@ -117,7 +121,7 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
             shares = kinds_of(sentence, role)
             ordered = role == "user" and "remember" in marks(sentence)
             share = sum(shares[:KEPT]) * (1 - frame)
-            is_own = share >= _model()["least"][role]
+            is_own = share >= least
             leans, is_fragment = leans_on_another(sentence)
             whole = f"{before} {sentence}" if before and leans else sentence
             says_enough = not is_fragment or (bool(before) and not leans_on_another(whole)[1])
@@ -180,7 +184,7 @@ def category_of(text: str) -> str:
 @lru_cache(maxsize=2_048)
 def kinds_of(sentence: str, role: str) -> tuple[float, ...]:
     """Return the probability of each of `KINDS`, by the words of the sentence."""
-    given, model = [*features(sentence, role)], _model()
+    given, model = features(sentence, role), _model()
     fact, *others = model["says"].shares(given)
     return (*(fact * share for share in model["sort"].shares(given)), *others)
 
@@ -188,11 +192,13 @@ def kinds_of(sentence: str, role: str) -> tuple[float, ...]:
 @lru_cache(maxsize=2_048)
 def frames(sentence: str, role: str) -> float:
     """Return the probability that a sentence makes those around it a story, a role or a paste."""
-    return _model()["frame"].shares(features(sentence, role))[1]
+    share: float = _model()["frame"].shares(features(sentence, role))[1]
+    return share
 
 
-def features(sentence: str, role: str) -> Iterator[tuple[float, list[int]]]:
-    """Yield groups of hashed features, each with the value that all of the group have."""
+@lru_cache(maxsize=256)
+def features(sentence: str, role: str) -> list[tuple[float, list[int]]]:
+    """Return groups of hashed features, each with the value that all of the group have."""
     words = ["0" if word.kind == "number" else word.text for word in words_of(sentence[:MAX_CHARS])]
     marked = sorted(marks(sentence))
     flags = [f"is {role}", *(f"has {kind}" for kind in marked), *(f"{role} {m}" for m in marked)]
@@ -202,15 +208,12 @@ def features(sentence: str, role: str) -> Iterator[tuple[float, list[int]]]:
         f"ends {sentence[-1:]}",
     ]
     flags += [f"begins {' '.join(words[:count])}" for count in (1, 2, 3)]
-    yield 0.5, [_bucket(flag) for flag in flags]
     pairs = [f"{one} {other}" for one, other in pairwise(words)]
     grams = [f"w{word}" for word in words] + pairs
-    if grams:
-        yield len(grams) ** -0.5, [_bucket(gram) for gram in grams]
     padded = f" {' '.join(re.sub('[0-9]+', '0', fold(sentence[:MAX_CHARS])).split())} "
     runs = [padded[at : at + size] for size in GRAMS for at in range(len(padded) - size + 1)]
-    if runs:
-        yield len(runs) ** -0.5, [_bucket(run) for run in runs]
+    groups = [(0.5, flags), *((len(some) ** -0.5, some) for some in (grams, runs) if some)]
+    return [(value, [*map(_bucket, group)]) for value, group in groups]
 
 
 def softmax(scores: Sequence[float]) -> list[float]:
@@ -238,9 +241,9 @@ class Head:
         """Return the probability of each kind, of groups of features."""
         scores = list(self._bias)
         for value, buckets in given:
-            for bucket in buckets:
-                for kind, weight in enumerate(self._rows.get(bucket, ())):
-                    scores[kind] += value * weight
+            rows = [self._rows[bucket] for bucket in buckets if bucket in self._rows]
+            for kind, weights in enumerate(zip(*rows, strict=True)):
+                scores[kind] += value * sum(weights)
         return softmax([score * self._scale for score in scores])
 
 
@@ -255,7 +258,7 @@ def unpacked(data: dict[str, Any], kinds: int) -> dict[int, tuple[int, ...]]:
 @cache
 def _model() -> dict[str, Any]:
     data = read_json(__file__, "sentences.json")
-    return data | {name: Head(data[name]) for name in HEADS}
+    return {**data, **{name: Head(data[name]) for name in HEADS}}
 
 
 def leans_on_another(sentence: str) -> tuple[bool, bool]:

@@ -92,7 +92,7 @@ def follow_links(
     by_id = {key: hit for hit, key in reversed(hits) if key is not None}
     by_id.update((key, hit) for hit, key in hits if key is not None and key == hit.source.entry_id)
     by_id.update(taken)
-    for hit, key in sorted(hits, key=lambda pair: -_linked_score(*pair, newest)):
+    for hit, key in sorted(hits, key=lambda pair: -_linked_score(pair[0], pair[1], newest)):
         link = newest.get(key) if key is not None else None
         newer = None if link is None or link.kind == "retracts" else by_id.get(link.newer_id)
         if link is not None and newer is not None and link.newer_id not in places:
@@ -106,7 +106,7 @@ def follow_links(
             )
         if key in places and hit is by_id[key]:
             continue  # it was put before an older one
-        other = same.get(key) if key == hit.source.entry_id else None
+        other = None if hit.source.entry_id is None else same.get(hit.source.entry_id)
         if other is not None and other in places:
             first = found[places[other]]
             found[places[other]] = first.replace(also=(*first.also, hit.source))
