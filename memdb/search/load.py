@@ -148,16 +148,14 @@ def _entries_of(
 ) -> list[int | None]:
     """Return of each hit the entry that it is, or that was learnt of the asked words in it."""
     messages = [row for hit, row in zip(hits, rows, strict=True) if hit.kind == "message"]
-    told = entries.told_in(tx, messages[:ORDERED])
-    texts = {
-        key: set(held_words(asked, query_words(entry.text)))
-        for key, entry in entries.get_many(
-            tx, {key for keys in told.values() for key in keys}
-        ).items()
-    }
+    told = entries.texts_in_messages(tx, messages[:ORDERED])
 
     def of_message(row: int) -> int | None:
-        return max(told.get(row, ()), key=lambda key: (len(texts[key]), key), default=None)
+        held = {
+            key: len(held_words(asked, query_words(text)))
+            for key, text in told.get(row, {}).items()
+        }
+        return max(held, key=lambda key: (held[key], key), default=None)
 
     return [
         of_message(row) if hit.kind == "message" else hit.source.entry_id

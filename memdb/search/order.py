@@ -89,6 +89,7 @@ def follow_links(
     """
     found: list[Hit] = []
     places: dict[int, int] = {}
+    ahead: set[int] = set()  # put before an older one, out of their turn
     by_id = {key: hit for hit, key in reversed(hits) if key is not None}
     by_id.update((key, hit) for hit, key in hits if key is not None and key == hit.source.entry_id)
     by_id.update(taken)
@@ -97,6 +98,7 @@ def follow_links(
         newer = None if link is None or link.kind == "retracts" else by_id.get(link.newer_id)
         if link is not None and newer is not None and link.newer_id not in places:
             places[link.newer_id] = len(found)
+            ahead.add(link.newer_id)
             found.append(
                 newer.replace(
                     score=max(hit.score, newer.score),
@@ -104,8 +106,8 @@ def follow_links(
                     why=NEWER,
                 )
             )
-        if key in places and hit is by_id[key]:
-            continue  # it was put before an older one
+        if key is not None and key in ahead and hit is by_id[key]:
+            continue
         other = None if hit.source.entry_id is None else same.get(hit.source.entry_id)
         if other is not None and other in places:
             first = found[places[other]]

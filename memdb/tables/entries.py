@@ -207,6 +207,13 @@ WHERE session_id = :session
 ORDER BY id
 """
 
+SELECT_IN_SESSIONS = """/* entries.in_sessions */
+SELECT id, text, session_id + first_seq, session_id + last_seq
+FROM entries
+WHERE session_id IN (SELECT value FROM json_each(:sessions)) AND last_seq IS NOT NULL
+ORDER BY id
+"""
+
 SELECT_PLACES = """/* entries.places */
 SELECT id, first_seq, session_only
 FROM entries
@@ -893,14 +900,13 @@ def list_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
     ]
 
 
-def told_in(tx: Tx, messages: Collection[int]) -> dict[int, list[int]]:
-    """Return by id of a message the entries told in it."""
-    spans = [
-        (session + (first or 0), session + (last or -1), entry_id)
-        for session in {one >> SESSION_SHIFT << SESSION_SHIFT for one in messages}
-        for entry_id, first, last in tx.all(SELECT_FROM, {"session": session})
-    ]
-    return {one: [key for low, high, key in spans if low <= one <= high] for one in messages}
+def texts_in_messages(tx: Tx, messages: Collection[int]) -> dict[int, dict[int, str]]:
+    """Return by id of a message the entries told in it: their texts by id."""
+    sessions = sorted({one >> SESSION_SHIFT << SESSION_SHIFT for one in messages})
+    found = [*tx.all(SELECT_IN_SESSIONS, {"sessions": sessions})] if sessions else []
+    return {
+        one: {key: text for key, text, low, high in found if low <= one <= high} for one in messages
+    }
 
 
 def ids_between(tx: Tx, low: int, high: int) -> list[int]:

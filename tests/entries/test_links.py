@@ -80,7 +80,7 @@ def test_every_way_in_links_and_retires_nothing(db: MemDB, tmp_path: Path) -> No
         put(scope)
         kept = scope.entries.get(old)
         links = {one.kind for one in scope.entries.links(old)}
-        if not kept.active or kept.outdated_by is None or links != {"corrects"}:
+        if not kept.active or kept.outdated_by is None or "corrects" not in links:
             wrong[name] = (kept, links)
     with memdb.open(":memory:") as copy:
         copy.import_file(export, user="ann")

@@ -15,9 +15,9 @@ from memdb.engine.sqlite import pool
 from memdb.engine.sqlite.connection import Tx
 
 QUERY = "which tea does Ann drink?"
-# Two read the links that put newer entries first and fold repetitions; one counts the items, which
-# saves the four that look for items where there are none.
-MOST_STATEMENTS = 29
+# Two read the links that put newer entries first and fold repetitions, one the entries that were
+# learnt from messages; one counts the items, which saves the four that look for items.
+MOST_STATEMENTS = 30
 
 
 class Reads:
