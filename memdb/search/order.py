@@ -233,7 +233,6 @@ def put_by_scores(
 def _traits(query: Query, hit: Hit) -> Traits:
     """Return which words of the question a hit holds, its other words, and how many it has."""
     words = query_words(hit.text)
-    held = frozenset(held_words(query.content, words))
     names = {
         word for piece in hit.text.split()[1:] if piece[:1].isupper() for word in query_words(piece)
     }
@@ -242,20 +241,21 @@ def _traits(query: Query, hit: Hit) -> Traits:
         for word in words
         if not any(letter.isdigit() for letter in word) and word not in STOP_WORDS
     }
-    return held, topics - names, len(query.content)
+    return frozenset(held_words(query.content, words)), topics - names, len(query.content)
 
 
 def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
     """Return which of *asked* a text with these *words* holds, in any of their forms."""
-    given = list(words)
-    return [word for word in asked if any(_is_form(word, one) for one in given)]
+    given = frozenset(words)
+    return [word for word in asked if word in given or _has_form(word, given)]
 
 
-def _is_form(word: str, other: str) -> bool:
-    """Return whether a text's word is *word* in another form, or a compound that ends in it."""
+def _has_form(word: str, words: AbstractSet[str]) -> bool:
+    """Return whether a text's words have another form of *word*, or a compound that ends in it."""
     if len(word) < STEM_LETTERS:
-        return other == word or (word.isascii() and other in (f"{word}s", f"{word}es"))
-    return other.startswith(word[: math.ceil(STEM_SHARE * len(word))]) or other.endswith(word)
+        return word.isascii() and not words.isdisjoint((f"{word}s", f"{word}es"))
+    stem = word[: math.ceil(STEM_SHARE * len(word))]
+    return any(other.startswith(stem) or other.endswith(word) for other in words)
 
 
 def _is_newer(newer: Hit, older: Hit) -> bool:
