@@ -31,6 +31,7 @@ import corpus
 import locomo_data
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.summaries.builder import Summaries
 
 BUDGETS = (2_000, 4_000, 8_000)
@@ -51,7 +52,7 @@ def useful(folder: Path) -> None:
                 known = {one.external_id for one in chat.messages()}
                 asked = locomo_data.questions(path, known)
                 for budget in BUDGETS:
-                    recent = seen(chat.host.window(budget_tokens=budget), chat)
+                    recent = seen(Host(chat).window(budget_tokens=budget), chat)
                     for question, _, evidence in asked:
                         start = time.perf_counter()
                         window = chat.context(budget, question)

@@ -8,7 +8,7 @@ Below are the names that a program uses first. The others can be imported from
 `memdb` as well; `help(memdb.Receipt)` shows one, the module a group:
 
     namespaces          Artifacts Entries State Summaries (memdb.api.collections), Items File Jobs
-                        StoredSettings Worker, Host Transaction, Tools
+                        StoredSettings Worker, Transaction, Tools
     settings            Settings Category (memdb.models.settings)
     conversations       Message NewMessage ContextWindow Piece ProfileBlock SessionInfo BranchInfo
                         SessionHead SessionSnapshot StateValue
@@ -59,7 +59,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.api.file import File as File
     from memdb.api.items import Items as Items
     from memdb.api.scope import Scope as Scope
-    from memdb.api.session import Host as Host
     from memdb.api.session import Session as Session
     from memdb.api.tools import Tools as Tools
     from memdb.api.worker import Worker as Worker
@@ -238,7 +237,7 @@ _HOMES = {
     "memdb.api.items": "Items",
     "memdb.api.scope": "Scope",
     "memdb.api._container": "Transaction",
-    "memdb.api.session": "Host Session",
+    "memdb.api.session": "Session",
     "memdb.api.tools": "Tools",
     "memdb.api.worker": "Worker",
     "memdb.errors": (

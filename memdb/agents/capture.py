@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from memdb.adapters.host import Host
 from memdb.errors import FileError
 from memdb.formats.transcripts import (
     MAX_LINE_BYTES,
@@ -253,7 +254,7 @@ class _Capture:
     ) -> None:
         """Store a batch, and that it is read."""
         stores = [
-            (chat, chat.host.prepare(messages, secrets="redact", keep=True))
+            (chat, Host(chat).prepare(messages, secrets="redact", keep=True))
             for chat, messages in chats
         ]
         position = self._position.replace(offset=offset)

@@ -30,7 +30,6 @@ from memdb.aio.parts import (
     Artifacts,
     Entries,
     File,
-    Host,
     Items,
     Jobs,
     Lead,
@@ -70,7 +69,7 @@ def added(
     @functools.wraps(method)
     async def call(self: Twin[sessions.Session], /, *args: P.args, **kwargs: P.kwargs) -> R:
         prepare: Any = functools.partial(method, sessions.Preparing(self._sync), *args, **kwargs)
-        add = functools.partial(self._worker.add, self._sync.host.transaction, prepare)
+        add = functools.partial(self._worker.add, self._sync._transaction, prepare)
         return await waited(self._worker, add)
 
     return call
@@ -86,12 +85,13 @@ class Session(Twin[sessions.Session]):
     name = Same[str]()
     branch_name = Same[str | None]()
     summaries = Lead(Summaries)
-    host = Lead(Host)
     state = Lead(State)
     artifacts = Lead(Artifacts)
 
     append = added(sessions.Session.append)
     extend = added(sessions.Session.extend)
+    head = later(sessions.Session.head, "read")
+    create = later(sessions.Session.create)
     edit = later(sessions.Session.edit)
     pop = later(sessions.Session.pop)
     replace = later(sessions.Session.replace)

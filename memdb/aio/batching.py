@@ -107,7 +107,7 @@ class Worker(ThreadPoolExecutor):
         cost half without savepoints.
 
         Args:
-            transaction: `session.host.transaction` of the file.
+            transaction: Makes one of the file; its argument is `savepoints`.
             prepare: Checks what is to be stored, and returns what stores it.
             after: Gets the answer in the thread, before the caller does.
         """

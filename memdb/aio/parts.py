@@ -12,15 +12,12 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from memdb.aio.batching import Kind, Worker, run_in, waited
+from memdb.aio.batching import Kind, Worker, run_in
 from memdb.api import collections, database, file, items, tools
-from memdb.api import session as host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from typing import Self
-
-    from memdb.models.messages import Message, NewMessage
 
 
 P = ParamSpec("P")
@@ -261,41 +258,11 @@ class StoredSettings(Twin[database.StoredSettings]):
     override = later(database.StoredSettings.override)
 
 
-class Host(Twin[host.Host]):
-    """Bookkeeping of a session for a framework; see `memdb.Host`."""
-
-    head = later(host.Host.head, "read")
-    create = later(host.Host.create)
-    commit = later(host.Host.commit)
-    snapshot = later(host.Host.snapshot, "read")
-    erase = later(host.Host.erase)
-    segments = later(host.Host.segments, "read")
-    window = later(host.Host.window, "ask")
-
-    async def add(
-        self,
-        messages: Iterable[NewMessage | dict[str, Any]],
-        *,
-        after: Callable[[list[Message]], object] | None = None,
-    ) -> list[Message]:
-        """
-        Add messages as `Session.extend` does, to the end also if the caller is cancelled.
-
-        Args:
-            after: Called with the stored messages in the thread that writes,
-                before any later write begins.
-        """
-        prepare = functools.partial(self._sync.prepare, messages)
-        add = functools.partial(self._worker.add, self._sync.transaction, prepare, after)
-        return await waited(self._worker, add, to_end=True)
-
-
 class Summaries(Twin[collections.Summaries]):
     """The summaries of a session; see `memdb.Summaries`."""
 
     tree = later(collections.Summaries.tree, "read")
     expand = later(collections.Summaries.expand, "read")
-    index = later(collections.Summaries.index, "read")
     compact = later(collections.Summaries.compact, "ask")
     upgrade = later(collections.Summaries.upgrade, "ask")
     list = later(collections.Summaries.list, "read")

@@ -601,16 +601,6 @@ class Summaries:
         """
         return self._services.trees.expand(self._owner, self._session, summary_id, after_seq, limit)
 
-    def index(self, budget_tokens: int = 400) -> str:
-        """
-        Return a list of the summaries that cover this session, for a system prompt.
-
-        One line for each that no other stands for, oldest first, with the id
-        that `memory_expand` takes. Where not all fit, the newest are listed and
-        the rest is named. "" without summaries, or if not even one line fits.
-        """
-        return self._services.trees.index(self._owner, self._session, budget_tokens)
-
     def compact(
         self,
         *,

@@ -246,7 +246,7 @@ def fork_session(
     Args:
         before_seq: Copy only what was said before this seq; None: all.
     """
-    return session.fork(name, before_seq=before_seq).host.head()
+    return session.fork(name, before_seq=before_seq).head()
 
 
 def find_artifact(

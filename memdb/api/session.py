@@ -1,11 +1,4 @@
-"""
-A conversation, as `scope.session(name)` gives it, and `session.host` for frameworks.
-
-Frameworks with sessions of their own create a session before anything is said, keep state
-beside it, store what happened together with what it changed, and choose the window that a
-model sees: `session.host`.
-Delegates; no rules here.
-"""
+"""A conversation, as `scope.session(name)` gives it. Delegates; no rules here."""
 
 from __future__ import annotations
 
@@ -26,13 +19,13 @@ if TYPE_CHECKING:
 
     from memdb.api._container import Services
     from memdb.api.tools import Tools
-    from memdb.conversations.host_sessions import Changes, HostSessionService
+    from memdb.conversations.host_sessions import HostSessionService
     from memdb.deletion.selectors import Selector
     from memdb.models.entries import Extracted
     from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message, ProfileBlock
     from memdb.models.record import Page
-    from memdb.models.reports import Receipt, SessionHead, SessionSnapshot
-    from memdb.models.summaries import Archived, ArchivedSpan
+    from memdb.models.reports import Receipt, SessionHead
+    from memdb.models.summaries import Archived
     from memdb.models.types import (
         Kind,
         ProviderMessage,
@@ -41,254 +34,10 @@ if TYPE_CHECKING:
         SearchBy,
         SecretAction,
         When,
-        WindowStrategy,
     )
     from memdb.records.scopes import ScopeRef
 
 R = TypeVar("R")
-
-
-@observed
-class Host:
-    """Bookkeeping of a session for the framework that owns it."""
-
-    __slots__ = ("_name", "_owner", "_services")
-
-    def __init__(self, services: Services, owner: ScopeRef, name: str) -> None:
-        """Use `session.host` instead."""
-        self._services = services
-        self._owner = owner
-        self._name = name
-
-    def head(self) -> SessionHead | None:
-        """Return the session's title, metadata, times and last seq; None if there is none."""
-        return self._services.hosting.head(self._owner, self._name)
-
-    def create(
-        self,
-        *,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        created: When | None = None,
-        state: Mapping[str, Any] | None = None,
-        user_state: Mapping[str, Any] | None = None,
-        app_state: Mapping[str, Any] | None = None,
-    ) -> SessionHead:
-        """
-        Make the session before anything is said in it.
-
-        Args:
-            title: What to call it in lists.
-            metadata: A JSON object that is kept with it.
-            created: When it began; None: now.
-            state: Values of the session to set in the same transaction.
-            user_state: Values of the user.
-            app_state: Values of the app.
-
-        Raises:
-            AlreadyExists: it was created before, or has messages. One that only
-                holds artifacts or state so far can be created.
-            InvalidInput: something given cannot be stored; nothing was written.
-        """
-        return self._services.hosting.create(
-            self._owner,
-            self._name,
-            title=title,
-            metadata=metadata,
-            created_ms=self._services.when_ms(created, "created"),
-            changes=self._changes(state, user_state, app_state),
-        )
-
-    def commit(
-        self,
-        message: NewMessage | dict[str, Any],
-        *,
-        expected: int | SessionHead | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        state: Mapping[str, Any] | None = None,
-        user_state: Mapping[str, Any] | None = None,
-        app_state: Mapping[str, Any] | None = None,
-    ) -> Message:
-        """
-        Add a message together with what it changes, all or nothing.
-
-        A message whose external id the session has changes nothing at all; the
-        stored one is returned.
-
-        Args:
-            message: A `NewMessage`, or a dict with its fields by name.
-            expected: `last_seq` or the session's head as you know it: if messages were
-                added since, or its metadata differs from the head's, nothing is written.
-            metadata: Takes the place of the session's metadata; None: it stays.
-            state: Values of the session to set; other keys stay.
-            user_state: Values of the user to set.
-            app_state: Values of the app to set.
-
-        Raises:
-            NotFound: there is no such session: create it first.
-            AlreadyExists: the external id belongs to a different message.
-            VersionConflict: the session is not as *expected*.
-            InvalidInput: something given cannot be stored; nothing was written.
-            SecretFound: the message holds a secret, and those are refused.
-        """
-        return self._services.hosting.commit(
-            self._owner,
-            self._name,
-            message,
-            expected,
-            metadata=metadata,
-            changes=self._changes(state, user_state, app_state),
-        )
-
-    def prepare(
-        self,
-        messages: Iterable[NewMessage | dict[str, Any]],
-        *,
-        created: When | None = None,
-        expected: int | Message | None = None,
-        secrets: SecretAction | None = None,
-        keep: bool = False,
-    ) -> Callable[[], list[Message]]:
-        """
-        Check and count messages now; return a function that stores them.
-
-        For callers who hold a transaction: only the function needs it. It
-        does what `Session.extend` does, and may be called again if its
-        transaction was undone.
-
-        Args:
-            messages, expected, secrets, keep: As in `Session.extend`.
-            created: When all of them were written; None means as each says.
-
-        Raises:
-            InvalidInput: a field cannot be stored.
-            SecretFound: a message holds a secret, and those are refused.
-        """
-        writer, owner, name = self._services.writer, self._owner, self._name
-        drafts = writer.prepare(messages, secrets)
-        if created is not None:
-            created_ms = self._services.when_ms(created, "created")
-            drafts = [draft.replace(created_ms=created_ms) for draft in drafts]
-        return lambda: writer.append(owner, name, drafts, expected, keep=keep)
-
-    def transaction(self, *, savepoints: bool = True) -> Transaction:
-        """
-        Return a context for writes that happen together or not at all; see `MemDB.transaction`.
-
-        Args:
-            savepoints: False undoes the whole transaction if one call inside
-                it fails. Many small calls then take half the time.
-        """
-        return Transaction(self._services.db, savepoints=savepoints)
-
-    def snapshot(
-        self, last: int | None = None, since: When | None = None
-    ) -> SessionSnapshot | None:
-        """
-        Return the session at one moment: head, messages and every state it sees.
-
-        Args:
-            last: Only the newest so many messages, 0 for none; None: all.
-            since: Only messages said at or after this time.
-
-        Returns:
-            None if there is no such session.
-        """
-        return self._services.hosting.snapshot(
-            self._owner, self._name, last, self._services.when_ms(since, "since")
-        )
-
-    def erase(self, seq: int) -> bool:
-        """
-        Remove what message *seq* says; its place, time and external id stay.
-
-        Adding a message with the same external id then brings nothing back. The
-        summaries of the session are made anew, because they may quote it.
-
-        Returns:
-            False if there is no such message, or it says nothing any more.
-        """
-        return self._unpacked(seq).erase(self._owner, self._name, seq)
-
-    def segments(self) -> tuple[ArchivedSpan, ...]:
-        """Return which messages are archived, oldest first, and how many bytes they take."""
-        return self._services.archivist.spans(self._owner, self._name)
-
-    def _unpacked(self, seq: int) -> HostSessionService:
-        """Return the service of hosts, after the archive that holds message *seq* was unpacked."""
-        hosting = self._services.hosting
-        if hosting.is_archived(self._owner, self._name, seq):
-            self._services.archivist.unarchive(self._owner, self._name, None)
-        return hosting
-
-    def window(
-        self,
-        strategy: WindowStrategy | None = None,
-        *,
-        last: int | None = None,
-        budget_tokens: int | None = None,
-        keep_last: int | None = None,
-        progress: Callable[[str, str], object] | None = None,
-    ) -> ContextWindow:
-        """
-        Return the newest messages that *strategy* chooses, oldest of them first.
-
-        Args:
-            strategy: None keeps to both limits and skips tool results whose
-                call would be missing. The others never begin inside a tool
-                call and its results, and go back to a user's message for the
-                first, also where that is over a limit: "buffer_window" for the
-                newest *last* (20), "token_window" for those within
-                *budget_tokens* (8,000), but the newest *keep_last* (5) at
-                least, "none" for all. "summary_buffer" never is over
-                *budget_tokens* (8,000): from 85 % of it on, summaries stand
-                for all but the newest 56 to 71 %. The numbers are those of
-                `Settings`. "session" is what the session's metadata says under
-                "window", a name or such as `{"strategy": "token_window",
-                "budget_tokens": 4000}`, else `Settings.window_strategy`.
-            last: Most messages; None: all that fit, or the strategy's number.
-            budget_tokens: Most tokens by the file's counter, 4 per message for
-                its frame included; None: no limit, or the strategy's number.
-            keep_last: See "token_window".
-            progress: Called with status and message before a model is asked
-                for summaries, which only "summary_buffer" does.
-
-        Raises:
-            InvalidInput: no such strategy, or an argument does not apply to it.
-            TooLarge: without a strategy, the newest message alone is over the
-                budget.
-        """
-        from memdb.conversations.windows import Source, window_by
-
-        options = {
-            "last": last,
-            "budget_tokens": budget_tokens,
-            "keep_last": keep_last,
-            "progress": progress,
-        }
-        services, owner, name = self._services, self._owner, self._name
-        source = Source(
-            lambda count, before: services.conversations.last(owner, name, count, before),
-            services.counting,
-            services.settings,
-            self._own_window,
-            lambda budget, tell: services.contexts.summary_buffer(owner, name, budget, tell),
-        )
-        given = {option: value for option, value in options.items() if value is not None}
-        return window_by(strategy, source, given)
-
-    def _own_window(self) -> object:
-        """Return what the session's metadata says of its window; None without it."""
-        from memdb.conversations.windows import METADATA_KEY
-
-        head = self.head()
-        return None if head is None else (head.metadata or {}).get(METADATA_KEY)
-
-    def _changes(self, *states: Mapping[str, Any] | None) -> Changes:
-        from memdb.records.state import places_of
-
-        places = places_of(self._owner, self._name)
-        return dict(zip(places, states, strict=True))
 
 
 DEFAULT_KINDS: tuple[Kind, ...] = ("message", "entry", "artifact")
@@ -410,15 +159,51 @@ class Session:
         """Store what was checked; `memdb.aio` does so in a transaction with other calls."""
         return store()
 
+    def _transaction(self, *, savepoints: bool = True) -> Transaction:
+        """Return a context for writes; without savepoints one that fails undoes all of them."""
+        return Transaction(self._services.db, savepoints=savepoints)
+
     @property
     def name(self) -> str:
         """Its name in the scope; of a branch that of its session."""
         return str(self._ref)
 
+    def head(self) -> SessionHead | None:
+        """Return the session's title, metadata, times and last seq; None if there is none."""
+        return self._services.hosting.head(self._owner, self._ref)
+
+    def create(
+        self,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        created: When | None = None,
+    ) -> SessionHead:
+        """
+        Make the session before anything is said in it.
+
+        Args:
+            title: What to call it in lists.
+            metadata: A JSON object that is kept with it.
+            created: When it began. None means now.
+
+        Raises:
+            AlreadyExists: it was created before, or has messages. One that only
+                holds artifacts or state so far can be created.
+            InvalidInput: something given cannot be stored; nothing was written.
+        """
+        return self._services.hosting.create(
+            self._owner,
+            self._ref,
+            title=title,
+            metadata=metadata,
+            created_ms=self._services.when_ms(created, "created"),
+        )
+
     @property
     def title(self) -> str | None:
         """What the session is called in lists, None without a title. Assigning one stores it."""
-        return getattr(self.host.head(), "title", None)
+        return getattr(self.head(), "title", None)
 
     @title.setter
     def title(self, title: str) -> None:
@@ -427,7 +212,7 @@ class Session:
     @property
     def metadata(self) -> dict[str, Any]:
         """The JSON object that is kept with the session. Assigning one takes its place."""
-        return getattr(self.host.head(), "metadata", None) or {}
+        return getattr(self.head(), "metadata", None) or {}
 
     @metadata.setter
     def metadata(self, metadata: Mapping[str, Any]) -> None:
@@ -482,7 +267,14 @@ class Session:
             InvalidInput: a field cannot be stored; nothing was written.
             SecretFound: it holds a secret, and those are refused.
         """
-        return self.host._unpacked(seq).edit(self._owner, self._ref, seq, message)
+        return self._unpacked(seq).edit(self._owner, self._ref, seq, message)
+
+    def _unpacked(self, seq: int) -> HostSessionService:
+        """Return the service of hosts, after the archive that holds message *seq* was unpacked."""
+        hosting = self._services.hosting
+        if hosting.is_archived(self._owner, self._ref, seq):
+            self._services.archivist.unarchive(self._owner, self._ref, None)
+        return hosting
 
     def pop(
         self,
@@ -761,11 +553,6 @@ class Session:
     def summaries(self) -> Summaries:
         """The summaries that condense this session: read, search, make and drop them."""
         return Summaries(self._services, self._owner, self._ref)
-
-    @property
-    def host(self) -> Host:
-        """What a framework with sessions of its own needs: create, commit, prepare, window ..."""
-        return Host(self._services, self._owner, self._ref)
 
     @property
     def state(self) -> State:

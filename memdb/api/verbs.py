@@ -17,7 +17,7 @@ from memdb.api.database import Jobs, MemDB, StoredSettings
 from memdb.api.file import File
 from memdb.api.items import Items
 from memdb.api.scope import Scope
-from memdb.api.session import Host, Session
+from memdb.api.session import Session
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
@@ -110,13 +110,12 @@ VERBS = (
     Verb(
         "sessions",
         "POST",
-        Host.create,
+        Session.create,
         {"user": "ann", "session": "new", "title": "New"},
         writes=True,
-        leaves={"app_state": None},
         creates=True,
     ),
-    Verb("session", "GET", Host.head, TRIP),
+    Verb("session", "GET", Session.head, TRIP),
     Verb(
         "session",
         "PATCH",
@@ -160,7 +159,6 @@ VERBS = (
         fixed=UNCOUNTED,
     ),
     Verb("context/sent", "GET", pages.send_context, {**TRIP, "budget_tokens": 2000}),
-    Verb("window", "GET", Host.window, {**TRIP, "last": 5}, without=NO_CALLBACKS),
     Verb("branches", "GET", Session.branches, TRIP),
     Verb(
         "branches",
@@ -182,7 +180,6 @@ VERBS = (
         without=NO_CALLBACKS,
         is_slow=True,
     ),
-    Verb("segments", "GET", Host.segments, TRIP),
     Verb("tree", "GET", Summaries.tree, TRIP),
     Verb("summaries", "GET", Summaries.list, TRIP),
     Verb("expand", "GET", Summaries.expand, {**TRIP, "id": "1-2"}, names=SUMMARY),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memdb.adapters.host import Host
 from memdb.cli.base import (
     MOMENT,
     branch_given,
@@ -297,7 +298,7 @@ def append(
 def show(call: Call, session: str, last: int | None, budget: int | None) -> None:
     """Print the messages of a conversation, oldest first."""
     with open_session(call, session) as found:
-        window = found.host.window(last=last, budget_tokens=budget)
+        window = Host(found).window(last=last, budget_tokens=budget)
     call.reply(list(window.messages), lambda: _print_all(window.messages))
     if budget is not None and not call.as_json:
         count = counted(len(window.messages), "message")
@@ -438,7 +439,7 @@ def window(
     """
     refuse_both(call, shape)
     with open_session(call, session) as found:
-        chosen = found.host.window(strategy, last=last, budget_tokens=budget, keep_last=keep_last)
+        chosen = Host(found).window(strategy, last=last, budget_tokens=budget, keep_last=keep_last)
     call.reply(chosen, lambda: print_window(chosen, shape))
 
 

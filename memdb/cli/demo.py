@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memdb.adapters.host import Host
 from memdb.cli.base import Call, verb
 from memdb.cli.output import (
     Column,
@@ -120,7 +121,7 @@ def _ask(scope: Scope, folder: Path, report: Report) -> None:
     newest = max(scope.sessions(), key=lambda session: session.updated_ms)
     report.session = newest.name
     with report.timed("window"):
-        report.window = scope.session(newest.name).host.window(budget_tokens=BUDGET_TOKENS)
+        report.window = Host(scope.session(newest.name)).window(budget_tokens=BUDGET_TOKENS)
     with report.timed("versions"):
         report.versions = scope.artifacts.versions(PLAN)
 

@@ -98,7 +98,7 @@ def summary_buffer(
     limits: Limits,
 ) -> ContextWindow:
     """
-    Return the window of a session (*place*: id and name); see `session.host.window`.
+    Return the window of a session (*place*: id and name); see `Host(session).window`.
 
     Raises:
         TooLarge: the budget cannot hold the system text and views of the newest messages.

@@ -72,10 +72,10 @@ class HostSessionService:
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         created_ms: int | None = None,
-        changes: Changes,
+        changes: Changes | None = None,
     ) -> SessionHead:
         """
-        Make a session before anything is said, with its state; see `session.host.create`.
+        Make a session before anything is said, with its state; see `Session.create`.
 
         Raises:
             AlreadyExists: it was created before, or has messages.
@@ -91,7 +91,7 @@ class HostSessionService:
         )
         title, described = fields["title"], json_object(fields["metadata"], "metadata")
         made_ms = time_value(created_ms, "created_ms")
-        given = _checked(changes, self._screen)
+        given = _checked(changes or {}, self._screen)
         with self._db.write() as tx:
             target = session_records.ensure(tx, owner, session, self._db.ids)
             known = existing(_find(tx, owner, session), "sessions")
@@ -134,7 +134,7 @@ class HostSessionService:
         changes: Changes,
     ) -> Message:
         """
-        Add a message and all that it changes; see `session.host.commit`.
+        Add a message and all that it changes; see `Host(session).commit`.
 
         Raises:
             NotFound: there is no such session.
@@ -172,7 +172,7 @@ class HostSessionService:
 
     def erase(self, owner: ScopeRef, session: str, seq: int) -> bool:
         """
-        Remove what a message says, and the summaries of its session; see `session.host.erase`.
+        Remove what a message says, and the summaries of its session; see `Host(session).erase`.
 
         The caller brings an archived message back before.
         """

@@ -2,7 +2,7 @@
 Windows: the newest messages that fit limits, by name of a strategy. Read only.
 
 Each strategy is a pure function over messages, oldest first, that returns a
-suffix of them; `STRATEGIES` names them for `session.host.window`, which reads no
+suffix of them; `STRATEGIES` names them for `Host(session).window`, which reads no
 more rows than the suffix needs. A window begins with a unit (see
 `memdb.conversations.tool_calls`): a tool result is never first, unless its call
 does not exist. All but `none` begin with a user's message if there is one.
@@ -273,12 +273,12 @@ class Source(Record):
 
 class Strategy(Record):
     """
-    A strategy as `session.host.window` runs it.
+    A strategy as `Host(session).window` runs it.
 
     Attributes:
         run: Takes a `Source` and the options by name, checks them, and
             returns the window.
-        options: Names of the arguments of `session.host.window` that apply to it.
+        options: Names of the arguments of `Host(session).window` that apply to it.
     """
 
     run: Callable[..., ContextWindow]
@@ -433,7 +433,7 @@ def _keep_value(keep_last: int) -> int:
     return int_value(keep_last, "keep_last", 1, MAX_SEQ)
 
 
-# By the name that `session.host.window` takes. A new strategy is a line here.
+# By the name that `Host(session).window` takes. A new strategy is a line here.
 STRATEGIES = {
     "none": Strategy(_run_none, ()),
     "buffer_window": Strategy(_run_buffer, ("last",)),

@@ -297,7 +297,7 @@ class ContextWindow(Record):
         >>> with memdb.open(":memory:") as db:
         ...     chat = db.scope("ann").session("tea")
         ...     said = chat.append("user", "Green, please.")
-        ...     chat.host.window().to("openai")
+        ...     chat.context(1000).to("openai")
         {'messages': [{'role': 'user', 'content': 'Green, please.'}]}
         """
         from memdb.formats.shapes import to_shape  # noqa: PLC0415 (an optional package)

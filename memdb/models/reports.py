@@ -602,7 +602,7 @@ class SessionHead(Record):
         last_seq: The highest seq given out, 0 before the first message.
         newest_seq: Of the newest message that is there, 0 for none; it falls
             where messages are taken back, which `last_seq` never does.
-        metadata: As given to `session.host.create`; None for a session that was
+        metadata: As given to `session.create`; None for a session that was
             made by its first message, artifact or state.
         uid: Differs from that of a session of the same name that was deleted.
     """

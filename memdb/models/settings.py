@@ -169,7 +169,7 @@ class Settings(Record):
             show; None means every category.
         context_flagged: Whether contexts show what is recalled and reads like an order to a
             model, under a line of its own behind all else. False leaves it out.
-        window_strategy: What `session.host.window("session")` does for a session
+        window_strategy: What `Host(session).window("session")` does for a session
             that names no strategy of its own; None means the newest messages
             within the limits.
         window_messages: Newest messages of "buffer_window", from 1.

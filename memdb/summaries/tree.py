@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, NotFound
-from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch
+from memdb.models.ids import MAX_SEQ, is_branch
 from memdb.models.summaries import Expansion, Summary, SummaryTree
 from memdb.records.scopes import find_session
 from memdb.summaries.planning import covered_seq, head_seq
 from memdb.tables import messages, sessions, summaries
-from memdb.text.sanitize import clipped
 from memdb.text.validate import int_value, text_value
 
 if TYPE_CHECKING:
@@ -23,15 +22,6 @@ if TYPE_CHECKING:
     from memdb.engine.base import Engine, Tx
     from memdb.records.scopes import ScopeRef
     from memdb.summaries.builder import Summaries
-
-# The index of a system prompt: how many summaries are looked at, and how much of each is told.
-INDEX_SUMMARIES = 100
-INDEX_CHARS = 200
-INDEX_HEADING = (
-    "## Earlier in this conversation\n"
-    "Each line is a summary; memory_expand(id) shows what it stands for."
-)
-INDEX_OMITTED = "(What was said before message {seq} is not listed; memory_search finds it.)"
 
 # Summaries or messages per page of an expansion.
 PAGE = 50
@@ -126,33 +116,6 @@ class SummaryReader:
             found = [summaries.find(tx, target, one) for one in ids]
             return [_on_path(tx, target, summary) for summary in found if summary]
 
-    def index(self, owner: ScopeRef, session: str, budget_tokens: int) -> str:
-        """Return the frontier as lines for a system prompt; see `Summaries.index`."""
-        int_value(budget_tokens, "budget_tokens", 1, MAX_INT)
-        with self._db.read() as tx:
-            target = find_session(tx, owner, session)
-            if target is None:
-                return ""
-            first, _ = summaries.leaf_span(tx, target) or (0, 0)
-            frontier = summaries.frontier(tx, target, MAX_SEQ, INDEX_SUMMARIES)
-            found = [
-                self._summaries.with_text(tx, one)
-                for summary, last_seq in frontier
-                for one in parts_of(tx, summary, last_seq)
-            ]
-        kept: list[str] = []
-        text = ""
-        for summary in found:
-            kept.insert(0, _index_line(summary))
-            older = (
-                "" if summary.first_seq == first else INDEX_OMITTED.format(seq=summary.first_seq)
-            )
-            longer = "\n".join([INDEX_HEADING, *([older] if older else []), *kept])
-            if self._summaries.count(longer) > budget_tokens:
-                break
-            text = longer
-        return text
-
     def _sources(self, tx: Tx, summary: Summary, after_seq: int, limit: int) -> Expansion:
         found = summaries.sources(tx, summary, after_seq, limit + 1)
         page = tuple(self._summaries.with_text(tx, one) for one in found[:limit])
@@ -181,25 +144,12 @@ def _on_path(tx: Tx, target: int, summary: Summary) -> Summary:
     return summary.replace(condensed_into=None)
 
 
-def parts_of(tx: Tx, summary: Summary, last_seq: int) -> list[Summary]:
-    """Return *summary*, or what of its sources ends up to *last_seq*, newest first."""
-    if summary.last_seq <= last_seq:
-        return [summary]
-    below = [one for one in summaries.sources(tx, summary) if one.first_seq <= last_seq]
-    return [part for one in reversed(below) for part in parts_of(tx, one, last_seq)]
-
-
 def find_summary(tx: Tx, target: int, ref: str) -> Summary | None:
     """Return the summary of a session by its id or its span; None if there is none."""
     span = span_of(text_value(ref, "summary_id"))
     if span is None:
         return summaries.find(tx, target, ref)
     return summaries.find_span(tx, target, *span)
-
-
-def _index_line(summary: Summary) -> str:
-    text = clipped(summary.text, INDEX_CHARS)
-    return f"[{summary.id}] {summary.first_seq}-{summary.last_seq}: {text}"
 
 
 def span_of(ref: str) -> tuple[int, int] | None:

@@ -183,7 +183,7 @@ def read_session(session: Session) -> Iterator[str]:
     Raises:
         NotFound: there is no such session.
     """
-    head = session.host.head()
+    head = session.head()
     if head is None:
         raise NotFound("session", session.name)
     return _read(session, head.title or session.name)

@@ -58,7 +58,7 @@ WHOLE_KINDS = ("MemDB", "File", "Jobs", "StoredSettings")
 IDENTITIES: dict[str, dict[str, str]] = {
     **{kind: {} for kind in WHOLE_KINDS},
     **dict.fromkeys(("Scope", "Entries", "Artifacts", "Items"), USER),
-    **dict.fromkeys(("Session", "Host", "Summaries"), SESSION),
+    **dict.fromkeys(("Session", "Summaries"), SESSION),
     "State": {**USER, "session": "str | None"},
 }
 IDENTITY_TEXTS = {

@@ -5,6 +5,7 @@ import pytest
 
 import memdb
 import memdb.aio
+from memdb.adapters.host import AsyncHost
 
 
 async def opened(path, **options):
@@ -106,17 +107,19 @@ def test_the_calls_of_hosts_work_as_coroutines(tmp_path):
     async def use():
         async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             chat = db.scope("ann").session("trip")
-            await chat.host.create(user_state={"u": 1})
-            await chat.host.commit({"role": "user", "text": "red fox"}, state={"a": 1, "b": 2})
+            await AsyncHost(chat).create(user_state={"u": 1})
+            await AsyncHost(chat).commit(
+                {"role": "user", "text": "red fox"}, state={"a": 1, "b": 2}
+            )
             await db.state().update(z=3)
             assert await chat.state.delete("b")
             assert not await chat.state.delete("b")
-            found = await chat.host.snapshot()
-            assert (await chat.host.head()) == found.head
+            found = await AsyncHost(chat).snapshot()
+            assert (await chat.head()) == found.head
             assert [hit.text for hit in await db.scope("ann").recall("fox", by="words")] == [
                 "red fox"
             ]
-            assert await chat.host.erase(1)
+            assert await AsyncHost(chat).erase(1)
             await db.scope("ann").state.clear()
             return found, await chat.state.get("a"), await db.scope("ann").state.all()
 

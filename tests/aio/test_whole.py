@@ -126,21 +126,19 @@ def test_summaries_as_coroutines(tmp_path):
             tree = await chat.summaries.tree()
             page = await chat.summaries.expand(tree.frontier[0].id)
             context = await chat.context(150, "leg 3")
-            index = await chat.summaries.index()
             found = await chat.recall("Oslo", limit=2, kinds=("summary",), by="words")
             told = await chat.tools().call("memory_expand", {"id": "1-10"})
             compacted = await chat.summaries.compact(keep_last=5)
             with pytest.raises(memdb.InvalidInput, match="upgrade needs a model"):
                 await chat.summaries.upgrade()
-            return tree, page, context, index, found, told, compacted
+            return tree, page, context, found, told, compacted
 
-    tree, page, context, index, found, told, compacted = asyncio.run(talk())
+    tree, page, context, found, told, compacted = asyncio.run(talk())
 
     assert [summary.message_count for summary in tree.frontier] == [10, 10, 10, 10]
     assert [one.seq for one in page.messages] == [*range(1, 11)]
     assert context.tokens <= 150
     assert sum(piece.tokens for piece in context.pieces) == context.tokens
-    assert tree.frontier[0].id in index
     assert len(found) == 2
     assert told.startswith("#1 user ")
     assert compacted == memdb.Compacted(0, compacted.pruned, 35, compacted.remaining)

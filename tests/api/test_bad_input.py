@@ -15,6 +15,7 @@ from cases import each
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 
 SURROGATE = "lone \ud800 surrogate"
 NUL = "a\0b"
@@ -180,7 +181,7 @@ REFUSED: list[tuple[str, str, Call]] = [
         for value in (5, 1.5, True, object())
         for name, field, call in (
             ("extend", "messages", lambda ann, value: chat(ann).extend(value)),
-            ("prepare", "messages", lambda ann, value: chat(ann).host.prepare(value)),
+            ("prepare", "messages", lambda ann, value: Host(chat(ann)).prepare(value)),
             ("pop instead", "messages", lambda ann, value: chat(ann).pop(instead=value)),
             ("replace", "seqs", lambda ann, value: chat(ann).replace(value)),
             ("replace by", "messages", lambda ann, value: chat(ann).replace([], value)),

@@ -73,7 +73,7 @@ CHANGES: dict[str, tuple[Callable[[memdb.MemDB], object], set[str], set[str]]] =
         {"new"},
         set(),
     ),
-    "created": (lambda db: db.scope("ann").session("new").host.create(), {"new"}, set()),
+    "created": (lambda db: db.scope("ann").session("new").create(), {"new"}, set()),
     "branch": (lambda db: db.scope("ann").session("trip").branch("rail", 3), {"trip"}, set()),
     "title": (
         lambda db: db.scope("ann").session("trip").update(title="Oslo"),

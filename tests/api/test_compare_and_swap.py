@@ -103,13 +103,13 @@ def test_entries_change_at_a_version(db: MemDB) -> None:
 def test_a_session_changes_as_it_was_read(db: MemDB) -> None:
     """Title and metadata are changed only if the session is as its head says."""
     chat = db.scope("ann").session("s")
-    head = chat.host.create(title="Trip")
+    head = chat.create(title="Trip")
     renamed = chat.update(title="Oslo", metadata={"a": 1}, expected=head)
     assert renamed.title == "Oslo"
     conflict(lambda: chat.update(title="Rome", expected=head))
     db.scope("ann").session("s").append("user", "hi")
     conflict(lambda: chat.update(metadata={}, expected=renamed))
-    now = chat.host.head()
+    now = chat.head()
     assert now is not None
     assert (now.title, now.metadata) == ("Oslo", {"a": 1})
     assert chat.update(title="Bergen", expected=now).title == "Bergen"

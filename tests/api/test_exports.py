@@ -58,7 +58,6 @@ NAMES = [
     "FoundItem",
     "Hit",
     "Hits",
-    "Host",
     "Hunk",
     "IOFailed",
     "Ids",

@@ -27,7 +27,6 @@ CLASSES: dict[type, Callable[[memdb.MemDB], Any]] = {
     memdb.Artifacts: lambda db: db.scope("ann").artifacts,
     memdb.State: lambda db: db.scope("ann").state,
     memdb.Session: lambda db: db.scope("ann").session("s"),
-    memdb.Host: lambda db: db.scope("ann").session("s").host,
     memdb.Summaries: lambda db: db.scope("ann").session("s").summaries,
     memdb.Tools: lambda db: db.scope("ann").session("s").tools(),
     memdb.Worker: lambda db: db.jobs.start(),

@@ -14,7 +14,7 @@ def test_no_handle_is_pickled_or_copied(open_db: Callable[..., MemDB]) -> None:
     ann = db.scope("ann")
     chat = ann.session("s")
     handles: list[Any] = [db, db.file, db.jobs, db.settings, ann, ann.entries, ann.items, ann.state]
-    handles += [chat, chat.host, chat.artifacts, chat.summaries, chat.tools()]
+    handles += [chat, chat.artifacts, chat.summaries, chat.tools()]
     wrong = []
     for handle in handles:
         for copied in (pickle.dumps, copy.copy, copy.deepcopy):

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.cli import cli
 from memdb.models.record import Record
 
@@ -61,13 +62,13 @@ def entry(db: MemDB) -> Any:
 READS: dict[str, Callable[[MemDB], Any]] = {
     "sessions": lambda db: ann(db).sessions(),
     "messages": lambda db: [*ann(db).session("trip").messages()],
-    "snapshot": lambda db: ann(db).session("trip").host.snapshot(),
-    "window": lambda db: ann(db).session("trip").host.window(last=5),
+    "snapshot": lambda db: Host(ann(db).session("trip")).snapshot(),
+    "window": lambda db: Host(ann(db).session("trip")).window(last=5),
     "context": lambda db: ann(db).session("trip").context(900, "Oslo"),
     "tree": lambda db: ann(db).session("trip").summaries.tree(),
     "summaries": lambda db: ann(db).session("trip").summaries.list(),
     "expand": lambda db: ann(db).session("trip").summaries.expand("1-10"),
-    "segments": lambda db: ann(db).session("trip").host.segments(),
+    "segments": lambda db: Host(ann(db).session("trip")).segments(),
     "branches": lambda db: ann(db).session("trip").branches(),
     "entries": lambda db: [*ann(db).entries.list(inactive=True)],
     "history": lambda db: ann(db).entries.history(entry(db).id),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.adapters.host import Host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ def test_a_real_conversation_gives_the_right_lines_back(path: Path, tmp_path: Pa
         session = reader.session("session_1")
         session.artifacts.save("summary.md", "first")
         session.artifacts.save("summary.md", "second")
-        window = session.host.window(budget_tokens=300)
+        window = Host(session).window(budget_tokens=300)
         info: Any = db.file.info()
         findings = db.file.check(deep=True)
 

@@ -12,6 +12,7 @@ import pytest
 import memdb
 import memdb.aio
 from memdb import MemDB
+from memdb.adapters.host import AsyncHost, Host
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def db(tmp_path: Path) -> Iterator[MemDB]:
 
 def test_prepared_messages_are_stored_by_the_returned_function(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
-    store = chat.host.prepare([{"role": "user", "text": "We fly."}])
+    store = Host(chat).prepare([{"role": "user", "text": "We fly."}])
     before = chat.last(10)
 
     with db.transaction():
@@ -35,24 +36,24 @@ def test_prepared_messages_are_stored_by_the_returned_function(db: MemDB) -> Non
 
 def test_a_prepared_message_keeps_the_arguments_of_extend(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
-    store = chat.host.prepare([{"role": "user", "text": "a"}], expected=0)
+    store = Host(chat).prepare([{"role": "user", "text": "a"}], expected=0)
     chat.append("user", "b")
 
     with pytest.raises(memdb.VersionConflict):
         store()
     with pytest.raises(memdb.InvalidInput, match="role"):
-        chat.host.prepare([{"role": "robot", "text": "a"}])
+        Host(chat).prepare([{"role": "robot", "text": "a"}])
     with pytest.raises(memdb.SecretFound):
-        chat.host.prepare([{"role": "user", "text": "AKIAIOSFODNN7EXAMPLQ"}], secrets="refuse")
+        Host(chat).prepare([{"role": "user", "text": "AKIAIOSFODNN7EXAMPLQ"}], secrets="refuse")
 
 
 @pytest.mark.parametrize("savepoints", [True, False])
 def test_a_transaction_of_a_session_is_whole_or_nothing(db: MemDB, savepoints: bool) -> None:
     chat = db.scope("ann").session("trip")
-    with chat.host.transaction(savepoints=savepoints):
+    with Host(chat).transaction(savepoints=savepoints):
         chat.append("user", "a")
         chat.append("user", "b")
-    with pytest.raises(RuntimeError), chat.host.transaction(savepoints=savepoints):
+    with pytest.raises(RuntimeError), Host(chat).transaction(savepoints=savepoints):
         chat.append("user", "c")
         raise RuntimeError
 
@@ -151,7 +152,7 @@ def test_the_same_as_coroutines(tmp_path: Path) -> None:
             tmp_path / "a.db", counter="estimate", embedder=None, clock=lambda: 7
         ) as db:
             chat, seen = db.scope("ann").session("trip"), []
-            stored = await chat.host.add([{"role": "user", "text": "a"}], after=seen.append)
+            stored = await AsyncHost(chat).add([{"role": "user", "text": "a"}], after=seen.append)
             assert seen == [stored] == [await chat.last(1)]
             assert await db.file.count_tokens(["Hello."]) == db.sync.file.count_tokens(["Hello."])
             assert await db.file.now_ms() == 7

@@ -71,7 +71,6 @@ HANDLES: dict[str, Callable[[MemDB], object]] = {
     "items": lambda db: db.user("ann").items,
     "state": lambda db: db.user("ann").state,
     "session": lambda db: db.user("ann").session("s"),
-    "host": lambda db: db.user("ann").session("s").host,
     "summaries": lambda db: db.user("ann").session("s").summaries,
     "artifacts": lambda db: db.user("ann").session("s").artifacts,
     "tools": lambda db: db.user("ann").session("s").tools(),

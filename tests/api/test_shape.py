@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memdb import Conflict, InvalidInput, NotFound, Page, Receipt
+from memdb.adapters.host import Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ REMOVED: dict[str, Callable[[Scope], object]] = {
     "scope.forget entry": lambda ann: ann.forget(entry=9),
     "scope.forget session": lambda ann: ann.forget(session="none"),
     "scope.forget query": lambda ann: ann.forget(query="zebra"),
-    "host.erase": lambda ann: ann.session("none").host.erase(1),
+    "host.erase": lambda ann: Host(ann.session("none")).erase(1),
 }
 FOUND: dict[str, Callable[[Scope], object]] = {
     "entries.find": lambda ann: ann.entries.find("home"),

@@ -19,7 +19,7 @@ PAIRS = [
     (getattr(memdb, name), getattr(module, name))
     for module, names in (
         (aio, ("MemDB", "Scope", "Session", "State")),
-        (aio.parts, ("Jobs", "File", "Host", "Summaries", "Entries", "Artifacts", "Tools")),
+        (aio.parts, ("Jobs", "File", "Summaries", "Entries", "Artifacts", "Tools")),
     )
     for name in names
 ]
@@ -31,7 +31,6 @@ NAMES = [name for names in memdb._HOMES.values() for name in names.split()]
 OTHERWISE = {
     "State": {"get", "delete"},
     "MemDB": {"run", "transaction"},
-    "Host": {"prepare", "transaction"},  # for `db.run`, where several calls are one
     "Entries": {"prepare", "has_arbiter"},
 }
 

@@ -14,6 +14,7 @@ from cases import each
 import memdb
 import memdb.aio
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.aio.batching import Worker
 
 DAY = 86_400_000
@@ -55,9 +56,9 @@ def session(db: MemDB) -> memdb.Session:
 STORES: dict[str, Callable[[MemDB, Any], int | None]] = {
     "append": lambda db, at: session(db).append("user", "x", created=at).created_ms,
     "prepare": lambda db, at: (
-        session(db).host.prepare([{"role": "user", "text": "x"}], created=at)()[0].created_ms
+        Host(session(db)).prepare([{"role": "user", "text": "x"}], created=at)()[0].created_ms
     ),
-    "create": lambda db, at: session(db).host.create(created=at).created_ms,
+    "create": lambda db, at: session(db).create(created=at).created_ms,
     "remember": lambda db, at: db.scope("ann").remember("x", created=at).entry.created_ms,
     "valid_from": lambda db, at: db.scope("ann").remember("x", valid_from=at).entry.valid_from_ms,
     "save": lambda db, at: session(db).artifacts.save("a.md", "x", created=at).created_ms,
@@ -68,7 +69,7 @@ READS: dict[str, Call] = {
     "as_of": lambda db, at: session(db).recall("tea", as_of=at),
     "session since": lambda db, at: session(db).recall("tea", since=at),
     "session until": lambda db, at: session(db).recall("tea", until=at),
-    "snapshot since": lambda db, at: session(db).host.snapshot(since=at),
+    "snapshot since": lambda db, at: Host(session(db)).snapshot(since=at),
     "list as_of": lambda db, at: list(db.scope("ann").entries.list(as_of=at)),
     "delete before": lambda db, at: session(db).delete(before=at),
     "forget before": lambda db, at: session(db).forget(before=at),
@@ -122,7 +123,7 @@ def test_reads_by_a_time_in_words(db: MemDB) -> None:
     assert sorted(hit.text for hit in ann.recall("tea", since="2 weeks ago")) == ["tea 1", "tea 10"]
     assert [hit.text for hit in ann.recall("tea", until="30d")] == ["tea 40"]
     assert [hit.text for hit in chat.recall("tea", as_of="2023-10-20")] == ["tea 40"]
-    snapshot = chat.host.snapshot(since="yesterday")
+    snapshot = Host(chat).snapshot(since="yesterday")
     assert snapshot is not None
     assert [one.text for one in snapshot.messages] == ["tea 1"]
     assert chat.delete(before="2023-11-01").removed["messages"] == 1
@@ -154,7 +155,7 @@ def test_the_same_awaited(db: MemDB) -> None:
 def test_no_argument_that_is_a_time_names_a_unit() -> None:
     """And each of them has the type `When`."""
     names = {"created", "since", "until", "as_of", "before", "expires", "valid_from"}
-    for kind in (memdb.MemDB, memdb.Scope, memdb.Session, memdb.Host, memdb.Entries,
+    for kind in (memdb.MemDB, memdb.Scope, memdb.Session, memdb.Entries,
                  memdb.Artifacts, memdb.File, memdb.Jobs, memdb.Summaries):  # fmt: skip
         for name, call in inspect.getmembers(kind, inspect.isfunction):
             for field, argument in inspect.signature(call).parameters.items():

@@ -10,6 +10,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, NewMessage, Session
+from memdb.adapters.host import Host
 from memdb.formats.turns import own_form
 
 NUL, HALF = "GIF89a\0;", "cut \ud83d off"
@@ -112,9 +113,9 @@ DOORS: dict[str, Door] = {
     "metadata, a key": lambda db, bad, _: next(
         iter(chat(db).append("user", "x", metadata={bad: 1}).metadata or {})
     ),
-    "title": lambda db, bad, _: chat(db).host.create(title=bad).title,
+    "title": lambda db, bad, _: chat(db).create(title=bad).title,
     "state": lambda db, bad, _: (
-        chat(db).host.create(state={"a": bad}) and chat(db).state.all()["a"]
+        Host(chat(db)).create(state={"a": bad}) and chat(db).state.all()["a"]
     ),
     "remember": lambda db, bad, _: db.scope("ann").remember(bad).entry.text,
     "keywords": lambda db, bad, _: db.scope("ann").remember("x", keywords=[bad]).entry.keywords[0],

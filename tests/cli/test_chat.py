@@ -236,7 +236,7 @@ def test_list_searches_titles_and_messages(run_json, path):
             ("c", None, "My bicycle is blue."),
         ):
             chat = db.scope("ann").session(name)
-            chat.host.create(title=title)
+            chat.create(title=title)
             chat.append("user", text)
 
     found = run_json("chat", "list", path, "--search", "bicycle")

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.cli.output import width_of
 
 
@@ -100,7 +101,7 @@ def test_shape_prints_exactly_what_to_send(run, long, verb, shape, keys):
     done = run("chat", verb[0], long, "long", *verb[1:], "--shape", shape)
     with memdb.open(long) as db:
         chat = db.scope("ann").session("long")
-        found = chat.context(600) if verb[0] == "context" else chat.host.window()
+        found = chat.context(600) if verb[0] == "context" else Host(chat).window()
 
     assert sorted(json.loads(done.stdout)) == keys
     assert json.loads(done.stdout) == found.to(shape)
@@ -181,7 +182,7 @@ def test_window_strategies(run_json, long, strategy, options):
     words = [word for name, value in options.items() for word in (names[name], value)]
     told = run_json("chat", "window", long, "long", "--strategy", strategy, *words)
     with memdb.open(long) as db:
-        found = db.scope("ann").session("long").host.window(strategy, **options)
+        found = Host(db.scope("ann").session("long")).window(strategy, **options)
 
     assert told == found.to_dict()
 

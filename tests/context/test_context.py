@@ -31,6 +31,7 @@ from cases import each
 
 import memdb
 from memdb import MemDB, Session
+from memdb.adapters.host import Host
 from memdb.conversations.tool_calls import answer_ids, call_ids
 from memdb.formats.turns import UNKNOWN_TOOL
 from memdb.models.messages import ContextWindow
@@ -1106,7 +1107,7 @@ def test_pieces_of_a_summary_buffer_have_their_text_too(db: MemDB) -> None:
         [{"role": "user", "text": f"Line {n} about Oslo and its boats."} for n in range(90)]
     )
 
-    window = chat.host.window("summary_buffer", budget_tokens=700)
+    window = Host(chat).window("summary_buffer", budget_tokens=700)
 
     assert {piece.kind for piece in window.pieces} >= {"system", "summary", "message"}
     assert all(piece.text for piece in window.pieces)

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb import MemDB, Session
+from memdb.adapters.host import Host
 from memdb.context.summary_buffer import Limits
 from memdb.models.messages import ContextWindow
 from memdb.models.settings import DEFAULTS
@@ -116,7 +117,7 @@ def test_it_summarises_beyond_the_trigger(chat: Session, count: int, whole: bool
     """1,700 of 2,000 tokens: exactly so many are told as they are, one message more is not."""
     say(chat, count)
 
-    window = chat.host.window("summary_buffer", budget_tokens=2_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=2_000)
 
     assert (window.messages == tuple(chat.messages())) == whole
     assert told(window) == list(range(1, count + 1))
@@ -126,7 +127,7 @@ def test_too_few_messages_are_never_summarised(chat: Session) -> None:
     """Whatever they cost, as long as the budget can hold views of them."""
     chat.extend([{"role": "user", "text": "word " * 2_000} for _ in range(10)])
 
-    window = chat.host.window("summary_buffer", budget_tokens=2_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=2_000)
 
     assert shown(window) == list(range(1, 11))
     assert {piece.kind for piece in window.pieces} == {"message"}
@@ -136,7 +137,7 @@ def test_recent_messages_are_verbatim_and_in_order(chat: Session) -> None:
     """Behind one block: roles kept, none skipped, up to the newest."""
     say(chat, 400, roles=("user", "assistant"))
 
-    window = chat.host.window("summary_buffer", budget_tokens=2_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=2_000)
 
     recent = window.messages[1:]
     assert window.messages[0].seq == 0
@@ -149,7 +150,7 @@ def test_the_block_names_its_spans(chat: Session) -> None:
     """Each summary says which messages it stands for; a span is all that `expand` needs."""
     say(chat, 400)
 
-    window = chat.host.window("summary_buffer", budget_tokens=2_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=2_000)
 
     summaries = [piece for piece in window.pieces if piece.kind == "summary"]
     assert len(summaries) > 1
@@ -165,7 +166,7 @@ def test_the_summary_is_never_cut_off(chat: Session) -> None:
     """Its tokens are reserved before the newest messages take theirs."""
     for _ in range(60):
         say(chat, 7)
-        window = chat.host.window("summary_buffer", budget_tokens=1_000)
+        window = Host(chat).window("summary_buffer", budget_tokens=1_000)
         assert window.tokens <= 1_000
         assert told(window) == list(range(1, chat.last_seq + 1))
         assert chat.last_seq < 50 or {"summary", "digest"} & {p.kind for p in window.pieces}
@@ -176,7 +177,7 @@ def test_nothing_is_replaced(chat: Session) -> None:
     say(chat, 200)
     before = list(chat.messages())
 
-    windows = [chat.host.window("summary_buffer", budget_tokens=1_000) for _ in range(2)]
+    windows = [Host(chat).window("summary_buffer", budget_tokens=1_000) for _ in range(2)]
 
     assert windows[0] == windows[1]
     assert list(chat.messages()) == before
@@ -189,7 +190,7 @@ def test_facts_outlive_three_compactions(open_db: Callable[..., MemDB], writer: 
     say(chat, 10, "fact-oslo")
     for _ in range(3):
         say(chat, 120)
-        window = chat.host.window("summary_buffer", budget_tokens=1_000)
+        window = Host(chat).window("summary_buffer", budget_tokens=1_000)
 
     assert "fact-oslo" in window.messages[0].text
     assert any("fact-oslo" in given and "number" not in given for given in writer.given)
@@ -199,7 +200,7 @@ def test_without_a_summariser_it_is_an_extract(chat: Session) -> None:
     """No model is needed; the nodes say that none took part."""
     say(chat, 200)
 
-    chat.host.window("summary_buffer", budget_tokens=1_000)
+    Host(chat).window("summary_buffer", budget_tokens=1_000)
 
     assert {summary.quality for summary in chat.summaries.tree().summaries} == {"extractive"}
 
@@ -217,7 +218,7 @@ def test_a_bad_summary_is_replaced_by_an_extract(
     before = list(chat.messages())
     writer.answer = answer
 
-    window = chat.host.window("summary_buffer", budget_tokens=1_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=1_000)
 
     assert told(window) == list(range(1, 201))
     assert "number" in window.messages[0].text
@@ -233,7 +234,7 @@ def test_what_is_added_meanwhile_stays(open_db: Callable[..., MemDB], writer: Wr
     say(chat, 100)
     writer.before = lambda: say(chat, 1)
 
-    window = chat.host.window("summary_buffer", budget_tokens=1_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=1_000)
 
     assert chat.last_seq > 100
     assert shown(window)[-1] == chat.last_seq
@@ -248,7 +249,7 @@ def test_one_turn_of_200_tools_is_compacted(chat: Session) -> None:
         result = {"type": "tool_result", "tool_call_id": f"c{number}", "content": f"row {number}"}
         chat.extend([{"role": "assistant", "parts": [call]}, {"role": "tool", "parts": [result]}])
 
-    window = chat.host.window("summary_buffer", budget_tokens=1_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=1_000)
 
     assert window.tokens <= 1_000
     assert "summary" in {piece.kind for piece in window.pieces}
@@ -265,7 +266,7 @@ def test_tool_pairs_stay_whole(chat: Session) -> None:
         chat.extend([{"role": "tool", "parts": [result]}])
 
     for budget in range(200, 1_200, 41):
-        seqs = set(shown(chat.host.window("summary_buffer", budget_tokens=budget)))
+        seqs = set(shown(Host(chat).window("summary_buffer", budget_tokens=budget)))
         for start in range(1, 180, 3):
             assert (start in seqs) == (start + 2 in seqs)
 
@@ -277,7 +278,7 @@ def test_what_tools_say_is_counted(chat: Session) -> None:
         result = {"type": "tool_result", "tool_call_id": f"c{number}", "content": "row " * 100}
         chat.extend([{"role": "assistant", "parts": [call]}, {"role": "tool", "parts": [result]}])
 
-    window = chat.host.window("summary_buffer", budget_tokens=2_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=2_000)
 
     assert window.tokens <= 2_000
     assert len(shown(window)) < 40
@@ -288,7 +289,7 @@ def test_huge_messages_are_shortened(chat: Session) -> None:
     say(chat, 50)
     chat.extend([{"role": "user", "text": f"{n} {'word ' * 20_000}"} for n in range(10)])
 
-    window = chat.host.window("summary_buffer", budget_tokens=2_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=2_000)
 
     assert window.tokens <= 2_000
     assert shown(window) == list(range(51, 61))
@@ -301,7 +302,7 @@ def test_system_text_stays_in_front(chat: Session) -> None:
     chat.append("system", "Be kind.")
     say(chat, 200)
 
-    window = chat.host.window("summary_buffer", budget_tokens=1_000)
+    window = Host(chat).window("summary_buffer", budget_tokens=1_000)
 
     assert [one.role for one in window.messages[:2]] == ["system", "user"]
     assert window.pieces[0].kind == "system"
@@ -314,7 +315,7 @@ def test_the_cut_stays_while_the_conversation_grows(chat: Session) -> None:
     cuts = []
     for _ in range(30):
         say(chat, 1)
-        cuts.append(shown(chat.host.window("summary_buffer", budget_tokens=4_000))[0])
+        cuts.append(shown(Host(chat).window("summary_buffer", budget_tokens=4_000))[0])
 
     assert cuts == sorted(cuts)
     assert len(set(cuts)) <= 5
@@ -325,14 +326,10 @@ def test_another_process_sees_the_same(open_db: Callable[..., MemDB], path: str)
     with open_db(path) as first:
         chat = first.scope("ann").session("trip")
         say(chat, 300)
-        before = chat.host.window("summary_buffer", budget_tokens=1_000)
+        before = Host(chat).window("summary_buffer", budget_tokens=1_000)
 
-    after = (
-        open_db(path)
-        .scope("ann")
-        .session("trip")
-        .host.window("summary_buffer", budget_tokens=1_000)
-    )
+    again = open_db(path).scope("ann").session("trip")
+    after = Host(again).window("summary_buffer", budget_tokens=1_000)
 
     assert after == before
 
@@ -345,7 +342,7 @@ def test_progress_is_told(open_db: Callable[..., MemDB], writer: Writer) -> None
     heard: list[tuple[str, str]] = []
 
     for _ in range(2):
-        chat.host.window(
+        Host(chat).window(
             "summary_buffer",
             budget_tokens=1_000,
             progress=lambda status, message: heard.append((status, message)),
@@ -361,21 +358,21 @@ def test_progress_may_be_left_out(open_db: Callable[..., MemDB], writer: Writer)
     chat = db.scope("ann").session("trip")
     say(chat, 60)
 
-    assert chat.host.window("summary_buffer", budget_tokens=1_000).tokens <= 1_000
+    assert Host(chat).window("summary_buffer", budget_tokens=1_000).tokens <= 1_000
 
 
 def test_the_default_budget_is_8000(chat: Session) -> None:
     """The seed's number."""
     say(chat, 1)
 
-    assert chat.host.window("summary_buffer").budget_tokens == 8_000
+    assert Host(chat).window("summary_buffer").budget_tokens == 8_000
 
 
 @pytest.mark.parametrize("budget", [0, -1, True, "8000", 1.5], ids=repr)
 def test_a_budget_that_is_none_is_refused(chat: Session, budget: Any) -> None:
     """Not replaced by a default."""
     with pytest.raises(memdb.InvalidInput, match="budget_tokens"):
-        chat.host.window("summary_buffer", budget_tokens=budget)
+        Host(chat).window("summary_buffer", budget_tokens=budget)
 
 
 def test_a_budget_that_holds_no_message_is_refused(chat: Session) -> None:
@@ -383,12 +380,12 @@ def test_a_budget_that_holds_no_message_is_refused(chat: Session) -> None:
     say(chat, 30)
 
     with pytest.raises(memdb.TooLarge, match="newest message"):
-        chat.host.window("summary_buffer", budget_tokens=20)
+        Host(chat).window("summary_buffer", budget_tokens=20)
 
 
 def test_an_unknown_session_has_nothing(db: MemDB) -> None:
     """No messages, no tokens."""
-    window = db.scope("ann").session("never").host.window("summary_buffer")
+    window = Host(db.scope("ann").session("never")).window("summary_buffer")
 
     assert (window.messages, window.tokens) == ((), 0)
 
@@ -405,7 +402,7 @@ def test_no_window_is_over_its_budget(sizes: list[int], budget: int) -> None:
         chat.extend([{"role": "user", "text": "abc " * size} for size in sizes])
 
         try:
-            window = chat.host.window("summary_buffer", budget_tokens=budget)
+            window = Host(chat).window("summary_buffer", budget_tokens=budget)
         except memdb.TooLarge:
             assert budget < 10 * 12 + 40
             return
@@ -422,4 +419,4 @@ def test_system_text_over_the_budget_is_refused(db: MemDB) -> None:
     chat.append("system", "You are a helpful assistant. " * 20)
 
     with pytest.raises(memdb.TooLarge, match="tokens of the system text"):
-        chat.host.window("summary_buffer", budget_tokens=30)
+        Host(chat).window("summary_buffer", budget_tokens=30)

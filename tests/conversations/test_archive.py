@@ -10,6 +10,7 @@ from row_digests import renew_digests
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.api.session import Session
 from memdb.engine.segments import SEGMENT_CHARS, SEGMENT_MESSAGES
 
@@ -60,7 +61,7 @@ def view(db: MemDB, name: str = "trip") -> dict[str, Any]:
         "last": chat.last(250),
         "get": [chat.get(seq) for seq in (1, 128, 129, 300)],
         "find": [chat.find(f"m{n}") for n in (1, 2, 140, 299, 9999)],
-        "window": chat.host.window(budget_tokens=4000),
+        "window": Host(chat).window(budget_tokens=4000),
         "search": [
             chat.recall(words, 50, kinds=("message",), by="words")
             for words in ("Oslo", "北京", "hotel", "ann", "number 4")
@@ -619,16 +620,16 @@ def test_the_spans_of_the_archive_are_listed(db: MemDB) -> None:
     """Oldest first; from the last one's end on nothing is archived."""
     chat = db.scope("ann").session("s")
     chat.extend([{"role": "user", "text": f"heron {n}"} for n in range(300)])
-    assert chat.host.segments() == ()
+    assert Host(chat).segments() == ()
 
     done = chat.archive(keep_last=20)
 
-    spans = chat.host.segments()
+    spans = Host(chat).segments()
     assert (spans[0].first_seq, spans[-1].last_seq) == (1, 280)
     assert sum(one.message_count for one in spans) == done.messages == 280
     assert all(one.size_bytes > 0 for one in spans)
     assert [one.first_seq for one in spans[1:]] == [one.last_seq + 1 for one in spans[:-1]]
-    assert db.scope("ann").session("none").host.segments() == ()
+    assert Host(db.scope("ann").session("none")).segments() == ()
 
 
 def test_an_index_of_other_messages_is_found(db: MemDB) -> None:

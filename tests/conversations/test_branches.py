@@ -20,6 +20,7 @@ from memdb import (
     VersionConflict,
     aio,
 )
+from memdb.adapters.host import Host
 
 
 def fill(db: MemDB, count: int = 6) -> Session:
@@ -149,7 +150,7 @@ def test_what_is_not_there_is_not_made(db: MemDB) -> None:
     for write in (
         lambda: gone.append("user", "x"),
         lambda: gone.extend([{"role": "user", "text": "x"}]),
-        lambda: gone.host.commit({"role": "user", "text": "x"}),
+        lambda: Host(gone).commit({"role": "user", "text": "x"}),
         lambda: gone.update(metadata={}),
         lambda: gone.branch("again"),
         lambda: gone.parent,
@@ -164,7 +165,7 @@ def test_of_two_writers_that_know_the_same_one_succeeds(db: MemDB) -> None:
     """`expected` and the head work on a branch as on a session."""
     chat = fill(db)
     other = chat.branch("other", 3)
-    head = other.host.head()
+    head = other.head()
     assert head is not None
     assert (head.last_seq, head.newest_seq, head.name) == (3, 3, "talk")
     other.append("user", "first", expected=3)
@@ -172,17 +173,17 @@ def test_of_two_writers_that_know_the_same_one_succeeds(db: MemDB) -> None:
     with pytest.raises(VersionConflict):
         other.append("user", "second", expected=3)
     with pytest.raises(VersionConflict):
-        other.host.commit({"role": "user", "text": "x"}, expected=head)
-    assert other.host.commit({"role": "user", "text": "third"}, expected=4).seq == 5
+        Host(other).commit({"role": "user", "text": "x"}, expected=head)
+    assert Host(other).commit({"role": "user", "text": "third"}, expected=4).seq == 5
     other.update(metadata={"a": 1})
-    found = other.host.head()
+    found = other.head()
     assert found is not None
     assert found.metadata == {"a": 1}
-    assert chat.host.head().metadata is None
+    assert chat.head().metadata is None
     with pytest.raises(InvalidInput):
         other.update(title="of the session")
     with pytest.raises(InvalidInput):
-        other.host.create()
+        other.create()
 
 
 def test_an_external_id_is_known_on_each_path(db: MemDB) -> None:
@@ -262,7 +263,7 @@ def test_state_and_artifacts_belong_to_the_session(db: MemDB) -> None:
     assert (version.session, version.message_session, version.message_seq) == ("talk", "talk", 3)
     assert version.message_branch == "other"
     assert [hit.kind for hit in other.recall("plan", kinds=("artifact",))] == ["artifact"]
-    snapshot = other.host.snapshot(last=2)
+    snapshot = Host(other).snapshot(last=2)
     assert snapshot is not None
     assert snapshot.state == {"mood": "good"}
     assert [one.text for one in snapshot.messages] == ["m2", "Save it."]
@@ -612,8 +613,6 @@ def test_summaries_of_what_is_shared_are_made_once() -> None:
         roots = [one for one in tree if one.condensed_into is None]
         assert sum(one.message_count for one in roots) == 14
         assert {one.id for one in chat.summaries.tree().summaries} == set(before)
-        assert "n8" in other.summaries.index(2000)
-        assert "m8" not in other.summaries.index(2000)
         shown = " ".join(one.text for one in other.context(150).messages)
         assert "n14" in shown
         assert "m8" not in shown
@@ -638,7 +637,7 @@ def test_a_summary_of_what_is_shared_changes_for_all() -> None:
         held = [str(one.text) for one in other.summaries.tree().summaries]
         assert any("tea" in one for one in held)
         assert not any("m5" in one for one in held)
-        assert other.host.erase(5)
+        assert Host(other).erase(5)
         assert chat.get(5).text == ""
         assert first.session == "talk"
         assert db.file.check(deep=True) == []
@@ -653,11 +652,11 @@ def test_archiving_keeps_the_newest_of_the_path(db: MemDB) -> None:
     done = other.archive(keep_last=3)
 
     assert done.messages == 5
-    assert [(one.first_seq, one.last_seq) for one in other.host.segments()] == [(1, 4), (5, 5)]
+    assert [(one.first_seq, one.last_seq) for one in Host(other).segments()] == [(1, 4), (5, 5)]
     assert texts(other) == ["m1", "m2", "m3", "m4", "n5", "n6", "n7", "n8"]
     assert texts(chat) == [f"m{number}" for number in range(1, 7)]
     assert other.unarchive().messages == 5
-    assert other.host.segments() == ()
+    assert Host(other).segments() == ()
     assert db.file.check(deep=True) == []
 
 
@@ -671,7 +670,7 @@ def test_tool_calls_are_kept_together_across_the_fork(db: MemDB) -> None:
         result = {"type": "tool_result", "tool_call_id": "c1", "content": text}
         head.extend([{"role": "tool", "parts": [result]}, {"role": "user", "text": "thanks"}])
 
-    window = other.host.window("token_window", budget_tokens=1, keep_last=2)
+    window = Host(other).window("token_window", budget_tokens=1, keep_last=2)
 
     assert [one.role for one in window.messages][-3:] == ["assistant", "tool", "user"]
     assert "there" in str(window.messages)

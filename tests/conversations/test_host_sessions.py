@@ -4,6 +4,7 @@ import pytest
 
 import memdb
 from memdb import NewMessage
+from memdb.adapters.host import Host
 
 
 def event(text: str = "hello", **fields: object) -> NewMessage:
@@ -19,9 +20,9 @@ def chat(db):
 
 def test_a_created_session_is_there_before_anything_is_said(chat):
     """It has the title, metadata and time that were given, and no message."""
-    head = chat.host.create(title="Trip", metadata={"host": "x"}, created=5)
+    head = chat.create(title="Trip", metadata={"host": "x"}, created=5)
 
-    assert head == chat.host.head()
+    assert head == chat.head()
     assert (head.title, head.metadata, head.created_ms, head.last_seq) == (
         "Trip",
         {"host": "x"},
@@ -33,7 +34,7 @@ def test_a_created_session_is_there_before_anything_is_said(chat):
 
 def test_creating_sets_every_state(chat, db):
     """The values stand where they belong, without a session for the user's and the app's."""
-    chat.host.create(state={"a": 1}, user_state={"b": None}, app_state={"c": [2]})
+    Host(chat).create(state={"a": 1}, user_state={"b": None}, app_state={"c": [2]})
 
     assert dict(chat.state) == {"a": 1}
     assert dict(db.scope("ann", "desk").state) == {"b": None}
@@ -43,12 +44,12 @@ def test_creating_sets_every_state(chat, db):
 
 def test_a_session_is_created_once(chat):
     """A second time, and after a message, it exists already; what it holds stays."""
-    chat.host.create(metadata={"n": 1})
+    chat.create(metadata={"n": 1})
 
     with pytest.raises(memdb.AlreadyExists, match="'trip'"):
-        chat.host.create(metadata={"n": 2}, state={"a": 1})
+        Host(chat).create(metadata={"n": 2}, state={"a": 1})
 
-    assert chat.host.head().metadata == {"n": 1}
+    assert chat.head().metadata == {"n": 1}
     assert len(chat.state) == 0
 
 
@@ -57,7 +58,7 @@ def test_messages_alone_make_a_session_that_cannot_be_created(chat):
     chat.append("user", "hello")
 
     with pytest.raises(memdb.AlreadyExists):
-        chat.host.create()
+        chat.create()
 
 
 def test_a_session_of_artifacts_and_state_can_be_created(chat):
@@ -65,8 +66,8 @@ def test_a_session_of_artifacts_and_state_can_be_created(chat):
     chat.artifacts.save("a.txt", "soup")
     chat.state["a"] = 1
 
-    assert chat.host.head().metadata is None
-    chat.host.create()
+    assert chat.head().metadata is None
+    chat.create()
 
     assert chat.artifacts.load("a.txt").text == "soup"
     assert chat.state["a"] == 1
@@ -74,13 +75,13 @@ def test_a_session_of_artifacts_and_state_can_be_created(chat):
 
 def test_commit_stores_the_message_with_what_it_changes(chat, db):
     """Message, states and metadata are there together; other keys stay."""
-    chat.host.create(metadata={"t": 1}, state={"a": 1, "b": 1})
+    Host(chat).create(metadata={"t": 1}, state={"a": 1, "b": 1})
 
-    stored = chat.host.commit(
+    stored = Host(chat).commit(
         event(), expected=0, metadata={"t": 2}, state={"a": 2}, app_state={"c": 3}
     )
 
-    found = chat.host.snapshot()
+    found = Host(chat).snapshot()
     assert found.messages == (stored,)
     assert found.head.metadata == {"t": 2}
     assert (found.state, found.user_state, found.app_state) == ({"a": 2, "b": 1}, {}, {"c": 3})
@@ -89,9 +90,9 @@ def test_commit_stores_the_message_with_what_it_changes(chat, db):
 def test_commit_needs_the_session(chat, db):
     """Without it nothing is made, not even the app's state."""
     with pytest.raises(memdb.NotFound, match="session"):
-        chat.host.commit(event(), app_state={"c": 3})
+        Host(chat).commit(event(), app_state={"c": 3})
 
-    assert chat.host.head() is None
+    assert chat.head() is None
     assert db.state("desk").all() == {}
 
 
@@ -99,14 +100,14 @@ def test_a_head_knows_the_newest_message_and_the_last_seq(chat):
     """Taking messages back lowers the former only; an archived message counts as before."""
 
     def seqs():
-        head = chat.host.head()
-        assert chat.host.snapshot().head == head
+        head = chat.head()
+        assert Host(chat).snapshot().head == head
         return head.last_seq, head.newest_seq
 
-    chat.host.create()
+    chat.create()
     found = [seqs()]
     for number in range(3):
-        chat.host.commit(event(str(number), external_id=f"e-{number}"))
+        Host(chat).commit(event(str(number), external_id=f"e-{number}"))
     found.append(seqs())
     chat.archive(keep_last=0)
     found.append(seqs())
@@ -116,7 +117,7 @@ def test_a_head_knows_the_newest_message_and_the_last_seq(chat):
     found.append(seqs())
     chat.clear()
     found.append(seqs())
-    chat.host.commit(event("4", external_id="e-4"))
+    Host(chat).commit(event("4", external_id="e-4"))
     found.append(seqs())
 
     assert found == [(0, 0), (3, 3), (3, 3), (3, 2), (3, 2), (3, 0), (4, 4)]
@@ -124,35 +125,35 @@ def test_a_head_knows_the_newest_message_and_the_last_seq(chat):
 
 def test_the_same_message_again_changes_nothing(chat):
     """The stored one comes back, and the state is not set a second time."""
-    chat.host.create()
-    first = chat.host.commit(event(), state={"a": 1})
+    chat.create()
+    first = Host(chat).commit(event(), state={"a": 1})
     chat.state["a"] = 7
 
-    again = chat.host.commit(event(), expected=99, state={"a": 1}, metadata={"t": 2})
+    again = Host(chat).commit(event(), expected=99, state={"a": 1}, metadata={"t": 2})
 
     assert again == first
     assert chat.state["a"] == 7
-    assert chat.host.head().metadata == {}
+    assert chat.head().metadata == {}
 
 
 def test_another_message_under_the_same_id_is_refused(chat):
     """And with it all that it would change."""
-    chat.host.create()
-    chat.host.commit(event())
+    chat.create()
+    Host(chat).commit(event())
 
     with pytest.raises(memdb.AlreadyExists):
-        chat.host.commit(event("other"), state={"a": 1})
+        Host(chat).commit(event("other"), state={"a": 1})
 
     assert len(chat.state) == 0
 
 
 def test_of_two_that_know_the_same_seq_one_succeeds(chat):
     """The other one changes nothing."""
-    chat.host.create()
-    chat.host.commit(event(), expected=0)
+    chat.create()
+    Host(chat).commit(event(), expected=0)
 
     with pytest.raises(memdb.VersionConflict) as caught:
-        chat.host.commit(event("b", external_id="e-2"), expected=0, state={"a": 1})
+        Host(chat).commit(event("b", external_id="e-2"), expected=0, state={"a": 1})
 
     assert (caught.value.expected, caught.value.got) == (0, 1)
     assert len(chat.state) == 0
@@ -172,31 +173,31 @@ def test_of_two_that_know_the_same_seq_one_succeeds(chat):
 )
 def test_state_without_a_json_form_is_refused_whole(chat, state, named):
     """Neither the message nor the good values are stored."""
-    chat.host.create()
+    chat.create()
 
     with pytest.raises(memdb.InvalidInput, match=named):
-        chat.host.commit(event(), user_state={"ok": 1}, state=state)
+        Host(chat).commit(event(), user_state={"ok": 1}, state=state)
 
-    found = chat.host.snapshot()
+    found = Host(chat).snapshot()
     assert (found.messages, found.state, found.user_state) == ((), {}, {})
 
 
 def test_numbers_come_back_exactly(chat):
     """Integers of any size and floats are not rounded."""
     values = {"big": 2**80, "float": 0.1 + 0.2, "tiny": 5e-324, "minus": -(2**63) - 1}
-    chat.host.create(state=values)
+    Host(chat).create(state=values)
 
-    assert chat.host.snapshot().state == values
+    assert Host(chat).snapshot().state == values
 
 
 def test_a_snapshot_has_the_messages_asked_for(chat):
     """The newest, those since a time, or both."""
-    chat.host.create()
+    chat.create()
     for number, at in enumerate([10, 30, 20, 40]):
-        chat.host.commit(event(str(number), external_id=f"e-{number}", created_ms=at))
+        Host(chat).commit(event(str(number), external_id=f"e-{number}", created_ms=at))
 
     def texts(**asked):
-        return [message.text for message in chat.host.snapshot(**asked).messages]
+        return [message.text for message in Host(chat).snapshot(**asked).messages]
 
     assert texts() == ["0", "1", "2", "3"]
     assert texts(last=0) == []
@@ -208,8 +209,8 @@ def test_a_snapshot_has_the_messages_asked_for(chat):
 
 def test_a_snapshot_of_nothing_is_none(chat):
     """So is its head."""
-    assert chat.host.snapshot() is None
-    assert chat.host.head() is None
+    assert Host(chat).snapshot() is None
+    assert chat.head() is None
 
 
 def test_an_erased_message_says_nothing_and_stays_away(chat, db):
@@ -217,7 +218,7 @@ def test_an_erased_message_says_nothing_and_stays_away(chat, db):
     chat.extend([event("red fox", author="Ann", metadata={"m": 1}), event("hen", external_id="b")])
     db.jobs.run()
 
-    assert chat.host.erase(1)
+    assert Host(chat).erase(1)
 
     one = chat.get(1)
     assert (one.text, one.parts, one.author, one.metadata, one.tokens) == ("", None, None, None, 0)
@@ -226,8 +227,8 @@ def test_an_erased_message_says_nothing_and_stays_away(chat, db):
     chat.extend([event("red fox")], keep=True)
     assert chat.get(1).text == ""
     assert chat.last_seq == 2
-    assert not chat.host.erase(1)
-    assert not chat.host.erase(9)
+    assert not Host(chat).erase(1)
+    assert not Host(chat).erase(9)
 
 
 def test_erasing_takes_the_summaries_along(chat, db):
@@ -236,7 +237,7 @@ def test_erasing_takes_the_summaries_along(chat, db):
     db.jobs.run()
     assert chat.recall("heron", kinds=("summary",), by="words")
 
-    chat.host.erase(3)
+    Host(chat).erase(3)
     assert list(chat.recall("heron", kinds=("summary",), by="words")) == []
 
     db.jobs.run()
@@ -248,7 +249,7 @@ def test_an_archived_message_can_be_erased(chat):
     chat.extend([{"role": "user", "text": f"heron {n}"} for n in range(5)])
     chat.archive(keep_last=0)
 
-    assert chat.host.erase(2)
+    assert Host(chat).erase(2)
 
     assert [message.text for message in chat.messages()] == [
         "heron 0",
@@ -376,14 +377,14 @@ def test_state_of_one_place_is_not_that_of_another(db):
 
 def test_a_deleted_session_takes_its_state_along(chat, db):
     """The user's and the app's stay, and the next session of the name begins empty."""
-    chat.host.create(state={"a": 1}, user_state={"b": 2}, app_state={"c": 3})
-    first = chat.host.head().uid
+    Host(chat).create(state={"a": 1}, user_state={"b": 2}, app_state={"c": 3})
+    first = chat.head().uid
 
     assert chat.delete().removed["sessions"] == 1
 
     assert chat.state.all() == {}
-    assert chat.host.create().uid != first
-    found = chat.host.snapshot()
+    assert chat.create().uid != first
+    found = Host(chat).snapshot()
     assert (found.state, found.user_state, found.app_state) == ({}, {"b": 2}, {"c": 3})
 
 
@@ -420,23 +421,21 @@ def test_warm_loads_what_counts_and_embeds(db, embedder):
 def test_a_commit_to_a_session_that_moved_on_writes_nothing(db, change):
     """Whatever moved it: messages that came or went, or its metadata."""
     chat = db.scope("ann").session("s")
-    chat.host.create(metadata={"n": 1})
-    chat.host.commit({"role": "user", "text": "one"})
-    known = chat.host.head()
+    chat.create(metadata={"n": 1})
+    Host(chat).commit({"role": "user", "text": "one"})
+    known = chat.head()
     changes = {
         "append": lambda: chat.append("user", "two"),
         "pop": chat.pop,
         "clear": chat.clear,
-        "describe": lambda: chat.host.commit({"role": "user", "text": "two"}, metadata={"n": 2}),
+        "describe": lambda: Host(chat).commit({"role": "user", "text": "two"}, metadata={"n": 2}),
     }
     changes[change]()
     before = [one.text for one in chat.messages()]
 
     with pytest.raises(memdb.VersionConflict):
-        chat.host.commit({"role": "user", "text": "late"}, expected=known, state={"late": 1})
+        Host(chat).commit({"role": "user", "text": "late"}, expected=known, state={"late": 1})
 
     assert [one.text for one in chat.messages()] == before
     assert dict(chat.state) == {}
-    assert (
-        chat.host.commit({"role": "user", "text": "now"}, expected=chat.host.head()).text == "now"
-    )
+    assert Host(chat).commit({"role": "user", "text": "now"}, expected=chat.head()).text == "now"

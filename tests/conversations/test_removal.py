@@ -8,6 +8,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.models.settings import Settings
 from memdb.models.summaries import SummaryText
 
@@ -387,11 +388,11 @@ def test_what_is_left_after_replacing_is_summarised_again(
 def test_fork_copies_title_and_metadata(db: MemDB) -> None:
     """State stays with the original."""
     chat = db.scope("ann").session("trip")
-    chat.host.create(title="To Bergen", metadata={"a": [1]}, state={"k": 1})
+    Host(chat).create(title="To Bergen", metadata={"a": [1]}, state={"k": 1})
     chat.append("user", "Hello.")
     copy = chat.fork("copy")
 
-    assert (copy.host.head().title, copy.host.head().metadata) == ("To Bergen", {"a": [1]})
+    assert (copy.head().title, copy.head().metadata) == ("To Bergen", {"a": [1]})
     assert copy.state.all() == {}
 
 
@@ -399,7 +400,7 @@ def test_fork_copies_title_and_metadata(db: MemDB) -> None:
     "how",
     [
         lambda chat: chat.forget([3]),
-        lambda chat: chat.host.erase(3),
+        lambda chat: Host(chat).erase(3),
         lambda chat: chat.delete([3]),
     ],
     ids=["forget", "erase", "delete"],

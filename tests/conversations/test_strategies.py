@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.conversations import windows as strategies
 from memdb.conversations.tool_calls import units
 from memdb.conversations.windows import buffer_window, none, token_window, user_first
@@ -238,7 +239,7 @@ def test_a_session_runs_a_strategy(
     """The window tells what its messages cost and which budget was given."""
     chat = fill(db, "u " * 10)
 
-    window = chat.host.window(strategy, **options)
+    window = Host(chat).window(strategy, **options)
 
     assert seqs(window.messages) == expected
     assert window.tokens == sum(one.tokens + FRAME for one in window.messages)
@@ -250,7 +251,7 @@ def test_a_session_runs_a_strategy(
 @pytest.mark.parametrize("strategy", ["buffer_window", "token_window", "none"])
 def test_a_strategy_finds_nothing_in_an_unknown_session(db: MemDB, strategy: str) -> None:
     """No messages, no tokens."""
-    window = db.scope("ann").session("never").host.window(strategy)
+    window = Host(db.scope("ann").session("never")).window(strategy)
 
     assert (window.messages, window.tokens) == ((), 0)
 
@@ -283,7 +284,7 @@ def test_what_no_strategy_takes_is_refused(
     chat = fill(db, "u")
 
     with pytest.raises(memdb.InvalidInput, match=said):
-        chat.host.window(strategy, **options)
+        Host(chat).window(strategy, **options)
 
 
 class Rows:
@@ -354,7 +355,7 @@ def test_a_window_changes_nothing(db: MemDB) -> None:
     """Two rounds read the same four messages."""
     chat = fill(db, "u a u a")
 
-    windows = [chat.host.window("buffer_window", last=9) for _ in range(2)]
+    windows = [Host(chat).window("buffer_window", last=9) for _ in range(2)]
 
     assert windows[0] == windows[1]
     assert seqs(windows[0].messages) == seqs(chat.messages()) == [1, 2, 3, 4]

@@ -4,6 +4,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 
 FRAME = 4  # tokens a message costs besides its text
 
@@ -38,7 +39,7 @@ def test_a_window_without_limits_is_the_whole_session(db: MemDB) -> None:
     """Oldest first, with the sum of what the messages cost."""
     chat = say(db, "user", "assistant", "user")
 
-    window = chat.host.window()
+    window = Host(chat).window()
 
     cost = sum(message.tokens + FRAME for message in chat.messages())
     assert (seqs(window), window.tokens, window.budget_tokens) == ([1, 2, 3], cost, None)
@@ -51,7 +52,7 @@ def test_last_keeps_the_newest(db: MemDB, last: int, expected: list[int]) -> Non
     """At most so many messages."""
     chat = say(db, "user", "assistant", "user")
 
-    assert seqs(chat.host.window(last=last)) == expected
+    assert seqs(Host(chat).window(last=last)) == expected
 
 
 @pytest.mark.parametrize("messages", [1, 2, 3], ids=str)
@@ -60,7 +61,10 @@ def test_the_budget_holds_to_the_token(db: MemDB, messages: int) -> None:
     chat = say(db, *["user"] * 5)
     cost = messages * (chat.get(1).tokens + FRAME)
 
-    exact, less = chat.host.window(budget_tokens=cost), chat.host.window(budget_tokens=cost + FRAME)
+    exact, less = (
+        Host(chat).window(budget_tokens=cost),
+        Host(chat).window(budget_tokens=cost + FRAME),
+    )
 
     assert (len(exact.messages), exact.tokens, exact.budget_tokens) == (messages, cost, cost)
     assert len(less.messages) == messages
@@ -72,7 +76,7 @@ def test_a_budget_below_the_newest_message_is_refused(db: MemDB) -> None:
     cost = chat.get(1).tokens + FRAME
 
     with pytest.raises(memdb.TooLarge) as caught:
-        chat.host.window(budget_tokens=cost - 1)
+        Host(chat).window(budget_tokens=cost - 1)
 
     assert (caught.value.limit, caught.value.got) == (cost - 1, cost)
 
@@ -82,8 +86,8 @@ def test_both_limits_hold_together(db: MemDB) -> None:
     chat = say(db, *["user"] * 5)
     one = chat.get(1).tokens + FRAME
 
-    assert seqs(chat.host.window(last=2, budget_tokens=4 * one)) == [4, 5]
-    assert seqs(chat.host.window(last=4, budget_tokens=2 * one)) == [4, 5]
+    assert seqs(Host(chat).window(last=2, budget_tokens=4 * one)) == [4, 5]
+    assert seqs(Host(chat).window(last=4, budget_tokens=2 * one)) == [4, 5]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def test_a_window_never_begins_with_a_tool_result(
     """A result whose call is outside is left out, and its tokens too."""
     chat = say(db, *roles)
 
-    window = chat.host.window(last=last)
+    window = Host(chat).window(last=last)
 
     assert seqs(window) == expected
     assert window.tokens == sum(message.tokens + FRAME for message in window.messages)
@@ -111,12 +115,12 @@ def test_a_long_window_has_no_hole(db: MemDB) -> None:
     """Over several pages the seqs stay in a row."""
     chat = say(db, *["user"] * 1_200)
 
-    assert seqs(chat.host.window(last=1_100)) == list(range(101, 1_201))
+    assert seqs(Host(chat).window(last=1_100)) == list(range(101, 1_201))
 
 
 def test_a_window_of_an_unknown_session_is_empty(db: MemDB) -> None:
     """No messages, no tokens."""
-    window = db.scope("ann").session("never").host.window(budget_tokens=5)
+    window = Host(db.scope("ann").session("never")).window(budget_tokens=5)
 
     assert (window.messages, window.tokens) == ((), 0)
 
@@ -129,7 +133,7 @@ def test_messages_counted_otherwise_are_counted_again(path: str, open_db: object
 
     chat = open_db(path, counter=Letters()).scope("ann").session("trip")
 
-    assert chat.host.window().tokens == 40 + FRAME
+    assert Host(chat).window().tokens == 40 + FRAME
 
 
 def test_counting_again_counts_what_tools_were_told(path: str, open_db: object) -> None:
@@ -144,9 +148,9 @@ def test_counting_again_counts_what_tools_were_told(path: str, open_db: object) 
     ann = open_db(path, counter=Letters()).scope("ann")
     ann.session("new").append("assistant", "I look.", parts=parts)
 
-    assert ann.session("old").host.window().tokens == ann.session("new").host.window().tokens
-    assert ann.session("old").host.window().tokens == len('I look.\nread({"path": "a"})') + FRAME
-    assert ann.session("alone").host.window().tokens == len('read({"path": "a"})') + FRAME
+    assert Host(ann.session("old")).window().tokens == Host(ann.session("new")).window().tokens
+    assert Host(ann.session("old")).window().tokens == len('I look.\nread({"path": "a"})') + FRAME
+    assert Host(ann.session("alone")).window().tokens == len('read({"path": "a"})') + FRAME
 
 
 @pytest.mark.parametrize(
@@ -164,4 +168,4 @@ def test_limits_out_of_range_are_refused(db: MemDB, limits: dict[str, object]) -
     chat = say(db, "user")
 
     with pytest.raises(memdb.InvalidInput, match=next(iter(limits))):
-        chat.host.window(**limits)
+        Host(chat).window(**limits)

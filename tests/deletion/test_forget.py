@@ -468,7 +468,7 @@ def test_what_still_says_the_words_is_listed(db, row):
     ann = db.scope("ann")
     session = ann.session("trip")
     given = {"title": "With Zoelina", "metadata": {"sister": "ZOELINA"}}
-    session.host.create(**{name: value for name, value in given.items() if name == row})
+    session.create(**{name: value for name, value in given.items() if name == row})
     session.append("user", "Zoelina lives in Bergen.")
     if row == "state":
         session.state.update(sister="Zoelina")

@@ -84,7 +84,7 @@ def test_an_item_goes_for_a_number(db: MemDB) -> None:
 def test_places_that_still_say_it(db: MemDB, query: str, held: str, other: str) -> None:
     """Are listed, by stems and by letters: titles, state and artifacts are not removed by a query."""
     chat = db.scope("ann").session("s")
-    chat.host.create(title=held)
+    chat.create(title=held)
     chat.append("user", held)
     chat.state["k"] = held
     chat.artifacts.save("plan.md", held)
@@ -102,7 +102,7 @@ def test_a_query_for_everything_takes_the_rest(db: MemDB) -> None:
     """It removes what says the word, lists that before, and keeps what does not say it."""
     ann = db.scope("ann")
     chat = ann.session("s")
-    chat.host.create(title="A letter to Sue", metadata={"topic": "post"})
+    chat.create(title="A letter to Sue", metadata={"topic": "post"})
     chat.extend([{"role": "user", "text": f"An issue, day {n}."} for n in range(3)])
     chat.append("user", "Who is she?", author="Sue")
     chat.state.update({"friend": "Sue", "city": "Oslo"})

@@ -31,13 +31,13 @@ def summary(scope: Scope) -> None:
 # Where it is written, and what the scan calls the place.
 PLACES: dict[str, tuple[Callable[[Scope], Any], str]] = {
     "session name": (lambda a: a.session(KEY).append("user", "x"), "name"),
-    "title": (lambda a: a.session("s").host.create(title=KEY), "session s title"),
+    "title": (lambda a: a.session("s").create(title=KEY), "session s title"),
     "session metadata": (
-        lambda a: a.session("s").host.create(metadata={"a": [KEY]}),
+        lambda a: a.session("s").create(metadata={"a": [KEY]}),
         "session s metadata",
     ),
     "metadata key": (
-        lambda a: a.session("s").host.create(metadata={KEY: 1}),
+        lambda a: a.session("s").create(metadata={KEY: 1}),
         "session s metadata",
     ),
     "text": (lambda a: a.session("s").append("user", KEY), "message s#1"),

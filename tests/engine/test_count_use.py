@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from memdb.adapters.host import Host
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -41,7 +43,7 @@ OTHERS: dict[str, Callable[[MemDB], object]] = {
     "history": lambda db: ann(db).entries.history(ann(db).entries.list()[0].id),
     "artifacts": lambda db: ann(db).artifacts.list(),
     "summaries": lambda db: trip(db).summaries.tree(),
-    "window": lambda db: trip(db).host.window(budget_tokens=100),
+    "window": lambda db: Host(trip(db)).window(budget_tokens=100),
     "forget preview": lambda db: ann(db).forget(query="Oslo", dry_run=True),
     "info": lambda db: db.file.info(),
     "check": lambda db: db.file.check(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.engine.sqlite import long_lists
 from memdb.models.ids import scope_range
 from memdb.text.terms import word_terms
@@ -51,7 +52,7 @@ def test_kept_lists_are_those_of_the_index(
 
         def erase(to: memdb.MemDB) -> None:
             chat = to.scope("ann").session("a")
-            chat.host.erase(source.randint(1, chat.last(1)[0].seq))
+            Host(chat).erase(source.randint(1, chat.last(1)[0].seq))
 
         ways = [
             lambda to: append(to, 1),

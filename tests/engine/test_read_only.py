@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.api.collections import Artifacts, Entries, State, Summaries
 from memdb.api.database import Jobs, StoredSettings
 from memdb.api.file import File
 from memdb.api.items import Items
-from memdb.api.session import Host
 from memdb.api.tools import Tools
 from memdb.models.items import PutItem
 
@@ -78,13 +78,14 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (memdb.Session, "unarchive"): lambda db, _: ann(db).session("cold").unarchive(),
     (memdb.Session, "delete"): lambda db, _: trip(db).delete(),
     (memdb.Session, "forget"): lambda db, _: trip(db).forget([1]),
-    (Host, "create"): lambda db, _: ann(db).session("new").host.create(),
-    (Host, "commit"): lambda db, _: trip(db).host.commit({"role": "user", "text": "a"}),
-    (Host, "transaction"): lambda db, _: trip(db).host.transaction().__enter__(),
+    (Host, "create"): lambda db, _: Host(ann(db).session("new")).create(),
+    (memdb.Session, "create"): lambda db, _: ann(db).session("new").create(),
+    (Host, "commit"): lambda db, _: Host(trip(db)).commit({"role": "user", "text": "a"}),
+    (Host, "transaction"): lambda db, _: Host(trip(db)).transaction().__enter__(),
     (memdb.Session, "pop"): lambda db, _: trip(db).pop(),
     (memdb.Session, "replace"): lambda db, _: trip(db).replace([1]),
     (memdb.Session, "clear"): lambda db, _: trip(db).clear(),
-    (Host, "erase"): lambda db, _: trip(db).host.erase(1),
+    (Host, "erase"): lambda db, _: Host(trip(db)).erase(1),
     (memdb.Session, "edit"): lambda db, _: trip(db).edit(1, {"role": "user", "text": "a"}),
     (memdb.Session, "update"): lambda db, _: trip(db).update(title="a"),
     (Summaries, "compact"): lambda db, _: trip(db).summaries.compact(keep_last=1),
@@ -131,10 +132,10 @@ READS: dict[type, str] = {
     "stats changes watch",
     memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
     "find_secrets export messages",
-    memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context profile summaries host state "
+    memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context profile summaries head state "
     "tools artifacts",
-    Host: "head prepare segments snapshot window",
-    Summaries: "tree expand index list",
+    Host: "prepare segments snapshot window",
+    Summaries: "tree expand list",
     Entries: "has_arbiter prepare get find history replaced links list",
     Artifacts: "load open export versions diff list",
     Items: "find get keys list namespaces recall",
@@ -264,7 +265,7 @@ def test_reading_changes_no_byte(filled: str, stored: Callable[[], Any]) -> None
         assert len([*scope.session("cold").messages()]) == 4
         assert db.file.check(deep=True) == []
         assert sum(1 for _ in db.export_lines()) > 70
-        db.jobs.pending(), db.file.info(), scope.session("long").host.window(budget_tokens=900)
+        db.jobs.pending(), db.file.info(), Host(scope.session("long")).window(budget_tokens=900)
 
     assert stored() == before
 

@@ -11,6 +11,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.engine.sqlite.tail import MAX_CHARS, MAX_ROWS
 from memdb.text.terms import Term
 
@@ -150,7 +151,7 @@ def test_another_process_finds_it(path: str, open_db: Callable[..., MemDB], mode
     "remove",
     [
         lambda chat: chat.edit(1, {"role": "user", "text": "nothing"}),
-        lambda chat: chat.host.erase(1),
+        lambda chat: Host(chat).erase(1),
         lambda chat: chat.replace([1]),
         lambda chat: chat.clear(),
         lambda chat: chat.delete(),

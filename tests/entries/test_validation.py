@@ -3,6 +3,7 @@
 import pytest
 
 from memdb import InvalidInput, SecretFound, Settings
+from memdb.adapters.host import Host
 from memdb.models.protocols import Verdict
 
 KEY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
@@ -114,7 +115,7 @@ def test_a_policy_can_be_about_messages(path, open_db):
 WAYS_IN = {
     "append": lambda chat, text: chat.append("user", text),
     "extend": lambda chat, text: chat.extend([{"role": "user", "text": text}]),
-    "commit": lambda chat, text: chat.host.commit({"role": "user", "text": text}),
+    "commit": lambda chat, text: Host(chat).commit({"role": "user", "text": text}),
     "pop": lambda chat, text: chat.pop(instead=[{"role": "user", "text": text}]),
     "replace": lambda chat, text: chat.replace([1], [{"role": "user", "text": text}]),
 }

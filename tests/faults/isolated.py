@@ -13,6 +13,7 @@ from tenants import SECRETS, THEIR_USER
 from writes import beside, entry
 
 from memdb import FindItem
+from memdb.adapters.host import Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,9 +109,9 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "File.count_tokens": lambda db: db.file.count_tokens([*QUERIES]),
     "File.now_ms": lambda db: db.file.now_ms(),
     "File.warm": lambda db: db.file.warm(),
-    "Host.head": lambda db: trip(db).host.head(),
-    "Host.segments": lambda db: ann(db).session("cold").host.segments(),
-    "Host.snapshot": lambda db: trip(db).host.snapshot(),
+    "Session.head": lambda db: trip(db).head(),
+    "Host.segments": lambda db: Host(ann(db).session("cold")).segments(),
+    "Host.snapshot": lambda db: Host(trip(db)).snapshot(),
     "Items.find": lambda db: ann(db).items.find(("notes", "trip"), "tent"),
     "Items.get": lambda db: ann(db).items.get(("notes",), "raw"),
     "Items.keys": lambda db: ann(db).items.keys(("notes", "trip")),
@@ -177,7 +178,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Session.context with a query": lambda db: [trip(db).context(300, query) for query in QUERIES],
     "Session.find": lambda db: trip(db).find("m1"),
     "Session.get": lambda db: trip(db).get(1),
-    "Session.host": lambda db: [trip(db).host.window(last=2), long(db).host.window("none")],
+    "Session.host": lambda db: [Host(trip(db)).window(last=2), Host(long(db)).window("none")],
     "Session.last": lambda db: trip(db).last(50),
     "Session.last_seq": lambda db: trip(db).last_seq,
     "Session.messages": lambda db: ann(db).session("cold").messages(),
@@ -198,7 +199,6 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "StoredSettings.get": lambda db: db.settings.get(),
     "Summaries.expand": expand_all,
     "Summaries.list": lambda db: long(db).summaries.list(depth=0, first_seq=3, limit=2),
-    "Summaries.index": lambda db: long(db).summaries.index(),
     "Summaries.tree": lambda db: ann(db).session("due").summaries.tree(),
     "Tools.memory_expand": lambda db: long(db).tools().memory_expand("1-10"),
     "Tools.memory_search": lambda db: [long(db).tools().memory_search(one) for one in QUERIES],
@@ -251,17 +251,15 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Entries.update unpinned": lambda db, names: ann(db).entries.update(names.entry, pinned=False),
     "Entries.update": lambda db, names: ann(db).entries.update(names.entry, text="mine"),
     "Session.clear": lambda db, _: ann(db).session(S["session"]).clear(),
-    "Host.commit": lambda db, _: (
-        ann(db)
-        .session(S["session"])
-        .host.commit({"role": "user", "text": "mine", "external_id": f"{S['external_id']}-0"})
+    "Host.commit": lambda db, _: Host(ann(db).session(S["session"])).commit(
+        {"role": "user", "text": "mine", "external_id": f"{S['external_id']}-0"}
     ),
-    "Host.commit theirs": lambda db, names: trip(db).host.commit(
+    "Host.commit theirs": lambda db, names: Host(trip(db)).commit(
         {"role": "user", "text": "mine", "external_id": f"{S['external_id']}-0"}, expected=4
     ),
-    "Host.create": lambda db, _: ann(db).session(S["session"]).host.create(title="mine"),
-    "Host.erase": lambda db, names: trip(db).host.erase(names.message & 0xFFFFFF | 1 << 20),
-    "Host.erase in a session": lambda db, _: ann(db).session(S["archived_session"]).host.erase(1),
+    "Session.create": lambda db, _: ann(db).session(S["session"]).create(title="mine"),
+    "Host.erase": lambda db, names: Host(trip(db)).erase(names.message & 0xFFFFFF | 1 << 20),
+    "Host.erase in a session": lambda db, _: Host(ann(db).session(S["archived_session"])).erase(1),
     "Session.edit": lambda db, names: trip(db).edit(
         names.message & 0xFFFFFF | 1 << 20, {"role": "user", "text": "mine"}
     ),
@@ -269,12 +267,12 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
         ann(db).session(S["archived_session"]).edit(1, {"role": "user", "text": "mine"})
     ),
     "Session.update": lambda db, _: ann(db).session(S["session"]).update(title="mine"),
-    "Host.head": lambda db, _: ann(db).session(S["session"]).host.head(),
+    "Session.head": lambda db, _: ann(db).session(S["session"]).head(),
     "Session.pop": lambda db, _: ann(db).session(S["session"]).pop(),
     "Session.replace": lambda db, _: ann(db).session(S["archived_session"]).replace([1, 2]),
-    "Host.segments": lambda db, _: ann(db).session(S["archived_session"]).host.segments(),
-    "Host.snapshot": lambda db, _: ann(db).session(S["session"]).host.snapshot(),
-    "Host.window": lambda db, _: ann(db).session(S["summarised_session"]).host.window(),
+    "Host.segments": lambda db, _: Host(ann(db).session(S["archived_session"])).segments(),
+    "Host.snapshot": lambda db, _: Host(ann(db).session(S["session"])).snapshot(),
+    "Host.window": lambda db, _: Host(ann(db).session(S["summarised_session"])).window(),
     "Items.batch": lambda db, _: ann(db).items.batch([FindItem((S["item_label"],), S["item_key"])]),
     "Items.clear": lambda db, _: ann(db).items.clear((S["item_label"],)),
     "Items.delete": lambda db, _: ann(db).items.delete((S["item_label"],), S["item_key"]),
@@ -363,7 +361,6 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Summaries.expand in theirs": lambda db, names: (
         ann(db).session(S["summarised_session"]).summaries.expand(names.summary)
     ),
-    "Summaries.index": lambda db, _: ann(db).session(S["summarised_session"]).summaries.index(),
     "Summaries.tree": lambda db, _: ann(db).session(S["summarised_session"]).summaries.tree(),
     "Summaries.upgrade": lambda db, _: ann(db).session(S["summarised_session"]).summaries.upgrade(),
     "Tools.call": lambda db, names: long(db).tools().call("memory_expand", {"id": names.summary}),

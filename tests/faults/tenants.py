@@ -25,6 +25,7 @@ from writes import POLICY, Summarizer, prepare
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.api import _resolve
 from memdb.api._container import Ports, Services
 from memdb.models.record import Record
@@ -111,7 +112,7 @@ def fill_with_secrets(db: MemDB, user: str, app: str) -> None:
     """Give a user something of every kind, with a secret word in each field."""
     scope = db.scope(user, app)
     chat = scope.session(S["session"])
-    chat.host.create(
+    Host(chat).create(
         title=S["title"],
         metadata={S["session_metadata_key"]: S["session_metadata"]},
         state={S["session_state_key"]: S["session_state"]},

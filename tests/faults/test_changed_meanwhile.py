@@ -14,6 +14,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.models.summaries import SourceItem, SummaryText
 
 WORD = "pelican"
@@ -21,7 +22,7 @@ REMOVALS: dict[str, Callable[[memdb.Session, memdb.Scope], object]] = {
     "forget": lambda _, ann: ann.forget(session="s", seqs=5),
     "delete": lambda chat, _: chat.delete([5]),
     "delete by words": lambda _, ann: ann.delete(query=WORD),
-    "erase": lambda chat, _: chat.host.erase(5),
+    "erase": lambda chat, _: Host(chat).erase(5),
     "edit": lambda chat, _: chat.edit(5, {"role": "user", "text": "It was about herons."}),
     "replace": lambda chat, _: chat.replace([5], []),
     "the session": lambda _, ann: ann.delete(session="s"),

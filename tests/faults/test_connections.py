@@ -24,6 +24,7 @@ from vfs import starved
 import memdb
 import memdb.aio
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.engine.sqlite import maintenance, upkeep, wal_sync
 
 APPEND = """
@@ -314,9 +315,9 @@ def test_a_transaction_can_be_entered_by_an_exit_stack(db: MemDB) -> None:
 
 TRANSACTIONS: dict[str, Callable[[Any], Any]] = {
     "of the file": lambda db: db.transaction(),
-    "of a host": lambda db: db.scope("ann").session("trip").host.transaction(),
-    "without savepoints": lambda db: (
-        db.scope("ann").session("trip").host.transaction(savepoints=False)
+    "of a host": lambda db: Host(db.scope("ann").session("trip")).transaction(),
+    "without savepoints": lambda db: Host(db.scope("ann").session("trip")).transaction(
+        savepoints=False
     ),
 }
 

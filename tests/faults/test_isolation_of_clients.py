@@ -30,6 +30,7 @@ from writes import WRITES, entry
 
 import memdb
 import memdb.aio
+from memdb.adapters.host import AsyncHost
 from memdb.aio import parts
 from memdb.aio.batching import Worker
 from memdb.cli import cli
@@ -105,7 +106,7 @@ async def _waited(value: Any) -> Any:
 
 
 AIO_CALLS: dict[str, Callable[[Any], object]] = {
-    "Host.add": lambda db: trip(db).host.add([{"role": "user", "text": "added"}]),
+    "Host.add": lambda db: AsyncHost(trip(db)).add([{"role": "user", "text": "added"}]),
     "MemDB.jobs": lambda db: repr(type(db.jobs)),
     "Tools.memory_compact": lambda db: long(db).tools().memory_compact(archive=False),
     "MemDB.run": lambda db: db.run(lambda sync: sync.scope("ann").sessions()),

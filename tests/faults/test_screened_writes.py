@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.formats.importing import watch_folder
 from memdb.models.settings import ACTIONS
 
@@ -99,7 +100,7 @@ def _rewrite(db: MemDB) -> None:
 
 
 def _together(db: MemDB) -> None:
-    host = db.scope("ann").session("trip").host
+    host = Host(db.scope("ann").session("trip"))
     add = host.prepare([{"role": "user", "text": SAID}])
     with host.transaction(savepoints=False):
         add()
@@ -124,24 +125,24 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
     ),
     "branch": ("Session.branch", _in(lambda chat: chat.branch(KEY))),
     "fork": ("Session.fork", _in(lambda chat: chat.fork(KEY))),
-    "create name": ("Host.create", _in(lambda chat: chat.host.create(), KEY)),
-    "create title": ("Host.create", _in(lambda chat: chat.host.create(title=SAID), "new")),
+    "create name": ("Host.create", _in(lambda chat: chat.create(), KEY)),
+    "create title": ("Host.create", _in(lambda chat: chat.create(title=SAID), "new")),
     "create metadata": (
         "Host.create",
-        _in(lambda chat: chat.host.create(metadata={"note": [SAID]}), "new"),
+        _in(lambda chat: chat.create(metadata={"note": [SAID]}), "new"),
     ),
     "create state": (
         "Host.create",
-        _in(lambda chat: chat.host.create(user_state={"note": SAID}), "new"),
+        _in(lambda chat: Host(chat).create(user_state={"note": SAID}), "new"),
     ),
-    "commit": ("Host.commit", _in(lambda chat: chat.host.commit({"role": "user", "text": SAID}))),
+    "commit": ("Host.commit", _in(lambda chat: Host(chat).commit({"role": "user", "text": SAID}))),
     "commit state": (
         "Host.commit",
-        _in(lambda chat: chat.host.commit({"role": "user", "text": "a"}, state={"note": SAID})),
+        _in(lambda chat: Host(chat).commit({"role": "user", "text": "a"}, state={"note": SAID})),
     ),
     "commit metadata": (
         "Host.commit",
-        _in(lambda chat: chat.host.commit({"role": "user", "text": "a"}, metadata={"n": SAID})),
+        _in(lambda chat: Host(chat).commit({"role": "user", "text": "a"}, metadata={"n": SAID})),
     ),
     "prepare": ("Host.prepare Host.transaction Transaction", _together),
     "pop": ("Session.pop", _in(lambda chat: chat.pop(instead=[{"role": "user", "text": SAID}]))),

@@ -24,13 +24,14 @@ from coming_formats import VARIANTS, memdb_of
 
 import memdb
 from memdb import MemDB, api
+from memdb.adapters.host import Host
 from memdb.api._resolve import is_address
 from memdb.api.collections import Artifacts, Entries, State, Summaries
 from memdb.api.database import Jobs, StoredSettings
 from memdb.api.file import File
 from memdb.api.items import Items
 from memdb.api.scope import Scope
-from memdb.api.session import Host, Session, Transaction
+from memdb.api.session import Session, Transaction
 from memdb.api.tools import Tools
 from memdb.api.worker import Worker
 from memdb.engine.sqlite.tail import MAX_ROWS
@@ -243,7 +244,7 @@ def together(db: MemDB) -> object:
 def together_in_host(db: MemDB) -> object:
     """Prepare messages and an entry, and store both in one transaction."""
     ann = db.scope("ann")
-    host = ann.session("trip").host
+    host = Host(ann.session("trip"))
     add = host.prepare([{"role": "user", "text": "prepared"}])
     keep = ann.entries.prepare({"text": "Ann likes trams."})
     with host.transaction(savepoints=False):
@@ -599,14 +600,14 @@ WRITES: dict[str, Write] = {
         stepwise=True,
     ),
     "create a session": Write(
-        ("Host.create",),
-        _in("born", lambda chat: chat.host.create(title="t", state={"a": 1}, app_state={"b": 2})),
+        ("Host.create", "Session.create"),
+        _in("born", lambda chat: Host(chat).create(title="t", state={"a": 1}, app_state={"b": 2})),
     ),
     "commit": Write(
         ("Host.commit",),
         _in(
             "trip",
-            lambda chat: chat.host.commit(
+            lambda chat: Host(chat).commit(
                 {"role": "user", "text": "with state"}, state={"a": 1}, user_state={"c": 3}
             ),
         ),
@@ -621,10 +622,10 @@ WRITES: dict[str, Write] = {
     "clear": Write(("Session.clear",), _in("long", lambda chat: chat.clear())),
     "edit": Write(("Session.edit",), _in("trip", lambda chat: chat.edit(2, _many("other")[0]))),
     "title": Write(("Session.update",), _in("trip", lambda chat: chat.update(title="other"))),
-    "erase": Write(("Host.erase",), _in("trip", lambda chat: chat.host.erase(2))),
+    "erase": Write(("Host.erase",), _in("trip", lambda chat: Host(chat).erase(2))),
     "window": Write(
         ("Host.window",),
-        _in("due", lambda chat: chat.host.window("summary_buffer", budget_tokens=60)),
+        _in("due", lambda chat: Host(chat).window("summary_buffer", budget_tokens=60)),
         stepwise=True,
     ),
     "rewrite": Write(
@@ -698,19 +699,19 @@ def every_write(step: int = 1) -> pytest.MarkDecorator:
 # Public calls that write nothing into the file: no fault can leave anything half done.
 READS = {
     "Artifacts": "diff export list load open versions",
-    "Entries": "find get has_arbiter history links list note_use page replaced",
+    "Entries": "find get has_arbiter history links list note_use replaced",
     "File": "check copy count_tokens info mark now_ms spaces stamp warm",
-    "Host": "head segments snapshot",
+    "Host": "segments snapshot",
     "Items": "keys namespaces",
     "Jobs": "pending",
     "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats user watch",
     "Scope": "app artifacts counts entries export find_secrets items messages profile "
     "session sessions state user why",
-    "Session": "artifacts branch_name branches find get host last last_seq messages parent "
+    "Session": "artifacts branch_name branches find get head last last_seq messages parent "
     "metadata name profile state summaries title tools",
     "State": "all find get items keys values",
     "StoredSettings": "categories get override prompts",
-    "Summaries": "expand index list tree",
+    "Summaries": "expand list tree",
     "Tools": "memory_expand memory_search schemas",
     "Worker": "error running",
     "Transaction": "",

@@ -9,6 +9,7 @@ import pytest
 from shape_checks import CHECKS
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.formats.originals import original_of
 from memdb.formats.provider_messages import plain_value, read_messages
 
@@ -125,7 +126,7 @@ def test_it_goes_back_to_its_provider_equal(chat: memdb.Session, shape: dict[str
     ends = [AFTER] if shape["name"].startswith("reasoning") and provider == AFTER_OF else []
     chat.extend([BEFORE, *call_before(read), *read, *ends])
 
-    made = given_back(chat.host.window().to(provider), provider)
+    made = given_back(Host(chat).window().to(provider), provider)
     made = made[: len(made) - len(ends)]
     if shape["name"] == "system" and provider == "langchain":  # the first, for every model
         made = made[1:] + made[:1]
@@ -138,7 +139,7 @@ def test_it_goes_to_every_other_provider(chat: memdb.Session, shape: dict[str, A
     """As each API takes it, and without a lost word."""
     chat.extend([BEFORE])
     chat.append(shape["value"])
-    window = chat.host.window()
+    window = Host(chat).window()
 
     for other in FORMATS:
         made = window.to(other)
@@ -161,7 +162,7 @@ def test_the_packages_take_what_is_made_for_them(scope: memdb.Scope) -> None:
     for shape in SHAPES:
         if shape["name"] not in ("mcp approval", "computer output"):
             chat.append(shape["value"])
-    window = chat.host.window()
+    window = Host(chat).window()
 
     for message in window.to("openai")["messages"]:
         message_type.validate_python(message)

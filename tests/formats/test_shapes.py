@@ -11,6 +11,7 @@ from shape_checks import CHECKS
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.formats.provider_messages import read_messages
 from memdb.formats.shapes import OPENER, to_shape
 from memdb.formats.turns import EMPTY_RESULT, UNKNOWN_TOOL
@@ -141,7 +142,7 @@ def test_a_window_has_its_shape(db: MemDB) -> None:
     chat.append("assistant", parts=[call("c1")])
     chat.append("tool", parts=[result("c1")])
 
-    shape = chat.host.window().to("anthropic")
+    shape = Host(chat).window().to("anthropic")
 
     assert [block["type"] for one in shape["messages"] for block in one["content"]] == [
         "text",

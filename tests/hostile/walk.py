@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.engine.sqlite import schema
 
 if TYPE_CHECKING:
@@ -66,16 +67,15 @@ CALLS: dict[str, Callable[[MemDB], object]] = {
     "stream": lambda db: _read_all(_ann(db).artifacts.open("soup.txt")),
     "versions": lambda db: _ann(db).artifacts.versions("soup.txt"),
     "state": lambda db: _ann(db).state.all(),
-    "head": lambda db: _trip(db).host.head(),
+    "head": lambda db: _trip(db).head(),
     "last": lambda db: _trip(db).last(50),
     "messages": lambda db: list(_trip(db).messages()),
     "archived": lambda db: list(_ann(db).session("old").messages()),
     "get": lambda db: _trip(db).get(1),
     "find": lambda db: _trip(db).find("m1"),
     "context": lambda db: _trip(db).context(500, "tea"),
-    "window": lambda db: _trip(db).host.window(last=5),
+    "window": lambda db: Host(_trip(db)).window(last=5),
     "tree": lambda db: _trip(db).summaries.tree(),
-    "index": lambda db: _trip(db).summaries.index(),
     "export": lambda db: sum(1 for _ in db.export_lines()),
     "append": lambda db: _trip(db).append("user", "one more tea"),
     "remember": lambda db: _ann(db).remember("Ann has a blue cup."),

@@ -264,7 +264,7 @@ def filled(db: MemDB) -> MemDB:
     """Return *db* with a thing of every kind, each with all that a caller may give."""
     ann = db.scope("ann", app="notes")
     chat = ann.session("trip")
-    chat.host.create(title="Oslo", metadata={"a": "b"})
+    chat.create(title="Oslo", metadata={"a": "b"})
     parts = [{"type": "text", "text": "We fly."}]
     given: dict[str, Any] = {"author": "Ann", "external_id": "x", "metadata": {"k": "v"}}
     chat.append("user", "We fly.", parts=parts, **given)

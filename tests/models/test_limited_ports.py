@@ -10,6 +10,7 @@ import pytest
 
 import memdb
 from memdb import PortError
+from memdb.adapters.host import Host
 from memdb.models import model_client
 from memdb.models.protocols import Verdict
 
@@ -181,7 +182,7 @@ def test_a_counter_costs_no_message(path: str, open_db: Callable[..., MemDB], fa
 
     assert stored.counter == "estimate"
     other = open_db(path, counter=Counter(None))
-    assert other.scope("ann").session("s").host.window(last=1).tokens == len("hello") + 4
+    assert Host(other.scope("ann").session("s")).window(last=1).tokens == len("hello") + 4
 
 
 @pytest.mark.parametrize("fault", FAULTS)

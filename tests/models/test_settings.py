@@ -11,6 +11,7 @@ from cases import each
 
 import memdb
 from memdb import Category, InvalidInput, MemDB, Settings
+from memdb.adapters.host import Host
 
 # A value of each field that differs from its default, as a program gives it.
 OTHER: dict[str, Any] = {
@@ -406,23 +407,23 @@ def test_context_shares_follow_the_settings(db: MemDB) -> None:
 def test_a_session_names_its_window(db: MemDB) -> None:
     """In its metadata; else the settings do, else the newest messages are it."""
     chat = db.scope("ann").session("s")
-    chat.host.create(metadata={"window": {"strategy": "buffer_window", "last": 2}})
+    chat.create(metadata={"window": {"strategy": "buffer_window", "last": 2}})
     other = db.scope("ann").session("other")
     for session in (chat, other):
         for number in range(9):
             session.append("user", f"{number}")
 
-    assert len(chat.host.window("session").messages) == 2
-    assert len(chat.host.window("session", last=3).messages) == 3
-    assert len(other.host.window("session").messages) == 9
+    assert len(Host(chat).window("session").messages) == 2
+    assert len(Host(chat).window("session", last=3).messages) == 3
+    assert len(Host(other).window("session").messages) == 9
     db.settings.update(window_strategy="buffer_window", window_messages=4)
-    assert len(other.host.window("session").messages) == 4
+    assert len(Host(other).window("session").messages) == 4
     db.settings.update(window_strategy="token_window", window_tokens=11, window_keep_last=1)
-    assert len(other.host.window("session").messages) == 2
+    assert len(Host(other).window("session").messages) == 2
     wrong = db.scope("ann").session("wrong")
-    wrong.host.create(metadata={"window": 7})
+    wrong.create(metadata={"window": 7})
     with pytest.raises(InvalidInput, match=r"metadata\['window'\]"):
-        wrong.host.window("session")
+        Host(wrong).window("session")
 
 
 @pytest.mark.parametrize("fields", [{"buffer_recent_percent": 30}, {"buffer_keep_last": 2}])
@@ -431,9 +432,9 @@ def test_summary_buffers_follow_the_settings(db: MemDB, fields: Any) -> None:
     chat = db.scope("ann").session("s")
     for number in range(60):
         chat.append("user", f"message number {number} about flights, hotels and boats")
-    usual = chat.host.window("summary_buffer", budget_tokens=400)
+    usual = Host(chat).window("summary_buffer", budget_tokens=400)
     db.settings.override(buffer_target_percent=50, **fields)
-    small = chat.host.window("summary_buffer", budget_tokens=400)
+    small = Host(chat).window("summary_buffer", budget_tokens=400)
 
     assert small.messages != usual.messages
     assert small.tokens <= 400

@@ -22,7 +22,7 @@ def fill(db: MemDB) -> None:
     """Store something for every view to show."""
     ann = db.scope("ann")
     chat = ann.session("trip")
-    chat.host.create(title="Oslo")
+    chat.create(title="Oslo")
     chat.extend([{"role": "user", "text": f"We fly {n}.", "author": "Ann"} for n in range(40)])
     chat.branch("b", 5).append("user", "aside")
     chat.artifacts.save("menu.md", "soup", message_seq=3)

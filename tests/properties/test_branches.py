@@ -16,6 +16,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, NotFound, Session, Settings
+from memdb.adapters.host import Host
 from memdb.models.ids import MASKS
 from memdb.tables.checks import RULES
 
@@ -208,13 +209,13 @@ class Play:
         assert after == [seq for seq, _ in wanted if seq > middle][:4]
         for seq, text in self.random.sample(wanted, min(3, len(wanted))):
             assert chat.get(seq).text == text
-        head = chat.host.head()
+        head = chat.head()
         assert head is not None
         assert (head.last_seq, head.newest_seq) == (chat.last_seq, wanted[-1][0] if wanted else 0)
-        snapshot = chat.host.snapshot()
+        snapshot = Host(chat).snapshot()
         assert snapshot is not None
         assert [one.seq for one in snapshot.messages] == [seq for seq, _ in wanted]
-        window = chat.host.window("none")
+        window = Host(chat).window("none")
         assert [one.text for one in window.messages] == [text for _, text in wanted]
         word = self.random.choice(WORDS)
         hits = chat.recall(word, 1000, kinds=("message",), by="words", min_score=0.0)

@@ -62,8 +62,8 @@ class Life:
     def title(self, name: str) -> None:
         """Give a session a title."""
         session = self.ann.session(name)
-        if session.host.head() is None:
-            session.host.create(title=self.text())
+        if session.head() is None:
+            session.create(title=self.text())
         else:
             session.update(title=self.text())
 

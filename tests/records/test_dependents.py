@@ -7,6 +7,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, Session
+from memdb.adapters.host import Host
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.records.dependents import DEPENDENTS
 from memdb.text.terms import word_terms
@@ -36,7 +37,7 @@ def fill(db: MemDB, user: str, name: str, word: str) -> Session:
     """Return a session with everything that can hang on one."""
     ann = db.scope(user)
     chat = ann.session(name)
-    chat.host.create(title=f"{word} 北京")
+    chat.create(title=f"{word} 北京")
     chat.extend([{"role": "user", "text": f"{word} 北京 {n}"} for n in range(1, 41)])
     chat.state["mood"] = word
     ann.items.put((word,), "k", {"text": f"{word} 北京"})
@@ -110,7 +111,7 @@ MESSAGES: dict[str, Callable[[MemDB, Session], object]] = {
 
 # Removals of other things.
 OTHERS: dict[str, Callable[[MemDB, Session], object]] = {
-    "erase": lambda _db, chat: [chat.host.erase(seq) for seq in range(1, 53)],
+    "erase": lambda _db, chat: [Host(chat).erase(seq) for seq in range(1, 53)],
     "entries.delete": lambda db, _: [
         db.scope("ann").entries.delete(one.id)
         for one in db.scope("ann").entries.list(inactive=True)

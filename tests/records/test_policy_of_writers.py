@@ -11,6 +11,7 @@ import pytest
 import memdb
 import memdb.aio
 from memdb import ImportReport, MemDB
+from memdb.adapters.host import Host
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 TEXT = f"the key is {KEY}, keep it"
@@ -55,8 +56,8 @@ def by_pop(db: MemDB, _folder: Path) -> None:
 def by_commit(db: MemDB, _folder: Path) -> None:
     """Add one as hosts do."""
     chat = db.scope("ann").session("s")
-    chat.host.create()
-    chat.host.commit({"role": "user", "text": TEXT})
+    chat.create()
+    Host(chat).commit({"role": "user", "text": TEXT})
 
 
 def by_import_of_lines(db: MemDB, folder: Path) -> None:

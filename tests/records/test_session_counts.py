@@ -8,6 +8,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, Session
+from memdb.adapters.host import Host
 
 SIX = [{"role": "user", "text": f"tea number {n}", "external_id": f"m{n}"} for n in range(1, 7)]
 
@@ -28,7 +29,7 @@ CHANGES: dict[str, tuple[Callable[[Session], Any], tuple[int, int]]] = {
     "pop": (lambda chat: chat.pop(), (5, 0)),
     "replace": (lambda chat: chat.replace([1, 2], [SIX[0] | {"external_id": "n"}]), (5, 0)),
     "edit": (lambda chat: chat.edit(2, {"role": "user", "text": "much " * 30}), (6, 0)),
-    "erase": (lambda chat: chat.host.erase(2), (6, 0)),
+    "erase": (lambda chat: Host(chat).erase(2), (6, 0)),
     "clear": (lambda chat: chat.clear(), (0, 0)),
     "archive": (lambda chat: chat.archive(keep_last=2), (6, 4)),
     "archive twice": (lambda chat: [chat.archive(keep_last=n) for n in (4, 1)], (6, 5)),
@@ -61,7 +62,7 @@ def test_the_counts_follow(
 
 def test_a_write_that_is_undone_counts_nothing(db: MemDB, chat: Session) -> None:
     """The counts are part of the transaction."""
-    with pytest.raises(ZeroDivisionError), chat.host.transaction():
+    with pytest.raises(ZeroDivisionError), Host(chat).transaction():
         chat.append("user", "never")
         1 / 0
 

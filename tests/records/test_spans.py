@@ -14,6 +14,7 @@ import pytest
 from cases import each
 
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.text.derived import date_spans
 
 # 15 August 2022.
@@ -87,7 +88,7 @@ MESSAGES: dict[str, tuple[Callable[..., object], list[str | None]]] = {
     "archive": (archived, [JULY]),
     "unarchive": (brought_back, [JULY]),
     "import": (imported, [JULY]),
-    "erase": (lambda db, **_: talk(db).host.erase(1), [None]),
+    "erase": (lambda db, **_: Host(talk(db)).erase(1), [None]),
     "edit": (lambda db, **_: talk(db).edit(1, {"role": "user", "text": OTHER}), [MAY]),
     "edit away": (lambda db, **_: talk(db).edit(1, {"role": "user", "text": "hi"}), [None]),
     "edit an archived one": (archived_edit, [MAY]),

@@ -110,7 +110,7 @@ WAYS: dict[str, tuple[Callable[[Scope], object], Callable[[Scope], object]]] = {
     ),
     "artifact saved again": (save, lambda scope: save(scope, PLAIN)),
     "title changed": (
-        lambda scope: scope.session("titled").host.create(title=TEXT),
+        lambda scope: scope.session("titled").create(title=TEXT),
         lambda scope: scope.session("titled").update(title=PLAIN),
     ),
     "item replaced": (put, lambda scope: put(scope, PLAIN)),
@@ -131,7 +131,7 @@ def fill_leaves(db: memdb.MemDB) -> None:
     bob.remember(text)
     bob.items.put((), "k", {"text": text})
     bob.artifacts.save("x", text)
-    bob.session("t").host.create(title=text)
+    bob.session("t").create(title=text)
 
 
 def left(db: memdb.MemDB) -> set[str]:

@@ -29,7 +29,7 @@ def ann() -> Iterator[Scope]:
         chat.append("user", "The cupboard is running out of soap.")
         chat.append("user", "Grüße aus Königsberg")
         ann.remember("Birger is allergic to nuts.")
-        ann.session("other").host.create(title="Birger's boat")
+        ann.session("other").create(title="Birger's boat")
         yield ann
 
 

@@ -15,7 +15,7 @@ TITLE = "Bicycle repair in Lisbon"
 def titled(db: MemDB, name: str, title: str, *texts: str) -> memdb.Session:
     """Return a new session of ann with a title and some messages."""
     chat = db.scope("ann").session(name)
-    chat.host.create(title=title)
+    chat.create(title=title)
     for text in texts:
         chat.append("user", text)
     return chat

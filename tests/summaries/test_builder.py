@@ -9,6 +9,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.models.settings import Settings
 from memdb.models.summaries import SourceItem, SummaryText, SummaryTree
 from memdb.summaries.builder import LEASE_MS
@@ -539,7 +540,7 @@ REMOVALS: dict[str, Callable[[memdb.Session, memdb.Scope], object]] = {
     "delete what was found": lambda chat, _: chat.delete(query="no 3"),
     "pop": lambda chat, _: [chat.pop() for _ in range(15)],
     "replace": lambda chat, _: chat.replace([3, 4], []),
-    "erase": lambda chat, _: chat.host.erase(3),
+    "erase": lambda chat, _: Host(chat).erase(3),
     "edit": lambda chat, _: chat.edit(3, {"role": "user", "text": "Of coffee."}),
     "forget": lambda _, ann: ann.forget(session="trip", seqs=3),
     "drop": lambda chat, _: chat.summaries.drop("1-10"),

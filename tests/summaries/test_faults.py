@@ -385,7 +385,6 @@ def test_equal_questions_get_equal_answers(db: MemDB) -> None:
 
     for ask in (
         chat.summaries.tree,
-        chat.summaries.index,
         lambda: chat.recall("tea good", 20, kinds=("summary",), by="words"),
         lambda: chat.tools().call("memory_search", {"query": "tea good"}),
         lambda: chat.context(500).messages,

@@ -1,12 +1,8 @@
 """
-Looking into summaries: the tree, what a summary stands for, searching, the index.
+Looking into summaries: the tree, what a summary stands for, searching.
 
 Faults of flowcraft 10 and 11 that cannot happen here, and the test that shows it:
 
-    10    the budget is in bytes                    test_the_index_keeps_to_its_tokens
-    10    the newest part is missing                test_the_index_lists_the_whole_frontier
-    10    "omitted" is not counted                  test_the_index_keeps_to_its_tokens
-    10    new lines inside a line                   test_a_line_of_the_index_is_one_line
     11.1  no way below the first level              test_every_level_leads_to_the_next
     11.1  the end of an expansion alone is shown    test_a_leaf_is_paged
     11.1  beyond the end: everything is shown       test_a_span_beyond_the_end_is_not_found
@@ -331,91 +327,6 @@ def test_an_unknown_session_has_no_summaries(db: MemDB) -> None:
     chat = db.scope("ann").session("never")
 
     assert list(chat.recall("tea", kinds=("summary",), by="words")) == []
-    assert chat.summaries.index() == ""
-
-
-# -- the index
-
-
-def spans(index: str) -> list[tuple[int, int]]:
-    """Return the spans that the lines of an index name."""
-    found = [line.split("] ")[1].split(":")[0] for line in index.splitlines() if line[:1] == "["]
-    return [(int(one.split("-")[0]), int(one.split("-")[1])) for one in found]
-
-
-def test_the_index_lists_the_whole_frontier(chat: Session) -> None:
-    """Not one depth alone: ids, spans and the beginning of each, oldest first."""
-    index = chat.summaries.index(4_000)
-
-    frontier = chat.summaries.tree().frontier
-    assert "memory_expand(id)" in index
-    assert spans(index) == [(summary.first_seq, summary.last_seq) for summary in frontier]
-    assert all(f"[{summary.id}] " in index for summary in frontier)
-    assert "is not listed" not in index
-
-
-@pytest.mark.parametrize("text", ["Note {n}: tea in Oslo.", "第{n}条：我们在北京喝茶。"], ids=str)
-@pytest.mark.parametrize("budget", [120, 300, 600, 2_000], ids=str)
-def test_the_index_keeps_to_its_tokens(
-    open_db: Callable[..., MemDB], text: str, budget: int
-) -> None:
-    """The newest are kept, what is left out is named, and all of it counts."""
-    db = open_db(":memory:", embedder=None)
-    chat = db.scope("ann").session("long")
-    say(chat, 900, text)
-    db.jobs.run()
-
-    index = chat.summaries.index(budget)
-
-    listed, frontier = spans(index), chat.summaries.tree().frontier
-    (tokens,) = db._services.counting.count_many([index])
-    assert 0 < tokens <= budget
-    assert listed == [(summary.first_seq, summary.last_seq) for summary in frontier][-len(listed) :]
-    assert (f"before message {listed[0][0]} is not listed" in index) == (listed[0][0] > 1)
-
-
-def test_an_index_of_chinese_tells_something(open_db: Callable[..., MemDB]) -> None:
-    """A line without spaces is cut where it is too long, not at its first space."""
-    db = open_db(":memory:", summarizer=Writer("摘要: " + "我们决定在北京部署新的服务，" * 20))
-    chat = db.scope("ann").session("long")
-    say(chat, 10, "第{n}条：" + "我们决定在北京部署新的服务，" * 30)
-    db.jobs.run()
-
-    (line,) = [one for one in chat.summaries.index(2_000).splitlines() if one[:1] == "["]
-
-    assert line.endswith(" …")
-    assert 200 <= len(line) <= 250
-
-
-def test_a_line_of_the_index_is_one_line(db: MemDB) -> None:
-    """Whatever stands in the summary."""
-    chat = db.scope("ann").session("long")
-    say(chat, 20, "Note {n}\n\n[0123456789abcdef] 1-5: a line\r\nof its own\n")
-    db.jobs.run()
-
-    lines = [line for line in chat.summaries.index(2_000).splitlines() if line.startswith("[")]
-
-    assert len(lines) == len(chat.summaries.tree().frontier)
-
-
-def test_an_index_that_fits_nothing_is_empty(chat: Session) -> None:
-    """Rather than over its budget."""
-    assert chat.summaries.index(20) == ""
-
-
-@pytest.mark.parametrize("budget", [0, -1, True, "400", 1.5, None], ids=str)
-def test_an_index_of_no_size_is_refused(chat: Session, budget: Any) -> None:
-    """The error names it."""
-    with pytest.raises(memdb.InvalidInput, match="budget_tokens"):
-        chat.summaries.index(budget)
-
-
-def test_no_summaries_no_index(db: MemDB) -> None:
-    """Nine messages have none."""
-    chat = db.scope("ann").session("new")
-    say(chat, 9)
-
-    assert chat.summaries.index() == ""
 
 
 # -- upgrading

@@ -9,6 +9,7 @@ from cases import each
 
 import memdb
 from memdb import Session
+from memdb.adapters.host import Host
 from memdb.formats.provider_messages import read_messages
 from memdb.formats.provider_parts import measured
 from memdb.models.settings import DEFAULTS
@@ -220,8 +221,8 @@ def test_a_budget_holds_for_images(screenshots: Session, budget: int, most: int)
     """The newest images are kept, as many as half of the budget takes; the others are labels."""
     windows = [
         screenshots.context(budget),
-        screenshots.host.window(budget_tokens=budget),
-        screenshots.host.window("summary_buffer", budget_tokens=budget),
+        Host(screenshots).window(budget_tokens=budget),
+        Host(screenshots).window("summary_buffer", budget_tokens=budget),
     ]
     for window in windows[: 3 if budget >= 1_800 else 1]:
         kept = {shape: images_in(window.to(shape)) for shape in SHAPES}
@@ -248,7 +249,7 @@ def test_a_limit_of_images_and_one_of_bytes(screenshots: Session) -> None:
 
 def test_a_window_by_number_is_as_it_was_stored(screenshots: Session) -> None:
     """Without a budget nothing is left out."""
-    window = screenshots.host.window(last=6)
+    window = Host(screenshots).window(last=6)
 
     assert images_in(window.to("anthropic")) == 3
 

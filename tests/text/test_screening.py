@@ -137,7 +137,7 @@ def test_a_text_that_is_too_long_is_not_searched(
         lambda: chat.append("user", "x", metadata={"a": LONG}),
         lambda: chat.append("user", parts=[{"type": "text", "text": LONG}]),
         lambda: chat.extend([{"role": "user", "text": LONG}]),
-        lambda: chat.host.create(title=LONG),
+        lambda: chat.create(title=LONG),
         lambda: chat.update(title=LONG),
         lambda: chat.update(metadata={"a": LONG}),
         lambda: chat.fork(NAME),

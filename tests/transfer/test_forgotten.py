@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from memdb import MemDB, Scope
+from memdb.adapters.host import Host
 
 SECRET = "pelican"
 
@@ -14,7 +15,7 @@ def fill(db: MemDB) -> Scope:
     """Store something of every kind, most of it with the word."""
     ann = db.scope("ann")
     trip = ann.session("trip")
-    trip.host.create(title=f"A {SECRET}", state={"pet": SECRET})
+    Host(trip).create(title=f"A {SECRET}", state={"pet": SECRET})
     trip.extend([{"role": "user", "text": f"The {SECRET} no {n}."} for n in range(1, 13)])
     ann.session("other").append("user", "Hello.")
     ann.remember(f"Ann owns a {SECRET}.", session="trip", seq=2)

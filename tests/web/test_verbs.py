@@ -43,7 +43,7 @@ def summary(db: MemDB) -> str:
 
 
 def new_session(db: MemDB) -> Any:
-    return ann(db).session("new").host.create(title="New")
+    return ann(db).session("new").create(title="New")
 
 
 def new_branch(db: MemDB) -> Any:
@@ -72,7 +72,7 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "POST jobs": lambda db: db.jobs.run(),
     "GET sessions": lambda db: ann(db).sessions(),
     "POST sessions": new_session,
-    "GET session": lambda db: trip(db).host.head(),
+    "GET session": lambda db: trip(db).head(),
     "PATCH session": lambda db: trip(db).update(title="Oslo in May"),
     "GET messages": lambda db: list(trip(db).messages()),
     "POST messages": lambda db: trip(db).extend([{"role": "user", "text": "Two nights."}]),
@@ -82,14 +82,12 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "GET message/bytes": lambda db: PIXEL,
     "GET context": lambda db: trip(db).context(2000, "Oslo?"),
     "GET context/sent": lambda db: trip(db).context(2000).to("openai"),
-    "GET window": lambda db: trip(db).host.window(last=5),
     "GET branches": lambda db: trip(db).branches(),
     "POST branches": new_branch,
-    "POST fork": lambda db: trip(db).fork("copy").host.head(),
+    "POST fork": lambda db: trip(db).fork("copy").head(),
     "POST extract": lambda db: trip(db).extract(),
     "POST archive": lambda db: trip(db).archive(),
     "POST unarchive": lambda db: trip(db).unarchive(),
-    "GET segments": lambda db: trip(db).host.segments(),
     "GET tree": lambda db: trip(db).summaries.tree(),
     "GET summaries": lambda db: trip(db).summaries.list(),
     "GET expand": lambda db: trip(db).summaries.expand("1-2"),

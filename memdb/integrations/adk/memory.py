@@ -13,6 +13,7 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 
+from memdb.adapters.host import Host
 from memdb.errors import NotFound
 from memdb.integrations.adk.events import said, to_event, to_json, to_message
 from memdb.integrations.adk.service import MEMORY_SUFFIX, Service, can_name, frozen, taken
@@ -199,7 +200,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
                 chat = talks.session(info.name)
                 found = chat.find(memory_id or "")
                 if found is not None:
-                    chat.host.erase(found.seq)
+                    Host(chat).erase(found.seq)
 
         if can_name(app_name, user_id, memory_id):
             await self._run(remove)

@@ -15,6 +15,7 @@ from google.adk.sessions import BaseSessionService, Session, State
 from google.adk.sessions.base_session_service import ListSessionsResponse
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from memdb.adapters.host import Host
 from memdb.integrations.adk.events import reason, to_events, to_message, to_ms
 from memdb.integrations.adk.service import Service, can_name, in_turns
 
@@ -68,8 +69,8 @@ class MemdbSessionService(Service, BaseSessionService):
 
         def make() -> Session:
             chat = self._scope(app_name, user_id).session(name)
-            chat.host.create(metadata=_mark(now, 0), created=int(now * 1000), **changes)
-            found = chat.host.snapshot(last=0)
+            Host(chat).create(metadata=_mark(now, 0), created=int(now * 1000), **changes)
+            found = Host(chat).snapshot(last=0)
             if found is None:
                 raise SessionNotFoundError(f"Session {name!r} was deleted at once.")
             return _to_session(app_name, user_id, found)
@@ -97,7 +98,7 @@ class MemdbSessionService(Service, BaseSessionService):
             since_ms = None if after is None else to_ms(after, "after_timestamp")
             chat = self._chat(app_name, user_id, session_id)
             # Milliseconds are too coarse to count by, so the last ones are cut below.
-            found = chat.host.snapshot(last=recent if after is None else None, since=since_ms)
+            found = Host(chat).snapshot(last=recent if after is None else None, since=since_ms)
             if found is None or not _counts(found.head):
                 return None
             events = to_events(in_turns(found.messages))
@@ -124,7 +125,7 @@ class MemdbSessionService(Service, BaseSessionService):
             found = []
             for scope in scopes:
                 for info in scope.sessions():
-                    one = scope.session(info.name).host.snapshot(last=0)
+                    one = Host(scope.session(info.name)).snapshot(last=0)
                     if one is not None and _counts(one.head):
                         found.append(_to_session(app_name, scope.user, one))
             found.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
@@ -171,7 +172,7 @@ class MemdbSessionService(Service, BaseSessionService):
 
         def write() -> bool:
             chat = self._scope(session.app_name, session.user_id).session(session.id)
-            head = chat.host.head()
+            head = chat.head()
             if head is None or not _counts(head):
                 raise SessionNotFoundError(f"Session {session.id!r} not found.")
             mark = {**(head.metadata or {}), **_mark(event.timestamp, head.last_seq + 1)}
@@ -179,7 +180,7 @@ class MemdbSessionService(Service, BaseSessionService):
                 raise StaleSessionError(
                     f"Session {session.id!r} was written to since it was read: get it again."
                 )
-            stored = chat.host.commit(message, expected=head, metadata=mark, **changes)
+            stored = Host(chat).commit(message, expected=head, metadata=mark, **changes)
             if stored.seq <= head.last_seq:
                 return False
             # Here, not in the event loop: the next call may be waiting already.
@@ -200,7 +201,7 @@ class MemdbSessionService(Service, BaseSessionService):
         scope = self._scope(app_name, user_id)
         chat = scope.session(session_id)
         stripped = session_id.strip()
-        if stripped != session_id and chat.host.head() is None:
+        if stripped != session_id and chat.head() is None:
             return scope.session(stripped)
         return chat
 

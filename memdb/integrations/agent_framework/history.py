@@ -19,6 +19,7 @@ from agent_framework import Content, ContextProvider, HistoryProvider, Message
 from agent_framework.exceptions import AgentFrameworkException
 
 from memdb.adapters.adapter import Adapter
+from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput
 from memdb.formats.originals import original_part
@@ -108,7 +109,7 @@ class MemdbHistoryProvider(Adapter, HistoryProvider):
 
         def read() -> list[Message]:
             last = self._last
-            found = chat.messages() if last is None else chat.host.window(last=last).messages
+            found = chat.messages() if last is None else Host(chat).window(last=last).messages
             return to_messages(found)
 
         return await self._read(read)

@@ -17,6 +17,7 @@ from claude_agent_sdk import SessionStore, fold_session_summary
 
 from memdb.adapters.adapter import Adapter
 from memdb.adapters.batches import key_list
+from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput
 from memdb.formats.claude_code import entries_of, read_entry, title_of
@@ -154,7 +155,7 @@ class MemdbSessionStore(Adapter, SessionStore):
     def _append(self, chosen: Session, key: SessionKey, lines: list[Any]) -> None:
         """Store *lines*, and what follows from those that are new."""
         read = [read_entry(line, f"entries[{place}]") for place, line in enumerate(lines)]
-        store = chosen.host.prepare([message for one in read for message in one], keep=True)
+        store = Host(chosen).prepare([message for one in read for message in one], keep=True)
         with self._db.transaction():
             before = chosen.last_seq
             stored = iter(store())
@@ -168,7 +169,7 @@ class MemdbSessionStore(Adapter, SessionStore):
 
     def _describe(self, chosen: Session, key: SessionKey, added: list[Any]) -> None:
         """Bring the summary and the title of a session up to date with the lines *added*."""
-        head = chosen.host.head()
+        head = chosen.head()
         metadata = dict((head.metadata if head else None) or {})
         known = metadata.get(METADATA_KEY)
         kept = dict(known) if isinstance(known, dict) else {}

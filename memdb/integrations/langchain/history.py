@@ -21,6 +21,7 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, PrivateAttr
 
 from memdb.adapters.adapter import Adapter, OpenFile, adapted, in_thread
+from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput, NotFound
 from memdb.formats.provider_messages import read_messages
@@ -74,7 +75,7 @@ class MemdbChatMessageHistory(Adapter, BaseChatMessageHistory):
         if self._last is None:
             found = [*self._session.messages()]
         else:
-            found = [*self._session.host.window(last=self._last).messages]
+            found = [*Host(self._session).window(last=self._last).messages]
         made: list[BaseMessage] = messages_from_dict(
             [one for message in found for one in langchain_of(message)]
         )

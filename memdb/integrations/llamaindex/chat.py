@@ -288,7 +288,7 @@ class MemdbChatStore(AsyncDBChatStore):
         return session
 
     def _spans(self, session: Session) -> Spans:
-        head = session.host.head()
+        head = session.head()
         found = ((head and head.metadata) or {}).get(ARCHIVED)
         spans = found if isinstance(found, list) else []
         return [one for one in spans if _is_span(one)]
@@ -337,7 +337,7 @@ class MemdbChatStore(AsyncDBChatStore):
         if chosen:
             session = self._scope.session(key)
             spans = _joined(self._spans(session), (one.seq for one in chosen))
-            head = session.host.head()
+            head = session.head()
             metadata = {**((head and head.metadata) or {}), ARCHIVED: spans}
             session.update(metadata=metadata)
         return chosen

@@ -358,7 +358,7 @@ class _Door:
             elif place is None:
                 stamps[uri] = None
             elif place[1] is None:
-                stamps[uri] = scope.session(place[0]).host.head()
+                stamps[uri] = scope.session(place[0]).head()
             else:
                 stamps[uri] = scope.artifacts.versions(place[1], session=place[0])[:1]
         return stamps

@@ -131,7 +131,7 @@ class Branching:
 
         def read(db: database.MemDB) -> list[dict[str, Any]]:
             main = self._scope(db).session(self.session_id)
-            head = main.host.head()
+            head = main.head()
             found: list[tuple[str, int, Session]] = []
             if head is not None and (count := sum(1 for _ in main.messages())):
                 found.append((MAIN, count, main))
@@ -221,7 +221,7 @@ class Branching:
 
     def _has(self, db: database.MemDB, branch: str) -> bool:
         try:
-            return self._session(db, branch).host.head() is not None
+            return self._session(db, branch).head() is not None
         except NotFound:
             return False
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from memdb import aio
+from memdb.adapters.host import AsyncHost
 from memdb.aio.batching import Worker
 from memdb.api import database as memory
 from memdb.errors import Closed, InvalidInput, InvalidItem, SessionClosed, VersionConflict
@@ -475,7 +476,7 @@ class MemDBSession(Compacting):
             if self._main is None:  # kept, because it knows its scope by then
                 user, app = self._place
                 self._main = (await file.db()).scope(user, app).session(self.session_id)
-            await self._main.host.add(new, after=partial(file.note_added, self._main_key()))
+            await AsyncHost(self._main).add(new, after=partial(file.note_added, self._main_key()))
 
     async def pop_item(self) -> Item | None:
         """

@@ -258,7 +258,7 @@ class Entries:
                     self._items.delete(ENTRIES, entry_id)
                 else:
                     self._place(item, without=name)
-            if chat is not None and chat.host.head() is not None:
+            if chat is not None and chat.head() is not None:
                 chat.delete()
 
     def _chat(self, name: str, *, create: bool = False) -> Session | None:
@@ -270,8 +270,8 @@ class Entries:
         chat = self._scope.session(name.removesuffix(LEFT))
         if not name.endswith(LEFT):
             return chat
-        if create and chat.host.head() is None:
-            chat.host.create()
+        if create and chat.head() is None:
+            chat.create()
         try:
             return chat.branch(BRANCH, 0, create=None if create else False)
         except NotFound:

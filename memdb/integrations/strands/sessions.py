@@ -24,6 +24,7 @@ from strands.types.session import (
 )
 
 from memdb.adapters.adapter import Adapter
+from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of, pack_value, unpack_value
 from memdb.errors import AlreadyExists, InvalidInput, VersionConflict
 from memdb.formats.originals import original_of
@@ -128,8 +129,8 @@ class MemdbSessionRepository(Adapter, SessionRepository):
             value = pack_value(session_agent.to_dict(), "agent")
             with self._db.transaction():
                 self._require_session(session_id)
-                if chat.host.head() is None:
-                    chat.host.create()
+                if chat.head() is None:
+                    chat.create()
                 try:
                     chat.state.put(AGENT, value, expected=0)
                 except VersionConflict as error:
@@ -178,7 +179,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
 
         def create() -> None:
             new = _to_messages(session_message)
-            store = chat.host.prepare(new)
+            store = Host(chat).prepare(new)
             with self._db.transaction():
                 if chat.state.find(AGENT) is None:
                     raise SessionException(
@@ -226,7 +227,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
                 for old, instead in zip(before, new, strict=False):
                     chat.edit(old.seq, instead)
                 for old in before[len(new) :]:
-                    chat.host.erase(old.seq)
+                    Host(chat).erase(old.seq)
 
         self._call(update)
 
@@ -246,7 +247,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
         chat = self._chat(session_id, agent_id)
 
         def read() -> list[SessionMessage]:
-            if chat.host.head() is None:
+            if chat.head() is None:
                 raise SessionException(f"Agent {agent_id} in session {session_id} has no messages")
             found = sorted(_listed(chat.messages()), key=lambda one: one[:2])
             end = None if limit is None else offset + limit

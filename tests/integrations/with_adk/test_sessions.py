@@ -17,6 +17,7 @@ from google.genai import types
 from with_adk.services import ANN, BOB, FAST, event, service, texts
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.integrations.adk import MemdbArtifactService, MemdbSessionService
 
 ALL = ["session-memdb", "session-memory", "session-sqlite"]
@@ -692,7 +693,7 @@ def test_words_that_were_erased_in_their_place_make_nobody_stale(tmp_path):
             async with MemdbSessionService(db) as sessions:
                 held = await sessions.create_session(**ANN, session_id="s")
                 await sessions.append_event(held, event("1"))
-                db.scope("ann", "desk").session("s").host.erase(1)
+                Host(db.scope("ann", "desk").session("s")).erase(1)
                 await sessions.append_event(held, event("2"))
                 return len((await sessions.get_session(**ANN, session_id="s")).events)
 
@@ -731,11 +732,11 @@ def test_what_another_host_keeps_with_a_session_stays(tmp_path):
     async def steps():
         with memdb.open(tmp_path / "agent.db", **FAST) as db:
             chat = db.scope("ann", "desk").session("s")
-            chat.host.create(title="Trip", metadata={"other": [1]})
+            chat.create(title="Trip", metadata={"other": [1]})
             async with MemdbSessionService(db) as sessions:
                 session = await sessions.get_session(**ANN, session_id="s")
                 await sessions.append_event(session, event("x", at=5.0))
-            return chat.host.head()
+            return chat.head()
 
     head = asyncio.run(steps())
 

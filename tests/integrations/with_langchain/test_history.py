@@ -22,6 +22,7 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 
 import memdb
 import memdb.aio
+from memdb.adapters.host import Host
 from memdb.integrations.langchain import MemdbChatMessageHistory
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def test_other_clients_read_roles_calls_and_results(db: memdb.MemDB) -> None:
     assert [one.role for one in stored] == ["system", "user", "assistant", "tool", "assistant"]
     assert stored[1].author == "ann"
     assert "tool_call" in [part["type"] for part in stored[2].parts or ()]
-    openai = chat.host.window().to("openai")["messages"]
+    openai = Host(chat).window().to("openai")["messages"]
     assert [one["role"] for one in openai] == ["system", "user", "assistant", "tool", "assistant"]
     assert openai[2]["tool_calls"][0]["function"]["name"] == "weather"
     assert openai[3] == {"role": "tool", "tool_call_id": "c1", "content": "Rain, 7 degrees."}

@@ -25,6 +25,7 @@ from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 
 import memdb
 import memdb.aio
+from memdb.adapters.host import Host
 from memdb.integrations.llamaindex import MemdbChatStore
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ async def test_other_clients_read_and_write_the_same_session(db: memdb.MemDB) ->
     chat = db.scope("ann").session("s")
     roles = [one.role for one in chat.messages()]
     assert roles == ["system", "user", "assistant", "tool", "assistant"]
-    openai = chat.host.window().to("openai")["messages"]
+    openai = Host(chat).window().to("openai")["messages"]
     assert openai[2]["tool_calls"][0]["function"]["name"] == "weather"
     assert openai[3] == {"role": "tool", "tool_call_id": "c1", "content": "Rain."}
     assert db.scope("ann").recall("weather Oslo", kinds=["message"])[0].source.session == "s"

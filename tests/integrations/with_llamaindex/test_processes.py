@@ -51,7 +51,7 @@ def test_eight_processes_write(tmp_path: Path) -> None:
         assert texts[::2] == texts[1::2]
         written = {*texts, *scope.items.keys(("llamaindex", "nodes"))}
         assert written == {f"{p}-{n}" for p in range(PROCESSES) for n in range(WRITES)}
-        head = chat.host.head()
+        head = chat.head()
         assert head is not None
         assert head.metadata == {"llamaindex_archived": [[1, 2 * PROCESSES * WRITES // 10]]}
         assert db.file.check() == []

@@ -452,7 +452,7 @@ def test_every_stored_text_is_escaped_and_says_who_wrote_it(path):
     with memdb.open(path) as db:
         ann = db.scope("ann")
         chat = ann.session(NAME)
-        chat.host.create(title=HOSTILE)
+        chat.create(title=HOSTILE)
         for n in range(40):
             chat.append("user" if n % 2 else "assistant", f"{HOSTILE} {n}", author=NAME)
         chat.summaries.compact()

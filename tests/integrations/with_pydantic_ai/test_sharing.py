@@ -22,6 +22,7 @@ from pydantic_ai.messages import (
 
 import memdb
 import memdb.aio
+from memdb.adapters.host import Host
 from memdb.integrations.pydantic_ai import MemdbConversationStore
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ async def test_other_clients_read_roles_calls_and_results(
     chat = db.scope("ann").session("trip")
     roles = [one.role for one in chat.messages()]
     assert roles == ["system", "user", "assistant", "tool", "assistant"]
-    openai = chat.host.window().to("openai")["messages"]
+    openai = Host(chat).window().to("openai")["messages"]
     assert openai[2]["tool_calls"][0]["function"]["name"] == "weather"
     assert openai[3] == {"role": "tool", "tool_call_id": "c1", "content": "Rain."}
     hits = db.scope("ann").recall("weather in Oslo", 3, kinds=["message"])

@@ -1,0 +1,289 @@
+"""
+Bookkeeping of sessions for frameworks that own them.
+
+Frameworks with sessions of their own keep state beside a session, store what happened together
+with what it changed, and choose the window that a model sees: `Host(session)`, and for a session
+of `memdb.aio` `AsyncHost(session)`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from memdb.aio.batching import waited
+from memdb.aio.parts import Twin, later
+from memdb.conversations.windows import METADATA_KEY, Source, window_by
+from memdb.models.observation import observed
+from memdb.records.state import places_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from memdb.aio import Session as AsyncSession
+    from memdb.api._container import Transaction
+    from memdb.api.session import Session
+    from memdb.conversations.host_sessions import Changes
+    from memdb.models.messages import ContextWindow, Message, NewMessage
+    from memdb.models.reports import SessionHead, SessionSnapshot
+    from memdb.models.summaries import ArchivedSpan
+    from memdb.models.types import SecretAction, When, WindowStrategy
+
+
+@observed
+class Host:
+    """What a framework does with a session, or a branch of one, that it owns."""
+
+    __slots__ = ("_name", "_owner", "_services", "_session")
+
+    def __init__(self, session: Session) -> None:
+        """Work on *session*."""
+        self._session = session
+        self._services = session._services
+        self._owner = session._owner
+        self._name = session._ref
+
+    def create(
+        self,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        created: When | None = None,
+        state: Mapping[str, Any] | None = None,
+        user_state: Mapping[str, Any] | None = None,
+        app_state: Mapping[str, Any] | None = None,
+    ) -> SessionHead:
+        """
+        Make the session as `Session.create` does, and set state.
+
+        Args:
+            title, metadata, created: As in `Session.create`.
+            state: Values of the session to set in the same transaction.
+            user_state: Values of the user.
+            app_state: Values of the app.
+
+        Raises:
+            AlreadyExists: it was created before, or has messages. One that only
+                holds artifacts or state so far can be created.
+            InvalidInput: something given cannot be stored; nothing was written.
+        """
+        return self._services.hosting.create(
+            self._owner,
+            self._name,
+            title=title,
+            metadata=metadata,
+            created_ms=self._services.when_ms(created, "created"),
+            changes=self._changes(state, user_state, app_state),
+        )
+
+    def commit(
+        self,
+        message: NewMessage | dict[str, Any],
+        *,
+        expected: int | SessionHead | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        state: Mapping[str, Any] | None = None,
+        user_state: Mapping[str, Any] | None = None,
+        app_state: Mapping[str, Any] | None = None,
+    ) -> Message:
+        """
+        Add a message together with what it changes, all or nothing.
+
+        A message whose external id the session has changes nothing at all; the
+        stored one is returned.
+
+        Args:
+            message: A `NewMessage`, or a dict with its fields by name.
+            expected: `last_seq` or the session's head as you know it: if messages were
+                added since, or its metadata differs from the head's, nothing is written.
+            metadata: Takes the place of the session's metadata; None: it stays.
+            state: Values of the session to set; other keys stay.
+            user_state: Values of the user to set.
+            app_state: Values of the app to set.
+
+        Raises:
+            NotFound: there is no such session: create it first.
+            AlreadyExists: the external id belongs to a different message.
+            VersionConflict: the session is not as *expected*.
+            InvalidInput: something given cannot be stored; nothing was written.
+            SecretFound: the message holds a secret, and those are refused.
+        """
+        return self._services.hosting.commit(
+            self._owner,
+            self._name,
+            message,
+            expected,
+            metadata=metadata,
+            changes=self._changes(state, user_state, app_state),
+        )
+
+    def prepare(
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        *,
+        created: When | None = None,
+        expected: int | Message | None = None,
+        secrets: SecretAction | None = None,
+        keep: bool = False,
+    ) -> Callable[[], list[Message]]:
+        """
+        Check and count messages now; return a function that stores them.
+
+        For callers who hold a transaction: only the function needs it. It
+        does what `Session.extend` does, and may be called again if its
+        transaction was undone.
+
+        Args:
+            messages, expected, secrets, keep: As in `Session.extend`.
+            created: When all of them were written; None means as each says.
+
+        Raises:
+            InvalidInput: a field cannot be stored.
+            SecretFound: a message holds a secret, and those are refused.
+        """
+        writer, owner, name = self._services.writer, self._owner, self._name
+        drafts = writer.prepare(messages, secrets)
+        if created is not None:
+            created_ms = self._services.when_ms(created, "created")
+            drafts = [draft.replace(created_ms=created_ms) for draft in drafts]
+        return lambda: writer.append(owner, name, drafts, expected, keep=keep)
+
+    def transaction(self, *, savepoints: bool = True) -> Transaction:
+        """
+        Return a context for writes that happen together or not at all; see `MemDB.transaction`.
+
+        Args:
+            savepoints: False undoes the whole transaction if one call inside
+                it fails. Many small calls then take half the time.
+        """
+        return self._session._transaction(savepoints=savepoints)
+
+    def snapshot(
+        self, last: int | None = None, since: When | None = None
+    ) -> SessionSnapshot | None:
+        """
+        Return the session at one moment: head, messages and every state it sees.
+
+        Args:
+            last: Only the newest so many messages, 0 for none; None: all.
+            since: Only messages said at or after this time.
+
+        Returns:
+            None if there is no such session.
+        """
+        return self._services.hosting.snapshot(
+            self._owner, self._name, last, self._services.when_ms(since, "since")
+        )
+
+    def erase(self, seq: int) -> bool:
+        """
+        Remove what message *seq* says; its place, time and external id stay.
+
+        Adding a message with the same external id then brings nothing back. The
+        summaries of the session are made anew, because they may quote it.
+
+        Returns:
+            False if there is no such message, or it says nothing any more.
+        """
+        return self._session._unpacked(seq).erase(self._owner, self._name, seq)
+
+    def segments(self) -> tuple[ArchivedSpan, ...]:
+        """Return which messages are archived, oldest first, and how many bytes they take."""
+        return self._services.archivist.spans(self._owner, self._name)
+
+    def window(
+        self,
+        strategy: WindowStrategy | None = None,
+        *,
+        last: int | None = None,
+        budget_tokens: int | None = None,
+        keep_last: int | None = None,
+        progress: Callable[[str, str], object] | None = None,
+    ) -> ContextWindow:
+        """
+        Return the newest messages that *strategy* chooses, oldest of them first.
+
+        Args:
+            strategy: None keeps to both limits and skips tool results whose
+                call would be missing. The others never begin inside a tool
+                call and its results, and go back to a user's message for the
+                first, also where that is over a limit: "buffer_window" for the
+                newest *last* (20), "token_window" for those within
+                *budget_tokens* (8,000), but the newest *keep_last* (5) at
+                least, "none" for all. "summary_buffer" never is over
+                *budget_tokens* (8,000): from 85 % of it on, summaries stand
+                for all but the newest 56 to 71 %. The numbers are those of
+                `Settings`. "session" is what the session's metadata says under
+                "window", a name or such as `{"strategy": "token_window",
+                "budget_tokens": 4000}`, else `Settings.window_strategy`.
+            last: Most messages; None: all that fit, or the strategy's number.
+            budget_tokens: Most tokens by the file's counter, 4 per message for
+                its frame included; None: no limit, or the strategy's number.
+            keep_last: See "token_window".
+            progress: Called with status and message before a model is asked
+                for summaries, which only "summary_buffer" does.
+
+        Raises:
+            InvalidInput: no such strategy, or an argument does not apply to it.
+            TooLarge: without a strategy, the newest message alone is over the
+                budget.
+        """
+        options = {
+            "last": last,
+            "budget_tokens": budget_tokens,
+            "keep_last": keep_last,
+            "progress": progress,
+        }
+        services, owner, name = self._services, self._owner, self._name
+        source = Source(
+            lambda count, before: services.conversations.last(owner, name, count, before),
+            services.counting,
+            services.settings,
+            self._own_window,
+            lambda budget, tell: services.contexts.summary_buffer(owner, name, budget, tell),
+        )
+        given = {option: value for option, value in options.items() if value is not None}
+        return window_by(strategy, source, given)
+
+    def _own_window(self) -> object:
+        """Return what the session's metadata says of its window; None without it."""
+        head = self._session.head()
+        return None if head is None else (head.metadata or {}).get(METADATA_KEY)
+
+    def _changes(self, *states: Mapping[str, Any] | None) -> Changes:
+        places = places_of(self._owner, self._name)
+        return dict(zip(places, states, strict=True))
+
+
+class AsyncHost(Twin[Host]):
+    """What a framework does with a session of `memdb.aio`; see `Host`."""
+
+    __slots__ = ()
+
+    create = later(Host.create)
+    commit = later(Host.commit)
+    snapshot = later(Host.snapshot, "read")
+    erase = later(Host.erase)
+    segments = later(Host.segments, "read")
+    window = later(Host.window, "ask")
+
+    def __init__(self, session: AsyncSession) -> None:
+        """Work on *session*, in the threads of its file."""
+        super().__init__(Host(session._sync), session._worker)
+
+    async def add(
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        *,
+        after: Callable[[list[Message]], object] | None = None,
+    ) -> list[Message]:
+        """
+        Add messages as `Session.extend` does, to the end also if the caller is cancelled.
+
+        Args:
+            after: Called with the stored messages in the thread that writes,
+                before any later write begins.
+        """
+        prepare = partial(self._sync.prepare, messages)
+        add = partial(self._worker.add, self._sync.transaction, prepare, after)
+        return await waited(self._worker, add, to_end=True)
