@@ -1,5 +1,5 @@
 """
-Bookkeeping of sessions for frameworks that own them.
+Bookkeeping for frameworks: of sessions that they own, of answers that they keep.
 
 Frameworks with sessions of their own keep state beside a session, store what happened together
 with what it changed, and choose the window that a model sees: `Host(session)`, and for a session
@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 from memdb.aio.batching import waited
 from memdb.aio.parts import Twin, later
 from memdb.conversations.windows import METADATA_KEY, Source, window_by
+from memdb.models.entries import NewEntry
 from memdb.models.observation import observed
+from memdb.models.record import numbered
+from memdb.models.reports import ChangeMark
 from memdb.records.state import places_of
 
 if TYPE_CHECKING:
@@ -22,8 +25,11 @@ if TYPE_CHECKING:
 
     from memdb.aio import Session as AsyncSession
     from memdb.api._container import Transaction
+    from memdb.api.database import MemDB
+    from memdb.api.scope import Scope
     from memdb.api.session import Session
     from memdb.conversations.host_sessions import Changes
+    from memdb.models.entries import Remembered
     from memdb.models.messages import ContextWindow, Message, NewMessage
     from memdb.models.reports import SessionHead, SessionSnapshot
     from memdb.models.summaries import ArchivedSpan
@@ -121,7 +127,6 @@ class Host:
         self,
         messages: Iterable[NewMessage | dict[str, Any]],
         *,
-        created: When | None = None,
         expected: int | Message | None = None,
         secrets: SecretAction | None = None,
         keep: bool = False,
@@ -135,7 +140,6 @@ class Host:
 
         Args:
             messages, expected, secrets, keep: As in `Session.extend`.
-            created: When all of them were written; None means as each says.
 
         Raises:
             InvalidInput: a field cannot be stored.
@@ -143,9 +147,6 @@ class Host:
         """
         writer, owner, name = self._services.writer, self._owner, self._name
         drafts = writer.prepare(messages, secrets)
-        if created is not None:
-            created_ms = self._services.when_ms(created, "created")
-            drafts = [draft.replace(created_ms=created_ms) for draft in drafts]
         return lambda: writer.append(owner, name, drafts, expected, keep=keep)
 
     def transaction(self, *, savepoints: bool = True) -> Transaction:
@@ -239,20 +240,98 @@ class Host:
             lambda count, before: services.conversations.last(owner, name, count, before),
             services.counting,
             services.settings,
-            self._own_window,
+            lambda: self._session.metadata.get(METADATA_KEY),
             lambda budget, tell: services.contexts.summary_buffer(owner, name, budget, tell),
         )
         given = {option: value for option, value in options.items() if value is not None}
         return window_by(strategy, source, given)
 
-    def _own_window(self) -> object:
-        """Return what the session's metadata says of its window; None without it."""
-        head = self._session.head()
-        return None if head is None else (head.metadata or {}).get(METADATA_KEY)
-
     def _changes(self, *states: Mapping[str, Any] | None) -> Changes:
-        places = places_of(self._owner, self._name)
-        return dict(zip(places, states, strict=True))
+        return dict(zip(places_of(self._owner, self._name), states, strict=True))
+
+
+class HostFile:
+    """What a program that keeps answers, or serves an event loop, asks of an open file."""
+
+    __slots__ = ("_db", "_services")
+
+    def __init__(self, db: MemDB) -> None:
+        """Ask *db*."""
+        self._services = db._services
+        self._db = db._services.db
+
+    def now_ms(self) -> int:
+        """Return the time by the clock that the file was opened with, in UTC milliseconds."""
+        return self._db.clock()
+
+    def stamp(self) -> int | None:
+        """
+        Return a number that differs after any commit to the file, by any process.
+
+        None means that it is not known now, for instance in a transaction, or that
+        `mark` was never called. Never waits, so an event loop may call it. Cost: 5 µs.
+        """
+        return None if self._db.writing else self._db.stamp()
+
+    def mark(self) -> ChangeMark | None:
+        """
+        Return what tells later whether the file has changed, and by whom.
+
+        Take it before reading what is to be kept. None means that changes
+        cannot be seen now, for instance in ":memory:". Cost: 15 µs.
+        """
+        commits, stamp, others = self._db.commits, self._db.stamp(start=True), self._db.others()
+        if stamp is None:
+            return None
+        return ChangeMark(stamp, commits, others if self._db.commits == commits else None)
+
+    def warm(self) -> None:
+        """
+        Load now what counts and embeds, 0.2 s that the first calls would take.
+
+        For programs that serve an event loop: loading keeps the interpreter
+        busy, in whatever thread it happens.
+
+        Raises:
+            PortError: the counter or the embedder failed.
+        """
+        self._services.counting.count_many(["warm"])
+        self._services.indexer.warm()
+
+
+class HostEntries:
+    """What a program that stores several facts in one transaction does with a scope."""
+
+    __slots__ = ("_owner", "_services")
+
+    def __init__(self, scope: Scope) -> None:
+        """Remember in *scope*."""
+        self._owner = scope._owner
+        self._services = scope._services
+
+    @property
+    def has_arbiter(self) -> bool:
+        """Whether remembering asks a model or an arbiter, for which no transaction should wait."""
+        return self._services.remember.has_arbiter
+
+    def prepare(self, fact: NewEntry | dict[str, Any]) -> Callable[[], Remembered]:
+        """
+        Check and embed a fact now; return a function that remembers it.
+
+        For callers who store several facts in one transaction: only the
+        functions need it. Inside a transaction no arbiter is asked.
+
+        Args:
+            fact: A `NewEntry`, or a dict with its fields by name.
+
+        Raises:
+            InvalidInput: a field cannot be stored.
+            SecretFound: it holds a secret, and those are refused.
+        """
+        new = NewEntry(**fact) if isinstance(fact, dict) else fact
+        remember = self._services.remember
+        prepared = remember.prepare(self._owner, new)
+        return lambda: numbered(remember.store(prepared))
 
 
 class AsyncHost(Twin[Host]):
@@ -264,7 +343,6 @@ class AsyncHost(Twin[Host]):
     commit = later(Host.commit)
     snapshot = later(Host.snapshot, "read")
     erase = later(Host.erase)
-    segments = later(Host.segments, "read")
     window = later(Host.window, "ask")
 
     def __init__(self, session: AsyncSession) -> None:

@@ -178,7 +178,7 @@ class MemDB(Twin[database.MemDB]):
 
     @property
     def sync(self) -> database.MemDB:
-        """The synchronous file. Its calls block the event loop, except `file.stamp()`."""
+        """The synchronous file. Its calls block the event loop."""
         return self._sync
 
     async def run(

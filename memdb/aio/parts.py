@@ -157,7 +157,6 @@ class Entries(Twin[collections.Entries]):
 
     get = later(collections.Entries.get, "read")
     find = later(collections.Entries.find, "read")
-    note_use = later(collections.Entries.note_use)
     clear = later(collections.Entries.clear)
     supersede = later(collections.Entries.supersede)
     revert = later(collections.Entries.revert)
@@ -241,11 +240,7 @@ class File(Twin[file.File]):
     copy = later(file.File.copy, "ask")
     spaces = later(file.File.spaces, "read")
     drop_space = later(file.File.drop_space, "ask")
-    warm = later(file.File.warm, "ask")
     count_tokens = later(file.File.count_tokens, "ask")
-    now_ms = later(file.File.now_ms, "read")
-    stamp = later(file.File.stamp, "read")
-    mark = later(file.File.mark, "read")
 
 
 class StoredSettings(Twin[database.StoredSettings]):

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.models.observation import observed, refuse_copy
-from memdb.models.record import numbered
 from memdb.text.validate import page_of, row_after
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from memdb.api._container import Services
-    from memdb.models.entries import Entry, EntryVersion, Link, NewEntry, Remembered
+    from memdb.models.entries import Entry, EntryVersion, Link
     from memdb.models.messages import Artifact, ArtifactVersion
     from memdb.models.record import Page
     from memdb.models.reports import StateValue, TextDiff
@@ -42,32 +41,6 @@ class Entries:
         self._services = services
         self._entries = services.entries
         self._owner = owner
-
-    @property
-    def has_arbiter(self) -> bool:
-        """Whether remembering asks a model or an arbiter, for which no transaction should wait."""
-        return self._services.remember.has_arbiter
-
-    def prepare(self, fact: NewEntry | dict[str, Any]) -> Callable[[], Remembered]:
-        """
-        Check and embed a fact now; return a function that remembers it.
-
-        For callers who store several facts in one transaction: only the
-        functions need it. Inside a transaction no arbiter is asked.
-
-        Args:
-            fact: A `NewEntry`, or a dict with its fields by name.
-
-        Raises:
-            InvalidInput: a field cannot be stored.
-            SecretFound: it holds a secret, and those are refused.
-        """
-        from memdb.models.entries import NewEntry
-
-        new = NewEntry(**fact) if isinstance(fact, dict) else fact
-        remember = self._services.remember
-        prepared = remember.prepare(self._owner, new)
-        return lambda: numbered(remember.store(prepared))
 
     def get(self, entry_id: int) -> Entry:
         """Return an entry; NotFound if this scope has none with this id."""
@@ -165,10 +138,6 @@ class Entries:
             VersionConflict: the entry is at another version.
         """
         return self._entries.revive(self._owner, entry_id, expected)
-
-    def note_use(self, *entry_ids: int) -> None:
-        """Count a use of entries as a recall does: what is used is evicted later."""
-        self._entries.note_use(self._owner, entry_ids)
 
     def supersede(self, old_id: int, new_id: int, *, expected: int | Entry | None = None) -> Entry:
         """

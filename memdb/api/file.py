@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from memdb.api._container import Services
     from memdb.models.messages import Finding, SpaceInfo
-    from memdb.models.reports import ChangeMark, CopyReport, FileInfo
+    from memdb.models.reports import CopyReport, FileInfo
     from memdb.models.types import Progress, ProviderMessage
 
 
@@ -211,44 +211,3 @@ class File:
         if all(isinstance(one, str) for one in given):
             return self._services.counting.count_many(given)
         return self._services.writer.count(given)
-
-    def now_ms(self) -> int:
-        """Return the time by the clock that the file was opened with, in UTC milliseconds."""
-        return self._db.clock()
-
-    def stamp(self) -> int | None:
-        """
-        Return a number that differs after any commit to the file, by any process.
-
-        None means that it is not known now, for instance in a transaction, or that
-        `mark` was never called. Never waits, so an event loop may call it. Cost: 5 µs.
-        """
-        return None if self._db.writing else self._db.stamp()
-
-    def mark(self) -> ChangeMark | None:
-        """
-        Return what tells later whether the file has changed, and by whom.
-
-        Take it before reading what is to be kept. None means that changes
-        cannot be seen now, for instance in ":memory:". Cost: 15 µs.
-        """
-        from memdb.models.reports import ChangeMark
-
-        commits = self._db.commits
-        stamp, others = self._db.stamp(start=True), self._db.others()
-        if stamp is None:
-            return None
-        return ChangeMark(stamp, commits, others if self._db.commits == commits else None)
-
-    def warm(self) -> None:
-        """
-        Load now what counts and embeds, 0.2 s that the first calls would take.
-
-        For programs that serve an event loop: loading keeps the interpreter
-        busy, in whatever thread it happens.
-
-        Raises:
-            PortError: the counter or the embedder failed.
-        """
-        self._services.counting.count_many(["warm"])
-        self._services.indexer.warm()

@@ -384,7 +384,7 @@ def drop(call: Call, name: str, dim: int | None, yes: bool, dry_run: bool) -> No
     with call.open() as db:
         known = [one for one in db.file.spaces() if one.model == name and dim in (None, one.dim)]
         if not known:
-            raise NotFound("space", name)
+            raise NotFound("space", name, "this file")
         what = " and ".join(map(_named, known))
         if not dry_run:
             confirm(f"Drop {what}?", yes=yes)

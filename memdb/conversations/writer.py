@@ -87,7 +87,7 @@ class MessageService:
             InvalidInput: a field of a message cannot be stored.
             SecretFound: a message holds a secret, and those are refused.
         """
-        return prepare_messages(new, self.counting, self.screen, secrets)
+        return prepare_messages(new, self.counting, self.screen, secrets, self._db.clock())
 
     def count(self, given: Iterable[str | Given]) -> list[int]:
         """Return the tokens of each text, or of each message as it would be stored."""

@@ -474,7 +474,8 @@ class Indexer:
                 if info.model == model and dim in (None, info.dim)
             ]
             if not found:
-                raise NotFound("space", model if dim is None else f"{model} ({dim} dimensions)")
+                name = model if dim is None else f"{model} ({dim} dimensions)"
+                raise NotFound("space", name, "this file")
             if len(found) > 1:
                 known = ", ".join(str(info.dim) for info in found)
                 raise InvalidInput(f"dim is None: {model!r} has spaces of {known} dimensions")

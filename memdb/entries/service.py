@@ -40,7 +40,7 @@ from memdb.text.validate import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.entries import (
@@ -246,15 +246,6 @@ class EntryService:
                 f"entry {number_of(old.id)} gave way to {number_of(successor)}: "
                 "supersede or delete that one first"
             )
-
-    def note_use(self, owner: ScopeRef, entry_ids: Sequence[int]) -> None:
-        """Count a use of each entry of the scope; ids of others are passed over."""
-        numbers = [int_value(entry_id, "entry_id", 0, MAX_NUMBER) for entry_id in entry_ids]
-        self._db.refuse_read_only()
-        with self._db.read() as tx:
-            span = owner.span(tx)
-            if span is not None:
-                self._writer.note_use([span[0] + number for number in numbers])
 
     def clear(self, owner: ScopeRef) -> int:
         """Remove every entry of the scope; return how many."""

@@ -73,7 +73,8 @@ class NewMessage(Record):
             provider's; None when the text is all there is.
         external_id: The host's id, unique in its session. Adding it again
             returns the stored message and writes nothing.
-        created_ms: When it was said; None: now.
+        created_ms: When it was said; None: now. A dict may have `created` in its place, which
+            takes a time in any form, as `Session.append` does.
         metadata: A JSON object that is kept and never searched.
     """
 

@@ -36,6 +36,7 @@ from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of, date_spans
 from memdb.text.parts import payload_of, text_of
+from memdb.text.times import when_ms
 from memdb.text.validate import (
     choice_value,
     content_value,
@@ -128,7 +129,8 @@ def prepare_messages(
     new: Iterable[NewMessage | dict[str, Any]],
     counting: Counting,
     screen: SecretScreen,
-    action: str | None = None,
+    action: str | None,
+    now_ms: int,
 ) -> list[Draft]:
     """
     Return messages as drafts: screened, checked and counted.
@@ -137,6 +139,7 @@ def prepare_messages(
         new: `NewMessage`s, or dicts with the same fields by name.
         action: "refuse", "redact" or "allow" secrets; None means as the
             settings say for messages.
+        now_ms: What a time such as "2 weeks ago" counts from.
 
     Raises:
         InvalidInput: one is no message, or a field of it cannot be stored.
@@ -147,7 +150,7 @@ def prepare_messages(
     else:
         choice_value(action, "secrets", ACTIONS)
     given = list_value(new, "messages")
-    read = [_read(one, screen, action) for message in given for one in to_new(message)]
+    read = [_read(one, screen, action) for message in given for one in to_new(message, now_ms)]
     counts, name = counting.count_or_estimate([values[-1] for values in read])
     return [Draft(*(*values, tokens, name)) for values, tokens in zip(read, counts, strict=True)]
 
@@ -228,9 +231,11 @@ def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
 PROVIDER_FIELDS = frozenset("content tool_calls function_call refusal audio".split())
 
 
-def to_new(value: NewMessage | dict[str, Any] | Any) -> Sequence[NewMessage]:
+def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[NewMessage]:
     """
     Return *value* as messages: a dict has their fields by name, others are a provider's.
+
+    A dict may have `created`, a time in any form, in place of `created_ms`.
 
     Raises:
         InvalidInput: it is no message, or has an unknown field.
@@ -238,11 +243,14 @@ def to_new(value: NewMessage | dict[str, Any] | Any) -> Sequence[NewMessage]:
     if isinstance(value, NewMessage):
         return (value,)
     if isinstance(value, dict) and value.get("role") in ROLES:
+        if "created" in value:
+            value = {"created_ms": when_ms(value["created"], "created", now_ms), **value}
+            del value["created"]
         if NEW_FIELDS.issuperset(value):
             return (NewMessage(**value),)
         if not value.keys() & PROVIDER_FIELDS:
             unknown = min(map(str, set(value) - NEW_FIELDS))
-            fields = ", ".join(NewMessage._fields)
+            fields = ", ".join(NewMessage._fields).replace("created_ms", "created")
             raise InvalidInput(f"message has no field {unknown!r}: use {fields}, or content")
     from memdb.formats.provider_messages import read_messages  # noqa: PLC0415 (an optional package)
 

@@ -29,6 +29,7 @@ from starlette.responses import Response
 from starlette.routing import Route as Path
 
 from memdb import __version__
+from memdb.adapters.host import HostFile
 from memdb.api.verbs import Verb
 from memdb.errors import InvalidInput, MemDBError
 from memdb.web import openapi
@@ -228,7 +229,7 @@ class App:
         """
         try:
             if not self.asks_network:
-                self.db.file.warm()
+                HostFile(self.db).warm()
             for scope in self.db.scopes()[:WARM_SCOPES]:
                 newest = [one.label or "" for one in scope.sessions(limit=1, order="updated")]
                 word = max(" ".join(newest).split(), key=len, default=WARM_WORD)

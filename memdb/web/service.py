@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.routing import Route as Path
 
+from memdb.adapters.host import HostFile
 from memdb.errors import FileError, InvalidInput
 from memdb.web.app import application
 from memdb.web.errors import Refused
@@ -182,7 +183,7 @@ def serve(
     Raises:
         FileError: certificate or key cannot be read.
     """
-    service.db.file.warm()
+    HostFile(service.db).warm()
     server = ServiceServer(service, certificate)
     try:
         server.config.load()

@@ -11,7 +11,7 @@ import pytest
 
 import memdb
 import memdb.aio
-from memdb.adapters.host import AsyncHost
+from memdb.adapters.host import AsyncHost, HostFile
 from memdb.aio.batching import ASKERS, READERS, SEARCHERS, Worker, run_in
 from memdb.errors import Closed
 
@@ -100,7 +100,7 @@ ASKING = {
     "remember": lambda db: db.scope("ann").remember("Ann moved to Bergen."),
     "jobs.run": lambda db: db.jobs.run(),
     "jobs.run_due": lambda db: db.jobs.run_due(),
-    "warm": lambda db: db.file.warm(),
+    "warm": lambda db: db.run(lambda sync: HostFile(sync).warm(), kind="ask"),
     "run": lambda db: db.run(lambda sync: sync.scope("ann").recall("leg 5"), kind="ask"),
 }
 

@@ -110,7 +110,6 @@ def test_every_call_is_there(ours, theirs):
     assert wanted - set(dir(ours)) <= {
         *("path", "app", "user"),  # set in __init__
         "transaction",  # several calls in one: `await db.run(work)`
-        *("prepare", "has_arbiter"),  # for such calls
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import memdb
 from memdb import InvalidInput, NotFound, TooLarge
+from memdb.adapters.host import HostFile
 from memdb.tables import overviews
 from memdb.text.validate import DAY_MS, HOUR_MS
 from tests.conftest import START_MS
@@ -89,7 +90,7 @@ def test_categories_are_counted_by_status(db: MemDB, clock: Any) -> None:
     db.scope("bob").remember("Bob has a dog.")
     for step in (0, 3 * DAY_MS, 9 * DAY_MS):
         clock.advance(step)
-        now = db.file.now_ms()
+        now = HostFile(db).now_ms()
         expected = Counter(
             (one.category, one.status(now)) for one in ann.entries.list(inactive=True)
         )

@@ -12,7 +12,7 @@ import pytest
 import memdb
 import memdb.aio
 from memdb import MemDB
-from memdb.adapters.host import AsyncHost, Host
+from memdb.adapters.host import AsyncHost, Host, HostEntries, HostFile
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ def test_a_transaction_of_a_session_is_whole_or_nothing(db: MemDB, savepoints: b
 
 
 def test_prepared_facts_are_remembered_together(db: MemDB) -> None:
-    entries = db.scope("ann").entries
-    first = entries.prepare({"text": "Ann lives in Oslo.", "key": "home"})
-    second = entries.prepare(memdb.NewEntry("Ann drinks tea.", pinned=True))
+    entries, host = db.scope("ann").entries, HostEntries(db.scope("ann"))
+    first = host.prepare({"text": "Ann lives in Oslo.", "key": "home"})
+    second = host.prepare(memdb.NewEntry("Ann drinks tea.", pinned=True))
     before = [*entries.list()]
     with db.transaction():
         done = [first(), second()]
@@ -71,9 +71,9 @@ def test_prepared_facts_are_remembered_together(db: MemDB) -> None:
     assert before == []
     assert [one.action for one in done] == ["added", "added"]
     assert [one.text for one in entries.list(pinned=True)] == ["Ann drinks tea."]
-    assert not entries.has_arbiter
+    assert not host.has_arbiter
     with pytest.raises(memdb.InvalidInput):
-        entries.prepare({"text": ""})
+        host.prepare({"text": ""})
 
 
 def test_an_arbiter_is_told_of(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_an_arbiter_is_told_of(tmp_path: Path) -> None:
             return None
 
     with memdb.open(tmp_path / "b.db", counter="estimate", arbiter=Keep()) as db:
-        assert db.scope("ann").entries.has_arbiter
+        assert HostEntries(db.scope("ann")).has_arbiter
 
 
 def test_tokens_are_counted_by_the_counter_of_the_file(db: MemDB) -> None:
@@ -98,27 +98,27 @@ def test_tokens_are_counted_by_the_counter_of_the_file(db: MemDB) -> None:
 
 def test_now_is_the_clock_of_the_file() -> None:
     with memdb.open(":memory:", counter="estimate", clock=lambda: 1234) as db:
-        assert db.file.now_ms() == 1234
+        assert HostFile(db).now_ms() == 1234
 
 
 def test_a_stamp_differs_after_a_commit_of_anybody(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
     chat.append("user", "a")
-    unknown = db.file.stamp()
-    mark = db.file.mark()
+    unknown = HostFile(db).stamp()
+    mark = HostFile(db).mark()
     assert unknown is None
     assert mark is not None
-    assert db.file.stamp() == mark.stamp
+    assert HostFile(db).stamp() == mark.stamp
 
     chat.append("user", "b")
-    ours = db.file.mark()
+    ours = HostFile(db).mark()
     assert ours is not None
     assert (ours.stamp != mark.stamp, ours.commits - mark.commits) == (True, 1)
     assert ours.others == mark.others
 
     with memdb.open(db.path, counter="estimate", embedder=None) as other:
         other.scope("ann").session("trip").append("user", "c")
-    theirs = db.file.mark()
+    theirs = HostFile(db).mark()
     assert theirs is not None
     assert (theirs.stamp != ours.stamp, theirs.commits) == (True, ours.commits)
     assert theirs.others != ours.others
@@ -130,10 +130,10 @@ def test_a_mark_lasts_over_the_first_write_of_a_handle(tmp_path: Path) -> None:
     with memdb.open(path, embedder=None) as db:
         db.scope("ann").session("trip").append("user", "a")
     with memdb.open(path, embedder=None) as db:
-        mark = db.file.mark()
+        mark = HostFile(db).mark()
         assert mark is not None
         db.scope("ann").session("trip").append("user", "b")
-        stamp = db.file.stamp()
+        stamp = HostFile(db).stamp()
 
     assert stamp is not None
     assert stamp != mark.stamp
@@ -141,7 +141,7 @@ def test_a_mark_lasts_over_the_first_write_of_a_handle(tmp_path: Path) -> None:
 
 def test_changes_of_a_file_in_memory_are_not_seen() -> None:
     with memdb.open(":memory:", counter="estimate") as db:
-        assert (db.file.mark(), db.file.stamp()) == (None, None)
+        assert (HostFile(db).mark(), HostFile(db).stamp()) == (None, None)
 
 
 def test_the_same_as_coroutines(tmp_path: Path) -> None:
@@ -155,10 +155,10 @@ def test_the_same_as_coroutines(tmp_path: Path) -> None:
             stored = await AsyncHost(chat).add([{"role": "user", "text": "a"}], after=seen.append)
             assert seen == [stored] == [await chat.last(1)]
             assert await db.file.count_tokens(["Hello."]) == db.sync.file.count_tokens(["Hello."])
-            assert await db.file.now_ms() == 7
-            mark = await db.file.mark()
+            assert HostFile(db.sync).now_ms() == 7
+            mark = HostFile(db.sync).mark()
             assert mark is not None
-            assert mark.stamp == await db.file.stamp() == db.sync.file.stamp()
+            assert mark.stamp == HostFile(db.sync).stamp() == HostFile(db.sync).stamp()
 
     asyncio.run(use())
 

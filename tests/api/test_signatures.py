@@ -31,7 +31,6 @@ NAMES = [name for names in memdb._HOMES.values() for name in names.split()]
 OTHERWISE = {
     "State": {"get", "delete"},
     "MemDB": {"run", "transaction"},
-    "Entries": {"prepare", "has_arbiter"},
 }
 
 

@@ -56,7 +56,13 @@ def session(db: MemDB) -> memdb.Session:
 STORES: dict[str, Callable[[MemDB, Any], int | None]] = {
     "append": lambda db, at: session(db).append("user", "x", created=at).created_ms,
     "prepare": lambda db, at: (
-        Host(session(db)).prepare([{"role": "user", "text": "x"}], created=at)()[0].created_ms
+        Host(session(db)).prepare([{"role": "user", "text": "x", "created": at}])()[0].created_ms
+    ),
+    "extend": lambda db, at: (
+        session(db).extend([{"role": "user", "text": "x", "created": at}])[0].created_ms
+    ),
+    "append of a dict": lambda db, at: (
+        session(db).append({"role": "user", "text": "x", "created": at}).created_ms
     ),
     "create": lambda db, at: session(db).create(created=at).created_ms,
     "remember": lambda db, at: db.scope("ann").remember("x", created=at).entry.created_ms,

@@ -4,7 +4,7 @@ import pytest
 
 import memdb
 from memdb import NewMessage
-from memdb.adapters.host import Host
+from memdb.adapters.host import Host, HostFile
 
 
 def event(text: str = "hello", **fields: object) -> NewMessage:
@@ -407,14 +407,14 @@ def test_scope_search_goes_by_words_alone(db):
 
 def test_warm_loads_what_counts_and_embeds(db, embedder):
     """The first call after it finds both ready; nothing is written."""
-    db.file.warm()
+    HostFile(db).warm()
 
     assert embedder.calls == ["warm"]
     assert db.scopes() == []
 
     embedder.fail = RuntimeError("no model")
     with pytest.raises(memdb.PortError, match="no model"):
-        db.file.warm()
+        HostFile(db).warm()
 
 
 @pytest.mark.parametrize("change", ["append", "pop", "clear", "describe"])

@@ -15,6 +15,7 @@ import apsw
 import pytest
 
 import memdb
+from memdb.adapters.host import HostFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ READS: dict[str, Callable[[MemDB], object]] = {
     "check": lambda db: db.file.check(deep=True),
     "query": lambda db: db.query("SELECT count(*) FROM messages"),
     "export": lambda db: sum(1 for _ in db.export_lines()),
-    "stamp": lambda db: db.file.stamp(),
+    "stamp": lambda db: HostFile(db).stamp(),
 }
 
 

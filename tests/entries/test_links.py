@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.adapters.host import HostEntries
 from memdb.facts import pairs
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def test_every_way_in_links_and_retires_nothing(db: MemDB, tmp_path: Path) -> No
 
     ways: dict[str, Callable[[Scope], object]] = {
         "remember": lambda scope: scope.remember(NEW),
-        "prepared": lambda scope: scope.entries.prepare({"text": NEW})(),
+        "prepared": lambda scope: HostEntries(scope).prepare({"text": NEW})(),
         "lines": lambda scope: db.import_file(line, user=scope.user),
         "text": change,
         "extract": extract,

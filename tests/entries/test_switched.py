@@ -60,21 +60,6 @@ def test_what_gave_way_is_not_switched_on(db: MemDB) -> None:
         ann.entries.update(first.id, active=1)
 
 
-def test_a_use_is_counted_for_what_is_ones_own(path: str, open_db) -> None:
-    """As a recall does; a number without an entry is passed over."""
-    db = open_db(path)
-    mine = db.scope("ann").remember("Ann lives in Oslo.").entry
-    theirs = db.scope("bob").remember("Bob lives in Oslo.").entry
-
-    for _ in range(3):
-        db.scope("ann").entries.note_use(mine.id, 5)
-    db.close()
-
-    db = open_db(path)
-    assert db.scope("ann").entries.get(mine.id).use_count == 3
-    assert db.scope("bob").entries.get(theirs.id).use_count == 0
-
-
 def test_all_entries_are_cleared_and_nothing_else(db: MemDB) -> None:
     """Inactive ones too; messages, artifacts and other users stay."""
     ann = db.scope("ann")

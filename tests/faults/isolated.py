@@ -13,7 +13,7 @@ from tenants import SECRETS, THEIR_USER
 from writes import beside, entry
 
 from memdb import FindItem
-from memdb.adapters.host import Host
+from memdb.adapters.host import Host, HostEntries, HostFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,19 +96,19 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Entries.links": lambda db: ann(db).entries.links(entry(db)),
     "Entries.find": lambda db: ann(db).entries.find("home"),
     "Entries.get": lambda db: ann(db).entries.get(entry(db)),
-    "Entries.has_arbiter": lambda db: ann(db).entries.has_arbiter,
+    "Scope has_arbiter": lambda db: HostEntries(ann(db)).has_arbiter,
     "Entries.history": lambda db: ann(db).entries.history(entry(db)),
     "Entries.list": lambda db: ann(db).entries.list(inactive=True),
     "Entries.list by time": lambda db: [
         *ann(db).entries.list(order="updated", inactive=True),
         *ann(db).entries.list(order="created"),
     ],
-    "Entries.list as_of": lambda db: ann(db).entries.list(as_of=db.file.now_ms()),
+    "Entries.list as_of": lambda db: ann(db).entries.list(as_of=HostFile(db).now_ms()),
     "Entries.list shared": lambda db: db.shared().entries.list(inactive=True),
     "Entries.replaced": lambda db: ann(db).entries.replaced(entry(db)),
     "File.count_tokens": lambda db: db.file.count_tokens([*QUERIES]),
-    "File.now_ms": lambda db: db.file.now_ms(),
-    "File.warm": lambda db: db.file.warm(),
+    "File now_ms": lambda db: HostFile(db).now_ms(),
+    "File warm": lambda db: HostFile(db).warm(),
     "Session.head": lambda db: trip(db).head(),
     "Host.segments": lambda db: Host(ann(db).session("cold")).segments(),
     "Host.snapshot": lambda db: Host(trip(db)).snapshot(),
@@ -152,7 +152,9 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
         for kind in ("message", "entry", "artifact", "summary", "item")
     ],
     "Scope.recall sessions": lambda db: ann(db).recall("tea", group="session", kinds=["message"]),
-    "Scope.recall as_of": lambda db: ann(db).recall("Oslo", as_of=db.file.now_ms(), explain=True),
+    "Scope.recall as_of": lambda db: ann(db).recall(
+        "Oslo", as_of=HostFile(db).now_ms(), explain=True
+    ),
     "Scope.recall said since": lambda db: ann(db).recall("tea", since="2 weeks ago", rerank=False),
     "Scope.recall of a category": lambda db: ann(db).recall("Oslo", categories=["events"]),
     "Scope.recall of a role": lambda db: ann(db).recall("tea", roles=["user"]),
@@ -237,13 +239,12 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Entries.get shared": lambda db, names: db.shared().entries.get(names.shared_entry),
     "Entries.history": lambda db, names: ann(db).entries.history(names.entry),
     "Entries.update pinned": lambda db, names: ann(db).entries.update(names.entry, pinned=True),
-    "Entries.prepare": lambda db, _: ann(db).entries.prepare(
+    "Scope prepare": lambda db, _: HostEntries(ann(db)).prepare(
         {"text": "mine", "session": S["session"]}
     )(),
     "Entries.replaced": lambda db, names: ann(db).entries.replaced(names.entry),
     "Entries.update trust": lambda db, names: ann(db).entries.update(names.entry, trust="flagged"),
     "Entries.update active": lambda db, names: ann(db).entries.update(names.entry, active=False),
-    "Entries.note_use": lambda db, names: ann(db).entries.note_use(names.entry),
     "Entries.unlink": lambda db, names: ann(db).entries.unlink(entry(db), names.entry),
     "Entries.unlink theirs": lambda db, names: ann(db).entries.unlink(names.entry, entry(db)),
     "Entries.supersede": lambda db, names: ann(db).entries.supersede(entry(db), names.entry),

@@ -24,7 +24,7 @@ from vfs import starved
 import memdb
 import memdb.aio
 from memdb import MemDB
-from memdb.adapters.host import Host
+from memdb.adapters.host import Host, HostFile
 from memdb.engine.sqlite import maintenance, upkeep, wal_sync
 
 APPEND = """
@@ -255,13 +255,13 @@ def test_idle_connections_are_opened_again_after_a_fork(file_db: MemDB) -> None:
     """The parent does not notice; a stamp of before is not that of after."""
     chat = file_db.scope("ann").session("trip")
     chat.append("user", "one")
-    before = file_db.file.mark()
+    before = HostFile(file_db).mark()
     if (child := os.fork()) == 0:
         os._exit(0)
     os.waitpid(child, 0)
 
     assert [message.text for message in chat.last(5)] == ["one"]
-    assert file_db.file.mark() != before
+    assert HostFile(file_db).mark() != before
     assert chat.append("user", "two").seq == 2
     count("forks")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.adapters.host import Host
+from memdb.adapters.host import Host, HostEntries
 from memdb.formats.importing import watch_folder
 from memdb.models.settings import ACTIONS
 
@@ -222,8 +222,8 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
     "source": ("Scope.remember", _ann(lambda ann: ann.remember("a fact", source=KEY))),
     "shared": ("MemDB.shared", lambda db: db.shared().remember(SAID)),
     "prepared entry": (
-        "Entries.prepare",
-        lambda db: db.scope("ann").entries.prepare({"text": SAID})(),
+        "Scope.remember",
+        lambda db: HostEntries(db.scope("ann")).prepare({"text": SAID})(),
     ),
     "update": ("Entries.update", _update(text=SAID)),
     "update keywords": ("Entries.update", _update(keywords=[KEY])),

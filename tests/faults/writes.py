@@ -24,7 +24,7 @@ from coming_formats import VARIANTS, memdb_of
 
 import memdb
 from memdb import MemDB, api
-from memdb.adapters.host import Host
+from memdb.adapters.host import Host, HostEntries
 from memdb.api._resolve import is_address
 from memdb.api.collections import Artifacts, Entries, State, Summaries
 from memdb.api.database import Jobs, StoredSettings
@@ -246,7 +246,7 @@ def together_in_host(db: MemDB) -> object:
     ann = db.scope("ann")
     host = Host(ann.session("trip"))
     add = host.prepare([{"role": "user", "text": "prepared"}])
-    keep = ann.entries.prepare({"text": "Ann likes trams."})
+    keep = HostEntries(ann).prepare({"text": "Ann likes trams."})
     with host.transaction(savepoints=False):
         add()
         keep()
@@ -613,7 +613,7 @@ WRITES: dict[str, Write] = {
         ),
     ),
     "prepare and store together": Write(
-        ("Host.prepare", "Host.transaction", "Entries.prepare", "Transaction"), together_in_host
+        ("Host.prepare", "Host.transaction", "Transaction"), together_in_host
     ),
     "pop": Write(("Session.pop",), _in("trip", lambda chat: chat.pop(instead=_many("other")))),
     "replace": Write(
@@ -699,8 +699,8 @@ def every_write(step: int = 1) -> pytest.MarkDecorator:
 # Public calls that write nothing into the file: no fault can leave anything half done.
 READS = {
     "Artifacts": "diff export list load open versions",
-    "Entries": "find get has_arbiter history links list note_use replaced",
-    "File": "check copy count_tokens info mark now_ms spaces stamp warm",
+    "Entries": "find get history links list replaced",
+    "File": "check copy count_tokens info spaces",
     "Host": "segments snapshot",
     "Items": "keys namespaces",
     "Jobs": "pending",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.adapters.host import HostFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +94,7 @@ def test_the_work_of_a_killed_worker_is_done(address: str, start_child: Callable
     child.stdout.readline()  # the first text
     child.kill()
     child.wait()
-    later_ms = memdb.open(address, embedder=None).file.now_ms() + 120_000
+    later_ms = HostFile(memdb.open(address, embedder=None)).now_ms() + 120_000
     embedder = type(
         "E",
         (),

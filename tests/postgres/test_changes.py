@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.adapters.host import HostFile
 from memdb.postgres import watch as watching
 
 if TYPE_CHECKING:
@@ -116,17 +117,17 @@ def test_a_notification_that_is_lost_costs_nothing(
     """The server is asked how often others have committed; `stamp`, which never waits, finds it."""
     monkeypatch.setattr(watching, "ASK_S", 0.05)
     db, other = open_db(), open_db()
-    mark, stamp = db.changes().mark, db.file.stamp()
+    mark, stamp = db.changes().mark, HostFile(db).stamp()
     assert stamp is not None
     execute(address, "DELETE FROM watchers")  # so that writers notify nobody
 
     other.scope("ann").remember("Ann plays the tuba.")
 
     assert db.changes(mark).kinds == ("entry",)
-    wait_until(lambda: db.file.stamp() not in (stamp, None))
-    mark, stamp = db.changes().mark, db.file.stamp()
+    wait_until(lambda: HostFile(db).stamp() not in (stamp, None))
+    mark, stamp = db.changes().mark, HostFile(db).stamp()
     other.scope("ann").remember("Ann lives in Oslo.")
-    wait_until(lambda: db.file.stamp() not in (stamp, None))
+    wait_until(lambda: HostFile(db).stamp() not in (stamp, None))
     assert db.changes(mark).kinds == ("entry",)
 
 
@@ -146,20 +147,20 @@ def test_a_lost_connection_is_made_again(address: str, open_db: Callable[..., me
         mark = found.mark
     again = db.changes(mark)
     assert again.is_empty
-    wait_until(lambda: db.file.stamp() is not None)
+    wait_until(lambda: HostFile(db).stamp() is not None)
 
 
 def test_a_reader_that_may_not_write_sees_changes(open_db: Callable[..., memdb.MemDB]) -> None:
     """It has no row in `watchers` and hears nothing, so it asks."""
     db, reader = open_db(), open_db(mode="read")
-    mark, told = reader.changes().mark, reader.file.mark()
+    mark, told = reader.changes().mark, HostFile(reader).mark()
 
     db.scope("ann").items.put(("notes",), "k", {"text": "Pack."})
 
     assert reader.changes(mark).kinds == ("item",)
-    assert reader.file.stamp() is None  # never waits, so it cannot tell
+    assert HostFile(reader).stamp() is None  # never waits, so it cannot tell
     assert told is not None
-    assert reader.file.mark() != told
+    assert HostFile(reader).mark() != told
 
 
 def test_what_ended_connections_counted_stays(
@@ -169,7 +170,7 @@ def test_what_ended_connections_counted_stays(
     db, other = open_db(), open_db()
     for number in range(2):
         other.scope("ann").remember(f"Ann has {number + 2} dogs.")
-    mark, told = db.changes().mark, db.file.mark()
+    mark, told = db.changes().mark, HostFile(db).mark()
     before = execute(address, "SELECT sum(number) FROM change_counts WHERE kind = 'entry'")
 
     other.close()
@@ -178,7 +179,7 @@ def test_what_ended_connections_counted_stays(
     assert [(int(one),) for (one,) in before] == after == [(2,)]
     assert db.changes(mark).is_empty
     assert told is not None
-    assert db.file.mark() == told
+    assert HostFile(db).mark() == told
     execute(address, "UPDATE commits SET made_ms = 0")
     db._db.maintenance.merge()
     assert execute(address, "SELECT count(*) FROM commits WHERE made_ms = 0") == [(0,)]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.adapters.host import HostFile
 from memdb.models.ids import MAX_SCOPE_NO, system_clock, uuid7
 from memdb.postgres.binary import from_pgvector, to_pgvector
 from memdb.postgres.commits import FENCE
@@ -562,9 +563,9 @@ def test_changes_by_others_are_told(address: str, db: memdb.MemDB) -> None:
     """A mark tells them from own ones; the number changes without asking, soon."""
     chat = db.scope("ann").session("trip")
     chat.append("user", "one")
-    before = db.file.mark()
+    before = HostFile(db).mark()
     chat.append("user", "two")
-    own = db.file.mark()
+    own = HostFile(db).mark()
     assert before is not None
     assert own is not None
     assert own.stamp != before.stamp
@@ -573,11 +574,11 @@ def test_changes_by_others_are_told(address: str, db: memdb.MemDB) -> None:
     with memdb.open(address, embedder=None) as other:
         other.scope("bob").session("trip").append("user", "hi")
 
-    after = db.file.mark()
+    after = HostFile(db).mark()
     assert after is not None
     assert after.others != own.others
     assert after.commits == own.commits
-    assert db.file.stamp() == after.stamp
+    assert HostFile(db).stamp() == after.stamp
 
 
 def test_a_query_only_reads(db: memdb.MemDB) -> None:

@@ -12,6 +12,7 @@ from cases import each
 from import_samples import A1, A2, ANSWER, EDITED, Q1, Q2, chatgpt_thread, ways
 
 import memdb
+from memdb.adapters.host import HostFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -352,13 +353,13 @@ def test_a_dry_run_stores_nothing(
     conversation: dict[str, Any], db: MemDB, document: Document
 ) -> None:
     """It counts, shows the first messages, and leaves the file as it is."""
-    before = db.file.mark()
+    before = HostFile(db).mark()
     report = db.import_file(document([conversation]), user="ann", dry_run=True)
 
     assert (report.dry_run, report.sessions, report.messages_added) == (True, 1, 6)
     assert report.samples[0] == "assistant: Oslo. A city."
     assert "Would import 6 messages in 1 new session, 1 branch of a session" in str(report)
-    assert (db.scope("ann").sessions(), db.file.mark()) == ([], before)
+    assert (db.scope("ann").sessions(), HostFile(db).mark()) == ([], before)
 
 
 def test_branches_through_hidden_messages(db: MemDB, document: Document) -> None:

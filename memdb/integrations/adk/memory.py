@@ -13,7 +13,7 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 
-from memdb.adapters.host import Host
+from memdb.adapters.host import Host, HostEntries, HostFile
 from memdb.errors import NotFound
 from memdb.integrations.adk.events import said, to_event, to_json, to_message
 from memdb.integrations.adk.service import MEMORY_SUFFIX, Service, can_name, frozen, taken
@@ -134,10 +134,10 @@ class MemdbMemoryService(Service, BaseMemoryService):
 
         def write() -> None:
             scope = self._scope(app_name, user_id)
-            prepared = [scope.entries.prepare(fact) for fact in facts]
-            with nullcontext() if scope.entries.has_arbiter else self._db.transaction():
+            prepared = [HostEntries(scope).prepare(fact) for fact in facts]
+            with nullcontext() if HostEntries(scope).has_arbiter else self._db.transaction():
                 for fact, store in zip(facts, prepared, strict=True):
-                    known = _numbered(scope, fact["key"], self._db.file.now_ms())
+                    known = _numbered(scope, fact["key"], HostFile(self._db).now_ms())
                     if known is None:
                         store()
                     else:

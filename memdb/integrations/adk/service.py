@@ -22,6 +22,7 @@ from google.adk.errors.session_not_found_error import SessionNotFoundError
 
 import memdb
 from memdb.adapters.adapter import Adapter
+from memdb.adapters.host import HostFile
 from memdb.errors import InvalidInput
 from memdb.text.validate import json_object, name_value, parse_json
 
@@ -83,7 +84,7 @@ class Service(Adapter):
 
         An embedder or counter that is given is tried now. The built-in ones are loaded by the
         first write, in a thread: 0.15 s, in parts of which no other thread runs. A server that
-        minds gives a `memdb.MemDB` whose `file.warm()` it has called.
+        minds gives a `memdb.MemDB` that it has warmed by `HostFile(db).warm()`.
 
         Args:
             source: A path, made where it is new; or a `memdb.MemDB` or `memdb.aio.MemDB`,
@@ -111,7 +112,7 @@ class Service(Adapter):
         super().__init__(source, **options)
         if options.get("embedder") or options.get("counter"):
             try:
-                self._db.file.warm()  # what was chosen fails now or never
+                HostFile(self._db).warm()  # what was chosen fails now or never
             except BaseException:
                 self.close_sync()
                 raise

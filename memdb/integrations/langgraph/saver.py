@@ -25,6 +25,7 @@ from langgraph.checkpoint.base import (
 
 from memdb.adapters.adapter import Adapter, in_thread
 from memdb.adapters.batches import key_list
+from memdb.adapters.host import HostFile
 from memdb.errors import VersionConflict
 from memdb.integrations.langgraph.checkpoints import (
     BINARY,
@@ -122,7 +123,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint of a config, the latest without an id; None without one."""
         labels, checkpoint_id = labels_of(config), get_checkpoint_id(config)
-        wanted = (self._db.file.stamp(), labels, checkpoint_id)
+        wanted = (HostFile(self._db).stamp(), labels, checkpoint_id)
         asked, group = self._read_last
         if asked != wanted or wanted[0] is None:  # a closed file has no stamp either
             group = self._call(partial(self._find_group, labels, checkpoint_id))
@@ -135,7 +136,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         """Return a checkpoint with its writes, the latest without an id; None without one."""
         if not self._is_watching:  # from here on a stamp tells whether the file has changed
             self._is_watching = True
-            self._db.file.mark()
+            HostFile(self._db).mark()
         between = key_range(checkpoint_id) if checkpoint_id else None
         return next(self._groups(labels, between, PAGE if checkpoint_id else LATEST), None)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from memdb import __version__
+from memdb.adapters.host import HostFile
 from memdb.errors import Busy, Closed, MemDBError
 from memdb.integrations.mcp.tools import (
     TOOLS,
@@ -136,7 +137,7 @@ class Subscriptions:
                 await self._send(uri)
 
     def _stamp_of_file(self) -> int | None:
-        mark = self._db.sync.file.mark()
+        mark = HostFile(self._db.sync).mark()
         return None if mark is None else mark.stamp
 
     def _wanted(self) -> set[str]:

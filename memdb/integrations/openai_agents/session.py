@@ -9,8 +9,8 @@ lose it. Here that is one transaction. The SDK looks for these methods by names
 with an underscore; an SDK that does not never calls them.
 
 What was read and is known to be as it was is kept: going to the thread and back is half of a small
-read's time. `db.file.mark()` tells commits of any process from our own, so an answer stays true
-over our own new items.
+read's time. `HostFile(db).mark()` tells commits of any process from our own, so an answer stays
+true over our own new items.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from memdb import aio
-from memdb.adapters.host import AsyncHost
+from memdb.adapters.host import AsyncHost, HostFile
 from memdb.aio.batching import Worker
 from memdb.api import database as memory
 from memdb.errors import Closed, InvalidInput, InvalidItem, SessionClosed, VersionConflict
@@ -95,7 +95,7 @@ class Answers:
     def get(self, db: MemDB, chat: Hashable, most: int | None) -> list[Item] | None:
         """Return an answer that is true now, None without; never waits."""
         known = self._known.get((chat, most))
-        if known is None or known.mark.stamp != db.file.stamp():
+        if known is None or known.mark.stamp != HostFile(db).stamp():
             return None
         return [marshal.loads(one) for one in known.copies]  # noqa: S302 (our own)
 
@@ -133,7 +133,7 @@ class Answers:
         keys = [key for key in self._known if key[0] == chat]
         if not keys:
             return
-        now = db.file.mark()
+        now = HostFile(db).mark()
         new = _copies(items, MAX_KEPT_BYTES)
         for key in keys:
             mark, newest, copies = self._known.pop(key)
@@ -231,7 +231,7 @@ class SharedFile:
             return known
 
         def read(sync: memory.MemDB) -> list[Item]:
-            mark = sync.file.mark()  # before reading: a change since then is seen
+            mark = HostFile(sync).mark()  # before reading: a change since then is seen
             found, newest = work(sync)
             self.answers.put(chat, most, mark, newest, found)
             return found

@@ -13,6 +13,7 @@ import pytest
 
 import memdb
 import memdb.aio
+from memdb.adapters.host import HostFile
 from memdb.aio.batching import READERS
 from memdb.engine.sqlite.connection import Tx
 from memdb.integrations.openai_agents import MemDBSession
@@ -281,7 +282,7 @@ def test_looking_for_changes_of_others_uses_no_connection_beside_a_writer(path, 
             return asked(tx)
 
         monkeypatch.setattr(Tx, "data_version", ask_beside_an_append)
-        db.file.mark()
+        HostFile(db).mark()
         monkeypatch.undo()
         for thread in writing:
             thread.join(60)
