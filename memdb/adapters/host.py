@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.aio.batching import waited
 from memdb.aio.parts import Twin, later
+from memdb.api.session import Preparing
 from memdb.conversations.windows import METADATA_KEY, Source, window_by
 from memdb.models.entries import NewEntry
 from memdb.models.observation import observed
@@ -157,7 +158,7 @@ class Host:
             savepoints: False undoes the whole transaction if one call inside
                 it fails. Many small calls then take half the time.
         """
-        return self._session._transaction(savepoints=savepoints)
+        return Preparing(self._session).transaction(savepoints=savepoints)
 
     def snapshot(
         self, last: int | None = None, since: When | None = None
@@ -229,12 +230,8 @@ class Host:
             TooLarge: without a strategy, the newest message alone is over the
                 budget.
         """
-        options = {
-            "last": last,
-            "budget_tokens": budget_tokens,
-            "keep_last": keep_last,
-            "progress": progress,
-        }
+        limits = {"last": last, "budget_tokens": budget_tokens, "keep_last": keep_last}
+        options: dict[str, Any] = {**limits, "progress": progress}
         services, owner, name = self._services, self._owner, self._name
         source = Source(
             lambda count, before: services.conversations.last(owner, name, count, before),

@@ -68,8 +68,9 @@ def added(
 
     @functools.wraps(method)
     async def call(self: Twin[sessions.Session], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        prepare: Any = functools.partial(method, sessions.Preparing(self._sync), *args, **kwargs)
-        add = functools.partial(self._worker.add, self._sync._transaction, prepare)
+        session = sessions.Preparing(self._sync)
+        prepare: Any = functools.partial(method, session, *args, **kwargs)
+        add = functools.partial(self._worker.add, session.transaction, prepare)
         return await waited(self._worker, add)
 
     return call

@@ -11,7 +11,7 @@ from memdb.api.collections import Artifacts, Entries, State
 from memdb.api.items import Items
 from memdb.api.session import Session
 from memdb.models.observation import observed
-from memdb.text.validate import name_value, page_of
+from memdb.text.validate import int_value, name_value, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -344,7 +344,6 @@ class Scope:
             InvalidInput: an argument is out of its range, or *until* is before *since*.
         """
         from memdb.search.request import MAX_LIMIT, times_of
-        from memdb.text.validate import int_value
 
         int_value(limit, "limit", 0, MAX_LIMIT)
         since_ms, until_ms, _ = times_of(

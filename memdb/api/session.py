@@ -159,10 +159,6 @@ class Session:
         """Store what was checked; `memdb.aio` does so in a transaction with other calls."""
         return store()
 
-    def _transaction(self, *, savepoints: bool = True) -> Transaction:
-        """Return a context for writes; without savepoints one that fails undoes all of them."""
-        return Transaction(self._services.db, savepoints=savepoints)
-
     @property
     def name(self) -> str:
         """Its name in the scope; of a branch that of its session."""
@@ -704,3 +700,7 @@ class Preparing(Session):
 
     def _store(self, store: Callable[[], R]) -> Any:
         return store
+
+    def transaction(self, *, savepoints: bool = True) -> Transaction:
+        """Return a context for writes; without savepoints one that fails undoes all of them."""
+        return Transaction(self._services.db, savepoints=savepoints)

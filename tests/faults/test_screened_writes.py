@@ -125,10 +125,10 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
     ),
     "branch": ("Session.branch", _in(lambda chat: chat.branch(KEY))),
     "fork": ("Session.fork", _in(lambda chat: chat.fork(KEY))),
-    "create name": ("Host.create", _in(lambda chat: chat.create(), KEY)),
-    "create title": ("Host.create", _in(lambda chat: chat.create(title=SAID), "new")),
+    "create name": ("Session.create", _in(lambda chat: chat.create(), KEY)),
+    "create title": ("Session.create", _in(lambda chat: chat.create(title=SAID), "new")),
     "create metadata": (
-        "Host.create",
+        "Session.create",
         _in(lambda chat: chat.create(metadata={"note": [SAID]}), "new"),
     ),
     "create state": (

@@ -16,6 +16,7 @@ from cases import each
 import memdb
 import memdb.aio
 from memdb import MemDB
+from memdb.adapters.host import Host
 from memdb.models.messages import Message, NewMessage
 from memdb.tables import entries, messages, summaries
 from memdb.text.derived import content_hash
@@ -180,8 +181,7 @@ def test_a_route_carries_a_field(
 def test_erasing_a_message_says_of_each_field_whether_it_stays(db: MemDB, field: str) -> None:
     """What a message says goes; its place, time and external id stay."""
     before = stored(db)
-    session: Any = db.scope("ann").session("trip")
-    getattr(session, "host", session).erase(before.seq)
+    Host(db.scope("ann").session("trip")).erase(before.seq)
     after = stored(db)
 
     if field == "tokens":
