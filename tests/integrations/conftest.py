@@ -21,7 +21,6 @@ PACKAGES = {
     "anthropic": ["anthropic"],
     "claude_agent": ["claude_agent_sdk"],
     "crewai": ["crewai"],
-    "datasette": ["datasette"],
     "langchain": ["langchain_core"],
     "langgraph": ["langgraph.checkpoint", "langgraph.store"],
     "llamaindex": ["llama_index.core"],
