@@ -702,7 +702,7 @@ def test_words_that_were_erased_in_their_place_make_nobody_stale(tmp_path):
 
 def test_events_that_are_taken_back_between_looking_and_writing_are_seen(tmp_path, monkeypatch):
     """The append is refused as stale, and neither the file nor the object has the event."""
-    commit = memdb.Host.commit
+    commit = Host.commit
     other = memdb.open(tmp_path / "agent.db", **FAST)
 
     def late(self, *args, **options):
@@ -713,10 +713,10 @@ def test_events_that_are_taken_back_between_looking_and_writing_are_seen(tmp_pat
         async with MemdbSessionService(tmp_path / "agent.db", **FAST) as sessions:
             held = await sessions.create_session(**ANN, session_id="s")
             await sessions.append_event(held, event("1"))
-            monkeypatch.setattr(memdb.Host, "commit", late)
+            monkeypatch.setattr(Host, "commit", late)
             with pytest.raises(StaleSessionError):
                 await sessions.append_event(held, event("2"))
-            monkeypatch.setattr(memdb.Host, "commit", commit)
+            monkeypatch.setattr(Host, "commit", commit)
             found = await sessions.get_session(**ANN, session_id="s")
             await sessions.append_event(found, event("3"))
             again = await sessions.get_session(**ANN, session_id="s")
