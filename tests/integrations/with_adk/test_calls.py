@@ -16,6 +16,7 @@ from google.genai import types
 from with_adk.services import ANN, FAST, YAML, event, texts
 
 import memdb
+from memdb.adapters.host import Host
 from memdb.errors import Closed, InvalidInput
 from memdb.integrations.adk import MemdbArtifactService, MemdbMemoryService, MemdbSessionService
 from memdb.models.entries import NewEntry
@@ -77,7 +78,7 @@ def test_an_append_cancelled_while_it_writes_is_told_when_it_is_done(opened):
     async def steps():
         async with MemdbSessionService(opened) as sessions:
             session = await sessions.create_session(**S)
-            commit = memdb.Host.commit
+            commit = Host.commit
 
             def slow(self, *args, **options):
                 writing.set()
@@ -85,7 +86,7 @@ def test_an_append_cancelled_while_it_writes_is_told_when_it_is_done(opened):
                 return commit(self, *args, **options)
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(memdb.Host, "commit", slow)
+                patch.setattr(Host, "commit", slow)
                 task = asyncio.ensure_future(sessions.append_event(session, event("x")))
                 await asyncio.to_thread(writing.wait, 10)
                 for _ in range(3):
