@@ -808,7 +808,7 @@ FROM (
   SELECT id, pinned, importance, updated_ms FROM entries
   WHERE
     scope_no = :scope_no AND category IN (SELECT value FROM json_each(:categories)) AND {HOLDS}
-) AS shown
+) AS made
 ORDER BY pinned DESC, importance DESC, updated_ms DESC, id DESC
 LIMIT :limit
 """

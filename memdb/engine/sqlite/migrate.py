@@ -62,7 +62,9 @@ SELECT_KIND = """/* migrate.kind */
 SELECT type FROM sqlite_schema WHERE name = :name
 """
 
-SELECT_COLUMNS = "/* migrate.columns */ SELECT name FROM pragma_table_info(:table) ORDER BY cid"
+SELECT_COLUMNS = """/* migrate.columns */
+SELECT name FROM pragma_table_info(:table) ORDER BY cid
+"""
 
 # AUTOINCREMENT: numbers of rows that are gone never come back.
 SELECT_SEQUENCE = """/* migrate.sequence */
