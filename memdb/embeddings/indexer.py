@@ -295,7 +295,13 @@ class SpaceFiller:
         Raises:
             PortError: the embedder failed or broke its contract.
         """
-        return [*self.embedder.embed(texts)] if texts else []  # type: ignore[list-item]  # checked by `limited_embedder`
+        try:
+            return [*self.embedder.embed(texts)] if texts else []  # type: ignore[list-item]  # checked by `limited_embedder`
+        except PortError:
+            raise
+        except Exception as error:  # the built-in table, which no limit stands around
+            label = f"embedder {self.embedder.name!r}"
+            raise PortError(label, str(error) or type(error).__name__) from error
 
 
 def _text_of(tx: Tx, job: Job) -> str:
