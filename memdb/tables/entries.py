@@ -65,8 +65,7 @@ WANTED = f"""
 INSERT_ENTRY = compose.insert("entries.insert", "entries")
 
 SELECT_BY_KEY = f"""/* entries.find_key */
-SELECT id
-FROM entries
+SELECT id FROM entries
 WHERE
   scope_no = :scope_no
   AND key = :key
@@ -208,15 +207,14 @@ ORDER BY id
 """
 
 SELECT_IN_SESSIONS = """/* entries.in_sessions */
-SELECT id, text, session_id + first_seq, session_id + last_seq
-FROM entries
-WHERE session_id IN (SELECT value FROM json_each(:sessions)) AND last_seq IS NOT NULL
+SELECT id, text, session_id + first_seq, session_id + last_seq FROM entries
+WHERE id BETWEEN :low AND :high AND last_seq IS NOT NULL
+  AND session_id IN (SELECT value FROM json_each(:sessions))
 ORDER BY id
 """
 
 SELECT_PLACES = """/* entries.places */
-SELECT id, first_seq, session_only
-FROM entries
+SELECT id, first_seq, session_only FROM entries
 WHERE session_id = :session
 ORDER BY id
 """
@@ -591,8 +589,7 @@ WHERE
 """
 
 SELECT_WORTHS = """/* entries.worths */
-SELECT id, text, importance, category, updated_ms, use_count, spans
-FROM entries
+SELECT id, text, importance, category, updated_ms, use_count, spans FROM entries
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
@@ -806,8 +803,8 @@ FROM (
   WHERE scope_no = :scope_no AND pinned = 1 AND {HOLDS}
   UNION
   SELECT id, pinned, importance, updated_ms FROM entries
-  WHERE
-    scope_no = :scope_no AND category IN (SELECT value FROM json_each(:categories)) AND {HOLDS}
+  WHERE scope_no = :scope_no AND {HOLDS}
+    AND category IN (SELECT value FROM json_each(:categories))
 ) AS made
 ORDER BY pinned DESC, importance DESC, updated_ms DESC, id DESC
 LIMIT :limit
@@ -816,8 +813,7 @@ LIMIT :limit
 
 # In the order of `Entry.status`.
 SELECT_STATES = f"""/* entries.states */
-SELECT
-  category,
+SELECT category,
   CASE
     WHEN {HOLDS} THEN 'active'
     WHEN superseded_by IS NOT NULL THEN 'superseded'
@@ -901,9 +897,11 @@ def list_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
 
 
 def texts_in_messages(tx: Tx, messages: Collection[int]) -> dict[int, dict[int, str]]:
-    """Return by id of a message the entries told in it: their texts by id."""
+    """Return by id of a message, all of one scope, the entries told in it: their texts by id."""
     sessions = sorted({one >> SESSION_SHIFT << SESSION_SHIFT for one in messages})
-    found = [*tx.all(SELECT_IN_SESSIONS, {"sessions": sessions})] if sessions else []
+    low, high = scope_range(scope_of(max(sessions, default=0)))
+    values = {"sessions": sessions, "low": low, "high": high}
+    found = tx.all(SELECT_IN_SESSIONS, values) if sessions else []
     return {
         one: {key: text for key, text, low, high in found if low <= one <= high} for one in messages
     }

@@ -57,7 +57,6 @@ READ_MORE = {
     "blobs.delete_stale": "only rebuild runs it",
     "blobs.delete_unused": "the versions of any scope may share a blob",
     "entries.get_many": JOINED,
-    "entries.in_sessions": "seeks by the ids of sessions, in the index of each partition",
     "entry_history.versions": JOINED,
     "jobs.extract_due": JOINED,
     "messages.get_many": JOINED,
