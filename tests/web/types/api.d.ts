@@ -6,13 +6,6 @@ declare namespace Api {
     bytes_before: number;
     bytes_after: number;
   }
-  interface ArchivedSpan {
-    first_seq: number;
-    last_seq: number;
-    message_count: number;
-    size_bytes: number;
-    created_ms: number;
-  }
   interface ArtifactVersion {
     name: string;
     version: number;
@@ -561,9 +554,7 @@ declare namespace Api {
     "message": Message;
     "context": ContextWindow;
     "context/sent": Record<string, unknown>;
-    "window": ContextWindow;
     "branches": { items: Array<BranchInfo>; next: string | null; complete: boolean };
-    "segments": { items: Array<ArchivedSpan>; next: string | null; complete: boolean };
     "tree": SummaryTree;
     "summaries": { items: Array<Summary>; next: string | null; complete: boolean };
     "expand": Expansion;
