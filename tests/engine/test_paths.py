@@ -54,7 +54,6 @@ COMMANDS = {
     "bench convert target": "bench convert locomo LOCOMO PATH",
     "bench facts records": "bench facts FACTS.jsonl --records PATH --lexical",
     "bench recall records": "bench recall DATASET.jsonl --records PATH --lexical",
-    "bench recall drawing": "bench recall DATASET.jsonl --plot PATH --lexical",
     "pack make target": "pack make FILE -o PATH --replace",
     "pack open target": "pack open PACK PATH",
 }
@@ -66,6 +65,7 @@ INPUTS = {
     "agent import paths",
     "agent install memory",
     "agent mcp memory",
+    "agent package folder",  # made if it is absent, with files of names of its own
     "agent status memory",
     "artifact save path",
     "bench convert source",

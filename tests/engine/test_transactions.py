@@ -331,13 +331,12 @@ def test_every_call_on_a_closed_memdb_says_so(db: memdb.MemDB) -> None:
     stream = chat.artifacts
     stream.save("a", b"x")
     handle = stream.open("a")
-    iterator = chat.messages()
     db.close()
 
     for call in (
         lambda: chat.append("user", "x"),
         lambda: chat.last(1),
-        lambda: list(iterator),
+        chat.messages,
         lambda: db.scope("ann").recall("x"),
         lambda: db.scope("ann").remember("x"),
         handle.read,

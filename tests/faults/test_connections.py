@@ -673,7 +673,7 @@ def test_threads_that_ended_leave_no_descriptors(file_db: MemDB) -> None:
 
 
 GENERATORS: dict[str, Callable[[MemDB], Any]] = {
-    "messages": lambda db: db.scope("ann").session("trip").messages(),
+    "messages": lambda db: iter(db.scope("ann").session("trip").messages()),
     "export_lines": lambda db: db.export_lines(),
     "export_lines of a user": lambda db: db.export_lines(user="ann"),
     "entries.list": lambda db: iter(db.scope("ann").entries.list()),
