@@ -792,7 +792,8 @@ def test_entries_have_a_part_of_the_budget(open_db: Callable[..., MemDB]) -> Non
     with open_db(":memory:") as db:
         ann = db.scope("ann")
         for number in range(150):
-            ann.remember(f"Box {number} in the cellar holds w{number}a w{number}b w{number}c.")
+            box = f"Box {number} in the cellar holds w{number}a w{number}b w{number}c."
+            ann.remember(box, category="entities")
         ann.remember("Ann is allergic to peanuts.", category="profile")
         chat = ann.session("trip")
         say(chat, 300)

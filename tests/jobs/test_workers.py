@@ -49,6 +49,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def fill(address: str) -> set[str]:
     """Store texts that wait for their vectors, and return them."""
     with memdb.open(address, embedder=None, counter="estimate") as db:
+        db.settings.update(extract=False)
         for session in range(SESSIONS):
             chat = db.scope(f"user {session % 4}").session(f"s{session}")
             chat.extend(
