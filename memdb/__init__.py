@@ -27,8 +27,8 @@ Below are the names that a program uses first. The others can be imported from
     overviews           ScopeCounts DayCount CategoryCount, TextDiff Hunk, Changes SessionPlace
     how it goes         Stats QueueState RefusedText Failure CallStats Event
     saving a file       recover Recovery RecoveredTable restore Restored CopyReport CopiedScope
-    your own parts      Embedder Model Summarizer Arbiter TokenCounter Detector Clock Ids, with
-                        Claim and Verdict (memdb.models.protocols)
+    your own parts      Embedder Reranker Model Summarizer Arbiter TokenCounter Detector Clock Ids,
+                        with Claim and Verdict (memdb.models.protocols)
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
                         RecallOptions SecretAction Trust MergePolicy Retention OpenMode Durability
                         Work WindowStrategy ToolFormat MessageFormat
@@ -129,6 +129,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.protocols import Embedder as Embedder
     from memdb.models.protocols import Ids as Ids
     from memdb.models.protocols import Model as Model
+    from memdb.models.protocols import Reranker as Reranker
     from memdb.models.protocols import Summarizer as Summarizer
     from memdb.models.protocols import TokenCounter as TokenCounter
     from memdb.models.protocols import Verdict as Verdict
@@ -257,7 +258,7 @@ _HOMES = {
     ),
     "memdb.models.observation": "CallStats Event",
     "memdb.models.protocols": (
-        "Arbiter Claim Clock Detector Embedder Ids Model Summarizer TokenCounter Verdict"
+        "Arbiter Claim Clock Detector Embedder Ids Model Reranker Summarizer TokenCounter Verdict"
     ),
     "memdb.models.record": "Page",
     "memdb.models.reports": (

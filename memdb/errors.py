@@ -130,13 +130,12 @@ class SecretFound(InvalidInput):
 
     def __init__(self, field: str, kinds: list[str], note: str = "") -> None:
         """Say which *kinds* of secrets *field* holds, never the secrets; then *note*."""
-        kinds = sorted(set(kinds))
+        self.field = field
+        self.kinds = sorted(set(kinds))
         super().__init__(
-            f"{field} holds a secret ({', '.join(kinds)}): take it out"
+            f"{field} holds a secret ({', '.join(self.kinds)}): take it out"
             f", or redact it (secrets='redact', or in the settings){note}"
         )
-        self.field = field
-        self.kinds = kinds
 
 
 class InvalidItem(InvalidInput, TypeError):

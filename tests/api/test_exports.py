@@ -105,6 +105,7 @@ NAMES = [
     "Recovery",
     "RefusedText",
     "Remembered",
+    "Reranker",
     "Restored",
     "Retention",
     "Role",

@@ -17,7 +17,7 @@ PAGES = sorted(
 )
 LINK = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
 QUOTED = re.compile(r"`((?:memdb|tests|bench|docs|examples)/[\w/.-]*)`")
-NAMED = re.compile(r"\b(?:bench|docs|memdb|tests)/[\w/.-]*\w\.(?:py|md|sql|txt)\b")
+NAMED = re.compile(r"(?<![\w./-])(?:bench|docs|memdb|tests)/[\w/.-]*\w\.(?:py|md|sql|txt)\b")
 MADE = {"bench/peers/.venvs", "bench/results/"}  # by a command, never committed
 
 
