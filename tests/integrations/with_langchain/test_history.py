@@ -51,6 +51,7 @@ MESSAGES = [
     AIMessage("", invalid_tool_calls=[{"name": "g", "args": "{", "id": "q", "error": "e"}]),
     ToolMessage("no such tool", tool_call_id="q", status="error"),
     ChatMessage("As the user.", role="user"),
+    ChatMessage("As another party.", role="critic"),
     FunctionMessage("result", name="weather"),
     AIMessageChunk("A chunk.", id="z"),
     AIMessage(["one", "two"]),
@@ -211,7 +212,6 @@ def test_last_reads_the_newest(db: memdb.MemDB) -> None:
         (HumanMessage("x", additional_kwargs={"o": object()}), "no JSON form"),
         (ToolMessage("x", tool_call_id="c", artifact={1, 2}), "no JSON form"),
         (RemoveMessage(id="h1"), "remove"),
-        (ChatMessage("x", role="critic"), "critic"),
     ],
     ids=str,
 )
