@@ -25,13 +25,7 @@ from memdb.search.order import (
     put_newest_first,
     reason_of,
 )
-from memdb.search.weights import (
-    FADE,
-    FADE_COUNT,
-    FADE_POWER,
-    ORDERED,
-    SHOWN_MESSAGES,
-)
+from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, ORDERED, SHOWN_MESSAGES
 from memdb.tables import entries, sessions
 from memdb.text.terms import query_words
 from memdb.text.trust import least_trust, trust_of_text

@@ -16,6 +16,7 @@ from memdb.embeddings.static_model import rarity
 from memdb.facts.pairs import ENDS, Statement, relate
 from memdb.facts.wording import words_and_signs
 from memdb.models.ids import number_of
+from memdb.records.links import LEAST, SURE
 from memdb.search.parse import ASKING_MARKS
 from memdb.search.weights import (
     ALIKE,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from memdb.models.entries import Link
-    from memdb.models.messages import Hit, Source
+    from memdb.models.messages import Hit
     from memdb.search.parse import Query, Question
 
     # Which words of the question a hit holds, its other words, and how many are asked.
@@ -129,7 +130,7 @@ def keep_first(own: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
     A link, a fold or a newer statement may be a wrong guess: it puts another one before a hit if
     there is room, and moves a hit among the first, but takes none out of them.
     """
-    kept = [hit.source for hit in own[:KEPT_FIRST]]
+    kept = own[:KEPT_FIRST]
     front, rest = list(ordered[:KEPT_FIRST]), []
     for hit in ordered[KEPT_FIRST:]:
         free = [place for place, one in enumerate(front) if not _stands_for(one, kept)]
@@ -142,8 +143,15 @@ def keep_first(own: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
     return [hit.replace(score=score) for hit, score in zip((*front, *rest), scores, strict=True)]
 
 
-def _stands_for(hit: Hit, sources: Sequence[Source]) -> bool:
-    return any(one in sources for one in (hit.source, *hit.also))
+def _stands_for(hit: Hit, first: Sequence[Hit]) -> bool:
+    """Return whether a hit is one of *first*, repeats one, or was learnt from one."""
+    sources = (hit.source, *hit.also)
+    places = {(one.session, one.seq) for one in sources if one.entry_id is not None}
+    return any(
+        other.source in sources
+        or (other.kind == "message" and (other.source.session, other.source.seq) in places)
+        for other in first
+    )
 
 
 def _linked_score(hit: Hit, key: int | None, newest: Mapping[int, Link]) -> float:
@@ -203,7 +211,7 @@ def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
                     or (
                         place < most
                         and not names & (traits[before][0] - traits[place][0])
-                        and _ends(newer, older)
+                        and _ends(newer, older, traits[place][0] & traits[before][0])
                     )
                 )
             ):
@@ -267,14 +275,20 @@ def _is_newer(newer: Hit, older: Hit) -> bool:
     return (newer.source.created_ms or 0) > (older.source.created_ms or 0)
 
 
-def _ends(newer: Hit, older: Hit) -> bool:
-    """Return whether a short statement, not far behind, ends what an older short one says."""
+def _ends(newer: Hit, older: Hit, shared: AbstractSet[str]) -> bool:
+    """
+    Return whether a short statement, not far behind, ends what an older short one says.
+
+    Args:
+        shared: The words of the question that both hold. Without any it has to be sure.
+    """
     if newer.text.rstrip().endswith(ASKING_MARKS) or newer.score < CUT_SHARE / 2 * older.score:
         return False
     if any(count_words(hit.text) > MOST_COMPARED_WORDS for hit in (newer, older)):
         return False
     pair = [Statement(hit.text, hit.source.created_ms or 0) for hit in (newer, older)]
-    return relate(*pair, cosine=None, rarity=rarity).kind in ENDS
+    relation = relate(*pair, cosine=None, rarity=rarity)
+    return relation.kind in ENDS and relation.probability >= (LEAST if shared else SURE)
 
 
 def _are_alike(first: Traits, second: Traits) -> bool:

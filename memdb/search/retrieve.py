@@ -22,14 +22,7 @@ from memdb.search.features import row_of
 from memdb.search.parse import NO_SPAN, Corpus, Question, parse_query
 from memdb.search.request import has_metadata
 from memdb.search.spelling import Speller
-from memdb.search.weights import (
-    MAX_TERMS,
-    NOISE,
-    PAUSE_MS,
-    SECOND_STAGE,
-    SPELT_ROWS,
-    VECTOR_ARM,
-)
+from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, SPELT_ROWS, VECTOR_ARM
 from memdb.tables import entries, items, messages, sessions
 from memdb.text.terms import TERMS_AT_ONCE, begun_terms, phrase_terms, query_words, word_terms
 from memdb.text.validate import DAY_MS

@@ -9,6 +9,9 @@ import pytest
 
 import memdb
 from memdb.facts import pairs
+from memdb.models.messages import Hit, Source
+from memdb.search.order import put_newest_first
+from memdb.search.parse import parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,6 +111,24 @@ def test_two_things_are_not_put_in_order_by_time(ann: memdb.Scope) -> None:
         chat.append("user", newer, created="2026-01-01")
         if (first := ann.recall(question)[0].text) != older:
             wrong.append((question, first))
+    assert wrong == []
+
+
+def test_what_has_none_of_the_asked_words_does_not_pass_an_answer() -> None:
+    """The numbers and names of another topic look like new values: a guess is not enough."""
+    others = ("Rain number {} in Rome.", "See page {} tomorrow.", "The tomatoes need {} liters.")
+    answers = [(older, question) for older, _, question in CHANGES] + [
+        ("Okay, I wrote down that the flight leaves at 7:40 from gate B12.", "flight gate"),
+        ("CHECKED 14 RECORDS, the parking code is 5521", "parking code"),
+        ("Result of lookup: Bob's birthday is on 3 May (source: calendar)", "Bob's birthday"),
+    ]
+    wrong = []
+    for number, (answer, question) in enumerate(answers):
+        old = Hit("message", answer, 0.9, 1, Source("s", 1, created_ms=1), role="user")
+        for text in [other.format(each) for other in others for each in (1, 4, 8, 10, 11, 42)]:
+            new = Hit("message", text, 0.5, 2, Source("s", number, created_ms=2), role="user")
+            if put_newest_first(parse_query(question), [old, new])[0] is not old:
+                wrong.append((question, text))
     assert wrong == []
 
 
