@@ -313,7 +313,8 @@ def test_the_example_recalls() -> None:
     command = [sys.executable, "-W", "ignore", str(ROOT / "examples" / "crewai_memory.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
-    assert done.stdout.splitlines()[-1] == "We fly to Oslo on 3 May. ['/trip']"
+    # The panels that CrewAI draws come from a thread of its own, before or after it.
+    assert "We fly to Oslo on 3 May. ['/trip']" in done.stdout.splitlines()
 
 
 def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
