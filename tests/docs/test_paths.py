@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from cases import each
+from source_tree import list_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -56,7 +57,7 @@ def test_the_tour_of_the_source_leads_to_functions():
 def test_each_name_in_contributing_exists():
     """What stands in backticks like a name of the code is one: as a whole, or its end."""
     quoted = re.findall(r"`([A-Za-z_.]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
-    sources = [*ROOT.glob("memdb/**/*.py"), *ROOT.glob("tests/**/*.py"), ROOT / "schema.sql"]
+    sources = [*ROOT.glob("memdb/**/*.py"), *list_tests(), ROOT / "schema.sql"]
     names = {
         *re.findall(r"\w+", "\n".join(one.read_text(encoding="utf-8") for one in sources)),
         *(part for one in ROOT.rglob("memdb/web/static/*") for part in one.name.split(".")),
