@@ -44,6 +44,8 @@ class RecordType(type):
         if bases and bases != (Record,):
             raise TypeError(f"record {name} must have Record as its only base")
         body["_defaults"] = {field: body.pop(field) for field in fields if field in body}
+        body["_blank"] = {field: body["_defaults"].get(field) for field in fields}
+        body["_needed"] = frozenset(fields) - body["_defaults"].keys()
         body["_fields"] = body["__match_args__"] = body["__slots__"] = fields
         body["_values"] = attrgetter(*fields, "__class__")
         return super().__new__(cls, name, bases, body)
@@ -78,6 +80,8 @@ class Record(metaclass=RecordType):
 
     _fields: ClassVar[tuple[str, ...]]
     _defaults: ClassVar[dict[str, Any]]
+    _blank: ClassVar[dict[str, Any]]  # the default of each field, None without
+    _needed: ClassVar[frozenset[str]]  # the fields without
     _values: ClassVar[attrgetter[Any]]  # the fields, and the class
     _numbered: ClassVar[tuple[str, ...]] = ()
 
@@ -92,18 +96,15 @@ class Record(metaclass=RecordType):
     @classmethod
     def _complete(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return a value for each field: those given by place or name, and defaults."""
-        fields, defaults = cls._fields, cls._defaults
-        missing = len(fields) - len(args)
-        if 0 < missing <= len(defaults) and not kwargs:  # those of the last fields
-            return args + tuple(defaults.values())[-missing:]
-        given = {**defaults, **dict(zip(fields, args, strict=False)), **kwargs}
-        is_twice = len(args) > len(fields) or not kwargs.keys().isdisjoint(fields[: len(args)])
-        if is_twice or given.keys() != {*fields}:
+        given = {**dict(zip(cls._fields, args, strict=False)), **kwargs}
+        values = {**cls._blank, **given}  # in the order of the fields
+        is_once = len(given) == len(args) + len(kwargs) and len(values) == len(cls._fields)
+        if not (is_once and given.keys() >= cls._needed):
             try:
                 cls.__signature__.bind(*args, **kwargs)
             except TypeError as error:
                 raise TypeError(f"{cls.__name__}: {error}") from None  # same words
-        return tuple([given[field] for field in fields])
+        return tuple(values.values())
 
     def __eq__(self, other: object) -> bool:
         """Compare field by field with a record of the same class."""
@@ -128,7 +129,10 @@ class Record(metaclass=RecordType):
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed; TypeError if there is no such field."""
-        return type(self)(**{**self._asdict(), **changes})
+        values = {**self._asdict(), **changes}
+        if len(values) > len(self._fields):
+            return type(self)(**values)  # which says what is wrong
+        return type(self)(*values.values())
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields as they are, by name: what a statement binds."""

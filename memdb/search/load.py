@@ -18,6 +18,7 @@ from memdb.records.links import SURE as LINK_SURE
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, Content, kinds_of
 from memdb.search.order import (
+    TextWords,
     fold_equal,
     follow_links,
     held_words,
@@ -81,20 +82,28 @@ def load_hits(
         if content is None:
             continue
         explanation = rankings[order].explain(row) if question.request.explain else None
-        hit = _to_hit(rankings[order].corpus.kind, content, score, judge=judge)
-        sure = choice.certainty == "sure" and is_sure(question, rankings[order], row)
-        hits.append(hit.replace(is_sure=sure, explanation=explanation))
+        hit = _to_hit(
+            rankings[order].corpus.kind,
+            content,
+            score,
+            judge=judge,
+            sure=choice.certainty == "sure" and is_sure(question, rankings[order], row),
+            explanation=explanation,
+        )
+        hits.append(hit)
         rows.append(row.id)
-    own = hits
+    own, read = hits, TextWords()
     if question.request.by != "vector" and not question.is_listing:
         hits = _by_links(tx, question, rankings, hits, rows)
         if not question.query.is_dated:  # the time that is asked for decides
-            hits = put_newest_first(question.query, hits)
+            hits = put_newest_first(question.query, hits, read)
     if question.request.min_score != 0:  # 0 asks for every match
-        hits = fold_equal(hits)
-    hits = keep_first(own, hits)
-    hits = [hit.replace(rank=rank) for rank, hit in enumerate(hits[:limit], start=1)]
-    hits = [hit.replace(why=reason_of(question, hit, hits)) for hit in hits]
+        hits = fold_equal(hits, read)
+    hits = keep_first(own, hits)[:limit]
+    hits = [
+        hit.replace(rank=rank, why=reason_of(question, hit, hits[0], read))
+        for rank, hit in enumerate(hits, start=1)
+    ]
     return Answer(hits, choice.certainty, choice.left_out)
 
 
@@ -222,7 +231,16 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     return Answer(hits, certainty, left_out)
 
 
-def _to_hit(kind: str, content: Content, score: float, rank: int = 0, *, judge: bool = True) -> Hit:
+def _to_hit(
+    kind: str,
+    content: Content,
+    score: float,
+    rank: int = 0,
+    *,
+    judge: bool = True,
+    sure: bool = False,
+    explanation: dict[str, float] | None = None,
+) -> Hit:
     trust = content.trust
     if judge and not content.judged:
         trust = trust_of_text(content.text, trust)
@@ -232,9 +250,11 @@ def _to_hit(kind: str, content: Content, score: float, rank: int = 0, *, judge: 
         score,
         rank,
         content.source,
+        explanation,
         trust=trust,  # type: ignore[arg-type]  # a word of the schema
         role=content.role,  # type: ignore[arg-type]  # a word of the schema
         writer=content.writer,
+        is_sure=sure,
     )
 
 

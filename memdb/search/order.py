@@ -9,6 +9,7 @@ of those links.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Hit
     from memdb.search.parse import Query, Question
 
-    # Which words of the question a hit holds, its other words, and how many are asked.
-    Traits = tuple[AbstractSet[str], AbstractSet[str], int]
+    Traits = tuple[AbstractSet[str], AbstractSet[str]]
 
 # Kinds whose equal texts are one statement; what has a name or key is a record of its own.
 STATEMENTS = ("message", "entry")
@@ -51,12 +51,21 @@ _HAS_DIGIT = r"\d"
 NEWER = "newer than another hit that answers alike"
 
 
-def fold_equal(hits: Iterable[Hit]) -> list[Hit]:
+class TextWords(dict[str, list[str]]):
+    """The words of the texts of one answer, each read once."""
+
+    def __missing__(self, text: str) -> list[str]:
+        """Return `query_words` of a text, and keep them."""
+        words = self[text] = query_words(text)
+        return words
+
+
+def fold_equal(hits: Iterable[Hit], read: TextWords) -> list[Hit]:
     """Return *hits* with equal texts once; the first names the places of the others in `also`."""
     places: dict[tuple[str, ...], list[int]] = {}
     found: list[Hit] = []
     for hit in hits:
-        words = (hit.kind, *query_words(hit.text)) if hit.kind in STATEMENTS else ()
+        words = (hit.kind, *read[hit.text]) if hit.kind in STATEMENTS else ()
         alike = places.setdefault(words, []) if words else []
         same = (place for place in alike if _say_the_same(hit.text, found[place].text))
         if (place := next(same, None)) is None:
@@ -132,15 +141,18 @@ def keep_first(own: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
     """
     kept = own[:KEPT_FIRST]
     front, rest = list(ordered[:KEPT_FIRST]), []
+    free = [place for place, one in enumerate(front) if not _stands_for(one, kept)]
     for hit in ordered[KEPT_FIRST:]:
-        free = [place for place, one in enumerate(front) if not _stands_for(one, kept)]
         if free and _stands_for(hit, kept):
-            rest.append(front.pop(free[-1]))
+            rest.append(front.pop(free.pop()))
             front.append(hit)
         else:
             rest.append(hit)
     scores = accumulate((hit.score for hit in (*front, *rest)), min)
-    return [hit.replace(score=score) for hit, score in zip((*front, *rest), scores, strict=True)]
+    return [
+        hit if hit.score == score else hit.replace(score=score)
+        for hit, score in zip((*front, *rest), scores, strict=True)
+    ]
 
 
 def _stands_for(hit: Hit, first: Sequence[Hit]) -> bool:
@@ -160,10 +172,10 @@ def _linked_score(hit: Hit, key: int | None, newest: Mapping[int, Link]) -> floa
     return hit.score * (RETRACTED if link is not None and link.kind == "retracts" else 1.0)
 
 
-def reason_of(question: Question, hit: Hit, hits: Sequence[Hit]) -> str:
-    """Return in a sentence why *hit* is one of *hits*."""
+def reason_of(question: Question, hit: Hit, best: Hit, read: TextWords) -> str:
+    """Return in a sentence why *hit* is in the answer whose first hit is *best*."""
     query = question.query
-    held = held_words(query.content, query_words(hit.text))
+    held = held_words(query.content, read[hit.text])
     parts = [f"has {' and '.join(f'*{word}*' for word in held[:SHOWN_WORDS])}"] if held else []
     if question.is_listing:
         parts = ["is of that time"]
@@ -178,14 +190,13 @@ def reason_of(question: Question, hit: Hit, hits: Sequence[Hit]) -> str:
         parts.append(f"entry {number_of(hit.outdated_by)} is newer")
     if hit.also:
         parts.append(f"said {len(hit.also) + 1} times")
-    best = hits[0].source
-    if hit.rank > 1 and hit.kind == "message" and hit.source.session == best.session:
+    if hit is not best and hit.kind == "message" and hit.source.session == best.source.session:
         parts.append("same conversation as the best hit")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
+def put_newest_first(query: Query, hits: Sequence[Hit], read: TextWords) -> list[Hit]:
     """
     Return *hits* with an older one behind a newer one of the same author that answers alike.
 
@@ -196,7 +207,7 @@ def put_newest_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
     asks for that one. The newer one gets the score of the older one.
     """
     found = list(hits)
-    traits = [_traits(query, hit) for hit in found[:ORDERED]]
+    traits = _traits(query, found[:ORDERED], read)
     most = 0 if any(map(compiled(_HAS_DIGIT).search, query.content)) else COMPARED
     names = set(query.identifiers)
     for place in range(1, len(traits)):
@@ -234,36 +245,44 @@ def put_by_scores(
     """
     order = sorted(range(len(best)), key=lambda place: -best[place])
     moved = [hits[place].replace(score=hit.score) for place, hit in zip(order, hits, strict=False)]
-    found = put_newest_first(query, [*moved, *hits[len(best) :]])[:limit]
+    found = put_newest_first(query, [*moved, *hits[len(best) :]], TextWords())[:limit]
     return [hit.replace(rank=rank) for rank, hit in enumerate(found, start=1)]
 
 
-def _traits(query: Query, hit: Hit) -> Traits:
-    """Return which words of the question a hit holds, its other words, and how many it has."""
-    words = query_words(hit.text)
-    names = {
-        word for piece in hit.text.split()[1:] if piece[:1].isupper() for word in query_words(piece)
-    }
-    topics = {
-        word
-        for word in words
-        if not any(letter.isdigit() for letter in word) and word not in STOP_WORDS
-    }
-    return frozenset(held_words(query.content, words)), topics - names, len(query.content)
+def _traits(query: Query, hits: Sequence[Hit], read: TextWords) -> list[Traits]:
+    """Return of each hit the words of the question it holds, and its topics if another holds them.
+
+    The topics are its other words but numbers and names.
+    """
+    least = max(SAME_WORDS * len(query.content), 1)
+    helds = [frozenset(held_words(query.content, read[hit.text])) for hit in hits]
+    often = Counter(held for held in helds if len(held) >= least)
+    return [
+        (held, _topics(hit.text, read[hit.text]) if often[held] > 1 else frozenset())
+        for hit, held in zip(hits, helds, strict=True)
+    ]
+
+
+def _topics(text: str, words: Iterable[str]) -> AbstractSet[str]:
+    pieces = (piece for piece in text.split()[1:] if piece[:1].isupper())
+    names = {word for piece in pieces for word in query_words(piece)}
+    found = STOP_WORDS.union(names).__contains__
+    return {word for word in words if not (found(word) or any(map(str.isdigit, word)))}
 
 
 def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
     """Return which of *asked* a text with these *words* holds, in any of their forms."""
-    given = frozenset(words)
-    return [word for word in asked if word in given or _has_form(word, given)]
+    text = f" {' '.join(words)} "  # looking into one text is faster than into many words
+    return [word for word in asked if _has_form(word, text)]
 
 
-def _has_form(word: str, words: AbstractSet[str]) -> bool:
-    """Return whether a text's words have another form of *word*, or a compound that ends in it."""
-    if len(word) < STEM_LETTERS:
-        return word.isascii() and not words.isdisjoint((f"{word}s", f"{word}es"))
-    stem = word[: math.ceil(STEM_SHARE * len(word))]
-    return any(other.startswith(stem) or other.endswith(word) for other in words)
+def _has_form(word: str, text: str) -> bool:
+    """Return whether a text's words have *word*, another form of it, or a compound ending in it."""
+    if len(word) >= STEM_LETTERS:
+        stem = word[: math.ceil(STEM_SHARE * len(word))]
+        return f" {stem}" in text or f"{word} " in text
+    plurals = (f" {word}s ", f" {word}es ") if word.isascii() else ()
+    return any(form in text for form in (f" {word} ", *plurals))
 
 
 def _is_newer(newer: Hit, older: Hit) -> bool:
@@ -292,8 +311,6 @@ def _ends(newer: Hit, older: Hit, shared: AbstractSet[str]) -> bool:
 
 
 def _are_alike(first: Traits, second: Traits) -> bool:
-    held, topics, asked = first
-    if held != second[0] or len(held) < SAME_WORDS * asked or not held:
-        return False
-    least = min(len(topics), len(second[1]))
-    return least > 0 and len(topics & second[1]) >= ALIKE * least
+    (held, topics), (other, others) = first, second
+    least = min(len(topics), len(others))
+    return held == other and least > 0 and len(topics & others) >= ALIKE * least

@@ -263,10 +263,13 @@ def _echoes(query: Query, candidates: Candidates) -> frozenset[int]:
     if not query.is_question:
         return frozenset()
     words, texts, rows = set(query.words), candidates.texts, candidates.rows
+    longest = max(words, key=len, default="")  # looked for first, which is fast
     same = {
         key
         for key, text in texts.items()
-        if text.rstrip().endswith(ASKING_MARKS) and set(query_words(text)) == words
+        if text.rstrip().endswith(ASKING_MARKS)
+        and not (text.isascii() and longest not in text.lower())
+        and set(query_words(text)) == words
     }
     found = set(same)
     for key in same:
