@@ -373,11 +373,12 @@ def _sums(planes: Sequence[bytes], tables: Sequence[bytes], less: int) -> list[i
     """Return for each place the sum of its translated planes, minus *less*."""
     count = len(planes[0])
     mask = int.from_bytes(b"\xff\x00" * ((count + 1) // 2), "little")
-    even = odd = 0
+    even = total = 0
     for plane, products in zip(planes, tables, strict=True):
         lanes = int.from_bytes(plane.translate(products), "little")
         even += lanes & mask
-        odd += (lanes >> 8) & mask
+        total += lanes
+    odd = (total - even) >> 8
     size = 2 * ((count + 1) // 2)
     both = zip(_unpack(even, size), _unpack(odd, size), strict=True)
     return [lane - less for lane in chain.from_iterable(both)][:count]

@@ -164,6 +164,7 @@ class Features(Record):
             there that hold them.
         assistance: 0 where people write to each other, 1 where the messages of role
             "assistant" have eight times as many words as those of "user", or more.
+        near: By word of the question and candidate, how near its nearest word is, 0 to 1.
     """
 
     ids: list[int]
@@ -171,6 +172,7 @@ class Features(Record):
     base: dict[str, float]
     lenders: dict[int, list[int]]
     assistance: float
+    near: Mapping[str, Mapping[int, float]]
 
 
 class _Chat(Record):
@@ -240,7 +242,8 @@ def read_features(
         dates = DateScorer(query, weights)
         columns["date"] = list(map(dates.score, chat.times, chat.spans))
     _add_sessions(ids, columns)
-    return Features(ids, columns, parts, _lenders(chat, near_words, columns), _assistance(chat))
+    lenders = _lenders(chat, near_words, columns)
+    return Features(ids, columns, parts, lenders, _assistance(chat), near)
 
 
 def _lenders(chat: _Chat, near_words: AbstractSet[int], columns: Columns) -> dict[int, list[int]]:
@@ -381,7 +384,7 @@ def _special(chat: _Chat) -> dict[int, list[Place]]:
     }
 
 
-def _similar(words: Words, chat: _Chat, near: Mapping[Term, Mapping[int, float]]) -> list[float]:
+def _similar(words: Words, chat: _Chat, near: Mapping[str, Mapping[int, float]]) -> list[float]:
     """Return the shares of the words that each candidate says otherwise, and none beside it."""
     added = chat.zeros()
     if not near:
@@ -389,7 +392,7 @@ def _similar(words: Words, chat: _Chat, near: Mapping[Term, Mapping[int, float]]
     every = sum(weight for _, weight, _ in words) or 1.0
     special, usual = _special(chat), _places({}, 0, is_reply=False)
     for term, weight, holders in words:
-        for key, nearness in near.get(term, {}).items():
+        for key, nearness in near.get(" ".join(term.words), {}).items():
             if key in holders:
                 continue
             places = special.get(key, usual)
@@ -400,30 +403,30 @@ def _similar(words: Words, chat: _Chat, near: Mapping[Term, Mapping[int, float]]
     return added
 
 
-def _near_rows(query: Query, words: Words, chat: _Chat) -> dict[Term, dict[int, float]]:
-    """Return by term and candidate how near its nearest word is to the term, 0 to 1."""
+def _near_rows(query: Query, words: Words, chat: _Chat) -> dict[str, dict[int, float]]:
+    """Return by word that rows hold and candidate how near its nearest word is, 0 to 1."""
     names = query.names()
-    asked = {
-        term.words[0]: term
+    asked = [
+        term.words[0]
         for term, _, holders in words
         if holders and len(term.words) == 1 and not names.intersection(term.words)
-    }
+    ]
     vocabularies = chat.traits["vocabulary"]
     rows = set(chain.from_iterable(vocabularies))
-    near_by_word = near_rows(list(asked)[:SIMILAR_WORDS], rows, SIMILAR_FLOOR)
+    near_by_word = near_rows(asked[:SIMILAR_WORDS], rows, SIMILAR_FLOOR)
     wanted = frozenset(chain.from_iterable(near_by_word.values()))
     holders: dict[int, list[int]] = {row: [] for row in wanted}
     for key, vocabulary in zip(chat.ids, vocabularies, strict=True):
         for row in wanted.intersection(vocabulary):
             holders[row].append(key)
-    found: dict[Term, dict[int, float]] = {}
+    found = {word: dict[int, float]() for word in asked[:SIMILAR_WORDS]}
     for word, near in near_by_word.items():
         best: dict[int, float] = {}
         for row, cosine in near.items():
             for key in holders[row]:
                 if cosine > best.get(key, 0.0):
                     best[key] = cosine
-        found[asked[word]] = {
+        found[word] = {
             key: (cosine - SIMILAR_FLOOR) / (1 - SIMILAR_FLOOR) for key, cosine in best.items()
         }
     return found

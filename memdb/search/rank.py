@@ -250,7 +250,8 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
         dates=DateScorer(question.query, weights) if question.query.is_dated else None,
     )
     ranked = [row for row in ranked if row.id not in unwanted]
-    return Ranking(corpus, ranked, _relevance(question, candidates, ranked, unwanted))
+    found = _relevance(question, candidates, ranked, unwanted, features.near)
+    return Ranking(corpus, ranked, found)
 
 
 def _echoes(query: Query, candidates: Candidates) -> frozenset[int]:
@@ -352,6 +353,7 @@ def _relevance(
     candidates: Candidates,
     ranked: Sequence[Ranked],
     without: frozenset[int],
+    near: Mapping[str, Mapping[int, float]] = {},
 ) -> Relevance:
     """Return how much ranked candidates say about the question."""
     evidence = Evidence(
@@ -363,5 +365,6 @@ def _relevance(
         model=candidates.model,
         crowd=question.texts,
         without=without,
+        near=near,
     )
     return relevance(question.query, evidence)

@@ -111,6 +111,7 @@ class Evidence(Record):
             were not compared by meaning.
         crowd: How many texts are searched, of all kinds.
         without: Ids of rows that are no evidence.
+        near: By words that were compared already, how near a word of a row is, by id.
     """
 
     corpus: Corpus
@@ -121,6 +122,7 @@ class Evidence(Record):
     model: str | None
     crowd: int = 0
     without: AbstractSet[int] = frozenset()
+    near: Mapping[str, Mapping[int, float]] = {}
 
 
 class Word(Record):
@@ -246,11 +248,14 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
 
 def _near_words(
     query: Query, evidence: Evidence, names: AbstractSet[str]
-) -> dict[str, dict[int, float]]:
+) -> Mapping[str, Mapping[int, float]]:
     """Return by word of the query and row how near the nearest word of the row is in meaning."""
     if evidence.model is None:
         return {}
     words = [word for word in query.content if word not in names][:SIMILAR_WORDS]
+    words = [word for word in words if word not in evidence.near]
+    if not words:
+        return evidence.near
     vocabularies = {
         row_id: frozenset(traits_of(evidence.texts.get(row_id, ""))[-1])
         for row_id in evidence.rows[:RELEVANT_ROWS]
@@ -263,7 +268,7 @@ def _near_words(
             best = max((near[row] for row in vocabulary & near.keys()), default=0.0)
             if best:
                 of_rows[row_id] = (best - NEAR_FLOOR) / (1 - NEAR_FLOOR)
-    return found
+    return {**evidence.near, **found}
 
 
 def _parts(query: Query, words: Mapping[str, list[Word]]) -> list[list[Word]]:
