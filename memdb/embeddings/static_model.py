@@ -22,7 +22,6 @@ import struct
 import unicodedata
 from array import array
 from hashlib import blake2b
-from itertools import chain
 from math import log, sqrt
 from operator import mul
 from sys import byteorder
@@ -301,6 +300,7 @@ _ROW_BYTES = 64
 # The product of two pairs of levels from -7 to 7 is -98 to 98; a translation
 # holds it plus 98, and a sum of 64 fits 16 bits.
 _SHIFT = 98
+_SHIFTS = _SHIFT * _ROW_BYTES
 _LEVELS = (-7, *range(-7, 8))  # -8 stands in no row; its products would not fit
 
 _products: dict[int, bytes] = {}
@@ -336,18 +336,18 @@ def near_rows(
     known = list(rows)
     packed = b"".join([_row(data, row) for row in known])
     planes = [packed[place::_ROW_BYTES] for place in range(_ROW_BYTES)]
-    lengths = [sqrt(square) for square in _sums(planes, [_squares()] * _ROW_BYTES, 0)]
+    lengths = [*map(sqrt, _sums(planes, [_squares()] * _ROW_BYTES))]
     shortest = min(lengths)
     found: dict[str, dict[int, float]] = {}
     for word in asked:
         row = _row(data, row_of[word])
         own = sqrt(sum(_squares()[byte] for byte in row))
-        dots = _sums(planes, [_products_of(byte) for byte in row], _SHIFT * _ROW_BYTES)
-        least = floor * own * shortest
+        sums = _sums(planes, [_products_of(byte) for byte in row])
+        least = floor * own * shortest + _SHIFTS
         near = {}
-        for place, dot in enumerate(dots):
-            if dot > least and known[place] != row_of[word]:
-                cosine = dot / (own * lengths[place])
+        for place, shifted in enumerate(sums):
+            if shifted > least and known[place] != row_of[word]:
+                cosine = (shifted - _SHIFTS) / (own * lengths[place])
                 if cosine > floor:
                     near[known[place]] = min(cosine, 1.0)
         if near:
@@ -369,26 +369,23 @@ def _row(rows: bytes, number: int) -> bytes:
     return rows[number * _ROW_BYTES : (number + 1) * _ROW_BYTES]
 
 
-def _sums(planes: Sequence[bytes], tables: Sequence[bytes], less: int) -> list[int]:
-    """Return for each place the sum of its translated planes, minus *less*."""
+def _sums(planes: Sequence[bytes], tables: Sequence[bytes]) -> Sequence[int]:
+    """Return for each place the sum of its translated planes."""
     count = len(planes[0])
-    mask = int.from_bytes(b"\xff\x00" * ((count + 1) // 2), "little")
+    half = (count + 1) // 2
+    mask = int.from_bytes(b"\xff\x00" * half, "little")
     even = total = 0
     for plane, products in zip(planes, tables, strict=True):
         lanes = int.from_bytes(plane.translate(products), "little")
         even += lanes & mask
         total += lanes
-    odd = (total - even) >> 8
-    size = 2 * ((count + 1) // 2)
-    both = zip(_unpack(even, size), _unpack(odd, size), strict=True)
-    return [lane - less for lane in chain.from_iterable(both)][:count]
-
-
-def _unpack(total: int, size: int) -> Sequence[int]:
-    lanes = array("H", total.to_bytes(size, "little"))
-    if byteorder == "big":
-        lanes.byteswap()
-    return lanes
+    sums = array("H", bytes(4 * half))
+    for first, lanes in enumerate((even, (total - even) >> 8)):
+        part = array("H", lanes.to_bytes(2 * half, "little"))
+        if byteorder == "big":
+            part.byteswap()
+        sums[first::2] = part
+    return sums[:count]
 
 
 def _levels(byte: int) -> tuple[int, int]:

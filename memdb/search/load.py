@@ -82,15 +82,10 @@ def load_hits(
         if content is None:
             continue
         explanation = rankings[order].explain(row) if question.request.explain else None
-        hit = _to_hit(
-            rankings[order].corpus.kind,
-            content,
-            score,
-            judge=judge,
-            sure=choice.certainty == "sure" and is_sure(question, rankings[order], row),
-            explanation=explanation,
-        )
-        hits.append(hit)
+        hit = _to_hit(rankings[order].corpus.kind, content, score, judge=judge)
+        sure = choice.certainty == "sure" and is_sure(question, rankings[order], row)
+        changes = {"is_sure": sure, "explanation": explanation}
+        hits.append(hit.replace(**changes) if any(changes.values()) else hit)
         rows.append(row.id)
     own, read = hits, TextWords()
     if question.request.by != "vector" and not question.is_listing:
@@ -231,16 +226,7 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     return Answer(hits, certainty, left_out)
 
 
-def _to_hit(
-    kind: str,
-    content: Content,
-    score: float,
-    rank: int = 0,
-    *,
-    judge: bool = True,
-    sure: bool = False,
-    explanation: dict[str, float] | None = None,
-) -> Hit:
+def _to_hit(kind: str, content: Content, score: float, rank: int = 0, *, judge: bool = True) -> Hit:
     trust = content.trust
     if judge and not content.judged:
         trust = trust_of_text(content.text, trust)
@@ -250,11 +236,9 @@ def _to_hit(
         score,
         rank,
         content.source,
-        explanation,
         trust=trust,  # type: ignore[arg-type]  # a word of the schema
         role=content.role,  # type: ignore[arg-type]  # a word of the schema
         writer=content.writer,
-        is_sure=sure,
     )
 
 

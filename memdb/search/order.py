@@ -148,11 +148,9 @@ def keep_first(own: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
             front.append(hit)
         else:
             rest.append(hit)
-    scores = accumulate((hit.score for hit in (*front, *rest)), min)
-    return [
-        hit if hit.score == score else hit.replace(score=score)
-        for hit, score in zip((*front, *rest), scores, strict=True)
-    ]
+    found = [*front, *rest]
+    pairs = zip(found, accumulate((hit.score for hit in found), min), strict=True)
+    return [hit if hit.score == score else hit.replace(score=score) for hit, score in pairs]
 
 
 def _stands_for(hit: Hit, first: Sequence[Hit]) -> bool:
