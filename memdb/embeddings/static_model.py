@@ -371,8 +371,7 @@ def _row(rows: bytes, number: int) -> bytes:
 
 def _sums(planes: Sequence[bytes], tables: Sequence[bytes]) -> Sequence[int]:
     """Return for each place the sum of its translated planes."""
-    count = len(planes[0])
-    half = (count + 1) // 2
+    half = (len(planes[0]) + 1) // 2
     mask = int.from_bytes(b"\xff\x00" * half, "little")
     even = total = 0
     for plane, products in zip(planes, tables, strict=True):
@@ -385,7 +384,7 @@ def _sums(planes: Sequence[bytes], tables: Sequence[bytes]) -> Sequence[int]:
         if byteorder == "big":
             part.byteswap()
         sums[first::2] = part
-    return sums[:count]
+    return sums[: len(planes[0])]
 
 
 def _levels(byte: int) -> tuple[int, int]:

@@ -130,9 +130,8 @@ class Record(metaclass=RecordType):
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed; TypeError if there is no such field."""
         values = {**self._asdict(), **changes}
-        if len(values) > len(self._fields):
-            return type(self)(**values)  # which says what is wrong
-        return type(self)(*values.values())
+        is_known = len(values) == len(self._fields)  # else the call says what is wrong
+        return type(self)(*values.values()) if is_known else type(self)(**values)
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields as they are, by name: what a statement binds."""

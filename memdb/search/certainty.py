@@ -108,7 +108,10 @@ def keep(
     if not scores:
         return 0, None
     request = question.request
-    least = least_score(request, rankings, certainty)
+    least = request.min_score
+    if least is None:
+        has_cosines = any(one.relevance is None for one in rankings if one.ranked)
+        least = -1.0 if has_cosines else 2.0 if certainty == "none" else HIT_LEAST
     count = sum(score >= least for score in scores)
     if count < len(scores) and (not count or request.min_score is not None):
         return _cut(request, scores, count), _reason(question, scores, count, least)
@@ -117,16 +120,6 @@ def keep(
     if kept < count:
         return kept, f"{_matches(count - kept)} left out behind the best: cut=None shows them"
     return kept, None
-
-
-def least_score(request: SearchRequest, rankings: Sequence[Ranking], certainty: str) -> float:
-    """Return the score that a row needs; more than 1 if none is an answer."""
-    least = request.min_score
-    if least is None:
-        if any(ranking.relevance is None for ranking in rankings if ranking.ranked):
-            return -1.0
-        least = 2.0 if certainty == "none" else HIT_LEAST
-    return least
 
 
 def _cut(request: SearchRequest, scores: Sequence[float], count: int) -> int:

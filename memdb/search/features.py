@@ -498,12 +498,9 @@ def _add_person(query: Query, chat: _Chat, columns: Columns) -> None:
 def _add_shape(query: Query, chat: _Chat, columns: Columns) -> None:
     """Add what each text is like, and whether it has what the question asks for."""
     columns.update({name: list(chat.traits[name]) for name in _SHAPES})
-    for name, pattern, has in (
-        ("when", compiled(_WHEN), "time"),
-        ("how_many", compiled(_COUNT), "number"),
-        ("who", compiled(_NAME), "capitals"),
-    ):
-        columns[name] = columns[has] if pattern.search(query.text) else chat.zeros()
+    asked = {TRAITS[place] for place in asked_traits(query.text)}
+    for name, has in (("when", "time"), ("how_many", "number"), ("who", "capitals")):
+        columns[name] = columns[has] if has in asked else chat.zeros()
 
 
 def _add_sessions(ids: Sequence[int], columns: Columns) -> None:

@@ -222,8 +222,7 @@ def _artifact_corpora(tx: Tx, question: Question) -> list[Corpus]:
         return restricted(postings, allowed)
 
     postings, excluded = read_postings(tx, question, "artifact", question.span, keep)
-    total = max(len(allowed), 1)
-    return [Corpus("artifact", question.span, allowed, total, postings, excluded)]
+    return [Corpus("artifact", question.span, allowed, len(allowed) or 1, postings, excluded)]
 
 
 def _summary_corpora(tx: Tx, question: Question) -> list[Corpus]:
@@ -241,9 +240,8 @@ def _item_corpora(tx: Tx, question: Question) -> list[Corpus]:
     if scope_no is None or request.session is not None or request.is_timed:
         return []  # an item belongs to no session, and its words have no time
     if request.item_filter is not None:
-        allowed = request.item_filter(tx, scope_no)
-        total = len(allowed)
-        return [read_corpus(tx, question, "item", question.span, allowed=allowed, total=total)]
+        ids = request.item_filter(tx, scope_no)
+        return [read_corpus(tx, question, "item", question.span, allowed=ids, total=len(ids))]
 
     def keep(postings: Postings) -> Postings:
         ids = {key for keys in postings.values() for key in keys}

@@ -18,7 +18,6 @@ from memdb.records.links import SURE as LINK_SURE
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, Content, kinds_of
 from memdb.search.order import (
-    TextWords,
     fold_equal,
     follow_links,
     held_words,
@@ -87,16 +86,18 @@ def load_hits(
         changes = {"is_sure": sure, "explanation": explanation}
         hits.append(hit.replace(**changes) if any(changes.values()) else hit)
         rows.append(row.id)
-    own, read = hits, TextWords()
-    if question.request.by != "vector" and not question.is_listing:
+    own = hits
+    is_ordered = question.request.by != "vector" and not question.is_listing
+    if is_ordered:
         hits = _by_links(tx, question, rankings, hits, rows)
-        if not question.query.is_dated:  # the time that is asked for decides
-            hits = put_newest_first(question.query, hits, read)
+    words_of = {hit.text: query_words(hit.text) for hit in hits}
+    if is_ordered and not question.query.is_dated:  # else the time that is asked for decides
+        hits = put_newest_first(question.query, hits, words_of)
     if question.request.min_score != 0:  # 0 asks for every match
-        hits = fold_equal(hits, read)
+        hits = fold_equal(hits, words_of)
     hits = keep_first(own, hits)[:limit]
     hits = [
-        hit.replace(rank=rank, why=reason_of(question, hit, hits[0], read))
+        hit.replace(rank=rank, why=reason_of(question, hit, hits[0], words_of))
         for rank, hit in enumerate(hits, start=1)
     ]
     return Answer(hits, choice.certainty, choice.left_out)

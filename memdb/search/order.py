@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from memdb.search.parse import Query, Question
 
     Traits = tuple[AbstractSet[str], AbstractSet[str]]
+    TextWords = Mapping[str, Sequence[str]]  # of each text of an answer, read once
 
 # Kinds whose equal texts are one statement; what has a name or key is a record of its own.
 STATEMENTS = ("message", "entry")
@@ -51,23 +52,15 @@ _HAS_DIGIT = r"\d"
 NEWER = "newer than another hit that answers alike"
 
 
-class TextWords(dict[str, list[str]]):
-    """The words of the texts of one answer, each read once."""
-
-    def __missing__(self, text: str) -> list[str]:
-        """Return `query_words` of a text, and keep them."""
-        words = self[text] = query_words(text)
-        return words
-
-
-def fold_equal(hits: Iterable[Hit], read: TextWords) -> list[Hit]:
+def fold_equal(hits: Iterable[Hit], words_of: TextWords) -> list[Hit]:
     """Return *hits* with equal texts once; the first names the places of the others in `also`."""
     places: dict[tuple[str, ...], list[int]] = {}
     found: list[Hit] = []
     for hit in hits:
-        words = (hit.kind, *read[hit.text]) if hit.kind in STATEMENTS else ()
+        words = (hit.kind, *words_of[hit.text]) if hit.kind in STATEMENTS else ()
         alike = places.setdefault(words, []) if words else []
-        same = (place for place in alike if _say_the_same(hit.text, found[place].text))
+        signs = words_and_signs(hit.text) if alike else ()
+        same = (place for place in alike if words_and_signs(found[place].text) == signs)
         if (place := next(same, None)) is None:
             alike.append(len(found))
             found.append(hit)
@@ -75,11 +68,6 @@ def fold_equal(hits: Iterable[Hit], read: TextWords) -> list[Hit]:
             first = found[place]
             found[place] = first.replace(also=(*first.also, hit.source))
     return found
-
-
-def _say_the_same(one: str, other: str) -> bool:
-    """Return whether two texts with equal words of a query have equal signs and letters too."""
-    return words_and_signs(one) == words_and_signs(other)
 
 
 def follow_links(
@@ -170,10 +158,10 @@ def _linked_score(hit: Hit, key: int | None, newest: Mapping[int, Link]) -> floa
     return hit.score * (RETRACTED if link is not None and link.kind == "retracts" else 1.0)
 
 
-def reason_of(question: Question, hit: Hit, best: Hit, read: TextWords) -> str:
+def reason_of(question: Question, hit: Hit, best: Hit, words_of: TextWords) -> str:
     """Return in a sentence why *hit* is in the answer whose first hit is *best*."""
     query = question.query
-    held = held_words(query.content, read[hit.text])
+    held = held_words(query.content, words_of[hit.text])
     parts = [f"has {' and '.join(f'*{word}*' for word in held[:SHOWN_WORDS])}"] if held else []
     if question.is_listing:
         parts = ["is of that time"]
@@ -194,7 +182,7 @@ def reason_of(question: Question, hit: Hit, best: Hit, read: TextWords) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def put_newest_first(query: Query, hits: Sequence[Hit], read: TextWords) -> list[Hit]:
+def put_newest_first(query: Query, hits: Sequence[Hit], words_of: TextWords) -> list[Hit]:
     """
     Return *hits* with an older one behind a newer one of the same author that answers alike.
 
@@ -205,7 +193,7 @@ def put_newest_first(query: Query, hits: Sequence[Hit], read: TextWords) -> list
     asks for that one. The newer one gets the score of the older one.
     """
     found = list(hits)
-    traits = _traits(query, found[:ORDERED], read)
+    traits = _traits(query, found[:ORDERED], words_of)
     most = 0 if any(map(compiled(_HAS_DIGIT).search, query.content)) else COMPARED
     names = set(query.identifiers)
     for place in range(1, len(traits)):
@@ -243,20 +231,21 @@ def put_by_scores(
     """
     order = sorted(range(len(best)), key=lambda place: -best[place])
     moved = [hits[place].replace(score=hit.score) for place, hit in zip(order, hits, strict=False)]
-    found = put_newest_first(query, [*moved, *hits[len(best) :]], TextWords())[:limit]
+    words_of = {hit.text: query_words(hit.text) for hit in hits}
+    found = put_newest_first(query, [*moved, *hits[len(best) :]], words_of)[:limit]
     return [hit.replace(rank=rank) for rank, hit in enumerate(found, start=1)]
 
 
-def _traits(query: Query, hits: Sequence[Hit], read: TextWords) -> list[Traits]:
+def _traits(query: Query, hits: Sequence[Hit], words_of: TextWords) -> list[Traits]:
     """Return of each hit the words of the question it holds, and its topics if another holds them.
 
     The topics are its other words but numbers and names.
     """
     least = max(SAME_WORDS * len(query.content), 1)
-    helds = [frozenset(held_words(query.content, read[hit.text])) for hit in hits]
+    helds = [frozenset(held_words(query.content, words_of[hit.text])) for hit in hits]
     often = Counter(held for held in helds if len(held) >= least)
     return [
-        (held, _topics(hit.text, read[hit.text]) if often[held] > 1 else frozenset())
+        (held, _topics(hit.text, words_of[hit.text]) if often[held] > 1 else frozenset())
         for hit, held in zip(hits, helds, strict=True)
     ]
 
@@ -264,8 +253,7 @@ def _traits(query: Query, hits: Sequence[Hit], read: TextWords) -> list[Traits]:
 def _topics(text: str, words: Iterable[str]) -> AbstractSet[str]:
     pieces = (piece for piece in text.split()[1:] if piece[:1].isupper())
     names = {word for piece in pieces for word in query_words(piece)}
-    found = STOP_WORDS.union(names).__contains__
-    return {word for word in words if not (found(word) or any(map(str.isdigit, word)))}
+    return {word for word in {*words} - STOP_WORDS - names if not any(map(str.isdigit, word))}
 
 
 def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
@@ -310,5 +298,4 @@ def _ends(newer: Hit, older: Hit, shared: AbstractSet[str]) -> bool:
 
 def _are_alike(first: Traits, second: Traits) -> bool:
     (held, topics), (other, others) = first, second
-    least = min(len(topics), len(others))
-    return held == other and least > 0 and len(topics & others) >= ALIKE * least
+    return held == other and len(topics & others) >= ALIKE * (min(len(topics), len(others)) or 1)

@@ -356,15 +356,7 @@ def _relevance(
     near: Mapping[str, Mapping[int, float]] = {},
 ) -> Relevance:
     """Return how much ranked candidates say about the question."""
-    evidence = Evidence(
-        corpus=candidates.corpus,
-        rows=[row.id for row in ranked if row.fits] or [row.id for row in ranked],
-        holders=candidates.lexical.holders,
-        cosines=candidates.cosine,
-        texts=candidates.texts,
-        model=candidates.model,
-        crowd=question.texts,
-        without=without,
-        near=near,
-    )
-    return relevance(question.query, evidence)
+    rows = [row.id for row in ranked if row.fits] or [row.id for row in ranked]
+    holders, cosines, texts = candidates.lexical.holders, candidates.cosine, candidates.texts
+    found = (candidates.corpus, rows, holders, cosines, texts, candidates.model)
+    return relevance(question.query, Evidence(*found, question.texts, without, near))

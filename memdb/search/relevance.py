@@ -198,16 +198,11 @@ def facts_of(query: Query, evidence: Evidence) -> list[tuple[int, dict[str, floa
             facts = _compare(part, row_id, text)
             has_type = any(traits_of(text)[trait] for trait in wanted)
             facts |= of_question
-            facts["lead"] = near[place] - _mean(near, place)
+            facts["lead"] = near[place] - (sum(near) - near[place]) / max(len(near) - 1, 1)
             facts["typed"] = float(has_type)
             facts["statement_topics"] = statement * facts["topics"]
             found.append((row_id, facts))
     return found
-
-
-def _mean(values: Sequence[float], place: int) -> float:
-    """Return the mean of *values* but that at *place*."""
-    return (sum(values) - values[place]) / max(len(values) - 1, 1)
 
 
 def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
@@ -254,8 +249,6 @@ def _near_words(
         return {}
     words = [word for word in query.content if word not in names][:SIMILAR_WORDS]
     words = [word for word in words if word not in evidence.near]
-    if not words:
-        return evidence.near
     vocabularies = {
         row_id: frozenset(traits_of(evidence.texts.get(row_id, ""))[-1])
         for row_id in evidence.rows[:RELEVANT_ROWS]

@@ -12,6 +12,7 @@ from memdb.facts import pairs
 from memdb.models.messages import Hit, Source
 from memdb.search.order import put_newest_first
 from memdb.search.parse import parse_query
+from memdb.text.terms import query_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +128,8 @@ def test_what_has_none_of_the_asked_words_does_not_pass_an_answer() -> None:
         old = Hit("message", answer, 0.9, 1, Source("s", 1, created_ms=1), role="user")
         for text in [other.format(each) for other in others for each in (1, 4, 8, 10, 11, 42)]:
             new = Hit("message", text, 0.5, 2, Source("s", number, created_ms=2), role="user")
-            if put_newest_first(parse_query(question), [old, new])[0] is not old:
+            words_of = {each: query_words(each) for each in (answer, text)}
+            if put_newest_first(parse_query(question), [old, new], words_of)[0] is not old:
                 wrong.append((question, text))
     assert wrong == []
 
