@@ -277,12 +277,14 @@ def _checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | No
     """Return what a write keeps about itself; None for nothing."""
     if not metadata:
         return None
-    made = dict(metadata)
-    if not all(isinstance(one, str) for pair in made.items() for one in pair):
+    texts = [one for pair in metadata.items() for one in pair]
+    if not all(isinstance(one, str) for one in texts):
         raise TypeError("metadata has a key or value that is no text: give strings")
-    if sum(len(one) for pair in made.items() for one in pair) > MAX_METADATA_CHARS:
-        raise InvalidInput(f"metadata is longer than {MAX_METADATA_CHARS:,} characters")
-    return made
+    if len(whole := "".join(texts)) > MAX_METADATA_CHARS or "\0" in whole:
+        raise InvalidInput(
+            f"metadata is over {MAX_METADATA_CHARS:,} characters or holds NUL: cut it"
+        )
+    return dict(metadata)
 
 
 def _to_file(item: Item, max_chars: int) -> MemoryFile:
