@@ -281,9 +281,7 @@ def _checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | No
     if not all(isinstance(one, str) for one in texts):
         raise TypeError("metadata has a key or value that is no text: give strings")
     if len(whole := "".join(texts)) > MAX_METADATA_CHARS or "\0" in whole:
-        raise InvalidInput(
-            f"metadata is over {MAX_METADATA_CHARS:,} characters or holds NUL: cut it"
-        )
+        raise InvalidInput(f"metadata is over {MAX_METADATA_CHARS:,} letters or has NUL: cut it")
     return dict(metadata)
 
 
