@@ -21,7 +21,7 @@ from memdb import MemDB, Session
 from memdb.conversations.tool_calls import units
 from memdb.models.messages import ContextWindow, Message
 from memdb.models.summaries import Summary
-from memdb.text.parts import without_media
+from memdb.text.parts import extra_tokens, without_media
 from memdb.text.tokens import counter_by_name
 
 FRAME = 4  # tokens that a message costs besides its words
@@ -131,7 +131,7 @@ def with_room(chat: Session, budget: int, query: str | None) -> ContextWindow | 
 
 
 def cost(message: Message, counter: Any) -> int:
-    """Return what a message costs: words, what tools were told and gave, and the frame."""
+    """Return what a message costs: words, what tools were told and gave, media, and the frame."""
     told = []
     for part in message.parts or []:
         if part["type"] == "tool_call":
@@ -140,7 +140,8 @@ def cost(message: Message, counter: Any) -> int:
             told.append(part["content"])
     extra = "\n".join(told)
     text = message.text if extra in ("", message.text) else f"{message.text}\n{extra}"
-    return int(counter.count_many([text])[0]) + FRAME
+    media = extra_tokens(message.parts, memdb.Settings(), counter.name)
+    return int(counter.count_many([text])[0]) + media + FRAME
 
 
 def below(chat: Session, summary: Summary) -> Iterator[Message]:
