@@ -73,6 +73,8 @@ def load_hits(
     """
     limit = question.request.limit if limit is None else limit
     choice = choose(question, rankings, limit + ORDERED)
+    messages = [row.id for _, at, row in choice.lines if rankings[at].corpus.kind == "message"]
+    entries.expect_in_messages(tx, messages[:ORDERED])
     contents = _read(tx, question, rankings, [(order, row.id) for _, order, row in choice.lines])
     hits: list[Hit] = []
     rows: list[int] = []

@@ -896,12 +896,21 @@ def list_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
     ]
 
 
-def texts_in_messages(tx: Tx, messages: Collection[int]) -> dict[int, dict[int, str]]:
-    """Return by id of a message, all of one scope, the entries told in it: their texts by id."""
+def _in_sessions_of(messages: Collection[int]) -> dict[str, Any]:
     sessions = sorted({one >> SESSION_SHIFT << SESSION_SHIFT for one in messages})
     low, high = scope_range(scope_of(max(sessions, default=0)))
-    values = {"sessions": sessions, "low": low, "high": high}
-    found = tx.all(SELECT_IN_SESSIONS, values) if sessions else []
+    return {"sessions": sessions, "low": low, "high": high}
+
+
+def expect_in_messages(tx: Tx, messages: Collection[int]) -> None:
+    """Let what `texts_in_messages` reads be answered with other questions."""
+    if messages:
+        tx.expect(SELECT_IN_SESSIONS, _in_sessions_of(messages))
+
+
+def texts_in_messages(tx: Tx, messages: Collection[int]) -> dict[int, dict[int, str]]:
+    """Return by id of a message, all of one scope, the entries told in it: their texts by id."""
+    found = tx.all(SELECT_IN_SESSIONS, _in_sessions_of(messages)) if messages else []
     return {
         one: {key: text for key, text, low, high in found if low <= one <= high} for one in messages
     }
