@@ -219,11 +219,12 @@ class in_memory:  # noqa: N801 (contextlib is a module more to load)
     def __init__(self, create: str) -> None:
         """Make the table when the block is entered."""
         self._create = create
+        self._scratch: Connection | None = None
 
     def __enter__(self) -> apsw.Connection:
         """Make the database."""
-        self._scratch = Connection(":memory:")
         try:
+            self._scratch = Connection(":memory:")
             self._scratch.execute(self._create)
         except BaseException as error:
             self.__exit__(None, error, None)
@@ -232,6 +233,7 @@ class in_memory:  # noqa: N801 (contextlib is a module more to load)
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Drop the database; translate *error* if it is the driver's."""
-        self._scratch.close()
+        if self._scratch is not None:
+            self._scratch.close()
         if isinstance(error, DriverError):
             raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error
