@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 KEPT = 1_000
 
 # Names that only lead to other objects, or return what reads later.
-_SILENT = frozenset(
-    ("session", "scope", "shared", "transaction", "close", "find", "stamp", "now_ms")
-)
+_SILENT = frozenset(("session", "scope", "shared", "transaction", "close", "find"))
 
 
 # Gets each failure of a port in the work that runs now, before it is tried again. Calls

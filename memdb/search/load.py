@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Message
-    from memdb.search.parse import Question
+    from memdb.search.parse import Corpus, Question
     from memdb.search.rank import Ranked, Ranking
 
 
@@ -73,8 +73,14 @@ def load_hits(
     """
     limit = question.request.limit if limit is None else limit
     choice = choose(question, rankings, limit + ORDERED)
-    messages = [row.id for _, at, row in choice.lines if rankings[at].corpus.kind == "message"]
-    entries.expect_in_messages(tx, messages[:ORDERED])
+    is_ordered = question.request.by != "vector" and not question.is_listing
+    corpora = (one.corpus for one in rankings if one.corpus.kind == "entry")
+    linked = (
+        next((one for one in corpora if one.span == question.own), None) if is_ordered else None
+    )
+    if linked is not None:
+        messages = [row.id for _, at, row in choice.lines if rankings[at].corpus.kind == "message"]
+        entries.expect_in_messages(tx, messages[:ORDERED])
     contents = _read(tx, question, rankings, [(order, row.id) for _, order, row in choice.lines])
     hits: list[Hit] = []
     rows: list[int] = []
@@ -89,9 +95,8 @@ def load_hits(
         hits.append(hit.replace(**changes) if any(changes.values()) else hit)
         rows.append(row.id)
     own = hits
-    is_ordered = question.request.by != "vector" and not question.is_listing
-    if is_ordered:
-        hits = _by_links(tx, question, rankings, hits, rows)
+    if linked is not None:
+        hits = _by_links(tx, question, linked, hits, rows)
     words_of = {hit.text: query_words(hit.text) for hit in hits}
     if is_ordered and not question.query.is_dated:  # else the time that is asked for decides
         hits = put_newest_first(question.query, hits, words_of)
@@ -106,7 +111,7 @@ def load_hits(
 
 
 def _by_links(
-    tx: Tx, question: Question, rankings: Sequence[Ranking], hits: list[Hit], rows: list[int]
+    tx: Tx, question: Question, own: Corpus, hits: list[Hit], rows: list[int]
 ) -> list[Hit]:
     """
     Return *hits* with the newest of linked entries first, also one whose words were not found.
@@ -115,14 +120,13 @@ def _by_links(
     folded into it, and what was taken back scores half.
 
     Args:
+        own: The entries of the scope itself.
         rows: Ids of the rows of *hits*.
     """
     asked = question.query.content
     keys = _entries_of(tx, asked, hits, rows)
     ids = list(dict.fromkeys(key for key in keys if key is not None))
-    corpora = [one.corpus for one in rankings if one.corpus.kind == "entry"]
-    own = next((one for one in corpora if one.span == question.own), None)
-    if not ids or own is None or question.scope_no is None:
+    if not ids or question.scope_no is None:
         return hits
     newest = find_newest(tx, question.scope_no, ids, question.now_ms, LEAST)
     missing = [
