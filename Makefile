@@ -29,8 +29,11 @@ demo: .venv-demo/.installed
 	.venv-demo/bin/pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
+# A test that its own time-out cannot end (threads wait for each other) ends its worker and is named.
+ENDS := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal $(ENDS)
 
 # The same over a PostgreSQL server from PyPI; tests/over_server.py lists what cannot hold there.
 test-postgres: $(STAMP)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -181,8 +181,12 @@ def logger() -> Logger | None:
     A program that loads it and sets up nothing is not written to.
     """
     logging = sys.modules.get("logging")
-    if logging is None:
-        return None
+    return None if logging is None else _log(logging)
+
+
+@cache
+def _log(logging: Any) -> Logger:
+    # Once: `getLogger` takes a lock of all logs, and an interrupt between its lines keeps it.
     log: Logger = logging.getLogger("memdb")
     if not log.handlers:
         log.addHandler(logging.NullHandler())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import linecache
+import logging
 import socket
 import struct
 import sys
@@ -860,7 +861,7 @@ def stop_at(line: int, call: Callable[[], object]) -> bool:
 
     def trace(frame: Any, event: str, _: object) -> Any:
         nonlocal left
-        if frame.f_code.co_name in UNSTOPPED:
+        if frame.f_code.co_name in UNSTOPPED or frame.f_code.co_filename == logging.__file__:
             return None
         left -= event == "line"
         if left < 0 and event == "line" and not is_with(frame):
@@ -884,7 +885,8 @@ def is_with(frame: Any) -> bool:
     return line.lstrip().startswith(("with ", "async with "))
 
 
-# What the interpreter calls itself: it would only print the exception.
+# What the interpreter calls itself: it would only print the exception. `logging` is never stopped:
+# it takes its lock a line before its `try`, and every other thread would wait for that.
 UNSTOPPED = ("end_abandoned", "__del__", "_remove", "stop_at")
 
 
