@@ -149,6 +149,7 @@ docs: .venv-docs/.installed
 wheel: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+	.ci/wheel-for-musl $(BIN)/python dist
 
 # Everything of a release but the upload: what is in dist/ can be given to anybody.
 release: .venv-release/.installed
