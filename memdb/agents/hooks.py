@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import memdb
 from memdb.agents.capture import capture, subagents_of
 from memdb.agents.places import log_error, make_folder, memory_file, user_name
 from memdb.agents.programs import PROGRAMS
@@ -205,8 +206,6 @@ class Call:
         prompt = str(self.payload.get("prompt") or "")
         if not self.path.exists() or (self.event == "prompt" and not prompt.strip()):
             return silence(self.program)
-        import memdb
-
         # Estimated tokens do for a budget, and save the 0.2 s that a tokenizer loads.
         options: dict[str, Any] = {"counter": "estimate", "embedder": None}
         with memdb.open(self.path, mode="read", busy_timeout_s=BUSY_TIMEOUT_S, **options) as db:
@@ -222,8 +221,6 @@ class Call:
         paths = self._transcripts()
         if not paths:
             return
-        import memdb
-
         make_folder(self.path)
         app = app_of(self.folder) if self.folder else None
         rest = []

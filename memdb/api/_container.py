@@ -7,6 +7,7 @@ the embedder: starting is the slowest part of a short command.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,20 +15,26 @@ from typing import TYPE_CHECKING, Any
 from memdb.api._resolve import STATIC, load_embedder, named_pair, open_engine, require, require_all
 from memdb.conversations.reader import Conversations
 from memdb.engine.blocks import SingleUse
-from memdb.errors import InvalidInput, PortError, SettingsTooNew, Unsupported
+from memdb.errors import FileError, InvalidInput, PortError, SettingsTooNew, Unsupported
 from memdb.models.observation import Meter
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS, Settings, changed, differences, read_stored
+from memdb.records.scopes import ScopeRef
 from memdb.tables import settings
+from memdb.text.times import when_ms
+from memdb.text.validate import int_value, path_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import BinaryIO
 
+    from memdb.api.worker import Worker
     from memdb.artifacts.service import ArtifactService
     from memdb.context.builder import ContextService
     from memdb.conversations.archive import ArchiveService
     from memdb.conversations.host_sessions import HostSessionService
     from memdb.conversations.writer import MessageService
+    from memdb.deletion.selectors import Selector
     from memdb.deletion.service import DeletionService
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.base import Engine, Probes
@@ -54,7 +61,15 @@ if TYPE_CHECKING:
         Summarizer,
         TokenCounter,
     )
-    from memdb.models.reports import Failure, WorkRequest
+    from memdb.models.reports import (
+        Failure,
+        ImportReport,
+        ScopeCounts,
+        SecretPlace,
+        Stats,
+        WorkRequest,
+    )
+    from memdb.models.summaries import Compacted
     from memdb.models.types import When
     from memdb.records.changes import ChangeLog
     from memdb.search.request import SearchRequest
@@ -397,14 +412,32 @@ class Services:
             **{**given, "as_of": self.when_ms(given.get("as_of"), "as_of")},
         )
 
+    def list_messages(
+        self, owner: ScopeRef, since: When | None, until: When | None, limit: int
+    ) -> list[Message]:
+        """Return the newest messages of a time; see `Scope.messages`."""
+        from memdb.search.request import MAX_LIMIT, times_of
+
+        int_value(limit, "limit", 0, MAX_LIMIT)
+        ends = self.when_ms(since, "since"), self.when_ms(until, "until", end=True)
+        since_ms, until_ms, _ = times_of(*ends, None)
+        return self.recaller.list_messages(owner, since_ms, until_ms, limit)
+
+    def count_scope(
+        self, owner: ScopeRef, since: When | None, until: When | None, offset_minutes: int
+    ) -> ScopeCounts:
+        """Count what came in on each day; see `Scope.counts`."""
+        from memdb.records.overviews import count_scope
+
+        ends = self.when_ms(since, "since"), self.when_ms(until, "until", end=True)
+        return count_scope(self.db, owner, *ends, offset_minutes)
+
     def when_ms(
         self, value: When | None, field: str, *, ahead: bool = False, end: bool = False
     ) -> int | None:
         """Return an argument that is a time in UTC milliseconds; None for None. See `when_ms`."""
         if value is None:
             return None
-        from memdb.text.times import when_ms
-
         return when_ms(value, field, self.db.clock(), ahead=ahead, end=end)
 
     def pending(self) -> int:
@@ -429,6 +462,87 @@ class Services:
             self.items,
             self.change_settings,
         )
+
+    def import_file(
+        self, path: str | os.PathLike[str], *, secrets: str | None, **options: Any
+    ) -> ImportReport:
+        """Add what is at *path*; see `memdb.formats.importing.import_file`."""
+        from memdb.formats.importing import import_file
+
+        return import_file(self.transfer(secrets), path, **options)
+
+    def export(
+        self,
+        owners: Sequence[ScopeRef],
+        path: str | os.PathLike[str],
+        *,
+        sqlite: bool = False,
+        format: str = "jsonl",  # noqa: A002 (as the public call)
+        embeddings: bool = True,
+        with_settings: bool = False,
+        replace: bool = False,
+        progress: Callable[[int], object] | None = None,
+    ) -> int:
+        """Write what *owners* have to *path*; see `MemDB.export`."""
+        shared: dict[str, Any] = {"replace": replace, "progress": progress}
+        if sqlite:
+            from memdb.formats.sqlite_files import write_plain
+
+            target = path_value(path)
+            if self.db.maintenance.is_own_file(target):
+                raise FileError(f"{target} is the open file itself: choose another place", target)
+            lines = self.export_lines(owners, embeddings=False, with_settings=with_settings)
+            return write_plain(lines, target, replace=replace)
+        if format != "jsonl":
+            from memdb.formats.documents import write_document
+
+            return write_document(self.db, owners, path, format, **shared)
+        from memdb.transfer.export import export_file
+
+        kept = {"embeddings": embeddings, "with_settings": with_settings}
+        return export_file(self.db, owners, path, **kept, **shared)
+
+    def export_lines(self, owners: Sequence[ScopeRef], **options: bool) -> Iterator[str]:
+        """Yield what `export` writes; see `memdb.transfer.export.export_lines`."""
+        from memdb.transfer.export import export_lines
+
+        return export_lines(self.db, owners, **options)
+
+    def write_bytes(self, data: BinaryIO, path: str | os.PathLike[str], *, replace: bool) -> int:
+        """Write *data* to a file; see `memdb.transfer.export.copy_to`."""
+        from memdb.transfer.export import copy_to
+
+        return copy_to(self.db, data, path, replace=replace)
+
+    def select(self, **given: Any) -> Selector:
+        """Return what a removal from a scope is about; see `memdb.deletion.selectors.select`."""
+        from memdb.deletion.selectors import select
+
+        return select(**given)
+
+    def select_in(self, session: str, **given: Any) -> Selector:
+        """Return what a removal from a session is about; see `select`."""
+        from memdb.deletion.selectors import select_in
+
+        return select_in(session, **given)
+
+    def find_secrets(self, owner: ScopeRef, *, entropy: bool) -> Iterator[SecretPlace]:
+        """Yield the secrets that a scope holds, in the file and in copies that migrations left."""
+        yield from self._find_secrets(self, owner, entropy=entropy)
+        for path in self.db.maintenance.list_migration_copies():
+            with self.open_copy(path) as copy:
+                for one in self._find_secrets(copy, owner, entropy=entropy):
+                    yield one.replace(where=f"{os.path.basename(path)}: {one.where}")
+
+    def _find_secrets(
+        self, there: Services, owner: ScopeRef, *, entropy: bool
+    ) -> Iterator[SecretPlace]:
+        """Find them in the file or in a copy of it, as the settings of the file say."""
+        from memdb.deletion.secret_scan import Sources, places
+
+        stores = (there.conversations, there.entries, there.artifacts, there.items)
+        here = ScopeRef(there.db, owner.app, owner.user)
+        return places(Sources(there.db, *stores), here, self.screen, entropy=entropy)
 
     @property
     def deletion(self) -> DeletionService:
@@ -493,6 +607,18 @@ class Services:
             work["extract"] = self.extractions.run_pending
         return JobRunner(self.db, work, self._upkeep_steps(), self.failures, self.meter)
 
+    def new_worker(self, interval_s: float) -> Worker:
+        """Return a worker that is not started yet."""
+        from memdb.api.worker import Worker
+
+        return Worker(self.jobs.run_due, interval_s, self.failures, self.db.refuse_inside)
+
+    def stats(self) -> Stats:
+        """Return what is queued and what fails, and the figures of this process."""
+        from memdb.jobs.runner import read_stats
+
+        return read_stats(self.db, self.failures, self.meter)
+
     @property
     def _extracts(self) -> bool:
         """Whether background work learns from what is said."""
@@ -541,6 +667,20 @@ class Services:
         from memdb.summaries.editor import SummaryEditor
 
         return SummaryEditor(self.db, self.summaries, self.screen)
+
+    def compact(self, owner: ScopeRef, session: str, **options: Any) -> Compacted:
+        """Finish the summaries of a session; see `memdb.summaries.builder.compact`."""
+        from memdb.summaries.builder import compact
+
+        return compact(self.db, self.summaries, lambda: self.archivist, owner, session, **options)
+
+    def prompts(self) -> dict[str, str]:
+        """Return the prompts that models get now, memdb's own too, by the name of the setting."""
+        from memdb.extraction.prompts import COMPARE_TASK, FIND_TASK
+        from memdb.summaries.summarizer import TASK
+
+        own = {"summary_prompt": TASK, "extract_prompt": FIND_TASK, "compare_prompt": COMPARE_TASK}
+        return {name: getattr(self.settings, name) or text for name, text in own.items()}
 
     @cached_property
     def trees(self) -> SummaryReader:

@@ -10,7 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from memdb.models.entries import EntryChanges
 from memdb.models.observation import observed, refuse_copy
+from memdb.models.summaries import SummaryText
 from memdb.text.validate import page_of, row_after
 
 if TYPE_CHECKING:
@@ -91,8 +93,6 @@ class Entries:
             InvalidInput: a field cannot be stored, or the entry is to be active and another
                 one took its place: see `revive`.
         """
-        from memdb.models.entries import EntryChanges
-
         changes = EntryChanges(
             *(text, category, keywords, importance, expires, metadata, key, pinned, trust, active)
         )
@@ -388,10 +388,8 @@ class Artifacts:
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written, or is a database.
         """
-        from memdb.transfer.export import copy_to
-
         with self.open(name, version, session=session) as data:
-            return copy_to(self._db, data, path, replace=replace)
+            return self._services.write_bytes(data, path, replace=replace)
 
     def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:
         """Return every version of *name*, newest first; [] without any."""
@@ -542,8 +540,6 @@ class Summaries:
             PortError: the model failed; nothing was changed.
             Busy: its messages kept changing while it was made; nothing was changed.
         """
-        from memdb.models.summaries import SummaryText
-
         given = None if text is None else SummaryText(text, hint)
         return self._services.summary_editor.rewrite(self._owner, self._session, summary_id, given)
 
@@ -595,18 +591,8 @@ class Summaries:
             PortError: the model failed on a summary: an extract takes its
                 place, and it is tried again later. All else was done.
         """
-        from memdb.summaries.builder import compact
-
-        services = self._services
-        return compact(
-            services.db,
-            services.summaries,
-            lambda: services.archivist,
-            self._owner,
-            self._session,
-            keep_last=keep_last,
-            prune=prune,
-            progress=progress,
+        return self._services.compact(
+            self._owner, self._session, keep_last=keep_last, prune=prune, progress=progress
         )
 
     def upgrade(self) -> int:

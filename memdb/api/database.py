@@ -12,11 +12,13 @@ from memdb.api._resolve import STATIC, model_by_name, open_engine, settings_chan
 from memdb.api.collections import State
 from memdb.api.scope import Scope
 from memdb.engine.sqlite.connection import MEMORY
-from memdb.errors import FileError, InvalidInput
+from memdb.errors import InvalidInput
 from memdb.models.ids import system_clock, uuid7
 from memdb.models.observation import observed, refuse_copy
+from memdb.models.reports import Rows, WorkRequest
 from memdb.models.settings import WORK
 from memdb.records.scopes import SHARED, ScopeRef
+from memdb.tables import scopes as scope_rows
 from memdb.text.validate import int_value, name_value, path_value, text_value
 
 if TYPE_CHECKING:
@@ -39,13 +41,7 @@ if TYPE_CHECKING:
         Summarizer,
         TokenCounter,
     )
-    from memdb.models.reports import (
-        Changes,
-        ImportReport,
-        Rows,
-        Stats,
-        TableColumns,
-    )
+    from memdb.models.reports import Changes, ImportReport, Stats, TableColumns
     from memdb.models.settings import Category, Settings
     from memdb.models.types import Durability, OpenMode, SecretAction, Work
 
@@ -107,11 +103,7 @@ class StoredSettings:
 
     def prompts(self) -> dict[str, str]:
         """Return the prompts that models get now, memdb's own too, by the name of the setting."""
-        from memdb.extraction.prompts import COMPARE_TASK, FIND_TASK
-        from memdb.summaries.summarizer import TASK
-
-        own = {"summary_prompt": TASK, "extract_prompt": FIND_TASK, "compare_prompt": COMPARE_TASK}
-        return {name: getattr(self.get(), name) or text for name, text in own.items()}
+        return self._services.prompts()
 
     def categories(self) -> tuple[Category, ...]:
         """Return the kinds of entries, built-in ones too, most important first."""
@@ -164,8 +156,6 @@ class Jobs:
                 was done, extracts stand in for the summaries, and what failed
                 is due again later.
         """
-        from memdb.models.reports import WorkRequest
-
         return self._services.jobs.run_pending(WorkRequest(limit, progress, status), kinds)
 
     def run_due(self) -> int:
@@ -176,8 +166,6 @@ class Jobs:
             InvalidInput: called inside a transaction.
             MemDBError: the first of what failed; it is tried again later.
         """
-        from memdb.models.reports import WorkRequest
-
         return self._services.jobs.run_due(WorkRequest())
 
     def start(self, interval_s: float = 1.0) -> Worker:
@@ -202,12 +190,7 @@ class Jobs:
         self._services.db.refuse_read_only()
         self._services.db.refuse_inside("jobs.start")
         if self._worker is None or not self._worker.running:
-            from memdb.api.worker import Worker
-
-            services = self._services
-            self._worker = Worker(
-                services.jobs.run_due, interval_s, services.failures, services.db.refuse_inside
-            )
+            self._worker = self._services.new_worker(interval_s)
             self._worker.start()
         return self._worker
 
@@ -340,28 +323,6 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         raise
 
 
-def check_import(
-    path: str | os.PathLike[str],
-    *,
-    user: str | None = None,
-    session: str | None = None,
-    format: str | None = None,  # noqa: A002 (the word that users of files use)
-    columns: TableColumns | None = None,
-) -> str:
-    """
-    Return the format in which `MemDB.import_file` would read *path*, before a file is made.
-
-    Raises:
-        FileError: *path* cannot be read.
-        InvalidInput: its format is unknown, or does not go with the arguments.
-    """
-    from memdb.formats.importing import require_format
-
-    return require_format(
-        path, has_owner=user is not None, session=session, format=format, columns=columns
-    ).name
-
-
 @observed
 class MemDB:
     """
@@ -370,14 +331,13 @@ class MemDB:
     A context manager; leaving it closes the file.
     """
 
-    __slots__ = ("__weakref__", "_db", "_file", "_jobs", "_services")
+    __slots__ = ("__weakref__", "_db", "_jobs", "_services")
 
     def __init__(self, database: Engine, services: Services) -> None:
         """Use `memdb.open()` instead."""
         self._db = database
         self._services = services
         self._jobs: Jobs | None = None
-        self._file: File | None = None
 
     @property
     def path(self) -> str:
@@ -399,11 +359,9 @@ class MemDB:
     @property
     def file(self) -> File:
         """The file as a whole: check, rebuild, vacuum, backup, info, embedding spaces."""
-        if self._file is None:
-            from memdb.api.file import File  # not every process asks
+        from memdb.api.file import File
 
-            self._file = File(self._services)
-        return self._file
+        return File(self._services)
 
     def stats(self) -> Stats:
         """
@@ -411,9 +369,7 @@ class MemDB:
 
         What is queued and what fails is that of all processes. Cost: 1 ms per 1,000 jobs.
         """
-        from memdb.jobs.runner import read_stats
-
-        return read_stats(self._db, self._services.failures, self._services.meter)
+        return self._services.stats()
 
     def changes(self, since: str | None = None) -> Changes:
         """
@@ -511,10 +467,8 @@ class MemDB:
 
     def scopes(self) -> list[Scope]:
         """Return every scope that was written to, by app and user; shared ones too."""
-        from memdb.tables import scopes
-
         with self._db.read() as tx:
-            found = scopes.list_all(tx)
+            found = scope_rows.list_all(tx)
         owners = [self._scope_ref(app, user) for _, app, user in found]
         return [Scope(self._services, owner) for owner in owners]
 
@@ -556,8 +510,6 @@ class MemDB:
         ...     [*db.query("SELECT text FROM messages WHERE role = ?", ["user"])]
         [{'text': 'hi'}]
         """
-        from memdb.models.reports import Rows
-
         int_value(limit, "limit", 0, 1_000_000)
         if not isinstance(timeout_s, (int, float)) or not 0 < timeout_s <= MAX_QUERY_S:
             raise InvalidInput(f"timeout_s is {timeout_s!r}: give up to {MAX_QUERY_S} seconds")
@@ -606,13 +558,11 @@ class MemDB:
             FileError: *path* cannot be read.
             InvalidInput: it holds something that cannot be stored.
         """
-        from memdb.formats.importing import import_file
-
         owner = None if user is None else self._owner(user, app or "default")
-        return import_file(
-            self._services.transfer(secrets),
+        return self._services.import_file(
             path,
             owner=owner,
+            secrets=secrets,
             session=session,
             format=format,
             progress=progress,
@@ -652,30 +602,14 @@ class MemDB:
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written.
         """
-        from memdb.transfer.export import export_file
-
-        owners = self._owners(user, app)
-        if sqlite:
-            from memdb.formats.sqlite_files import write_plain
-
-            target = path_value(path)
-            if self._db.maintenance.is_own_file(target):
-                raise FileError(f"{target} is the open file itself: choose another place", target)
-            lines = self.export_lines(user=user, app=app, embeddings=False)
-            return write_plain(lines, target, replace=replace)
-        if format != "jsonl":
-            from memdb.formats.documents import write_document
-
-            return write_document(
-                self._db, owners, path, format, replace=replace, progress=progress
-            )
-        return export_file(
-            self._db,
-            owners,
+        return self._services.export(
+            self._owners(user, app),
             path,
             embeddings=embeddings,
             with_settings=user is None,
             replace=replace,
+            sqlite=sqlite,
+            format=format,
             progress=progress,
         )
 
@@ -688,10 +622,8 @@ class MemDB:
         Raises:
             InvalidInput: it began in a transaction that was rolled back meanwhile.
         """
-        from memdb.transfer.export import export_lines
-
-        return export_lines(
-            self._db, self._owners(user, app), embeddings=embeddings, with_settings=user is None
+        return self._services.export_lines(
+            self._owners(user, app), embeddings=embeddings, with_settings=user is None
         )
 
     def close(self) -> None:

@@ -6,10 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.api._resolve import open_target
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import InvalidInput
 from memdb.models.observation import observed
+from memdb.records import integrity
+from memdb.tables import spaces as space_rows
 from memdb.text.validate import flag_value, is_address, name_value, path_value, shown_address
+from memdb.transfer import copy as copying
 
 if TYPE_CHECKING:
     import os
@@ -34,9 +38,7 @@ class File:
 
     def info(self) -> FileInfo:
         """Return what is in the file: rows and bytes per store, spaces, times."""
-        from memdb.records.integrity import describe
-
-        found = describe(self._db)
+        found = integrity.describe(self._db)
         unqueued = self._services.indexer.count_unqueued()
         if not unqueued:
             return found
@@ -55,11 +57,9 @@ class File:
             accept: Take note that a WAL, or messages, are missing: "wal_missing" and
                 "message_lost" are not reported again.
         """
-        from memdb.records.integrity import accept_loss, check
-
         if accept:
-            accept_loss(self._db)
-        return check(self._db, deep=deep)
+            integrity.accept_loss(self._db)
+        return integrity.check(self._db, deep=deep)
 
     def rebuild(self, *, links: bool = False) -> None:
         """
@@ -70,9 +70,7 @@ class File:
                 or that another version of memdb guessed. What was confirmed or rejected
                 stays. Cost: 2 s per 1,000 entries.
         """
-        from memdb.records.integrity import rebuild
-
-        rebuild(self._db, links=flag_value(links, "links"))
+        integrity.rebuild(self._db, links=flag_value(links, "links"))
 
     def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
         """
@@ -159,9 +157,6 @@ class File:
 
         Cost: 1 s per 40,000 rows; twice the memory of a batch.
         """
-        from memdb.api._resolve import open_target
-        from memdb.transfer import copy as copying
-
         flag_value(dry_run, "dry_run")
         path = path_value(target, "target", is_database=True)
         owner = None if user is None else (name_value(app, "app"), name_value(user, "user"))
@@ -177,10 +172,8 @@ class File:
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """Return the embedding spaces of the file, oldest first."""
-        from memdb.tables import spaces
-
         with self._db.read() as tx:
-            return spaces.list_spaces(tx)
+            return space_rows.list_spaces(tx)
 
     def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
         """

@@ -216,18 +216,17 @@ class Items:
             InvalidInput: an argument is out of its range, or not one of *query* and
                 *vector* is given.
         """
-        from memdb.items.walk import MAX_LIMIT, list_request
-        from memdb.search.request import search_request
-
         if (query is None) == (vector is None):
             raise InvalidInput("give one of query and vector")
-        request = search_request(query or "", limit, kinds=("item",), min_score=min_score)
+        given = {"kinds": ("item",), "min_score": min_score}
+        request = self._services.recall_request(query or "", limit, None, None, given)
         if vector is not None:
-            chosen = list_request(prefix, exact=exact, where=where, limit=limit)
+            chosen = self._items.choose(prefix, exact=exact, where=where, limit=limit)
             found = self._items.nearest(self._owner, vector, chosen, refresh=refresh)
             return [one for one in found if one.score >= (request.min_score or -1.0)]
         if prefix != () or exact is not False or where is not None:
-            chosen = list_request(prefix, exact=exact, where=where, limit=MAX_LIMIT)
+            most = self._items.most_chosen
+            chosen = self._items.choose(prefix, exact=exact, where=where, limit=most)
             request = request.replace(item_filter=self._items.matching_ids(chosen))
         hits = self._services.recaller.recall(self._owner, request)
         return self._items.load_hits(self._owner, hits, refresh=refresh)
@@ -296,9 +295,7 @@ class Items:
         Cost: that of what it returns, however many items there are; with *where* 5 µs per
         item that is passed over; by time in more than 16 namespaces 1 ms per 2,000 items.
         """
-        from memdb.items.walk import list_request
-
-        request = list_request(
+        request = self._items.choose(
             prefix,
             exact=exact,
             where=where,

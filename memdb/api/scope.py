@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
 from memdb.api.collections import Artifacts, Entries, State
 from memdb.api.items import Items
 from memdb.api.session import Session
+from memdb.models.entries import NewEntry
 from memdb.models.observation import observed
-from memdb.text.validate import int_value, name_value, page_of
+from memdb.text.validate import name_value, page_of
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from memdb.api._container import Services
@@ -122,15 +122,7 @@ class Scope:
         ...     ann.counts(until="2026-05-02").days[0].messages
         1
         """
-        from memdb.records.overviews import count_scope
-
-        return count_scope(
-            self._services.db,
-            self._owner,
-            self._services.when_ms(since, "since"),
-            self._services.when_ms(until, "until", end=True),
-            offset_minutes,
-        )
+        return self._services.count_scope(self._owner, since, until, offset_minutes)
 
     def remember(
         self,
@@ -210,8 +202,6 @@ class Scope:
         'added'
         'updated'
         """
-        from memdb.models.entries import NewEntry
-
         new = NewEntry(
             text,
             category=category,
@@ -343,15 +333,7 @@ class Scope:
         Raises:
             InvalidInput: an argument is out of its range, or *until* is before *since*.
         """
-        from memdb.search.request import MAX_LIMIT, times_of
-
-        int_value(limit, "limit", 0, MAX_LIMIT)
-        since_ms, until_ms, _ = times_of(
-            self._services.when_ms(since, "since"),
-            self._services.when_ms(until, "until", end=True),
-            None,
-        )
-        return self._services.recaller.list_messages(self._owner, since_ms, until_ms, limit)
+        return self._services.list_messages(self._owner, since, until, limit)
 
     def why(
         self,
@@ -459,9 +441,7 @@ class Scope:
         ...     ann.delete(session="trip").removed["messages"]
         1
         """
-        from memdb.deletion.selectors import select
-
-        selector = select(
+        selector = self._services.select(
             entry=entry,
             session=session,
             seqs=seqs,
@@ -536,9 +516,7 @@ class Scope:
         ...     receipt.removed["messages"], receipt.proven
         (1, True)
         """
-        from memdb.deletion.selectors import select
-
-        selector = select(
+        selector = self._services.select(
             entry=entry,
             session=session,
             seqs=seqs,
@@ -564,31 +542,7 @@ class Scope:
 
         Cost: 50 µs per message.
         """
-        return chain(
-            self._find_secrets(self._services, entropy=entropy),
-            self._find_secrets_in_copies(entropy=entropy),
-        )
-
-    def _find_secrets(self, services: Services, *, entropy: bool) -> Iterator[SecretPlace]:
-        """Find them in the file, or in a copy of it, as the settings of the file say."""
-        from memdb.deletion.secret_scan import Sources, places
-        from memdb.records.scopes import ScopeRef
-
-        sources = Sources(
-            services.db,
-            services.conversations,
-            services.entries,
-            services.artifacts,
-            services.items,
-        )
-        owner = ScopeRef(services.db, self.app, self.user)
-        return places(sources, owner, self._services.screen, entropy=entropy)
-
-    def _find_secrets_in_copies(self, *, entropy: bool) -> Iterator[SecretPlace]:
-        for path in self._services.db.maintenance.list_migration_copies():
-            with self._services.open_copy(path) as services:
-                for one in self._find_secrets(services, entropy=entropy):
-                    yield one.replace(where=f"{os.path.basename(path)}: {one.where}")
+        return self._services.find_secrets(self._owner, entropy=entropy)
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """
@@ -597,9 +551,7 @@ class Scope:
         Importing the file elsewhere gives the same scope, and exporting that
         one the same file, byte for byte.
         """
-        from memdb.transfer.export import export_file
-
-        return export_file(self._services.db, [self._owner], path)
+        return self._services.export([self._owner], path)
 
     def __repr__(self) -> str:
         """Name the app and the user."""

@@ -679,10 +679,8 @@ class Session:
         )
 
     def _select(self, before: When | None, **named: Any) -> Selector:
-        from memdb.deletion.selectors import select_in
-
         before_ms = self._services.when_ms(before, "before")
-        return select_in(self._ref, before_ms=before_ms, **named)
+        return self._services.select_in(self._ref, before_ms=before_ms, **named)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""

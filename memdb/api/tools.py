@@ -14,6 +14,7 @@ from memdb.api.collections import Summaries
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.observation import refuse_copy
+from memdb.search.request import search_request
 from memdb.text.parts import text_of
 from memdb.text.sanitize import quoted
 from memdb.text.trust import FLAGGED, trust_of_message
@@ -211,8 +212,6 @@ class Tools:
         """
         text_value(query, "query")
         int_value(limit, "limit", 1, MAX_HITS)
-        from memdb.search.request import search_request
-
         owner, session = self._owner, self._session
         recaller, trees = self._services.recaller, self._services.trees
         request = search_request(

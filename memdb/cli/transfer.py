@@ -96,15 +96,15 @@ def import_(
     the next version of its artifact, until Ctrl-C.
     """
     from memdb.agents.places import user_name
-    from memdb.api.database import check_import
     from memdb.cli.service import ending_by_signals
+    from memdb.formats.importing import require_format
 
     chosen = _table_columns(columns)
     user: str | None = user_name() if call.user is None else call.user
-    found = check_import(
-        source, user=user, session=session, format=format_, columns=chosen
-    )  # before FILE is made
-    if call.user is None and found == "memdb":
+    found = require_format(  # before FILE is made
+        source, has_owner=user is not None, session=session, format=format_, columns=chosen
+    )
+    if call.user is None and found.name == "memdb":
         user = None
     if watch:
         if dry_run or all_or_nothing or chosen is not None or session is not None or user is None:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
+from memdb.formats.sqlite_files import list_tables
 from memdb.models.record import Record
 from memdb.text.validate import choice_value, optional_name
 
@@ -175,8 +176,6 @@ def _refusal(tree: Tree) -> InvalidInput | FileError:
                 )
         return _unknown(f"{tree.name}, {'element' if head == b'[' else 'line'} 1", found)
     if tree.is_database:
-        from memdb.formats.sqlite_files import list_tables
-
         found = {*list_tables(tree.path)}
         tables = ", ".join(sorted(found)[:TABLES]) or "no table"
         return InvalidInput(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, NotFound, TooLarge
 from memdb.items.walk import (
+    MAX_LIMIT,
     find_ids,
     list_ids,
     list_request,
@@ -168,6 +169,10 @@ REMOVED_AT_ONCE = 500
 
 class ItemService:
     """Puts, finds, lists and deletes the items of scopes."""
+
+    # Checks which items a call is about, and how many of them a search can be about.
+    choose = staticmethod(list_request)
+    most_chosen = MAX_LIMIT
 
     def __init__(
         self, db: Engine, screen: SecretScreen, ensure_space: Callable[[Tx], object]

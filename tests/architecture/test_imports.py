@@ -1,9 +1,13 @@
 """What starting costs: a short program loads nothing large that it does not use."""
 
+import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+from source_tree import FILES, text_of
 
 import memdb
 
@@ -32,7 +36,7 @@ PROGRAMS = {
 
 # Most modules of memdb that a program loads.
 MOST = {
-    "db.scope('ann').session('trip').last(50)": 74,
+    "db.scope('ann').session('trip').last(50)": 76,
     "db.scope('ann').session('trip').append('user', 'We had tea.')": 108,
     "db.scope('ann').recall('Where did we have tea last May?')": 132,
 }
@@ -68,3 +72,47 @@ def test_a_program_loads_nothing_large_that_it_does_not_use(tmp_path: Path) -> N
         assert modules.intersection(heavy) == set(), call
         own = [name for name in modules if name.split(".")[0] == "memdb" and "/" not in name]
         assert len(own) <= MOST.get(call, 200), (call, len(own))
+
+
+# Where a module of memdb may be imported inside a function: in commands, and in the one container.
+LATE = ("cli/", "api/_container.py", "api/_resolve.py")
+
+# Handles that few programs ask for; what only a foreign format, or who has an extra, needs.
+RARE = {
+    "api/database.py": "memdb.api.file",
+    "api/session.py": "memdb.api.tools",
+    "models/messages.py": "memdb.formats.",
+    "records/messages.py": "memdb.formats.",
+    "integrations/mcp/transports.py": "memdb.web",
+}
+
+
+def late_imports(source: str) -> Iterator[str]:
+    """Yield the modules of memdb that a source imports inside a function, but for `__getattr__`."""
+    functions = [
+        one
+        for one in ast.walk(ast.parse(source))
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    for function in functions:
+        if function.name != "__getattr__":
+            for one in ast.walk(function):
+                if isinstance(one, ast.ImportFrom) and (one.module or "").startswith("memdb"):
+                    yield one.module or ""
+                elif isinstance(one, ast.Import):
+                    yield from (name.name for name in one.names if name.name.startswith("memdb"))
+
+
+def test_imports_stand_at_the_top() -> None:
+    """Only commands and the container of services import a module of memdb when they need it."""
+    found = [
+        f"{file}: {module}"
+        for file in FILES
+        if not file.startswith(LATE)
+        for module in late_imports(text_of(file))
+        if not module.startswith(RARE.get(file, "none"))
+    ]
+
+    inside = "def f():\n    import memdb.api\n    from memdb.text import times\n    import re\n"
+    assert [*late_imports(inside)] == ["memdb.api", "memdb.text"]
+    assert found == []

@@ -7,6 +7,7 @@ import shlex
 import signal
 import zipfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from import_samples import chatgpt
@@ -173,7 +174,7 @@ def test_an_import_that_fails_makes_no_file(run, path, tmp_path, name):
 
 def test_ctrl_c_before_anything_is_stored_makes_no_file(run, path, long, monkeypatch):
     """And says that nothing is."""
-    monkeypatch.setattr("memdb.api.database.check_import", lambda *_, **__: None)
+    monkeypatch.setattr("memdb.formats.importing.require_format", lambda *_, **__: Mock())
     monkeypatch.setattr(
         "memdb.formats.importing.choose_format", lambda *_, **__: signal.raise_signal(2)
     )

@@ -381,7 +381,6 @@ OF_THE_FILE = {
     "StoredSettings": "override",
     "Worker": "error running",
     "Transaction": "",
-    "memdb": "check_import",
 }
 NAMES_OF_THE_FILE = {f"{owner}.{name}" for owner, of in OF_THE_FILE.items() for name in of.split()}
 

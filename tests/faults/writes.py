@@ -715,7 +715,6 @@ READS = {
     "Tools": "memory_expand memory_search schemas",
     "Worker": "error running",
     "Transaction": "",
-    "memdb": "check_import",
 }
 
 # The table of HTTP calls what the other modules have, and nothing else.

@@ -14,6 +14,7 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import AlreadyExists, InvalidInput, NotFound
+from memdb.formats.provider_messages import role_of
 from memdb.models.record import Record
 from memdb.text.sanitize import quoted
 from memdb.text.trust import (
@@ -310,8 +311,6 @@ def described(one: ArtifactVersion, content: str = "") -> Answer:
 
 
 def _append(scope: Scope, given: Arguments) -> Answer:
-    from memdb.formats.provider_messages import role_of
-
     chat, given["role"] = scope.session(given.pop("session")), role_of(given["role"])
     if given["role"] == "system":
         raise InvalidInput(
