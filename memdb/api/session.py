@@ -12,7 +12,7 @@ from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
 from memdb.models.observation import observed
-from memdb.text.validate import page_of, row_after
+from memdb.text.validate import page_of, row_after, said_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -63,7 +63,7 @@ class Session:
     def append(
         self,
         role: Role | ProviderMessage,
-        text: str = "",
+        text: str | None = None,
         *,
         author: str | None = None,
         parts: list[Any] | None = None,
@@ -86,7 +86,7 @@ class Session:
 
         Args:
             role: "system", "user", "assistant" or "tool"; or a message of a provider.
-            text: What was said; "" takes it from *parts*.
+            text: What was said. None takes it from *parts*.
             author: Who said it, if the role alone does not tell.
             parts: What it consists of as JSON objects, memdb's (docs/parts.md) or
                 a provider's: text, calls and results of tools, images, files ...
@@ -119,8 +119,9 @@ class Session:
         given: list[Any]
         if isinstance(role, str):
             created_ms = self._services.when_ms(created, "created")
-            given = [NewMessage(role, text, author, parts, external_id, created_ms, metadata, None)]
-        elif (text, author, parts, external_id, created, metadata) != ("", *[None] * 5):
+            said = said_value(text, parts)
+            given = [NewMessage(role, said, author, parts, external_id, created_ms, metadata, None)]
+        elif any(one is not None for one in (text, author, parts, external_id, created, metadata)):
             raise InvalidInput("role is a message: leave out what stands in it, such as text")
         else:
             given = [role]

@@ -45,6 +45,7 @@ from memdb.text.validate import (
     list_value,
     optional_name,
     parse_json,
+    said_value,
     time_value,
 )
 
@@ -247,7 +248,8 @@ def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[Ne
             value = {"created_ms": when_ms(value["created"], "created", now_ms), **value}
             del value["created"]
         if NEW_FIELDS.issuperset(value):
-            return (NewMessage(**value),)
+            said = said_value(value.get("text"), value.get("parts"))
+            return (NewMessage(**{**value, "text": said}),)
         if not value.keys() & PROVIDER_FIELDS:
             unknown = min(map(str, set(value) - NEW_FIELDS))
             fields = ", ".join(NewMessage._fields).replace("created_ms", "created")

@@ -56,6 +56,18 @@ MAX_MS = 253_402_300_799_999
 MAX_NESTING = 200
 
 
+def said_value(text: str | None, parts: object) -> str:
+    """
+    Return the text of a message, "" for the one that its *parts* give.
+
+    Raises:
+        InvalidInput: it has neither.
+    """
+    if text is None and parts is None:
+        raise InvalidInput('text is missing: give the text, which may be "", or parts')
+    return "" if text is None else text
+
+
 def text_value(value: object, field: str) -> str:
     """
     Return *value* if it is a text that can be stored.
