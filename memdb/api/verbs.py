@@ -33,7 +33,7 @@ class Verb(Record):
         method: Of HTTP.
         call: A method of the API, or a function; its first parameter is what it is asked of.
         example: Arguments of a call that works on the file of the tests.
-        writes: Whether it changes the file; a server with --read-only lacks it.
+        reads: Whether it changes nothing in the file, as each GET.
         at: Parameters that name a thing, in the query also where others stand in the body.
         names: Parameters that are called otherwise here, by their name here.
         swaps: Whether `If-Match` gives the parameter *expected*, and must be there.
@@ -50,7 +50,7 @@ class Verb(Record):
     method: str
     call: Callable[..., Any]
     example: Mapping[str, Any] = {}
-    writes: bool = False
+    reads: bool = False
     at: tuple[str, ...] = ()
     names: Mapping[str, str] = {}
     swaps: bool = False
@@ -61,6 +61,11 @@ class Verb(Record):
     page: tuple[str, ...] = ()
     is_slow: bool = False
 
+    @property
+    def writes(self) -> bool:
+        """Whether it changes the file; a server with --read-only lacks it."""
+        return self.method != "GET" and not self.reads
+
 
 ENTRY = {"id": "entry_id"}
 SUMMARY = {"id": "summary_id"}
@@ -70,67 +75,40 @@ UNCOUNTED = {"count_use": False}  # looking changes nothing
 NO_CALLBACKS = ("progress", "status")
 
 
-def _change_of_entry(
-    noun: str, method: str, call: Callable[..., Any], example: dict[str, Any]
-) -> Verb:
-    """Return a verb that changes one entry, if it is still at the version that is expected."""
-    return Verb(
-        noun,
-        method,
-        call,
-        example,
-        writes=True,
-        at=("id",),
-        names=ENTRY,
-        swaps=True,
-    )
-
-
 VERBS = (
     Verb("file", "GET", File.info),
     Verb("check", "GET", File.check, {"deep": True}, is_slow=True),
-    Verb("rebuild", "POST", File.rebuild, writes=True, is_slow=True),
-    Verb("vacuum", "POST", File.vacuum, writes=True, without=NO_CALLBACKS, is_slow=True),
+    Verb("rebuild", "POST", File.rebuild, is_slow=True),
+    Verb("vacuum", "POST", File.vacuum, without=NO_CALLBACKS, is_slow=True),
     Verb("backup", "GET", pages.copy_file, is_slow=True),
     Verb("spaces", "GET", File.spaces),
     Verb("stats", "GET", MemDB.stats),
     Verb("scopes", "GET", pages.list_scopes),
     Verb("changes", "GET", MemDB.changes),
-    Verb("query", "POST", MemDB.query, {"sql": "SELECT 1 AS one"}, is_slow=True),
+    Verb("query", "POST", MemDB.query, {"sql": "SELECT 1 AS one"}, reads=True, is_slow=True),
     Verb("export", "GET", pages.export_lines, ANN, is_slow=True),
     Verb("settings", "GET", StoredSettings.get),
-    Verb(
-        "settings", "PATCH", pages.change_settings, {"changes": {"entry_quota": 500}}, writes=True
-    ),
+    Verb("settings", "PATCH", pages.change_settings, {"changes": {"entry_quota": 500}}),
     Verb("prompts", "GET", StoredSettings.prompts),
     Verb("categories", "GET", StoredSettings.categories),
     Verb("jobs", "GET", Jobs.pending),
-    Verb("jobs", "POST", pages.run_jobs, writes=True, is_slow=True),
+    Verb("jobs", "POST", pages.run_jobs, is_slow=True),
     Verb("sessions", "GET", Scope.sessions, ANN, page=("name", "updated_ms", "created_ms")),
     Verb(
         "sessions",
         "POST",
         Session.create,
         {"user": "ann", "session": "new", "title": "New"},
-        writes=True,
         creates=True,
     ),
     Verb("session", "GET", Session.head, TRIP),
-    Verb(
-        "session",
-        "PATCH",
-        Session.update,
-        {**TRIP, "title": "Oslo in May"},
-        writes=True,
-        swaps=True,
-    ),
+    Verb("session", "PATCH", Session.update, {**TRIP, "title": "Oslo in May"}, swaps=True),
     Verb("messages", "GET", pages.list_messages, TRIP, page=("seq",)),
     Verb(
         "messages",
         "POST",
         Session.extend,
         {**TRIP, "messages": [{"role": "user", "text": "Two nights."}]},
-        writes=True,
         creates=True,
     ),
     Verb("message", "GET", Session.get, {**TRIP, "seq": 1}),
@@ -139,7 +117,6 @@ VERBS = (
         "POST",
         Session.append,
         {**TRIP, "role": "user", "text": "We fly on 3 May."},
-        writes=True,
         creates=True,
     ),
     Verb(
@@ -147,7 +124,6 @@ VERBS = (
         "PATCH",
         Session.edit,
         {**TRIP, "seq": 1, "message": {"role": "user", "text": "We sail to Oslo."}},
-        writes=True,
         at=("seq",),
     ),
     Verb("message/bytes", "GET", pages.open_part, {**TRIP, "seq": 13}),
@@ -165,21 +141,12 @@ VERBS = (
         "POST",
         pages.make_branch,
         {**TRIP, "name": "rail", "after_seq": 1},
-        writes=True,
         creates=True,
     ),
-    Verb("fork", "POST", pages.fork_session, {**TRIP, "name": "copy"}, writes=True, creates=True),
-    Verb("extract", "POST", Session.extract, TRIP, writes=True, without=NO_CALLBACKS, is_slow=True),
-    Verb("archive", "POST", Session.archive, TRIP, writes=True, without=NO_CALLBACKS, is_slow=True),
-    Verb(
-        "unarchive",
-        "POST",
-        Session.unarchive,
-        TRIP,
-        writes=True,
-        without=NO_CALLBACKS,
-        is_slow=True,
-    ),
+    Verb("fork", "POST", pages.fork_session, {**TRIP, "name": "copy"}, creates=True),
+    Verb("extract", "POST", Session.extract, TRIP, without=NO_CALLBACKS, is_slow=True),
+    Verb("archive", "POST", Session.archive, TRIP, without=NO_CALLBACKS, is_slow=True),
+    Verb("unarchive", "POST", Session.unarchive, TRIP, without=NO_CALLBACKS, is_slow=True),
     Verb("tree", "GET", Summaries.tree, TRIP),
     Verb("summaries", "GET", Summaries.list, TRIP),
     Verb("expand", "GET", Summaries.expand, {**TRIP, "id": "1-2"}, names=SUMMARY),
@@ -188,15 +155,12 @@ VERBS = (
         "PATCH",
         Summaries.rewrite,
         {**TRIP, "id": "1-8", "text": "Ann plans a trip."},
-        writes=True,
         at=("id",),
         names=SUMMARY,
         is_slow=True,
     ),
-    Verb("summary", "DELETE", Summaries.drop, {**TRIP, "id": "1-8"}, writes=True, names=SUMMARY),
-    Verb(
-        "compact", "POST", Summaries.compact, TRIP, writes=True, without=NO_CALLBACKS, is_slow=True
-    ),
+    Verb("summary", "DELETE", Summaries.drop, {**TRIP, "id": "1-8"}, names=SUMMARY),
+    Verb("compact", "POST", Summaries.compact, TRIP, without=NO_CALLBACKS, is_slow=True),
     Verb(
         "recall",
         "GET",
@@ -210,47 +174,62 @@ VERBS = (
     Verb("counts", "GET", Scope.counts, ANN),
     Verb("profile", "GET", Scope.profile, {**ANN, "budget_tokens": 500}, fixed=UNCOUNTED),
     Verb("secrets", "GET", Scope.find_secrets, ANN, is_slow=True),
-    Verb("delete", "POST", Scope.delete, {**ANN, "session": "old"}, writes=True, is_slow=True),
+    Verb("delete", "POST", Scope.delete, {**ANN, "session": "old"}, is_slow=True),
     Verb(
         "forget/preview",
         "POST",
         Scope.forget,
         {**ANN, "session": "old"},
+        reads=True,
         fixed={"dry_run": True},
         without=("prove",),
     ),
-    Verb("forget", "POST", Scope.forget, {**ANN, "session": "old"}, writes=True, is_slow=True),
-    Verb("session/forget", "POST", Session.forget, {**TRIP, "last": 2}, writes=True, is_slow=True),
+    Verb("forget", "POST", Scope.forget, {**ANN, "session": "old"}, is_slow=True),
+    Verb("session/forget", "POST", Session.forget, {**TRIP, "last": 2}, is_slow=True),
     Verb("entries", "GET", Entries.list, ANN, page=("id", "updated_ms", "created_ms")),
     Verb(
         "entries",
         "POST",
         Scope.remember,
         {**ANN, "text": "Ann has a dog."},
-        writes=True,
         leaves={"shared": False},
         creates=True,
     ),
     Verb("entry", "GET", Entries.get, {**ANN, "id": 1}, names=ENTRY),
     Verb("entry/find", "GET", Entries.find, {**ANN, "key": "home"}),
-    _change_of_entry("entry", "PATCH", Entries.update, {**ANN, "id": 1, "importance": 8}),
     Verb(
         "entry",
-        "DELETE",
-        Entries.delete,
-        {**ANN, "id": 1},
-        writes=True,
+        "PATCH",
+        Entries.update,
+        {**ANN, "id": 1, "importance": 8},
+        at=("id",),
         names=ENTRY,
         swaps=True,
     ),
-    _change_of_entry("entry/revert", "POST", Entries.revert, {**ANN, "id": 1, "version": 1}),
-    _change_of_entry("entry/revive", "POST", Entries.revive, {**ANN, "id": 1}),
+    Verb("entry", "DELETE", Entries.delete, {**ANN, "id": 1}, names=ENTRY, swaps=True),
+    Verb(
+        "entry/revert",
+        "POST",
+        Entries.revert,
+        {**ANN, "id": 1, "version": 1},
+        at=("id",),
+        names=ENTRY,
+        swaps=True,
+    ),
+    Verb(
+        "entry/revive",
+        "POST",
+        Entries.revive,
+        {**ANN, "id": 1},
+        at=("id",),
+        names=ENTRY,
+        swaps=True,
+    ),
     Verb(
         "entry/supersede",
         "POST",
         Entries.supersede,
         {**ANN, "id": 1, "new_id": 2},
-        writes=True,
         at=("id",),
         names={"id": "old_id"},
         swaps=True,
@@ -263,7 +242,6 @@ VERBS = (
         "POST",
         Entries.unlink,
         {**ANN, "id": 2, "older_id": 1},
-        writes=True,
         at=("id",),
         names={"id": "newer_id"},
     ),
@@ -277,7 +255,6 @@ VERBS = (
         "PUT",
         pages.save_artifact,
         {**TRIP, "name": "plan.md", "text": "Day 1: Oslo"},
-        writes=True,
         at=("session", "name"),
         swaps=True,
     ),
@@ -286,17 +263,11 @@ VERBS = (
         "POST",
         Artifacts.rename,
         {**TRIP, "name": "plan.md", "new_name": "route.md"},
-        writes=True,
         at=("session", "name"),
         swaps=True,
     ),
     Verb(
-        "artifact",
-        "DELETE",
-        Artifacts.delete,
-        {**TRIP, "name": "plan.md"},
-        writes=True,
-        without=("expected",),
+        "artifact", "DELETE", Artifacts.delete, {**TRIP, "name": "plan.md"}, without=("expected",)
     ),
     Verb(
         "items",
@@ -318,19 +289,11 @@ VERBS = (
         "PUT",
         Items.put,
         {**ANN, "namespace": ["notes"], "key": "k1", "value": {"text": "Pack."}},
-        writes=True,
         at=("namespace", "key"),
         without=("vectors",),
         swaps=True,
     ),
-    Verb(
-        "item",
-        "DELETE",
-        Items.delete,
-        {**ANN, "namespace": ["notes"], "key": "k1"},
-        writes=True,
-        swaps=True,
-    ),
+    Verb("item", "DELETE", Items.delete, {**ANN, "namespace": ["notes"], "key": "k1"}, swaps=True),
     Verb("namespaces", "GET", Items.namespaces, ANN),
     Verb("state", "GET", State.all, TRIP),
     Verb("state/value", "GET", State.find, {**TRIP, "key": "city"}),
@@ -339,16 +302,8 @@ VERBS = (
         "PUT",
         State.put,
         {**TRIP, "key": "city", "value": "Bergen"},
-        writes=True,
         at=("key",),
         swaps=True,
     ),
-    Verb(
-        "state/value",
-        "DELETE",
-        State.delete,
-        {**TRIP, "key": "city"},
-        writes=True,
-        swaps=True,
-    ),
+    Verb("state/value", "DELETE", State.delete, {**TRIP, "key": "city"}, swaps=True),
 )
