@@ -38,7 +38,7 @@ class Verb(Record):
         names: Parameters that are called otherwise here, by their name here.
         swaps: Whether `If-Match` gives the parameter *expected*, and must be there.
         fixed: Arguments that every call gets.
-        without: Parameters that a request cannot give.
+        without: Parameters that a request does not give, besides functions, which it cannot.
         leaves: Parameters that write outside of the scope that is asked, each with the value
             that does not. A token of one user cannot give another one.
         creates: Whether it makes something new, so that it takes an `Idempotency-Key`.
@@ -72,14 +72,13 @@ SUMMARY = {"id": "summary_id"}
 TRIP = {"user": "ann", "session": "trip"}
 ANN = {"user": "ann"}
 UNCOUNTED = {"count_use": False}  # looking changes nothing
-NO_CALLBACKS = ("progress", "status")
 
 
 VERBS = (
     Verb("file", "GET", File.info),
     Verb("check", "GET", File.check, {"deep": True}, is_slow=True),
     Verb("rebuild", "POST", File.rebuild, is_slow=True),
-    Verb("vacuum", "POST", File.vacuum, without=NO_CALLBACKS, is_slow=True),
+    Verb("vacuum", "POST", File.vacuum, is_slow=True),
     Verb("backup", "GET", pages.copy_file, is_slow=True),
     Verb("spaces", "GET", File.spaces),
     Verb("stats", "GET", MemDB.stats),
@@ -144,9 +143,9 @@ VERBS = (
         creates=True,
     ),
     Verb("fork", "POST", pages.fork_session, {**TRIP, "name": "copy"}, creates=True),
-    Verb("extract", "POST", Session.extract, TRIP, without=NO_CALLBACKS, is_slow=True),
-    Verb("archive", "POST", Session.archive, TRIP, without=NO_CALLBACKS, is_slow=True),
-    Verb("unarchive", "POST", Session.unarchive, TRIP, without=NO_CALLBACKS, is_slow=True),
+    Verb("extract", "POST", Session.extract, TRIP, is_slow=True),
+    Verb("archive", "POST", Session.archive, TRIP, is_slow=True),
+    Verb("unarchive", "POST", Session.unarchive, TRIP, is_slow=True),
     Verb("tree", "GET", Summaries.tree, TRIP),
     Verb("summaries", "GET", Summaries.list, TRIP),
     Verb("expand", "GET", Summaries.expand, {**TRIP, "id": "1-2"}, names=SUMMARY),
@@ -160,7 +159,7 @@ VERBS = (
         is_slow=True,
     ),
     Verb("summary", "DELETE", Summaries.drop, {**TRIP, "id": "1-8"}, names=SUMMARY),
-    Verb("compact", "POST", Summaries.compact, TRIP, without=NO_CALLBACKS, is_slow=True),
+    Verb("compact", "POST", Summaries.compact, TRIP, is_slow=True),
     Verb(
         "recall",
         "GET",

@@ -68,6 +68,7 @@ IDENTITY_TEXTS = {
     "branch": "A branch of the session; without it the session itself.",
 }
 MISSING = object()
+FUNCTIONS = ("Callable", "Progress")
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "integer": int,
@@ -174,7 +175,7 @@ def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
 
 
 def _own_parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the parameters of a function but for the first, `**options` by their names."""
+    """Return what requests can give: no function, not the first, `**options` by their names."""
     found = list(inspect.signature(call).parameters.values())[1:]
     options = [one for one in found if one.kind is one.VAR_KEYWORD]
     for one in options:
@@ -183,7 +184,8 @@ def _own_parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
             inspect.Parameter(name, one.KEYWORD_ONLY, default=None, annotation=of.__forward_arg__)
             for name, of in named.__annotations__.items()
         ]
-    return [one for one in found if one not in options]
+    kept = [one for one in found if one not in options]
+    return [one for one in kept if not str(one.annotation).startswith(FUNCTIONS)]
 
 
 def argument_texts(doc: str) -> dict[str, str]:
