@@ -499,7 +499,7 @@ class Services:
             return write_document(self.db, owners, path, format, **shared)
         from memdb.transfer.export import export_file
 
-        kept = {"embeddings": embeddings, "with_settings": with_settings}
+        kept: dict[str, Any] = {"embeddings": embeddings, "with_settings": with_settings}
         return export_file(self.db, owners, path, **kept, **shared)
 
     def export_lines(self, owners: Sequence[ScopeRef], **options: bool) -> Iterator[str]:

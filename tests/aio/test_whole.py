@@ -147,7 +147,8 @@ def test_a_worker_of_an_asyncio_file_ends_with_it(tmp_path):
     """Due work is done in the background, and closing the file stops that."""
 
     async def work():
-        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        every = {"extract_every": 1}  # else a single message waits for two minutes
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate", settings=every) as db:
             await db.scope("ann").session("trip").append("user", "We fly.")
             worker = await db.jobs.start(0.01)
             while await db.jobs.pending():  # noqa: ASYNC110 (another thread does the work)
