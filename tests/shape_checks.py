@@ -1,14 +1,26 @@
 """What three model APIs refuse, as far as their error messages and documents tell."""
 
+from __future__ import annotations
+
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from conftest import is_installed
+from pydantic import TypeAdapter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def check_openai(shape: dict[str, Any]) -> None:
     """Fail on what the chat completions API refuses."""
     due: list[str] = []
-    asked = 0
+    asked, wanted = 0, None
     for one in shape["messages"]:
+        if one["role"] == "function":  # what calls and results were before tools
+            assert one["name"] == wanted
+            continue
+        wanted = one.get("function_call", {}).get("name")
         if one["role"] == "tool":
             assert one["tool_call_id"] in due
             due.remove(one["tool_call_id"])
@@ -26,13 +38,13 @@ def check_openai(shape: dict[str, Any]) -> None:
             assert len(each["id"]) <= 40
             assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", each["function"]["name"])
             assert isinstance(each["function"]["arguments"], str)
-        if isinstance(one["content"], list):
+        if isinstance(one.get("content"), list):
             kinds = {part["type"] for part in one["content"]}
             assert one["role"] == "user" or kinds <= {"text", "refusal"}
             assert all(part["type"] != "text" or part["text"].strip() for part in one["content"])
         else:
             said = one.get("content") or one.get("refusal") or one.get("audio")
-            assert (said.strip() if isinstance(said, str) else said) or calls
+            assert (said.strip() if isinstance(said, str) else said) or calls or wanted
     assert len(due) in (0, asked), "all results of a step, or none"
 
 
@@ -110,22 +122,25 @@ def check_gemini(shape: dict[str, Any]) -> None:
 def check_responses(shape: dict[str, Any]) -> None:
     """Fail on what the responses API refuses."""
     open_calls: list[str] = []
+    kinds: dict[str, str] = {}
     asked = 0
     items = shape["input"]
     for place, item in enumerate(items):
         kind = item.get("type")
-        if kind == "function_call":
+        if kind in ("function_call", "custom_tool_call"):
+            kinds[item["call_id"]] = f"{kind}_output"
             asked = 0 if not open_calls else asked
             assert item["call_id"] not in open_calls
             assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", item["name"])
             open_calls.append(item["call_id"])
             asked += 1
-        elif kind == "function_call_output":
+        elif kind in ("function_call_output", "custom_tool_call_output"):
             assert item["call_id"] in open_calls
+            assert kind == kinds[item["call_id"]]
             open_calls.remove(item["call_id"])
             assert item["output"]
         elif kind == "reasoning":
-            follower = items[place + 1]
+            follower = next(one for one in items[place:] if one.get("type") != "reasoning")
             assert follower.get("role") == "assistant" or follower["type"].endswith("_call")
         elif kind not in (None, "message"):
             continue
@@ -163,3 +178,33 @@ CHECKS = {
     "gemini": check_gemini,
     "langchain": check_langchain,
 }
+
+
+def validators() -> dict[str, Callable[[Any], object]]:
+    """Return what validates a request by the classes of the packages that are here."""
+    made: dict[str, Callable[[Any], object]] = {}
+    if is_installed("openai"):
+        from openai.types.chat import ChatCompletionMessageParam
+        from openai.types.responses import ResponseInputItemParam
+
+        made["openai"] = _each(ChatCompletionMessageParam, "messages")
+        made["openai-responses"] = _each(ResponseInputItemParam, "input")
+    if is_installed("anthropic"):
+        from anthropic.types.beta import BetaMessageParam
+
+        made["anthropic"] = _each(BetaMessageParam, "messages")
+    if is_installed("google.genai"):
+        from google.genai.types import Content
+
+        made["gemini"] = _each(Content, "contents")
+    if is_installed("langchain_core"):
+        from langchain_core.messages import messages_from_dict
+
+        made["langchain"] = lambda request: messages_from_dict(request["messages"])
+    return made
+
+
+def _each(kind: Any, field: str) -> Callable[[Any], object]:
+    """Return what validates each element of a field of a request."""
+    adapter = TypeAdapter(kind)
+    return lambda request: [adapter.validate_python(one) for one in request[field]]

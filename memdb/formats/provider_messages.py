@@ -13,6 +13,7 @@ several messages, so that no tool speaks in the role of a person.
 from __future__ import annotations
 
 import json
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,16 @@ from memdb.formats.provider_parts import (
     read_part,
 )
 from memdb.models.messages import ROLES, NewMessage
-from memdb.text.parts import KINDS, MEDIA, ORIGINAL, kind_of, text_of, text_value, without_original
+from memdb.text.parts import (
+    KINDS,
+    MEDIA,
+    ORIGINAL,
+    kind_of,
+    text_of,
+    text_value,
+    without_original,
+    words_in,
+)
 from memdb.text.validate import fit_value
 
 if TYPE_CHECKING:
@@ -296,9 +306,11 @@ def _by_content(data: dict[str, Any]) -> str:  # noqa: PLR0911 (a line per sign)
     content = data.get("content")
     if data.get("type") == "message" and ("stop_reason" in data or "model" in data):
         return ANTHROPIC
+    kinds = {kind_of(block) for block in content} if isinstance(content, list) else set()
+    if kinds == {""} and any(isinstance(block, dict) and "text" in block for block in content):
+        return BEDROCK
     if isinstance(content, list) and any(map(is_bedrocks, content)):
         return BEDROCK
-    kinds = {kind_of(block) for block in content} if isinstance(content, list) else set()
     if any(kind.startswith(("input_", "output_")) for kind in kinds) and "input_audio" not in kinds:
         return RESPONSES
     if data.get("type") == "message":
@@ -316,20 +328,22 @@ def _by_content(data: dict[str, Any]) -> str:  # noqa: PLR0911 (a line per sign)
 _ANTHROPIC_FIELDS = frozenset("source tool_use_id thinking cache_control citations".split())
 
 
-def _inner_messages(data: dict[str, Any]) -> list[Any] | None:
-    """Return the messages in a provider's response, None if *data* is no response."""
-    if isinstance(data.get("choices"), list):
-        return [one.get("message") for one in data["choices"] if isinstance(one, dict)]
-    if isinstance(data.get("candidates"), list):
-        return [one.get("content") for one in data["candidates"] if isinstance(one, dict)]
-    if "role" in data or "call_id" in data:
+# Fields that hold messages: of a response, of a choice in it, of an item of an Agents SDK run.
+_HOLDERS = ("choices", "candidates", "output", "messages", "message", "content", "raw_item")
+_SPEAKERS = frozenset(("role", "call_id", "author"))
+
+
+def _inner_messages(data: dict[str, Any]) -> Any | None:
+    """Return what holds the messages in a provider's response, None if *data* is no response."""
+    if not _SPEAKERS.isdisjoint(data):
         return None
-    for field in ("output", "messages"):
+    for field in _HOLDERS:
         inner = data.get(field)
-        if isinstance(inner, list):
+        if field == "content":  # of a candidate, which the model said
+            is_said = isinstance(inner, dict) and isinstance(inner.get("parts"), list)
+            inner = {"role": "model", **inner} if is_said else None
+        if isinstance(inner, dict) or (isinstance(inner, list) and inner):
             return inner
-    if isinstance(data.get("raw_item"), dict):  # an item of an Agents SDK run
-        return [data["raw_item"]]
     return None
 
 
@@ -376,6 +390,7 @@ def _message(
         original: The provider and its message.
         simple: `memdb.formats.shapes` makes the same of the parts, so none is kept.
     """
+    parts = [*parts, *_words_beside(role, parts, original[1], author)]
     if not any(part["type"] != "text" or part["text"].strip() for part in parts):
         parts, simple = [*parts, other(EMPTY, {}, "the message is empty")], False
     if not simple:
@@ -386,6 +401,18 @@ def _message(
 
 
 _PLAIN_TEXT = {"type", "text"}
+_SENTENCE = re.compile(r"[^\W\d_]{2}\s+[^\W\d_]{2}|[^\x00-\x7f]{4}")
+
+
+def _words_beside(role: str, parts: list[Part], data: Any, author: Any) -> Iterator[Part]:
+    """Yield what an assistant's message says in fields that no reader knows: a plan, an error."""
+    if role != "assistant" or not isinstance(data, dict):
+        return
+    said = text_of(parts)
+    for name, value in data.items():
+        words = words_in(value) if isinstance(value, str) and value != author else ""
+        if _SENTENCE.search(words) and words not in said:
+            yield other(name, words)
 
 
 def _blocks(content: Any) -> list[Any]:
@@ -411,8 +438,8 @@ def _read_openai(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
     """Read a message of the chat completions API."""
     role = _role(data, field)
     parts: list[Part] = []
-    told = data.get("reasoning_content", data.get("reasoning"))
-    if isinstance(told, str) and told:
+    told = next(filter(None, (text_value(data.get(name)) for name in _THOUGHTS)), "")
+    if told:
         parts.append({"type": "thinking", "text": told})
     parts += [_read_block(block, OPENAI) for block in _blocks(data.get("content"))]
     parts += [media("image", one) for one in _blocks(data.get("images")) if isinstance(one, str)]
@@ -437,15 +464,19 @@ def _read_openai(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
     yield _message(role, parts, (OPENAI, data), data.get("name"), simple=simple)
 
 
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+
+
 def _is_simple_answer(data: dict[str, Any]) -> bool:
     is_text = isinstance(data.get("content"), str)
     return is_text and data.keys() == {"role", "content", "tool_call_id"}
 
 
 def _is_simple_call(data: dict[str, Any]) -> bool:
-    if not data.keys() <= {"role", "content", "tool_calls"} or isinstance(
-        data.get("content"), list
-    ):
+    content = data.get("content")
+    if not data.keys() <= {"role", "content", "tool_calls"} or isinstance(content, list):
+        return False
+    if isinstance(content, str) and not content.strip():
         return False
     return all(
         isinstance(call, dict)
@@ -680,7 +711,8 @@ _READERS: dict[str, Callable[[dict[str, Any], str], Iterator[NewMessage]]] = {
 
 
 def _refuse(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
-    """Refuse what has no field of a message."""
-    shown = ", ".join(sorted(map(str, data))[:6]) or "no fields"
+    """Refuse what has no field of a message; why an answer was blocked stands in its fields."""
+    words = {str(name): words_in(value)[:40] for name, value in sorted(data.items())[:6]}
+    shown = ", ".join(f"{name} {told}".rstrip() for name, told in words.items()) or "no fields"
     raise InvalidInput(f"{field}.role is missing ({shown}): give a message of a provider")
     yield

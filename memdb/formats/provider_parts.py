@@ -78,11 +78,17 @@ def read_part(block: Any) -> Part:
     else:
         found = None
     if found is not None:
-        return found
+        if found is block or not found.keys() <= _NOWHERE:
+            return found
+        return other(kind, block, f"the {kind} has neither bytes nor a link")
     if kind in _ONLY or (kind in _BY_KEY and kind_of(block) == ""):
         return other(kind, block)
     kind = kind or text_value(block.get("content_type"))
     return other(kind, block, f"memdb does not know the part type {kind!r}")
+
+
+# Fields of media that were read without their bytes, or a link to them, or a name.
+_NOWHERE = frozenset(("type", "media_type"))
 
 
 def other(kind: str, data: Any, warning: str = "") -> Part:
@@ -118,7 +124,8 @@ def _refusal(block: Part) -> Part | None:
 def _thinking(block: Part) -> Part:
     text = block.get("thinking", block.get("reasoning", block.get("text", block.get("content"))))
     if not isinstance(text, str):
-        found = [*_listed(block.get("summary")), *_listed(block.get("content"))]
+        fields = ("thinking", "summary", "content")
+        found = [one for field in fields for one in _listed(block.get(field))]
         text = text_of([read_part(one) for one in found])
     return {"type": "thinking", "text": text}
 
@@ -502,14 +509,18 @@ def _gemini_data(field: str, source: str) -> Callable[[Part], Part]:
     return read
 
 
-def _pydantic_result(block: Part) -> Part:
+def _pydantic_result(block: Part) -> Part | None:
+    if "part_kind" not in block:
+        return None
     error = block.get("part_kind") == "retry-prompt"
     return _result(
         block.get("tool_call_id"), block.get("content"), name=block.get("tool_name"), error=error
     )
 
 
-def _pydantic_call(block: Part) -> Part:
+def _pydantic_call(block: Part) -> Part | None:
+    if "part_kind" not in block:
+        return None
     return _call(block.get("tool_call_id"), block.get("tool_name"), block.get("args"))
 
 

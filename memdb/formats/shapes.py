@@ -153,9 +153,14 @@ class _Medium:
         return self.link if not self.data else f"data:{self.mime};base64,{self.data}"
 
     @property
+    def is_known(self) -> bool:
+        """Whether its bytes, if it has any, are an image that every API reads."""
+        return not self.data or self.mime in IMAGE_TYPES
+
+    @property
     def is_image(self) -> bool:
         """Whether it is an image that every API takes."""
-        return self.kind == "image" and bool(self.mime in IMAGE_TYPES if self.data else self.link)
+        return self.kind == "image" and bool(self.data or self.link) and self.is_known
 
 
 # Takes a part; returns the API's own block for it, None if it has none.
@@ -206,10 +211,12 @@ def _no_media(_part: Part) -> Block | None:
 def _openai(turns: list[Turn]) -> dict[str, Any]:
     messages: list[Block] = []
     for turn in one_call_turn(turns):
-        messages.append(dict(turn.own) if turn.is_whole else _openai_message(turn))
+        is_own = turn.is_whole and _is_openais(turn.own)
+        messages.append(dict(turn.own) if is_own else _openai_message(turn))
         shown: list[Block] = []  # a tool's message has no images: they are a user's behind it
         for call in answered_calls([turn]):
             own, text = call.own_result, _result_text(call, _openai_image)
+            own = own if own and _is_openais(own) else None
             default = {"role": "tool", "tool_call_id": call.id, "content": text}
             messages.append(dict(own) if own is not None else default)
             if own is None:
@@ -219,6 +226,18 @@ def _openai(turns: list[Turn]) -> dict[str, Any]:
         if shown:
             messages.append({"role": "user", "content": shown})
     return {"messages": messages}
+
+
+_OPENAI_BLOCKS = frozenset("text refusal image_url input_audio file".split())
+
+
+def _is_openais(message: Block) -> bool:
+    """Say whether OpenAI takes the content of a message in the form that others took over too."""
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    has_blank = any("text" in one and not one["text"].strip() for one in blocks)
+    is_known = _OPENAI_BLOCKS.issuperset(map(kind_of, blocks)) and not isinstance(content, dict)
+    return is_known and not has_blank
 
 
 def _openai_message(turn: Turn) -> Block:
@@ -265,14 +284,24 @@ def _responses(turns: list[Turn]) -> dict[str, Any]:
         thoughts = {id(turn) for turn in takewhile(_is_reasoning, reversed(step))}
         made: list[Block] = []
         for turn in [*(turn for turn in step if turn not in waiting), *waiting]:
-            is_own = turn.is_whole and id(turn) not in thoughts
+            is_own = turn.is_whole and id(turn) not in thoughts and _has_its_outputs(turn)
             own = [turn.own] if is_own else _responses_items(turn)
             has_id = not is_own or turn.own.get("id") or turn.own.get("role") != "assistant"
             made += own if has_id else without_links(own)
         items += without_links(made) if is_torn else made
-        for call in answered_calls(step):
-            items.append(call.own_result or _responses_output(call))
+        for turn in step:
+            is_own = not turn.is_whole or _has_its_outputs(turn)
+            for call in answered_calls([turn]):
+                own = call.own_result if is_own else None
+                items.append(own or _responses_output(call))
     return {"input": items}
+
+
+def _has_its_outputs(turn: Turn) -> bool:
+    """Say whether the results of an item that calls are items of its kind, as the API wants."""
+    kind = turn.own.get("type")
+    made = [call.own_result or {} for call in turn.real_calls if call.results]
+    return kind == "function_call" or all(one.get("type") == f"{kind}_output" for one in made)
 
 
 def _is_reasoning(turn: Turn) -> bool:
@@ -321,7 +350,7 @@ def _responses_block(part: Part) -> Block | None:
 
 
 def _anthropic(turns: list[Turn]) -> dict[str, Any]:
-    system = [{"type": "text", "text": text} for text in _system(turns)]
+    system = [one for turn in turns if turn.role == "system" for one in _anthropic_blocks(turn)]
     messages: list[Block] = []
     for step in steps_of(_spoken(turns)):
         for turn in step:
@@ -335,7 +364,7 @@ def _anthropic(turns: list[Turn]) -> dict[str, Any]:
         _add(messages, "user", "content", results)
     if messages and messages[-1]["role"] == "assistant":
         _end_with_words(messages)
-    _limit_marks([block for one in messages for block in one["content"]])
+    _limit_marks([*system, *(block for one in messages for block in one["content"])])
     return {"system": system, "messages": messages} if system else {"messages": messages}
 
 
@@ -361,10 +390,10 @@ def _anthropic_own(block: Block) -> Block | None:
     """Return a block that Anthropic gave as it takes it back, None for one that it does not."""
     kind = kind_of(block)
     if kind == "thinking" and not text_value(block.get("signature")):
-        block = {"type": "text", "text": text_value(block.get("thinking"))}
-        block["text"] = block["text"] and f"[thinking] {block['text']}"
-    elif kind == "image" and _anthropic_block(read_part(block)) is None:
-        block = {"type": "text", "text": part_text(read_part(block))}
+        part = read_part(block)
+        block = {"type": "text", "text": part_text(part) if part["text"] else ""}
+    elif kind == "image" and not _Medium(part := read_part(block)).is_known:
+        block = {"type": "text", "text": part_text(part)}
     elif kind == "tool_result" and isinstance(block.get("content"), list):
         made = [one for one in map(_anthropic_own, block["content"]) if one is not None]
         block = {**block, "content": made or EMPTY_RESULT}
@@ -375,7 +404,8 @@ def _anthropic_own(block: Block) -> Block | None:
 
 def _anthropic_blocks(turn: Turn) -> list[Block]:
     if turn.is_whole and isinstance(turn.own["content"], list):
-        return [one for one in map(_anthropic_own, turn.own["content"]) if one is not None]
+        own = [one for one in map(_anthropic_own, turn.own["content"]) if one is not None]
+        return own if turn.role == "user" else [*map(_without_media, own)]
     native = _anthropic_block if turn.role == "user" else _no_media
     blocks = _blocks(turn.items(), "text", native)
     blocks += [
@@ -383,6 +413,12 @@ def _anthropic_blocks(turn: Turn) -> list[Block]:
         for call in turn.real_calls
     ]
     return blocks
+
+
+def _without_media(block: Block) -> Block:
+    """Return a block of Anthropic, as text what only a user may show."""
+    part = read_part(block)
+    return {"type": "text", "text": part_text(part)} if kind_of(part) in MEDIA else block
 
 
 def _anthropic_block(part: Part) -> Block | None:

@@ -289,7 +289,8 @@ def own_form(message: FormatMessage, shape: str, *, fit: bool = False) -> Any | 
         return found if isinstance(found, dict) else None
     if isinstance(found, dict) and isinstance(found.get("content"), dict):
         found = found["content"]
-    return found if isinstance(found, dict) and isinstance(found.get("parts"), list) else None
+    parts = found.get("parts") if isinstance(found, dict) else None
+    return found if parts and isinstance(parts, list) else None
 
 
 def results_of(message: FormatMessage, shape: str) -> Iterator[tuple[Part, Result]]:

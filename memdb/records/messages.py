@@ -243,7 +243,7 @@ def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[Ne
     """
     if isinstance(value, NewMessage):
         return (value,)
-    if isinstance(value, dict) and value.get("role") in ROLES:
+    if isinstance(value, dict) and value.get("role") in ROLES and not _is_geminis(value):
         if "created" in value:
             value = {"created_ms": when_ms(value["created"], "created", now_ms), **value}
             del value["created"]
@@ -257,6 +257,13 @@ def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[Ne
     from memdb.formats.provider_messages import read_messages  # noqa: PLC0415 (an optional package)
 
     return read_messages(value)
+
+
+def _is_geminis(value: dict[str, Any]) -> bool:
+    """Say whether a message of role and parts is Gemini's: its parts have no type."""
+    parts = value.get("parts") if value.keys() == {"role", "parts"} else None
+    untyped = [isinstance(one, dict) and "type" not in one for one in parts or ()]
+    return bool(untyped) and all(untyped)
 
 
 # Later than any lease or retry.

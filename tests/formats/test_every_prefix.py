@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from shape_checks import CHECKS
+from shape_checks import CHECKS, validators
 
 import memdb
 from memdb.formats.provider_messages import read_messages
@@ -163,21 +163,6 @@ FORMS: dict[str, Callable[[Writer], list[dict[str, Any]]]] = {
     "gemini": Writer.gemini,
     "langchain": Writer.langchain,
 }
-TYPED = ("openai", "openai-responses")
-
-
-def validators() -> dict[str, Callable[[Any], object]]:
-    """Return what validates a request by the classes of OpenAI's own package, if it is here."""
-    chat = pytest.importorskip("openai.types.chat")
-    items = pytest.importorskip("openai.types.responses")
-    from pydantic import TypeAdapter
-
-    one = TypeAdapter(chat.ChatCompletionMessageParam)
-    item = TypeAdapter(items.ResponseInputItemParam)
-    return {
-        "openai": lambda made: [one.validate_python(each) for each in made["messages"]],
-        "openai-responses": lambda made: [item.validate_python(each) for each in made["input"]],
-    }
 
 
 def conversation(seed: int) -> tuple[str, list[dict[str, Any]]]:
