@@ -165,6 +165,30 @@ class Adapter:
         return f"<{type(self).__name__} {self._db.path}>"
 
 
+class ScopedAdapter(Adapter):
+    """An object of a framework on the memory of one user and app."""
+
+    def __init__(
+        self, source: Source, *, user: str = "default", app: str = "default", **options: Any
+    ) -> None:
+        """
+        Use a memdb file.
+
+        Args:
+            source: A path, made where it is new; or a file that is open (`memdb.open` or
+                `memdb.aio.open`).
+            user: Whose memory it is.
+            app: The program it belongs to.
+            options: For `memdb.open`, with a path.
+
+        Raises:
+            InvalidInput: a name cannot be used.
+            FileError: the file cannot be used.
+        """
+        Adapter.__init__(self, source, **options)
+        self._scope = self._db.scope(user, app)
+
+
 class OpenFile(Adapter):
     """The file of an object whose class cannot be an Adapter, because it is pydantic's."""
 

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING
 
+from memdb.text.resources import read_text
 from memdb.text.trust import TRUST
 from memdb.text.validate import choice_value, path_value
 from memdb.transfer.export import PROGRESS_LINES, list_lines, whole_file
@@ -274,36 +275,6 @@ def unguarded(cell: str) -> str:
 # Pictures that a page may hold; SVG can hold scripts and links.
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'"
-)
-HTML_HEAD = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<meta name="referrer" content="no-referrer">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Memory</title>
-<style>
-:root {{ color-scheme: light dark; --line: #8885; --user: #2a6fdb22; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 52rem; padding: 1rem; }}
-summary {{ cursor: pointer; font-weight: 600; padding: .4rem 0; }}
-details, article {{ border-top: 1px solid var(--line); }}
-article {{ padding: .5rem; }}
-article.user {{ background: var(--user); }}
-.about {{ font-size: .8rem; margin: 0; opacity: .75; }}
-.words {{ margin: .2rem 0; overflow-wrap: anywhere; unicode-bidi: plaintext; }}
-.words {{ white-space: pre-wrap; }}
-img {{ max-width: 100%; }}
-@media print {{ details > * {{ display: block; }} }}
-</style>
-</head>
-<body>
-<p><a href="#contents">Contents</a></p>
-<main>
-"""
 HTML_END = "</ul>\n</nav>\n</body>\n</html>\n"
 
 
@@ -311,7 +282,7 @@ def write_html(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yield the text of the page."""
     contents: list[tuple[int, str]] = []
     section, is_open = "", False
-    yield HTML_HEAD
+    yield read_text(__file__, "page.html")
     for line in lines:
         kind = line["kind"]
         starts = kind in ("session", "branch", "scope") or (

@@ -301,15 +301,15 @@ def provider_of(data: dict[str, Any]) -> str:  # noqa: PLR0911 (a line per provi
     return _by_content(data)
 
 
-def _by_content(data: dict[str, Any]) -> str:  # noqa: PLR0911 (a line per sign)
+def _by_content(data: dict[str, Any]) -> str:
     """Return the provider of a message with a role, by the types of what it holds."""
     content = data.get("content")
+    blocks = content if isinstance(content, list) else []
+    kinds = {*map(kind_of, blocks)}
+    fields = {field for block in blocks if isinstance(block, dict) for field in block}
     if data.get("type") == "message" and ("stop_reason" in data or "model" in data):
         return ANTHROPIC
-    kinds = {kind_of(block) for block in content} if isinstance(content, list) else set()
-    if kinds == {""} and any(isinstance(block, dict) and "text" in block for block in content):
-        return BEDROCK
-    if isinstance(content, list) and any(map(is_bedrocks, content)):
+    if any(map(is_bedrocks, blocks)) or (kinds == {""} and "text" in fields):
         return BEDROCK
     if any(kind.startswith(("input_", "output_")) for kind in kinds) and "input_audio" not in kinds:
         return RESPONSES
@@ -317,12 +317,8 @@ def _by_content(data: dict[str, Any]) -> str:  # noqa: PLR0911 (a line per sign)
         return RESPONSES
     if kinds & _CHAT_ONLY or data.keys() & {"tool_calls", "tool_call_id", "function_call"}:
         return OPENAI
-    if kinds & _ANTHROPIC_ONLY or any(kind.endswith("_tool_result") for kind in kinds):
-        return ANTHROPIC
-    blocks = [block for block in content or () if isinstance(block, dict)] if kinds else []
-    if any(_ANTHROPIC_FIELDS.intersection(block) for block in blocks):
-        return ANTHROPIC
-    return OPENAI
+    is_anthropic = any(kind in _ANTHROPIC_ONLY or kind.endswith("_tool_result") for kind in kinds)
+    return ANTHROPIC if is_anthropic or fields & _ANTHROPIC_FIELDS else OPENAI
 
 
 _ANTHROPIC_FIELDS = frozenset("source tool_use_id thinking cache_control citations".split())
@@ -341,7 +337,7 @@ def _inner_messages(data: dict[str, Any]) -> Any | None:
         inner = data.get(field)
         if field == "content":  # of a candidate, which the model said
             is_said = isinstance(inner, dict) and isinstance(inner.get("parts"), list)
-            inner = {"role": "model", **inner} if is_said else None
+            inner = {"role": "model", **(inner or {})} if is_said else None
         if isinstance(inner, dict) or (isinstance(inner, list) and inner):
             return inner
     return None

@@ -130,10 +130,6 @@ def _thinking(block: Part) -> Part:
     return {"type": "thinking", "text": text}
 
 
-def _summary(block: Part) -> Part | None:
-    return _text(block)
-
-
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 

@@ -204,6 +204,17 @@ def _result_text(call: Call, native: Native) -> str:
     return joined([*([text] if text else []), *left]) or EMPTY_RESULT
 
 
+def _shown(call: Call, native: Native) -> list[Block]:
+    """Return what the results of a call show, in the form of an API."""
+    return [block for part in call.media if (block := native(part)) is not None]
+
+
+def _result_content(call: Call, native: Native, text_type: str = "text") -> Any:
+    """Return the results of a call as text, or as blocks where they show something."""
+    text, shown = _result_text(call, native), _shown(call, native)
+    return [{"type": text_type, "text": text}, *shown] if shown else text
+
+
 def _no_media(_part: Part) -> Block | None:
     return None
 
@@ -220,9 +231,7 @@ def _openai(turns: list[Turn]) -> dict[str, Any]:
             default = {"role": "tool", "tool_call_id": call.id, "content": text}
             messages.append(dict(own) if own is not None else default)
             if own is None:
-                shown += [
-                    block for part in call.media if (block := _openai_image(part)) is not None
-                ]
+                shown += _shown(call, _openai_image)
         if shown:
             messages.append({"role": "user", "content": shown})
     return {"messages": messages}
@@ -292,8 +301,7 @@ def _responses(turns: list[Turn]) -> dict[str, Any]:
         for turn in step:
             is_own = not turn.is_whole or _has_its_outputs(turn)
             for call in answered_calls([turn]):
-                own = call.own_result if is_own else None
-                items.append(own or _responses_output(call))
+                items.append((is_own and call.own_result) or _responses_output(call))
     return {"input": items}
 
 
@@ -330,10 +338,7 @@ def _responses_items(turn: Turn) -> list[Block]:
 
 
 def _responses_output(call: Call) -> Block:
-    output: Any = _result_text(call, _responses_block)
-    shown = [block for part in call.media if (block := _responses_block(part)) is not None]
-    if shown:
-        output = [{"type": "input_text", "text": output}, *shown]
+    output = _result_content(call, _responses_block, "input_text")
     return {"type": "function_call_output", "call_id": call.id, "output": output}
 
 
@@ -356,9 +361,7 @@ def _anthropic(turns: list[Turn]) -> dict[str, Any]:
         for turn in step:
             _add(messages, turn.role, "content", _anthropic_blocks(turn))
         results = [
-            _anthropic_own(call.own_result or {}) or _anthropic_result(call)
-            if call.own_result
-            else _anthropic_result(call)
+            (call.own_result and _anthropic_own(call.own_result)) or _anthropic_result(call)
             for call in answered_calls(step)
         ]
         _add(messages, "user", "content", results)
@@ -438,10 +441,7 @@ def _anthropic_source(medium: _Medium) -> Block:
 
 
 def _anthropic_result(call: Call) -> Block:
-    content: Any = _result_text(call, _anthropic_block)
-    shown = [block for part in call.media if (block := _anthropic_block(part)) is not None]
-    if shown:
-        content = [{"type": "text", "text": content}, *shown]
+    content = _result_content(call, _anthropic_block)
     block = {"type": "tool_result", "tool_use_id": call.id, "content": content}
     return {**block, "is_error": True} if call.error else block
 
@@ -527,10 +527,7 @@ def _langchain_message(turn: Turn) -> Block:
 
 def _langchain_result(call: Call, *, shown: bool = False) -> Block:
     """Return a tool's message; *shown*: with its media, which not every model takes there."""
-    content: Any = _result_text(call, _langchain_block)
-    media = [block for part in call.media if (block := _langchain_block(part)) is not None]
-    if shown and media:
-        content = [{"type": "text", "text": content}, *media]
+    content = (_result_content if shown else _result_text)(call, _langchain_block)
     status = "error" if call.error else "success"
     data = {"type": "tool", "content": content, "tool_call_id": call.id, "status": status}
     return {"type": "tool", "data": data}

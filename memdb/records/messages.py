@@ -35,7 +35,7 @@ from memdb.tables import (
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of, date_spans
-from memdb.text.parts import payload_of, text_of
+from memdb.text.parts import kind_of, payload_of, text_of
 from memdb.text.times import when_ms
 from memdb.text.validate import (
     choice_value,
@@ -262,8 +262,7 @@ def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[Ne
 def _is_geminis(value: dict[str, Any]) -> bool:
     """Say whether a message of role and parts is Gemini's: its parts have no type."""
     parts = value.get("parts") if value.keys() == {"role", "parts"} else None
-    untyped = [isinstance(one, dict) and "type" not in one for one in parts or ()]
-    return bool(untyped) and all(untyped)
+    return bool(parts) and isinstance(parts, list) and not any(map(kind_of, parts))
 
 
 # Later than any lease or retry.

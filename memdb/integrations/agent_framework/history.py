@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from agent_framework import Content, ContextProvider, HistoryProvider, Message
 from agent_framework.exceptions import AgentFrameworkException
 
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import ScopedAdapter
 from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput
@@ -48,7 +48,7 @@ MAX_LAST = 1 << 31
 NO_SESSION = "default"  # as the framework's own providers name it
 
 
-class MemdbHistoryProvider(Adapter, HistoryProvider):
+class MemdbHistoryProvider(ScopedAdapter, HistoryProvider):
     """Loads a session's messages before a run of an agent, and stores the new ones after it."""
 
     def __init__(
@@ -78,7 +78,7 @@ class MemdbHistoryProvider(Adapter, HistoryProvider):
             last: How many of the newest messages are loaded, 1 at least. None means all.
             options: For `memdb.open`, with a path.
         """
-        Adapter.__init__(self, source, **options)
+        ScopedAdapter.__init__(self, source, user=user, app=app, **options)
         HistoryProvider.__init__(
             self,
             source_id,
@@ -88,7 +88,6 @@ class MemdbHistoryProvider(Adapter, HistoryProvider):
             store_context_from=store_context_from,
             store_outputs=store_outputs,
         )
-        self._scope = self._db.scope(user, app)
         self._last = None if last is None else int_value(last, "last", 1, MAX_LAST)
 
     def _translate(self, error: MemDBError) -> Exception:
@@ -318,7 +317,7 @@ MAX_CHARS = 600  # of a line
 SPOKEN: tuple[Role, ...] = ("user", "assistant")
 
 
-class MemdbContextProvider(Adapter, ContextProvider):
+class MemdbContextProvider(ScopedAdapter, ContextProvider):
     """Adds to each run what is known about its input, as one message."""
 
     def __init__(
@@ -346,9 +345,8 @@ class MemdbContextProvider(Adapter, ContextProvider):
             min_score: As of `Scope.recall`. None leaves out what is no answer.
             options: For `memdb.open`, with a path.
         """
-        Adapter.__init__(self, source, **options)
+        ScopedAdapter.__init__(self, source, user=user, app=app, **options)
         ContextProvider.__init__(self, source_id)
-        self._scope = self._db.scope(user, app)
         self._limit = int_value(limit, "limit", 1, 1_000)
         self._roles = tuple(roles)
         self._min_score = min_score

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from agno.db.base import AsyncBaseDb
 from agno.db.json import JsonDb
 
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import ScopedAdapter
 from memdb.adapters.json_forms import pack_value, unpack_value
 from memdb.models.items import DeleteItem, PutItem
 
@@ -120,7 +120,7 @@ class _Call(local):
             raise self.noted
 
 
-class MemdbDb(Adapter, JsonDb):
+class MemdbDb(ScopedAdapter, JsonDb):
     """
     A `BaseDb` of agno on a memdb file: sessions, runs, memories, metrics, evals, knowledge, traces.
 
@@ -149,9 +149,8 @@ class MemdbDb(Adapter, JsonDb):
                 is for `memdb.open`, with a path.
         """
         tables = {name: options.pop(name) for name in [*options] if name.endswith("_table")}
-        Adapter.__init__(self, source, **options)
+        ScopedAdapter.__init__(self, source, user=user, app=app, **options)
         JsonDb.__init__(self, db_path=self._db.path, id=id, **tables)
-        self._scope = self._db.scope(user, app)
         self._now = _Call()
         self._kinds = {
             self.session_table_name: "session",
@@ -254,7 +253,7 @@ class MemdbDb(Adapter, JsonDb):
 
     def close(self) -> None:
         """Close the file; again does nothing."""
-        Adapter.close(self)
+        ScopedAdapter.close(self)
 
 
 class _About:
@@ -355,7 +354,7 @@ for _name in READS:
         setattr(MemdbDb, _name, _reading(_name))
 
 
-class MemdbAsyncDb(Adapter, AsyncBaseDb):
+class MemdbAsyncDb(ScopedAdapter, AsyncBaseDb):
     """An `AsyncBaseDb` of agno on a memdb file; see `MemdbDb`."""
 
     def __init__(
@@ -369,13 +368,13 @@ class MemdbAsyncDb(Adapter, AsyncBaseDb):
     ) -> None:
         """Use a memdb file; see `MemdbDb`."""
         tables = {name: options.pop(name) for name in [*options] if name.endswith("_table")}
-        Adapter.__init__(self, source, **options)
+        ScopedAdapter.__init__(self, source, user=user, app=app, **options)
         self._tables = MemdbDb(self._db, user=user, app=app, id=id, **tables)
         AsyncBaseDb.__init__(self, id=self._tables.id, **tables)
 
     async def close(self) -> None:  # type: ignore[override]  # agno awaits it
         """Close the file; again does nothing."""
-        await Adapter.aclose(self)
+        await ScopedAdapter.aclose(self)
 
 
 def _in_thread(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from crewai.memory.storage import backend
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from memdb.adapters.adapter import Adapter, adapted, in_thread
+from memdb.adapters.adapter import ScopedAdapter, adapted, in_thread
 from memdb.adapters.batches import is_key, key_list
 from memdb.errors import InvalidInput
 from memdb.models.items import DeleteItem, FindItem, PutItem
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from memdb import Item, Scope
-    from memdb.adapters.adapter import Source
+    from memdb import Item
 
     Match = tuple[MemoryRecord, float]
 
@@ -40,23 +39,8 @@ PART = 3_000  # records, of three operations at most, in a batch
 MAX_NEAREST = 1_000
 
 
-class MemdbStorage(Adapter):
+class MemdbStorage(ScopedAdapter):
     """A `StorageBackend` for CrewAI's `Memory`. Several processes may use one file."""
-
-    def __init__(
-        self, source: Source, *, user: str = "default", app: str = "default", **options: Any
-    ) -> None:
-        """
-        Use a memdb file.
-
-        Args:
-            source: A path, made where it is new; or a `memdb.MemDB` that is open.
-            user: Whose memory it is.
-            app: The program it belongs to.
-            options: For `memdb.open`, with a path.
-        """
-        super().__init__(source, **options)
-        self._scope: Scope = self._db.scope(user, app)
 
     @adapted
     def save(self, records: list[MemoryRecord]) -> None:

@@ -19,7 +19,7 @@ from langchain_core.outputs import (
 from langchain_core.stores import BaseStore, InvalidKeyException
 
 from memdb import PutItem
-from memdb.adapters.adapter import Adapter, adapted, in_thread
+from memdb.adapters.adapter import ScopedAdapter, adapted, in_thread
 from memdb.adapters.batches import (
     delete_all,
     delete_many,
@@ -43,8 +43,10 @@ GENERATIONS: dict[str, type[Generation]] = {
 }
 
 
-class MemdbByteStore(Adapter, BaseStore[str, bytes]):
-    """Bytes under keys, each an item of up to 32 MiB."""
+class Namespaced(ScopedAdapter):
+    """Values in a namespace of items."""
+
+    _NAMESPACE: tuple[str, ...]
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
         *,
         user: str = "default",
         app: str = "default",
-        namespace: Sequence[str] = ("langchain", "bytes"),
+        namespace: Sequence[str] | None = None,
         ttl: Ttl | None = None,
         **options: Any,
     ) -> None:
@@ -61,7 +63,8 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
 
         Args:
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
-            namespace: Its labels; stores with different ones share nothing.
+            namespace: Its labels; stores with different ones share nothing. None means
+                "langchain" and "bytes", or "cache" for answers of models.
             ttl: How long a value lives after it was set: seconds, a timedelta, or "30d",
                 "12h", "45m". None means for ever.
             options: For `memdb.open`, with a path.
@@ -70,10 +73,16 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
             InvalidInput: a name cannot be used.
             FileError: the file cannot be used.
         """
-        super().__init__(source, **options)
-        self._items = self._db.scope(user, app).items
-        self._namespace = tuple(namespace)
+        super().__init__(source, user=user, app=app, **options)
+        self._items = self._scope.items
+        self._namespace = self._NAMESPACE if namespace is None else tuple(namespace)
         self._ttl = ttl
+
+
+class MemdbByteStore(Namespaced, BaseStore[str, bytes]):
+    """Bytes under keys, each an item of up to 32 MiB."""
+
+    _NAMESPACE = ("langchain", "bytes")
 
     @adapted
     def mget(self, keys: Sequence[str]) -> list[bytes | None]:
@@ -123,7 +132,7 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
         return self._items.keys(self._namespace, prefix, after=last)
 
 
-class MemdbCache(Adapter, BaseCache):
+class MemdbCache(Namespaced, BaseCache):
     """
     What models answered, for `set_llm_cache` or `cache=` of a model.
 
@@ -131,34 +140,7 @@ class MemdbCache(Adapter, BaseCache):
     refuses those.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        user: str = "default",
-        app: str = "default",
-        namespace: Sequence[str] = ("langchain", "cache"),
-        ttl: Ttl | None = None,
-        **options: Any,
-    ) -> None:
-        """
-        Keep answers in a namespace of items.
-
-        Args:
-            source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
-            namespace: Its labels; `clear` empties this one and none below it.
-            ttl: How long an answer is used: seconds, a timedelta, or "30d", "12h", "45m".
-                None means for ever.
-            options: For `memdb.open`, with a path.
-
-        Raises:
-            InvalidInput: a name cannot be used.
-            FileError: the file cannot be used.
-        """
-        super().__init__(source, **options)
-        self._items = self._db.scope(user, app).items
-        self._namespace = tuple(namespace)
-        self._ttl = ttl
+    _NAMESPACE = ("langchain", "cache")
 
     @adapted
     def lookup(self, prompt: str, llm_string: str) -> list[Generation] | None:

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from memdb import PutItem
-from memdb.adapters.adapter import Adapter, adapted, in_thread
+from memdb.adapters.adapter import ScopedAdapter, adapted, in_thread
 from memdb.adapters.batches import delete_all, delete_many, find_many, key_list, put_many
 from memdb.errors import InvalidInput
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAX_FOUND = 1_000
 
 
-class MemdbVectorStore(Adapter, VectorStore):
+class MemdbVectorStore(ScopedAdapter, VectorStore):
     """
     Documents with vectors, in a namespace of items.
 
@@ -64,9 +64,9 @@ class MemdbVectorStore(Adapter, VectorStore):
             InvalidInput: a name cannot be used.
             FileError: the file cannot be used.
         """
-        super().__init__(source, **options)
+        super().__init__(source, user=user, app=app, **options)
         self._embedding = embedding
-        self._items = self._db.scope(user, app).items
+        self._items = self._scope.items
         self._namespace = tuple(namespace)
 
     @property

@@ -15,7 +15,7 @@ from pydantic_ai.conversation_store import (
 )
 from pydantic_ai.exceptions import UserError
 
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import ScopedAdapter
 from memdb.adapters.batches import is_key
 from memdb.errors import InvalidInput
 from memdb.integrations.pydantic_ai.entries import LEFT, NUMBER, Entries
@@ -35,7 +35,7 @@ PAGE = 1_000
 _record_adapter: TypeAdapter[ConversationRecord] = TypeAdapter(ConversationRecord)
 
 
-class MemdbConversationStore(ConversationStore, Adapter):  # whose `_read` is another
+class MemdbConversationStore(ConversationStore, ScopedAdapter):  # whose `_read` is another
     """
     Conversations whose messages recall finds and every other client reads.
 
@@ -60,8 +60,7 @@ class MemdbConversationStore(ConversationStore, Adapter):  # whose `_read` is an
             InvalidInput: a name cannot be used.
             FileError: the file cannot be used.
         """
-        super().__init__(source, **options)
-        self._scope = self._db.scope(user, app)
+        super().__init__(source, user=user, app=app, **options)
         self._items = self._scope.items
         self._entries = Entries(self._scope)
 

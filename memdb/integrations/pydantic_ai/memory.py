@@ -16,7 +16,7 @@ from pydantic_ai_harness.memory import (
     MemorySearchResult,
 )
 
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import ScopedAdapter
 from memdb.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ PATH = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 COUNTER = "generation"
 
 
-class MemdbMemoryStore(Adapter):
+class MemdbMemoryStore(ScopedAdapter):
     """
     Files of an agent's memory, found by `scope.recall` too.
 
@@ -62,8 +62,8 @@ class MemdbMemoryStore(Adapter):
             InvalidInput: a name cannot be used.
             FileError: the file cannot be used.
         """
-        super().__init__(source, **options)
-        self._items = self._db.scope(user, app).items
+        super().__init__(source, user=user, app=app, **options)
+        self._items = self._scope.items
         labels = tuple(namespace)
         self._files = (*labels, "files")
         self._operations = (*labels, "operations")

@@ -23,7 +23,7 @@ from strands.types.session import (
     encode_bytes_values,
 )
 
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import ScopedAdapter
 from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of, pack_value, unpack_value
 from memdb.errors import AlreadyExists, InvalidInput, VersionConflict
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
     from strands.multiagent import MultiAgentBase
 
-    from memdb import MemDBError, Message, NewMessage, Scope
-    from memdb.adapters.adapter import Source
+    from memdb import MemDBError, Message, NewMessage
     from memdb.api.session import Session as Chat
 
 T = TypeVar("T")
@@ -60,27 +59,12 @@ class Stored(NamedTuple):
     message: SessionMessage
 
 
-class MemdbSessionRepository(Adapter, SessionRepository):
+class MemdbSessionRepository(ScopedAdapter, SessionRepository):
     """
     The sessions of Strands in one memdb file, for `RepositorySessionManager`.
 
     Its errors are `SessionException`, and ValueError for an id that no session can have.
     """
-
-    def __init__(
-        self, source: Source, *, user: str = "default", app: str = "default", **options: Any
-    ) -> None:
-        """
-        Use a memdb file.
-
-        Args:
-            source: A path, made where it is new; or a `memdb.MemDB` that is open.
-            user: Whose memory it is.
-            app: The program it belongs to.
-            options: For `memdb.open`, with a path.
-        """
-        super().__init__(source, **options)
-        self._scope: Scope = self._db.scope(user, app)
 
     def _translate(self, error: MemDBError) -> Exception:
         translated: Exception = SessionException(str(error))
