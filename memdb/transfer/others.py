@@ -93,11 +93,7 @@ EMBEDDING = Codec(
 STATE = Codec(
     "state",
     needs="key revision updated_ms",
-    checks={
-        "key": text_value,
-        "revision": between(0, MAX_INT),
-        "value": json_value,
-    },
+    checks={"key": text_value, "revision": between(0, MAX_INT), "value": json_value},
 )
 TOMBSTONE = Codec(
     "tombstone",
