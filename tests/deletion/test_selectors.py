@@ -280,3 +280,15 @@ def test_artifacts_go_by_one_rule(db: MemDB, verb: str) -> None:
             wrong.append((case, kept, done.removed))
 
     assert wrong == []
+
+
+@pytest.mark.parametrize("verb", ["delete", "forget"])
+def test_an_entry_is_named_by_its_number_in_its_own_scope(db: MemDB, verb: str) -> None:
+    """Ann's first entry stays when Bob's first entry goes."""
+    ann, bob = db.scope("ann"), db.scope("bob")
+    first, second = (one.remember("They like tea.").entry.id for one in (ann, bob))
+
+    getattr(bob, verb)(entry=second)
+
+    assert first == second
+    assert (len(ann.entries.list()), len(bob.entries.list())) == (1, 0)

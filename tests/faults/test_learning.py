@@ -37,7 +37,6 @@ class Model:
 policy = memdb.Settings(extract=True, extract_messages=5)
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process",
                 model=Model() if sys.argv[2] == "model" else None, settings=policy) as db:
-    db._services.extractions._finder._rules()  # what it loads is not what is to be interrupted
     db.scope("ann").recall("warm")
     print("ready", flush=True)
     if sys.argv[3] == "wait":

@@ -31,7 +31,7 @@ class Mutant:
 
 
 CONNECTIONS = "tests/faults/test_connections.py"
-ISOLATION = "tests/faults/test_isolation.py"
+SELECTORS = "tests/deletion/test_selectors.py"
 INSIDE = "tests/faults/test_inside_sqlite.py"
 MUTANTS = {
     "drop the fork hook": Mutant(
@@ -74,13 +74,13 @@ MUTANTS = {
         "tables/entries.py",
         "  scope_no = :scope_no\n  AND key = :key\n  AND {PRIVATE_TO} IN",
         "  key = :key\n  AND {PRIVATE_TO} IN",
-        (f"{ISOLATION}::test_a_write_shows_and_changes_nothing_of_others",),
+        ("tests/entries/test_service.py::test_keys_belong_to_a_scope",),
     ),
     "an id of any scope": Mutant(
         "deletion/selectors.py",
         "row_id = scope_range(scope_no)[0] + entry_id",
         "row_id = scope_range(1)[0] + entry_id",
-        (f"{ISOLATION}::test_names_and_ids_of_others_are_those_of_nothing",),
+        (f"{SELECTORS}::test_an_entry_is_named_by_its_number_in_its_own_scope",),
     ),
     "no WAL mark": Mutant(
         "engine/sqlite/wal.py",
