@@ -34,7 +34,7 @@ from memdb.extraction.prompts import (
     render,
 )
 from memdb.facts.keeping import NAME as LEARNT_BY
-from memdb.facts.keeping import learn
+from memdb.facts.keeping import learn, without_blocks
 from memdb.models.entries import Candidate, NewEntry, Outcome
 from memdb.models.ids import scope_range
 from memdb.models.model_client import call_within
@@ -42,7 +42,6 @@ from memdb.models.protocols import ADD, DELETE, UPDATE, Verdict
 from memdb.models.record import Record
 from memdb.tables import entries
 from memdb.text.derived import said_hash
-from memdb.text.resources import compiled
 from memdb.text.screening import screened
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.trust import least_trust, trust_of_role, trust_of_text
@@ -139,7 +138,7 @@ class CandidateFinder:
         """
         messages = [_strip_injected(message) for message in batch.messages]
         if offline or self.caller is None:
-            found, by, calls = learnt_candidates(messages), LEARNT_BY, 0
+            found, by, calls = learnt_candidates(messages, batch.context), LEARNT_BY, 0
         else:
             found, calls = self._ask(self.caller, messages, batch, keys, cancelled)
             by = self.caller.name
@@ -207,8 +206,17 @@ class CandidateFinder:
         return render(kept) if own is None else _rendered(own, kept)
 
 
-def learnt_candidates(messages: Iterable[Message]) -> list[Candidate]:
-    """Return the sentences of *messages* that are worth keeping, with who said them."""
+def learnt_candidates(messages: list[Message], context: Sequence[Message]) -> list[Candidate]:
+    """
+    Return the sentences of *messages* that are worth keeping, with who said them.
+
+    Where a user speaks without a name, one with a name is somebody else: "I live in Graz" is no
+    fact of the user then, and nothing is learnt from it.
+
+    Args:
+        context: What was said before them.
+    """
+    is_named = all(one.author for one in (*context, *messages) if one.role == "user")
     return [
         Candidate(
             one.category,
@@ -218,6 +226,7 @@ def learnt_candidates(messages: Iterable[Message]) -> list[Candidate]:
             last_seq=message.seq,
         )
         for message in messages
+        if is_named or message.role != "user" or not message.author
         for one in learn(message.text, role=message.role, created_ms=message.created_ms)
     ]
 
@@ -243,20 +252,10 @@ def without_injected(text: str) -> str:
     """
     if "<" not in text and "[" not in text:
         return text
-    kept: list[str] = []
-    unclosed: set[str] = set()
-    end = 0
-    for opening in compiled(_OPENING).finditer(text):
-        if opening.start() < end:
-            continue  # inside of a block
-        closing = f"</{opening[1]}>" if opening[1] else "[End of long-term memory]"
-        place = -1 if closing in unclosed else text.find(closing, opening.end())
-        if place < 0:
-            unclosed.add(closing)  # not searched again: that takes quadratic time
-            continue
-        kept.append(text[end : opening.start()])
-        end = place + len(closing)
-    return "".join([*kept, text[end:]]).strip()
+    kept = without_blocks(
+        text, _OPENING, lambda one: f"</{one[1]}>" if one[1] else "[End of long-term memory]"
+    )
+    return "".join(kept).strip()
 
 
 def is_echo(text: str, known: Iterable[str]) -> bool:

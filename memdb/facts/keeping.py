@@ -26,7 +26,7 @@ from memdb.models.record import Record
 from memdb.text.resources import compiled, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from memdb.facts.calendar import DaySpan
 
@@ -310,17 +310,29 @@ def without_pasted(text: str) -> str:
     text = compiled(_FENCED).sub("\n", text)
     if pasted := compiled(_PASTED).search(text):
         text = text[: pasted.start()]
+    kept = without_blocks(text, _TAG, lambda one: f"</{one[1]}>")
+    return compiled(_QUOTED).sub(" ", " ".join(kept))
+
+
+def without_blocks(text: str, opening: str, ending: Callable[[re.Match[str]], str]) -> list[str]:
+    """
+    Return the parts of *text* outside of blocks, in linear time.
+
+    Args:
+        opening: Pattern of what begins a block.
+        ending: Returns what ends the block that a match begins; without it there is no block.
+    """
     kept: list[str] = []
     unclosed: set[str] = set()
     end = 0
-    for opening in compiled(_TAG).finditer(text):
-        if opening.start() < end or opening[1] in unclosed:
-            continue
-        closing = f"</{opening[1]}>"
-        place = text.find(closing, opening.end())
+    for start in compiled(opening).finditer(text):
+        closing = ending(start)
+        if start.start() < end or closing in unclosed:
+            continue  # inside of a block, or not searched again
+        place = text.find(closing, start.end())
         if place < 0:
-            unclosed.add(opening[1])  # not searched again: that takes quadratic time
+            unclosed.add(closing)
             continue
-        kept.append(text[end : opening.start()])
+        kept.append(text[end : start.start()])
         end = place + len(closing)
-    return compiled(_QUOTED).sub(" ", " ".join([*kept, text[end:]]))
+    return [*kept, text[end:]]

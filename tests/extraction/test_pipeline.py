@@ -243,6 +243,17 @@ class TestOffline:
         assert known(db) == [HOBBY, HOME]
         assert known(db, "bob") == [HOBBY]
 
+    def test_who_has_a_name_beside_the_user_is_somebody_else(self, db: MemDB) -> None:
+        """Their words are no facts of the user's, also if only messages before them are hers."""
+        chat = db.scope("ann").session("chat")
+        chat.append("user", HOME)
+        chat.append("user", HOBBY, author="Bob")
+        chat.extract()
+        chat.append("user", NUTS, author="Bob")
+        chat.extract()
+
+        assert known(db) == [HOME]
+
     def test_a_deleted_session_begins_anew(self, db: MemDB) -> None:
         """Its watermark goes with it."""
         chat = say(db, HOME)
