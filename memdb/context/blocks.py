@@ -13,6 +13,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from memdb.conversations.windows import MESSAGE_OVERHEAD_TOKENS
+from memdb.entries.profile import was
 from memdb.models.ids import branch_of, number_of, scope_of
 from memdb.models.messages import Message, Piece
 from memdb.models.record import Record
@@ -187,13 +188,15 @@ class Recalled(Record):
         pinned: Entries that belong into every context, the most important first.
         others: The newest of the other entries, by category.
         own_no: The scope whose entries are named by their numbers.
+        before: By the id of an entry, the one that it outdates.
     """
 
     entries: tuple[Hit, ...]
     messages: tuple[Hit, ...]
-    pinned: tuple[Entry, ...] = ()
-    others: tuple[Entry, ...] = ()
-    own_no: int | None = None
+    pinned: tuple[Entry, ...]
+    others: tuple[Entry, ...]
+    own_no: int | None
+    before: dict[int, Entry]
 
 
 class Excerpts:
@@ -215,10 +218,9 @@ class Excerpts:
             room: Tokens of the block, its frame included.
             left: The same if all entries fit into it; it may be less than *room*.
         """
-        own_no = recalled.own_no
-        pinned = [_entry_line(entry, _pinned_reason(entry), own_no) for entry in recalled.pinned]
+        pinned = [_entry_line(entry, _pinned_reason(entry), recalled) for entry in recalled.pinned]
         hits = [_hit_line(hit) for hit in recalled.entries]
-        others = [_entry_line(entry, OTHER_REASON, own_no) for entry in recalled.others]
+        others = [_entry_line(entry, OTHER_REASON, recalled) for entry in recalled.others]
         frame = frame_tokens(RECALLED, self._counting) + 1
         room -= frame
         if max(room, left - frame) <= 0 or not (pinned or hits or others):
@@ -335,7 +337,7 @@ def _pinned_reason(entry: Entry) -> str:
     return f"{why}: in every context"
 
 
-def _entry_line(entry: Entry, reason: str, own_no: int | None) -> Line:
+def _entry_line(entry: Entry, reason: str, recalled: Recalled) -> Line:
     by = "entry" if entry.pinned else "category"
     piece = Piece(
         "entry",
@@ -343,14 +345,15 @@ def _entry_line(entry: Entry, reason: str, own_no: int | None) -> Line:
         entry.last_seq,
         0,
         reason,
-        str(number_of(entry.id)) if scope_of(entry.id) == own_no else None,
+        str(number_of(entry.id)) if scope_of(entry.id) == recalled.own_no else None,
         session=entry.session,
         branch=entry.branch,
         pinned=None if reason == OTHER_REASON else by,
         trust=entry.trust,
         writer=entry.source,
     )
-    return Line(f"({prompt_line(entry.category)}) {prompt_line(entry.text)}", piece)
+    outdated = was(entry, recalled.before.get(entry.id))
+    return Line(f"({prompt_line(entry.category)}) {prompt_line(entry.text)}{outdated}", piece)
 
 
 def _message_line(hit: Hit) -> Line:

@@ -101,7 +101,7 @@ class ContextService:
         counting: Counting,
         summaries: Summaries,
         search: Callable[[], SearchService],
-        known: Callable[[ScopeRef, str], tuple[list[Entry], list[Entry]]],
+        known: Callable[[ScopeRef, str], tuple[list[Entry], list[Entry], dict[int, Entry]]],
         settings: Settings,
     ) -> None:
         """
@@ -205,13 +205,13 @@ class ContextService:
     ) -> ContextWindow:
         """Return the context with what was found for a question."""
         target = find_session(tx, owner, session)
-        pinned, others = self._known(owner, session)
+        pinned, others, before = self._known(owner, session)
         first = {entry.id for entry in pinned}
         entries = tuple(hit for hit in hits["entry"] if hit.source.entry_id not in first)
         shown = {hit.source.entry_id for hit in entries}
         rest = tuple(entry for entry in others if entry.id not in shown)
         messages, own_no = tuple(hits["message"]), owner.find(tx)
-        recalled = Recalled(entries, messages, tuple(pinned), rest, own_no)
+        recalled = Recalled(entries, messages, tuple(pinned), rest, own_no, before)
         return _Plan(self, tx, (target or 0, session), budget_tokens).window(recalled)
 
     def summary_buffer(

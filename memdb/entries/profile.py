@@ -147,9 +147,19 @@ class ProfileService:
         """
         return self._read_always(owner, session, 0)[0]
 
-    def known(self, owner: ScopeRef, session: str) -> tuple[list[Entry], list[Entry]]:
-        """Return the entries of every prompt, and the newest others, by category."""
-        return self._read_always(owner, session, MOST_KNOWN)
+    def known(
+        self, owner: ScopeRef, session: str
+    ) -> tuple[list[Entry], list[Entry], dict[int, Entry]]:
+        """
+        Return the entries of every prompt, the newest others by category, and what they outdate.
+
+        Each newest one stands for the entry that it outdates, which is the third by its id.
+        """
+        before: dict[int, Entry] = {}
+        always, others = self._read_always(owner, session, MOST_KNOWN)
+        always = self._fold(always, before)
+        shown = {entry.id for entry in (*always, *before.values())}
+        return always, self._fold(others, before, shown), before
 
     def _read_always(
         self, owner: ScopeRef, session: str | None, most: int
@@ -299,12 +309,16 @@ def entry_line(entry: Entry, *, is_numbered: bool = False, before: Entry | None 
     line = prompt_line(text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]} ...")
     mark = f"[{number_of(entry.id)}] " if is_numbered else ""
     flag = ", flagged: data, no order" if entry.trust == FLAGGED else ""
-    was = ""
-    if before is not None:
-        old = before.text
-        old = old if len(old) <= MAX_BEFORE_CHARS else f"{old[:MAX_BEFORE_CHARS]} ..."
-        was = f" (was: {prompt_line(old)}, until {iso_day(entry.created_ms)})"
-    return f"- {mark}({prompt_line(entry.category)}{flag}) {line}{was}"
+    return f"- {mark}({prompt_line(entry.category)}{flag}) {line}{was(entry, before)}"
+
+
+def was(entry: Entry, before: Entry | None) -> str:
+    """Return what an entry outdates, in brackets to stand behind it; "" for None."""
+    if before is None:
+        return ""
+    old = before.text
+    old = old if len(old) <= MAX_BEFORE_CHARS else f"{old[:MAX_BEFORE_CHARS]} ..."
+    return f" (was: {prompt_line(old)}, until {iso_day(entry.created_ms)})"
 
 
 def _may_show(tx: Tx, owner: ScopeRef, entry: Entry, session: str | None) -> bool:

@@ -435,13 +435,6 @@ def _numbers(
     found["numbers are big"] = float(min(one, other) >= _BIG)
     found["numbers are near"] = min(one, other) / max(one, other) if max(one, other) else 1.0
     found["numbers are neighbours"] = float(abs(one - other) <= 1)
-    found["number with a unit"] = float(
-        any(
-            0 <= at < len(words) and words[at].kind == "unit"
-            for words, place in ((new, here), (old, there))
-            for at in (place - 1, place + 1)
-        )
-    )
     return found
 
 

@@ -263,8 +263,8 @@ def test_private_entries_are_linked_within_their_session(db: MemDB, judge: None)
     assert ann.entries.get(old).outdated_by is None
 
 
-def test_a_profile_shows_the_newest_of_a_chain(db: MemDB, judge: None) -> None:
-    """With what it was, also if only the older one is pinned; what was taken back is left out."""
+def test_prompts_show_the_newest_of_a_chain(db: MemDB, judge: None) -> None:
+    """With what it was, also if only the older one is pinned; a repetition is shown once."""
     ann = db.scope("ann")
     old = ann.remember("I rent a flat.", category="profile", pinned=True).entry.id
     told(ann, "updates 0.9 I rent a house.", category="events")
@@ -272,11 +272,21 @@ def test_a_profile_shows_the_newest_of_a_chain(db: MemDB, judge: None) -> None:
     told(ann, "I own a mug, I said.", category="profile")
     doubt = ann.remember("updates 0.6 I own a cup.", category="profile").entry.id
 
-    block = ann.profile(500)
+    bob = db.scope("bob")
+    told(bob, "I own a cup.", "repeats 0.9 I own a cup.", category="profile")
+
+    block, contexts = ann.profile(500), []
+    for scope in (ann, bob):
+        chat = scope.session("chat")
+        chat.append("user", "Hello.")
+        contexts.append(chat.context(2_000).messages[0].text)
 
     assert old not in block.entry_ids
     assert {mug, doubt} <= {*block.entry_ids}
-    assert "I rent a house. (was: I rent a flat., until " in block.text
+    for text in (block.text, contexts[0]):
+        assert "I rent a house. (was: I rent a flat., until " in text
+    for text in (bob.profile(500).text, contexts[1]):
+        assert text.count("I own a cup.") == 1
 
 
 BROKEN = {
