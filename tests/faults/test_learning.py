@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from counters import count
+from row_digests import renew_digests
 
 import memdb
 
@@ -103,6 +104,7 @@ def _end_leases(path: str) -> None:
     """Let nobody wait for the dead: their leases would end by themselves in minutes."""
     with memdb.open(path, embedder=None, counter="estimate") as db, db._services.db.write() as tx:
         tx.run("UPDATE jobs SET lease_ms = 0")
+        renew_digests(tx, "jobs")
 
 
 @pytest.mark.slow
