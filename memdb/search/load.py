@@ -17,14 +17,7 @@ from memdb.records.links import LEAST, find_newest, links_among
 from memdb.records.links import SURE as LINK_SURE
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, Content, kinds_of
-from memdb.search.order import (
-    fold_equal,
-    follow_links,
-    held_words,
-    keep_first,
-    put_newest_first,
-    reason_of,
-)
+from memdb.search.order import Ties, held_words, put_in_order, reason_of
 from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, ORDERED, SHOWN_MESSAGES
 from memdb.tables import entries, sessions
 from memdb.text.terms import query_words
@@ -94,40 +87,29 @@ def load_hits(
         changes = {"is_sure": sure, "explanation": explanation}
         hits.append(hit.replace(**changes) if any(changes.values()) else hit)
         rows.append(row.id)
-    own = hits
-    if linked is not None:
-        hits = _by_links(tx, question, linked, hits, rows)
-    words_of = {hit.text: query_words(hit.text) for hit in hits}
-    if is_ordered and not question.query.is_dated:  # else the time that is asked for decides
-        hits = put_newest_first(question.query, hits, words_of)
-    if question.request.min_score != 0:  # 0 asks for every match
-        hits = fold_equal(hits, words_of)
-    hits = keep_first(own, hits)[:limit]
+    folds = question.request.min_score != 0  # 0 asks for every match
+    ties = None if linked is None else _ties(tx, question, linked, hits, rows)
+    words_of = {hit.text: query_words(hit.text) for hit in (*hits, *(ties.taken if ties else ()))}
+    hits = put_in_order(question.query, hits, words_of, ties, folds=folds, by_time=is_ordered)
     hits = [
         hit.replace(rank=rank, why=reason_of(question, hit, hits[0], words_of))
-        for rank, hit in enumerate(hits, start=1)
+        for rank, hit in enumerate(hits[:limit], start=1)
     ]
     return Answer(hits, choice.certainty, choice.left_out)
 
 
-def _by_links(
-    tx: Tx, question: Question, own: Corpus, hits: list[Hit], rows: list[int]
-) -> list[Hit]:
+def _ties(tx: Tx, question: Question, own: Corpus, hits: list[Hit], rows: list[int]) -> Ties | None:
     """
-    Return *hits* with the newest of linked entries first, also one whose words were not found.
-
-    A message stands where the entry does that was learnt from it. What only repeats another is
-    folded into it, and what was taken back scores half.
+    Return what links say of *hits*, of which a message stands where an entry of it does.
 
     Args:
         own: The entries of the scope itself.
         rows: Ids of the rows of *hits*.
     """
-    asked = question.query.content
-    keys = _entries_of(tx, asked, hits, rows)
+    keys = _entries_of(tx, question.query.content, hits, rows)
     ids = list(dict.fromkeys(key for key in keys if key is not None))
     if not ids or question.scope_no is None:
-        return hits
+        return None
     newest = find_newest(tx, question.scope_no, ids, question.now_ms, LEAST)
     missing = [
         link.newer_id
@@ -137,15 +119,15 @@ def _by_links(
         and (own.allowed is None or link.newer_id in own.allowed)
     ]
     contents = KINDS["entry"].read(tx, question, own, missing) if missing else {}
-    taken = {key: _to_hit("entry", content, 0.0) for key, content in contents.items()}
-    folds = len(ids) > 1 and question.request.min_score != 0  # 0 asks for every match
+    taken = [_to_hit("entry", content, 0.0) for content in contents.values()]
     repeats = {
         link.newer_id: link.older_id
-        for link in (links_among(tx, question.scope_no, ids) if folds else ())
+        for link in (links_among(tx, question.scope_no, ids) if len(ids) > 1 else ())
         if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LINK_SURE
     }
     same = {older: newer for newer, older in reversed(repeats.items())} | repeats
-    return follow_links(list(zip(hits, keys, strict=True)), newest, taken, same)
+    keys += contents
+    return Ties(keys, [newest.get(key or 0) for key in keys], taken, same)
 
 
 def _entries_of(

@@ -17,12 +17,14 @@ from memdb.embeddings.static_model import rarity
 from memdb.facts.pairs import ENDS, Statement, relate
 from memdb.facts.wording import words_and_signs
 from memdb.models.ids import number_of
+from memdb.models.record import Record
 from memdb.records.links import LEAST, SURE
 from memdb.search.parse import ASKING_MARKS
 from memdb.search.weights import (
     ALIKE,
     COMPARED,
     CUT_SHARE,
+    FRONT,
     KEPT_FIRST,
     MOST_COMPARED_WORDS,
     ORDERED,
@@ -36,11 +38,11 @@ from memdb.text.resources import compiled
 from memdb.text.terms import STOP_WORDS, count_words, query_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from memdb.models.entries import Link
-    from memdb.models.messages import Hit
+    from memdb.models.messages import Hit, Source
     from memdb.search.parse import Query, Question
 
     Traits = tuple[AbstractSet[str], AbstractSet[str]]
@@ -52,110 +54,144 @@ _HAS_DIGIT = r"\d"
 NEWER = "newer than another hit that answers alike"
 
 
-def fold_equal(hits: Iterable[Hit], words_of: TextWords) -> list[Hit]:
-    """Return *hits* with equal texts once; the first names the places of the others in `also`."""
-    places: dict[tuple[str, ...], list[int]] = {}
-    found: list[Hit] = []
-    for hit in hits:
-        words = (hit.kind, *words_of[hit.text]) if hit.kind in STATEMENTS else ()
-        alike = places.setdefault(words, []) if words else []
-        signs = words_and_signs(hit.text) if alike else ()
-        same = (place for place in alike if words_and_signs(found[place].text) == signs)
-        if (place := next(same, None)) is None:
-            alike.append(len(found))
-            found.append(hit)
-        else:
-            first = found[place]
-            found[place] = first.replace(also=(*first.also, hit.source))
-    return found
-
-
-def follow_links(
-    hits: Sequence[tuple[Hit, int | None]],
-    newest: Mapping[int, Link],
-    taken: Mapping[int, Hit],
-    same: Mapping[int, int],
-) -> list[Hit]:
+class Ties(Record):
     """
-    Return *hits* with the newer of two linked entries before the older one.
+    What the links of entries say about hits.
 
-    Args:
-        hits: Each with the id of the entry that it is, or that was learnt from it.
-        newest: By id of an older entry the link to the newest one.
-        taken: By id the newer entries that are no hits.
+    Attributes:
+        keys: Of each hit the id of the entry that it is, or that was learnt from it; then those
+            of *taken*.
+        taken: Newer entries that are no hits.
+        links: Of each of *keys* the link to the newest entry that outdates it.
         same: By id of each of two entries that repeat each other the id of the other one.
     """
+
+    keys: Sequence[int | None]
+    links: Sequence[Link | None]
+    taken: Sequence[Hit] = ()
+    same: Mapping[int, int] = {}
+
+
+def put_in_order(
+    query: Query,
+    hits: Sequence[Hit],
+    words_of: TextWords,
+    ties: Ties | None = None,
+    *,
+    folds: bool = True,
+    by_time: bool = True,
+) -> list[Hit]:
+    """
+    Return *hits* in the order of an answer: each behind the newer one that outdates it.
+
+    What says the same as one before is folded into that one. A newer one gets the score of the
+    older one. It may be a wrong guess, so the first `KEPT_FIRST` stay among the first `FRONT`
+    hits: what has no room before them stands behind them.
+
+    Args:
+        ties: None means what the hits themselves tell.
+        folds: Whether what says the same is one hit.
+        by_time: Whether the newer one goes first.
+    """
+    ties = ties or Ties([hit.source.entry_id for hit in hits], [None] * len(hits))
+    every = [*map(_marked, (*hits, *ties.taken), ties.links)]
+    heads = _heads(every, words_of, ties.same) if folds else [*range(len(every))]
+    newer = _newer(query, every, words_of, ties, heads) if by_time else {}
+    also: dict[int, list[Source]] = {}
+    for place, (head, hit) in enumerate(zip(heads, hits, strict=False)):
+        if place != head:
+            also.setdefault(head, []).extend((hit.source, *hit.also))
+    kept = set(heads[: min(KEPT_FIRST, len(hits))])
     found: list[Hit] = []
-    places: dict[int, int] = {}
-    ahead: set[int] = set()  # put before an older one, out of their turn
-    by_id = {key: hit for hit, key in reversed(hits) if key is not None}
-    by_id.update((key, hit) for hit, key in hits if key is not None and key == hit.source.entry_id)
-    by_id.update(taken)
-    for hit, key in sorted(hits, key=lambda pair: -_linked_score(pair[0], pair[1], newest)):
-        link = newest.get(key) if key is not None else None
-        newer = None if link is None or link.kind == "retracts" else by_id.get(link.newer_id)
-        if link is not None and newer is not None and link.newer_id not in places:
-            places[link.newer_id] = len(found)
-            ahead.add(link.newer_id)
-            found.append(
-                newer.replace(
-                    score=max(hit.score, newer.score),
-                    is_sure=hit.is_sure or newer.is_sure,
-                    why=NEWER,
-                )
-            )
-        if key is not None and key in ahead and hit is by_id[key]:
-            continue
-        other = None if hit.source.entry_id is None else same.get(hit.source.entry_id)
-        if other is not None and other in places:
-            first = found[places[other]]
-            found[places[other]] = first.replace(also=(*first.also, hit.source))
-            continue
-        if key is not None:
-            places.setdefault(key, len(found))
-        score = _linked_score(hit, key, newest)
-        is_sure = hit.is_sure and score == hit.score
-        outdated_by = None if link is None else link.newer_id
-        found.append(hit.replace(score=score, is_sure=is_sure, outdated_by=outdated_by))
-    return found
-
-
-def keep_first(own: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
-    """
-    Return *ordered* with the first hits of *own*, by their own words, among its first ones too.
-
-    A link, a fold or a newer statement may be a wrong guess: it puts another one before a hit if
-    there is room, and moves a hit among the first, but takes none out of them.
-    """
-    kept = own[:KEPT_FIRST]
-    front, rest = list(ordered[:KEPT_FIRST]), []
-    free = [place for place, one in enumerate(front) if not _stands_for(one, kept)]
-    for hit in ordered[KEPT_FIRST:]:
-        if free and _stands_for(hit, kept):
-            rest.append(front.pop(free.pop()))
-            front.append(hit)
-        else:
-            rest.append(hit)
-    found = [*front, *rest]
+    late: list[Hit] = []
+    seen: set[int] = set()
+    for start in sorted(range(len(hits)), key=lambda place: -every[place].score):
+        for place, older in _behind_newer(heads[start], None, newer, seen):
+            hit = every[place]
+            if place in also:
+                hit = hit.replace(also=(*hit.also, *also[place]))
+            if older is not None:
+                score, is_sure = max(hit.score, every[older].score), every[older].is_sure
+                hit = hit.replace(score=score, is_sure=hit.is_sure or is_sure, why=NEWER)
+            has_room = place in kept or not kept or len(found) + len(kept) < FRONT
+            (found if has_room else late).append(hit)
+            kept.discard(place)
+            if not kept:
+                found, late = [*found, *late], []
     pairs = zip(found, accumulate((hit.score for hit in found), min), strict=True)
     return [hit if hit.score == score else hit.replace(score=score) for hit, score in pairs]
 
 
-def _stands_for(hit: Hit, first: Sequence[Hit]) -> bool:
-    """Return whether a hit is one of *first*, repeats one, or was learnt from one."""
-    sources = (hit.source, *hit.also)
-    places = {(one.session, one.seq) for one in sources if one.entry_id is not None}
-    return any(
-        other.source in sources
-        or (other.kind == "message" and (other.source.session, other.source.seq) in places)
-        for other in first
-    )
+def _marked(hit: Hit, link: Link | None) -> Hit:
+    """Return a hit that says what outdates it, and that scores less if it was taken back."""
+    if link is None:
+        return hit
+    hit = hit.replace(outdated_by=link.newer_id)
+    if link.kind == "retracts":
+        return hit.replace(score=RETRACTED * hit.score, is_sure=False)
+    return hit
 
 
-def _linked_score(hit: Hit, key: int | None, newest: Mapping[int, Link]) -> float:
-    """Return the score of a hit, less if its entry was taken back."""
-    link = None if key is None else newest.get(key)
-    return hit.score * (RETRACTED if link is not None and link.kind == "retracts" else 1.0)
+def _heads(hits: Sequence[Hit], words_of: TextWords, same: Mapping[int, int]) -> list[int]:
+    """
+    Return of each hit the place of the first one that says the same.
+
+    It has the same words and signs and is of the same kind, or is the message that an entry was
+    learnt from; or it is another entry that repeats it.
+    """
+    words = [tuple(words_of[hit.text]) if hit.kind in STATEMENTS else () for hit in hits]
+    often = Counter(words)
+    first: dict[object, int] = {}
+    heads = []
+    for place, hit in enumerate(hits):
+        told, entry_id = words[place], hit.source.entry_id
+        names: list[object] = []
+        if told and often[told] > 1:
+            signs = words_and_signs(hit.text)
+            names = [(hit.kind, told, signs), (hit.source.session, hit.source.seq, told, signs)]
+            names = names if hit.source.seq is not None else names[:1]
+        if entry_id is not None:
+            names += [one for one in (entry_id, same.get(entry_id)) if one is not None]
+        head = next((first[name] for name in names if name in first), place)
+        first.update((name, head) for name in names if name not in first)
+        heads.append(head)
+    return heads
+
+
+def _newer(
+    query: Query,
+    hits: Sequence[Hit],
+    words_of: TextWords,
+    ties: Ties,
+    heads: Sequence[int],
+) -> dict[int, list[int]]:
+    """Return by place of a hit those that are newer and outdate it, the linked one first."""
+    places = reversed([*enumerate(ties.keys)])
+    by_id = {key: heads[place] for place, key in places if key is not None}
+    times: dict[int, int] = {}
+    for head, hit in zip(heads, hits, strict=True):
+        times[head] = max(times.get(head, 0), hit.source.created_ms or 0)
+    found: dict[int, list[int]] = {}
+    for head, hit, link in zip(heads, hits, ties.links, strict=True):
+        if hit.outdated_by in by_id and not (link and link.kind == "retracts"):
+            found.setdefault(head, []).append(by_id[hit.outdated_by])
+    if not query.is_dated:  # else the time that is asked for decides
+        for one, other in _alike(query, hits[:ORDERED], words_of):
+            newer, older = heads[one], heads[other]
+            if times[newer] > times[older]:
+                found.setdefault(older, []).append(newer)
+    return found
+
+
+def _behind_newer(
+    place: int, older: int | None, newer: Mapping[int, Sequence[int]], seen: set[int]
+) -> Iterator[tuple[int, int | None]]:
+    """Yield a place behind those that are newer, each once, with the first older one."""
+    if place not in seen:
+        seen.add(place)
+        for other in newer.get(place, ()):
+            yield from _behind_newer(other, place if older is None else older, newer, seen)
+        yield place, older
 
 
 def reason_of(question: Question, hit: Hit, best: Hit, words_of: TextWords) -> str:
@@ -174,51 +210,40 @@ def reason_of(question: Question, hit: Hit, best: Hit, words_of: TextWords) -> s
         parts.append(hit.why)
     if hit.outdated_by is not None:
         parts.append(f"entry {number_of(hit.outdated_by)} is newer")
-    if hit.also:
-        parts.append(f"said {len(hit.also) + 1} times")
+    places = {(one.session, one.seq, one.seq or one.entry_id) for one in (hit.source, *hit.also)}
+    if len(places) > 1:
+        parts.append(f"said {len(places)} times")
     if hit is not best and hit.kind == "message" and hit.source.session == best.source.session:
         parts.append("same conversation as the best hit")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def put_newest_first(query: Query, hits: Sequence[Hit], words_of: TextWords) -> list[Hit]:
+def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[tuple[int, int]]:
     """
-    Return *hits* with an older one behind a newer one of the same author that answers alike.
+    Yield the places of a newer hit and of an older one, before it, that answers alike.
 
-    Both hold the same words of the question, half of them at least, and share half of their
-    other words but numbers and names. Or both are short and among the first `COMPARED`, and the
-    newer one ends the older one: a long message says several things, of which the question asks for
-    one; without the name that is asked for it is about something else, and a question with a number
-    asks for that one. The newer one gets the score of the older one.
+    Both are of one author and hold the same words of the question, half of them at least, and
+    share half of their other words but numbers and names. Or both are short and among the first
+    `COMPARED`, and the newer one ends the older one: a long message says several things, of which
+    the question asks for one; without the name that is asked for it is about something else, and
+    a question with a number asks for that one.
     """
-    found = list(hits)
-    traits = _traits(query, found[:ORDERED], words_of)
+    traits = _traits(query, hits, words_of)
     most = 0 if any(map(compiled(_HAS_DIGIT).search, query.content)) else COMPARED
     names = set(query.identifiers)
-    for place in range(1, len(traits)):
-        newer = found[place]
-        for before in range(place):
-            older = found[before]
-            is_linked = older.outdated_by is not None
-            if (is_linked and older.outdated_by == newer.source.entry_id) or (
-                _is_newer(newer, older)
-                and (
-                    _are_alike(traits[place], traits[before])
-                    or (
-                        place < most
-                        and not names & (traits[before][0] - traits[place][0])
-                        and _ends(newer, older, traits[place][0] & traits[before][0])
-                    )
+    for newer, (held, _) in enumerate(traits):
+        for older in range(newer):
+            asked = traits[older][0]
+            if _is_newer(hits[newer], hits[older]) and (
+                _are_alike(traits[newer], traits[older])
+                or (
+                    newer < most
+                    and not names & (asked - held)
+                    and _ends(hits[newer], hits[older], held & asked)
                 )
             ):
-                found.insert(
-                    before, newer.replace(score=older.score, is_sure=older.is_sure, why=NEWER)
-                )
-                del found[place + 1]
-                traits.insert(before, traits.pop(place))
-                break
-    return found
+                yield newer, older
 
 
 def put_by_scores(
@@ -232,7 +257,7 @@ def put_by_scores(
     order = sorted(range(len(best)), key=lambda place: -best[place])
     moved = [hits[place].replace(score=hit.score) for place, hit in zip(order, hits, strict=False)]
     words_of = {hit.text: query_words(hit.text) for hit in hits}
-    found = put_newest_first(query, [*moved, *hits[len(best) :]], words_of)[:limit]
+    found = put_in_order(query, [*moved, *hits[len(best) :]], words_of, folds=False)[:limit]
     return [hit.replace(rank=rank) for rank, hit in enumerate(found, start=1)]
 
 

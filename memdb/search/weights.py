@@ -195,8 +195,9 @@ the question, this share of them at least, and share this part of their other wo
 Source: bench/recall.py, LoCoMo's nDCG@10 (2 conversations): .6661 without, .6652 with; 6 give .664.
 """
 
-KEPT_FIRST = 3
-"""Of so many first hits none leaves them by a guess."""
+FRONT = 3
+KEPT_FIRST = 2
+"""Of the first `FRONT` hits so many stay among them, whatever a guess puts before them."""
 
 RERANKED = 30
 """Hits that a reranker gets: they hold what there is to find nine times in ten."""

@@ -133,7 +133,9 @@ def test_all_kinds_are_read_within_the_budget(ann: Scope, counted: Callable[[], 
     with counted() as reads:
         hits = ann.recall("green tea flights plan", 100)
 
-    assert {hit.kind for hit in hits} == {"message", "entry", "artifact"}
+    told = [source.entry_id for hit in hits for source in (hit.source, *hit.also)]
+    assert {hit.kind for hit in hits} >= {"message", "artifact"}
+    assert any(told)  # an entry is one hit with the message of the same words
     assert reads.snapshots == 2
     assert reads.statements <= MOST_STATEMENTS
 
