@@ -66,7 +66,7 @@ class Report:
         self.seconds[name] = perf_counter() - started
 
     def is_evidence(self, hit: Hit, expected: list[str]) -> bool:
-        """Whether a hit is, or was learnt from, one of the *expected* messages."""
+        """Return whether a hit is, or was learnt from, one of the *expected* messages."""
         source = hit.source
         return any((source.session, source.seq, one) in self.evidence for one in expected)
 

@@ -74,12 +74,12 @@ class Column(Record):
 
 
 def on_terminal() -> bool:
-    """Whether standard output is a terminal."""
+    """Return whether standard output is a terminal."""
     return is_terminal(sys.stdout)
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether a standard stream is a terminal; one that the shell closed is None, and is not."""
+    """Return whether a standard stream is a terminal; one that the shell closed is None."""
     return stream is not None and stream.isatty()
 
 
@@ -305,7 +305,7 @@ def _pad(text: str, width: int, *, right: bool) -> str:
 
 
 def drawable(marks: str) -> bool:
-    """Whether the encoding of standard output has all of *marks*."""
+    """Return whether the encoding of standard output has all of *marks*."""
     try:
         marks.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -128,7 +128,7 @@ class Quota:
         return most if most < self._limit else entry_rows.count_active(tx, scope_no)
 
     def has_room(self, tx: Tx, scope_no: int, active: int) -> bool:
-        """Whether one more entry fits beside *active* ones, if need be by an eviction."""
+        """Return whether one more entry fits beside *active* ones, if need be by an eviction."""
         return active < self._limit or bool(entry_rows.list_evictable(tx, scope_no, 0, tx.now_ms))
 
     def make_room(self, tx: Tx, scope_no: int, newest: Entry, active: int | None = None) -> None:

@@ -322,7 +322,7 @@ def was(entry: Entry, before: Entry | None) -> str:
 
 
 def _may_show(tx: Tx, owner: ScopeRef, entry: Entry, session: str | None) -> bool:
-    """Whether an entry may be in a prompt of a session."""
+    """Return whether an entry may be in a prompt of a session."""
     if entry.session_only and not comes_from(tx, owner, session, entry):
         return False
     return entry.pinned or entry.trust != FLAGGED

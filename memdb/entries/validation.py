@@ -237,7 +237,7 @@ def screen_merged(text: str | None, screen: SecretScreen) -> str | None:
 
 
 def is_instruction(fields: NewEntry | EntryChanges) -> bool:
-    """Whether text or keywords read like an instruction to a model."""
+    """Return whether text or keywords read like an instruction to a model."""
     keywords = fields.keywords if isinstance(fields.keywords, (list, tuple)) else ()
     texts = [text for text in (fields.text, *keywords) if isinstance(text, str)]
     return any(trust_of_text(text) == FLAGGED for text in texts)

@@ -127,7 +127,7 @@ class Entry(Record):
     _numbered = ("id", "superseded_by", "outdated_by")
 
     def holds(self, at_ms: int) -> bool:
-        """Whether it is active, unexpired and valid at a time."""
+        """Return whether it is active, unexpired and valid at a time."""
         return (
             self.active
             and (self.expires_ms is None or self.expires_ms > at_ms)

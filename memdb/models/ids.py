@@ -88,7 +88,7 @@ class BranchName(str):
         return not self == other
 
     def __hash__(self) -> int:
-        """Agree with the comparison."""
+        """Return the hash of the text, as the comparison asks."""
         return hash(self._key())
 
     def _key(self) -> tuple[str, str]:

@@ -47,7 +47,7 @@ class Ending:
     """Whether a server is to end, and what it still has to do."""
 
     def __init__(self) -> None:
-        """Nobody has asked yet."""
+        """Begin before anybody asked."""
         self._requested = False
         self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self.idle: Callable[[], Awaitable[object]] = _nothing
