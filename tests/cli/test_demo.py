@@ -85,23 +85,17 @@ def test_demo_marks_an_entry_that_was_learnt_from_the_evidence():
     assert [report.is_evidence(hit, ["m144"]) for hit in found] == [True, False, False]
 
 
-def test_demo_for_a_person(run, monkeypatch):
-    """Without --json questions, window, versions, size and times can be read."""
-    said = run("demo").stdout
+def test_demo_for_a_person(run, run_json, tmp_path):
+    """What can be read without --json; --keep makes the file where it says, to go on with."""
+    kept = tmp_path / "demo.db"
+    said = run("demo", "--keep", kept).stdout
 
     assert "Learnt without a model from 196 messages" in said
     assert "What is Birger allergic to?" in said
     assert "tokens" in said
     assert "Versions of user:opening-plan.md" in said
     assert "in one file; import " in said
-
-
-def test_demo_keeps_a_file(run, run_json, tmp_path):
-    """--keep makes the file where it says, and says how to go on."""
-    kept = tmp_path / "demo.db"
-    done = run("demo", "--keep", kept)
-
-    assert f"Go on with: memdb recall {kept}" in done.stdout
+    assert f"Go on with: memdb recall {kept}" in said
     assert run_json("info", kept)["counts"]["messages"] == 196
 
 
@@ -117,7 +111,11 @@ def test_demo_does_not_write_over_a_file(run, tmp_path):
 def test_demo_uses_the_examples_of_the_package(run, tmp_path, monkeypatch):
     """Installed from a wheel, the examples are those beside the code."""
     shutil.copytree(Path(memdb.__file__).parents[1] / "examples", tmp_path / "examples")
-    questions = tmp_path / "examples" / "questions.json"
+    questions, messages = (
+        tmp_path / "examples" / one for one in ("questions.json", "workshop.jsonl")
+    )
+    lines = messages.read_text("utf-8").splitlines(keepends=True)
+    messages.write_text("".join(lines[:5] + lines[-5:]), "utf-8")
     asked = {"questions": [{"question": "Who swims?", "expected": []}]}
     questions.write_text(json.dumps(asked), encoding="utf-8")
     monkeypatch.setattr(demo, "files", lambda _: tmp_path)

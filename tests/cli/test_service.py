@@ -308,7 +308,7 @@ def test_a_signal_is_not_lost(start_child, path, tmp_path, number, words, packag
 
 def test_two_at_once_do_nothing_twice(start, path):
     """Two processes share the work: together they do each piece once."""
-    say(path, 2000)
+    say(path, 600)
     both = [start("work", path, "--json") for _ in range(2)]
     told = [json.loads(process.communicate()[0]) for process in both]
     with memdb.open(path) as db:
@@ -316,8 +316,8 @@ def test_two_at_once_do_nothing_twice(start, path):
         info = db.file.info()
 
     assert [process.returncode for process in both] == [0, 0]
-    assert info.spaces[0].vectors == 2000
-    assert sum(one["done"] for one in told) + rest == 2000 + info.counts["summaries"]
+    assert info.spaces[0].vectors == 600
+    assert sum(one["done"] for one in told) + rest == 600 + info.counts["summaries"]
 
 
 def test_a_failing_model_is_told_once(start, path, server):
