@@ -51,8 +51,8 @@ WITH marked AS (UPDATE memdb_format SET format = {} RETURNING 1)
 INSERT INTO changes (kind, number) SELECT 'commit', count(*) FROM marked
 ON CONFLICT (kind) DO UPDATE SET number = changes.number + excluded.number
 """
-# Folders whose tests run over a file in memory too: the engine takes part in what they are about.
-IN_MEMORY = {"deletion", "engine", "faults"}
+# Tests that run over a file in memory too: the engine takes part in what they are about.
+IN_MEMORY = ("deletion/test_forget.py", "engine/", "faults/")
 # What cannot be collected without a package; the rest of the suite runs without them.
 NEEDS = {
     "llm": ["providers/test_llm*", "providers/test_summaries*"],
@@ -118,11 +118,11 @@ def pytest_collection_finish() -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what a file in memory could do otherwise in such a file too."""
-    folder = metafunc.definition.path.relative_to(Path(__file__).parent).parts[0]
+    module = metafunc.definition.path.relative_to(Path(__file__).parent).as_posix()
     is_given = any(
         "place" in one.args[0] for one in metafunc.definition.iter_markers("parametrize")
     )
-    if "place" in metafunc.fixturenames and folder in IN_MEMORY and not is_given:
+    if "place" in metafunc.fixturenames and module.startswith(IN_MEMORY) and not is_given:
         metafunc.parametrize("place", ["memory", "file"], indirect=True)
 
 
@@ -501,7 +501,7 @@ def _checked(opened: MemDB, reopen: Callable[..., MemDB]) -> Iterator[MemDB]:
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, path: str) -> str:
-    """Return the path of a file; in folders of `IN_MEMORY` once that and once `:memory:`."""
+    """Return the path of a file; for tests of `IN_MEMORY` once that and once `:memory:`."""
     return ":memory:" if getattr(request, "param", "file") == "memory" else path
 
 

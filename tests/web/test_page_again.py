@@ -121,7 +121,7 @@ def test_a_search_of_an_empty_file_asks_nothing(
     assert max(refused) < 400
 
 
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.slow), 360])
 def test_a_long_name_in_a_choice_stays_in_sight(
     make_site: Callable[..., Site], open_tab: Callable[..., Tab], width: int
 ) -> None:

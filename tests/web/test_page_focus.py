@@ -134,7 +134,7 @@ def test_a_read_only_page_offers_no_action_by_keys_either(
         assert word not in commands
 
 
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.slow), 360])
 def test_no_placeholder_is_cut(
     reading_site: Site, open_tab: Callable[..., Tab], width: int
 ) -> None:

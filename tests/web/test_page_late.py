@@ -84,7 +84,7 @@ def test_letters_typed_while_the_search_loads_are_searched(tab: Tab) -> None:
     assert page.input_value("header input") == "rent was"
 
 
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.slow), 360])
 def test_a_message_from_elsewhere_leaves_the_reader_where_he_is(tab: Tab, width: int) -> None:
     """The place stays; a button says how many are new, in sight, and leads to them."""
     long = tab.site.app.db.scope("ann").session("long")

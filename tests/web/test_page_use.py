@@ -291,7 +291,10 @@ def test_eight_tabs_share_one_stream(site: Site, open_tab: Callable[..., Tab]) -
         page.wait_for_selector("a[data-entry]:has-text('sails')")
 
 
-@pytest.mark.parametrize("width", [640, 320], ids=["200 %", "400 %"])
+@pytest.mark.parametrize(
+    "width",
+    [pytest.param(640, marks=pytest.mark.slow, id="200 %"), pytest.param(320, id="400 %")],
+)
 def test_a_zoomed_page_is_whole(
     reading_site: Site, open_tab: Callable[..., Tab], width: int
 ) -> None:
