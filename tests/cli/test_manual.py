@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,17 +10,18 @@ from pathlib import Path
 import pytest
 
 import memdb
-from memdb.cli.manual import manual
 
-PAGE = Path(memdb.__file__).parents[1] / "man" / "memdb.1"
+ROOT = Path(memdb.__file__).parents[1]
+PAGE = ROOT / "man" / "memdb.1"
+manual = runpy.run_path(str(ROOT / "docs" / "manual.py"))["manual"]
 
 
 def test_the_page_is_that_of_the_commands(monkeypatch):
-    """`python -m memdb.cli.manual > man/memdb.1` makes it anew."""
+    """`python docs/manual.py > man/memdb.1` makes it anew."""
     for name in ("MEMDB_FILE", "MEMDB_USER", "MEMDB_APP"):
         monkeypatch.delenv(name, raising=False)
     assert PAGE.read_text(encoding="utf-8") == manual(), (
-        "make it anew: python -m memdb.cli.manual > man/memdb.1"
+        "make it anew: python docs/manual.py > man/memdb.1"
     )
 
 

@@ -1,7 +1,7 @@
 """
 The manual page `man/memdb.1`, made of what `--help` says.
 
-    python -m memdb.cli.manual > man/memdb.1
+    python docs/manual.py > man/memdb.1
 
 A test compares it with the commands, so it is never older than they are.
 """
