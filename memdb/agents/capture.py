@@ -22,6 +22,7 @@ from memdb.formats.transcripts import (
     MAX_LINE_BYTES,
     SUBAGENTS,
     Head,
+    Prompts,
     document_lines,
     line_reader,
     parse_object,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from memdb.api.items import Items
     from memdb.api.session import Session
     from memdb.formats.transcripts import Line
-    from memdb.models.messages import NewMessage
+    from memdb.models.messages import Message, NewMessage
+    from memdb.models.reports import SessionHead
 
 # The scope whose items say how far each transcript is read.
 POSITIONS_APP = "memdb agents"
@@ -83,6 +85,7 @@ class Position(Record):
         title_rank: How strong the title of its session is.
         id: As `Head.id`.
         sources: Sessions that have its first line: what is copied from them stays there.
+        prompts: The newest of `Prompts`.
     """
 
     offset: int
@@ -93,6 +96,7 @@ class Position(Record):
     title_rank: int
     id: str | None = None
     sources: tuple[str, ...] = ()
+    prompts: tuple[tuple[str, str], ...] = ()
 
 
 def capture(
@@ -168,14 +172,16 @@ class _Capture:
         self._left_out: Counter[str] = Counter()
         self._added = 0
         self._has_looked = False  # for the sessions of which this one is a copy
+        self._prompts = Prompts(position.prompts)
 
     def run(
         self, file: IO[bytes], path: str, deadline: float | None, *, is_whole: bool
     ) -> Captured:
         """Store batch after batch until the end, or the deadline."""
-        file.seek(self._position.offset)
         is_done = False
         while not is_done and (deadline is None or time.monotonic() < deadline):
+            file.seek(self._position.offset)
+            taken_back = None
             found: list[tuple[int, Line, list[NewMessage]]] = []
             title, offset, begun = (
                 (self._position.title_rank, ""),
@@ -184,9 +190,15 @@ class _Capture:
             )
             is_done = True
             for at, end, raw in _lines(file):
-                offset = end
                 line = self._line(raw)
+                if line is not None and (anew := self._prompts.taken_back(line)):
+                    if found:  # what is taken back is stored first
+                        is_done = False
+                        break
+                    taken_back = anew
+                offset = end
                 if line is not None:
+                    self._prompts.note(line)
                     found.append((at, line, with_ids(line.messages, at, raw)))
                     title = max(title, line.title, key=lambda one: one[0])
                 is_full = len(found) >= BATCH_LINES or offset - begun >= BATCH_BYTES
@@ -196,7 +208,7 @@ class _Capture:
             if is_done and found and found[-1][1].is_echo and found[-1][2] and not is_whole:
                 offset, *_ = found.pop()  # the line that says it for certain may follow
             if offset > self._position.offset:
-                self._store(self._sorted(found), title, offset)
+                self._store(self._sorted(found), title, offset, taken_back)
         left_out = dict(self._left_out)
         app, session = self._position.app, self._chat.name
         return Captured(path, app, session, self._added, left_out, is_done=is_done)
@@ -251,24 +263,43 @@ class _Capture:
         chats: list[tuple[Session, list[NewMessage]]],
         title: tuple[int, str],
         offset: int,
+        taken_back: str | None,
     ) -> None:
-        """Store a batch, and that it is read."""
+        """Store a batch, and that it is read, after a branch got what was *taken_back*."""
         stores = [
             (chat, Host(chat).prepare(messages, secrets="redact", keep=True))
             for chat, messages in chats
         ]
-        position = self._position.replace(offset=offset)
-        added = 0
+        position = self._position.replace(offset=offset, prompts=self._prompts.newest())
         with self._db.transaction():
-            for chat, store in stores:
-                before = chat.last_seq
-                added += sum(one.seq > before for one in {one.seq: one for one in store()}.values())
+            heads = {chat: chat.head() for chat, _ in stores}
+            self._branch_off(taken_back)
+            fresh = {chat: _new(store(), heads[chat]) for chat, store in stores}
             if title[1] and self._chat.last_seq:
                 position = position.replace(title_rank=title[0])
                 self._chat.update(title=redact_secrets(title[1]))
+            for chat, times in fresh.items():
+                if times or taken_back:  # a transcript may be of another year
+                    head = heads[chat]
+                    known = [head.updated_ms] if head else []
+                    created = None if head else min(times)
+                    Host(chat).date(created=created, updated=max(known + times))
             self._positions.put(POSITIONS, self._key, position.to_dict(), index=False)
         self._position = position
-        self._added += added
+        self._added += sum(map(len, fresh.values()))
+
+    def _branch_off(self, prompt: str | None) -> None:
+        """Leave what was said from a prompt on to a branch alone, which is called as it."""
+        first = self._chat.find(prompt) if prompt else None
+        if prompt and first is not None:
+            self._chat.branch(prompt)
+            self._chat.replace([one.seq for one in self._chat.messages(after=first.seq - 1)])
+
+
+def _new(stored: list[Message], head: SessionHead | None) -> list[int]:
+    """Return the times of the messages that were added behind *head*."""
+    last = head.last_seq if head else 0
+    return [*{one.seq: one.created_ms for one in stored if one.seq > last}.values()]
 
 
 def _key_of(path: Path) -> str:

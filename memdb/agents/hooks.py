@@ -51,11 +51,7 @@ CLOSING = "</memdb>"
 
 
 def brief_of(
-    db: MemDB,
-    scope: Scope,
-    *,
-    budget_tokens: int = BUDGET_TOKENS,
-    session: str | None = None,
+    db: MemDB, scope: Scope, *, budget_tokens: int = BUDGET_TOKENS, session: str | None = None
 ) -> str:
     """
     Return what is known about a project; "" if that is nothing.

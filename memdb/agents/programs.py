@@ -232,12 +232,7 @@ PROGRAMS = {
         Program(
             "codex",
             "Codex",
-            {
-                "SessionStart": START,
-                "Stop": STOP,
-                "SubagentStop": SUBAGENT,
-                "PreCompact": COMPACT,
-            },
+            {"SessionStart": START, "Stop": STOP, "SubagentStop": SUBAGENT, "PreCompact": COMPACT},
             _codex,
             "UserPromptSubmit",
             ".codex-plugin",
@@ -257,12 +252,7 @@ PROGRAMS = {
         Program(
             "gemini-cli",
             "Gemini CLI",
-            {
-                "SessionStart": START,
-                "AfterAgent": STOP,
-                "PreCompress": COMPACT,
-                "SessionEnd": END,
-            },
+            {"SessionStart": START, "AfterAgent": STOP, "PreCompress": COMPACT, "SessionEnd": END},
             _gemini_cli,
             "BeforeAgent",
         ),

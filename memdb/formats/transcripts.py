@@ -56,6 +56,7 @@ class Line(Record):
         folder: The working directory.
         title: The rank and text of a title, a higher rank being stronger; (-1, "") for none.
         is_echo: Another line may say the same: it counts where none does.
+        behind: The id of the line before it, where the line tells it.
     """
 
     kind: str
@@ -65,12 +66,14 @@ class Line(Record):
     folder: str | None = None
     title: tuple[int, str] = (-1, "")
     is_echo: bool = False
+    behind: str | None = None
 
 
 # Lines that are looked at for the session and the folder; a longer line is no message but a
 # file that was read.
 HEAD_LINES = 50
 MAX_LINE_BYTES = 32 << 20
+MAX_PROMPTS = 50  # that a turn typed anew is looked up in, once the transcript grows
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 SEPARATOR = "/"
@@ -100,6 +103,36 @@ def session_of(head: Head, line: Line) -> str:
     """Return the session of a line: a fork begins with those of the session that it left."""
     is_own = head.id is None or line.session in (None, head.id)
     return head.session if is_own or line.session is None else line.session[:MAX_NAME_CHARS]
+
+
+class Prompts:
+    """
+    What the user typed, by the line before it: two behind one line are a turn typed anew.
+
+    The second takes the place of the first one, and of all that was said behind that.
+    """
+
+    def __init__(self, known: Iterable[tuple[str, str]] = ()) -> None:
+        """Begin with what is *known*: the line before a prompt, and the prompt's external id."""
+        self._by_line = dict(known)
+
+    def taken_back(self, line: Line) -> str | None:
+        """Return the external id of the prompt that *line* stands in place of, None for none."""
+        known = self._by_line.get(line.behind or "")
+        return known if known != self._id_of(line) and self._id_of(line) else None
+
+    def note(self, line: Line) -> None:
+        """Note a line that is stored."""
+        if line.behind and (name := self._id_of(line)):
+            self._by_line[line.behind] = name
+
+    def newest(self) -> tuple[tuple[str, str], ...]:
+        """Return the newest of them, for the next time."""
+        return tuple(self._by_line.items())[-MAX_PROMPTS:]
+
+    def _id_of(self, line: Line) -> str | None:
+        is_prompt = line.messages and line.messages[0].role == "user"
+        return line.messages[0].external_id if is_prompt else None
 
 
 def spoken(lines: Iterable[Line]) -> str:
@@ -136,6 +169,7 @@ def read_claude_code(line: dict[str, Any]) -> Line:
         folder=text_value(line.get("cwd")) or None,
         title=title_of([line]),
         is_echo=is_echo(line),
+        behind=text_value(line.get("parentUuid")) or None,
     )
 
 

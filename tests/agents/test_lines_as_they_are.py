@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import memdb
+from memdb.agents.capture import capture
 from memdb.agents.discovery import find_transcripts, import_transcripts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PROJECT = "/home/ann/trip"
 IDS = [f"0000000{n}-0000-4000-8000-000000000000" for n in range(4)]
@@ -205,3 +209,52 @@ def test_each_line_has_its_session_and_its_speaker(tmp_path: Path) -> None:
                     wrong.append((title, order, "title", titles))
                 assert db.file.check() == []
     assert wrong == []
+
+
+def test_a_turn_that_was_typed_anew_is_a_branch(tmp_path: Path) -> None:
+    """Through every door, and again: the session holds the newest way, its time is theirs."""
+    told = [
+        line("u1", "plan", parentUuid=None),
+        line("a1", "a plan", kind="assistant", parentUuid="u1"),
+        {"type": "system", "subtype": "turn_duration", "uuid": "s1", "parentUuid": "a1"},
+        line("u2", "by car", parentUuid="s1"),
+        line("a2", "car then", kind="assistant", parentUuid="u2"),
+        line("u3", "by train", parentUuid="s1"),
+        line("a3", "train then", kind="assistant", parentUuid="u3"),
+        line("u4", "when", parentUuid="a3"),
+        line("u5", "where", parentUuid="a3"),
+        line("a5", "platform two", kind="assistant", parentUuid="u5"),
+    ]
+    path = tmp_path / "f0.jsonl"
+    lines = [json.dumps(one) + "\n" for one in told]
+
+    def by_hook(db: memdb.MemDB) -> None:
+        path.write_text("")
+        for one in lines:
+            with path.open("a") as file:
+                file.write(one)
+            capture(db, path, user="ann")
+
+    doors: dict[str, Callable[[memdb.MemDB], object]] = {
+        "import": lambda db: db.import_file(path, user="ann", app=PROJECT),
+        "agent import": lambda db: import_transcripts(db, [path], user="ann"),
+        "hook": by_hook,
+    }
+    again = [doors["import"], lambda db: import_transcripts(db, [path], user="ann", again=True)]
+    way = ["plan", "a plan", "by train", "train then"]
+    for door in doors.values():
+        path.write_text("".join(lines))
+        with memdb.open(":memory:", embedder=None) as db:
+            for call in (door, *again):
+                call(db)
+                chat = db.scope("ann", PROJECT).session("f0")
+                assert [one.text for one in chat.messages()] == [*way, "where", "platform two"]
+                branches = {one.name: chat.branch(one.name) for one in chat.branches()}
+                assert {name: [one.text for one in branch.messages()]
+                        for name, branch in branches.items()} == {
+                    "u2": ["plan", "a plan", "by car", "car then"],
+                    "u4": [*way, "when"],
+                }  # fmt: skip
+            (info,) = db.scope("ann", PROJECT).sessions()
+            assert {info.created_ms, info.updated_ms} == {chat.last(1)[0].created_ms}
+            assert db.file.check(deep=True) == []

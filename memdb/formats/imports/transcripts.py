@@ -18,6 +18,7 @@ from memdb.formats.transcripts import (
     MAX_LINE_BYTES,
     NO_TRANSCRIPTS,
     READERS,
+    Prompts,
     document_lines,
     format_of,
     line_reader,
@@ -32,12 +33,12 @@ from memdb.text.secrets import redact_secrets
 from memdb.transfer.lines import Item, left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from memdb.formats.imports.base import Read, Request
     from memdb.formats.source import Tree
-    from memdb.formats.transcripts import Head
+    from memdb.formats.transcripts import Head, Line
 
 # Bytes of a file in which a line has to tell its program, if its first object does not.
 DETECTED_BYTES = 1 << 16
@@ -96,6 +97,8 @@ class _Transcript:
         above = PurePath(os.path.abspath(tree.path))
         self._path = above if tree.is_alone else above / name
         self._has_session = False
+        self._taken: set[int] = set()  # where lines begin that were taken back
+        self._before: dict[int, str | None] = {}  # the message before each line, if any was
 
     def read(self) -> Read:
         """Yield a group per line; the first with messages has the session."""
@@ -104,18 +107,40 @@ class _Transcript:
             yield left_out(self._name, "files", "they name no session of a known program")
             return
         read = line_reader(head.format)
-        lines = [read(value) for value in map(parse_object, self._raws()) if value]
+        lines = self._look(head, read)
         title = max((one.title for one in lines), key=lambda one: one[0], default=(-1, ""))[1]
         said = spoken(lines) if any(one.is_echo for one in lines) else ""
         del lines
-        found = (
-            (self._tree.place(self._name, f"line {number}"), (at, raw))
-            for number, (at, _, raw) in enumerate(self._lines(counts=True), start=1)
-        )
-        yield from groups(found, partial(self._line, head, title, said))
+        for is_taken in (False, True) if self._taken else (False,):
+            found = (
+                (self._tree.place(self._name, f"line {number}"), (at, raw))
+                for number, (at, _, raw) in enumerate(self._lines(counts=not is_taken), start=1)
+                if (at in self._taken) == is_taken
+            )
+            yield from groups(found, partial(self._line, head, title, said))
 
-    def _raws(self) -> Iterator[bytes]:
-        return (raw for _, _, raw in self._lines())
+    def _look(self, head: Head, read: Callable[[dict[str, Any]], Line]) -> list[Line]:
+        """Return the lines, and note which of them later ones took the place of."""
+        lines, prompts = [], Prompts()
+        way: list[tuple[int, list[str | None]]] = []
+        for at, _, raw in self._lines():
+            value = parse_object(raw)
+            if value is None:
+                continue
+            lines.append(line := read(value))
+            if not line.messages or session_of(head, line) != head.session:
+                continue
+            anew = prompts.taken_back(line)
+            if any(anew in names for _, names in way):
+                while anew not in way[-1][1]:
+                    self._taken.add(way.pop()[0])
+                self._taken.add(way.pop()[0])
+            prompts.note(line)
+            self._before[at] = way[-1][1][-1] if way else None
+            way.append((at, [one.external_id for one in with_ids(line.messages, at, raw)]))
+        if not self._taken:
+            self._before.clear()
+        return lines
 
     def _line(
         self, head: Head, title: str, known: str, place: str, line: tuple[int, bytes]
@@ -146,6 +171,9 @@ class _Transcript:
                 session = self._homes.setdefault(message.external_id, own)
             fields = {name: getattr(message, name) for name in FIELDS}
             given = {name: one for name, one in fields.items() if one is not None}
+            if at in self._before:
+                given["after"] = self._before[at]
+                self._before[at] = message.external_id
             yield Item(place, "message", {**given, "session": session})
 
     def _lines(self, *, counts: bool = False) -> Iterator[tuple[int, int, bytes]]:
