@@ -10,24 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.caches import BaseCache
 from langchain_core.messages import message_to_dict, messages_from_dict
-from langchain_core.outputs import (
-    ChatGeneration,
-    ChatGenerationChunk,
-    Generation,
-    GenerationChunk,
-)
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generation, GenerationChunk
 from langchain_core.stores import BaseStore, InvalidKeyException
 
 from memdb import PutItem
 from memdb.adapters.adapter import ScopedAdapter, adapted, in_thread
-from memdb.adapters.batches import (
-    delete_all,
-    delete_many,
-    find_many,
-    is_key,
-    key_list,
-    put_many,
-)
+from memdb.adapters.batches import delete_all, delete_many, find_many, is_key, key_list, put_many
 from memdb.adapters.json_forms import pack_value, unpack_value
 from memdb.errors import InvalidInput, SecretFound
 

@@ -90,34 +90,23 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         return store
 
     def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: list[str] | None = None,
-        **kwargs: Any,
+        self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
     ) -> list[str]:
         """Add texts, all of them or none, and return their ids; see `add_documents`."""
-        documents = _to_documents(texts, metadatas)
-        return self.add_documents(documents, ids, **kwargs)
+        given = key_list(texts, "texts")  # the base class reads them twice
+        added: list[str] = super().add_texts(given, metadatas, **kwargs)
+        return added
 
     async def aadd_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: list[str] | None = None,
-        **kwargs: Any,
+        self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
     ) -> list[str]:
         """Add texts, all of them or none, and return their ids; see `add_documents`."""
-        documents = _to_documents(texts, metadatas)
-        return await self.aadd_documents(documents, ids, **kwargs)
+        given = key_list(texts, "texts")
+        added: list[str] = await super().aadd_texts(given, metadatas, **kwargs)
+        return added
 
     def add_documents(
-        self,
-        documents: list[Document],
-        ids: Sequence[str | None] | None = None,
-        **kwargs: Any,
+        self, documents: list[Document], ids: Sequence[str | None] | None = None, **kwargs: Any
     ) -> list[str]:
         """
         Add documents, all of them or none, and return their ids.
@@ -140,10 +129,7 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         return chosen
 
     async def aadd_documents(
-        self,
-        documents: list[Document],
-        ids: Sequence[str | None] | None = None,
-        **kwargs: Any,
+        self, documents: list[Document], ids: Sequence[str | None] | None = None, **kwargs: Any
     ) -> list[str]:
         """Add documents, all of them or none, and return their ids; see `add_documents`."""
         del kwargs
@@ -292,19 +278,6 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         """Return what makes a cosine a relevance from 0 to 1."""
         return lambda cosine: min(max(cosine, 0.0), 1.0)
-
-
-def _to_documents(
-    texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None
-) -> list[Document]:
-    given = key_list(texts, "texts")
-    about = [{} for _ in given] if not metadatas else [*metadatas]
-    if len(about) != len(given):
-        raise InvalidInput(f"{len(about)} metadatas were given for {len(given)} texts")
-    return [
-        Document(page_content=text, metadata=metadata)
-        for text, metadata in zip(given, about, strict=True)
-    ]
 
 
 def _ids_of(documents: Sequence[Document], ids: Iterable[str | None] | None) -> list[str]:

@@ -306,9 +306,7 @@ class MemdbVectorStore(BasePydanticVectorStore):
         return where
 
 
-def _split(
-    filters: MetadataFilters | None,
-) -> tuple[dict[str, Any] | None, MetadataFilters | None]:
+def _split(filters: MetadataFilters | None) -> tuple[dict[str, Any] | None, MetadataFilters | None]:
     """Return filters as a filter of items, or as they are where that says it otherwise."""
     if filters is None or not filters.filters:
         return None, None

@@ -339,11 +339,7 @@ class _Door:
                 said = [message_of(one) for one in scope.session(session).messages()]
                 trust = least_trust(one["trust"] for one in said)
                 text = "\n".join(map(json.dumps, said))
-                return {
-                    "mime": "application/jsonl",
-                    "text": text,
-                    **written(trust, None, None),
-                }
+                return {"mime": "application/jsonl", "text": text, **written(trust, None, None)}
             case session, name:
                 return loaded_answer(scope.artifacts.load(name, session=session))
         return None

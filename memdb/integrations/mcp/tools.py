@@ -17,13 +17,7 @@ from memdb.errors import AlreadyExists, InvalidInput, NotFound
 from memdb.formats.provider_messages import role_of
 from memdb.models.record import Record
 from memdb.text.sanitize import quoted
-from memdb.text.trust import (
-    FLAGGED,
-    UNTRUSTED,
-    least_trust,
-    trust_of_message,
-    trust_of_text,
-)
+from memdb.text.trust import FLAGGED, UNTRUSTED, least_trust, trust_of_message, trust_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -503,10 +497,7 @@ TOOLS = (
         "Load an artifact",
         "The newest or a given version of an artifact.",
         shape(
-            "name",
-            name=NAME,
-            version=number("Without it the newest", minimum=1),
-            session=SESSION,
+            "name", name=NAME, version=number("Without it the newest", minimum=1), session=SESSION
         ),
         shape(
             *ARTIFACT,

@@ -35,12 +35,7 @@ MIN_TOKEN_CHARS = 16
 
 
 def serve(
-    db: MemDB,
-    *,
-    user: str,
-    app: str = "default",
-    port: int | None = None,
-    token: str | None = None,
+    db: MemDB, *, user: str, app: str = "default", port: int | None = None, token: str | None = None
 ) -> None:
     """
     Serve an open file until the client goes: over stdio, or over HTTP on 127.0.0.1.

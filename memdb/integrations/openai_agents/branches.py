@@ -37,11 +37,7 @@ class Branching:
         session_id: str
 
         def _run(
-            self,
-            work: Callable[[database.MemDB], R],
-            kind: Kind = "write",
-            *,
-            to_end: bool = False,
+            self, work: Callable[[database.MemDB], R], kind: Kind = "write", *, to_end: bool = False
         ) -> Coroutine[Any, Any, R]: ...
 
     def __init__(self, user: str, app: str) -> None:

@@ -25,11 +25,7 @@ __all__ = ["MemdbConversationStore", "MemdbMemoryStore"]
 
 # By class its module, what it needs, and the extra that installs that.
 _CLASSES = {
-    "MemdbConversationStore": (
-        "conversations",
-        "pydantic_ai.conversation_store",
-        "pydantic-ai",
-    ),
+    "MemdbConversationStore": ("conversations", "pydantic_ai.conversation_store", "pydantic-ai"),
     "MemdbMemoryStore": ("memory", "pydantic_ai_harness.memory", "pydantic-harness"),
 }
 

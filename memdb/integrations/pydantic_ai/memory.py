@@ -124,11 +124,7 @@ class MemdbMemoryStore(ScopedAdapter):
         return await self._run(work)
 
     async def delete(
-        self,
-        path: str,
-        *,
-        expected_version: str | None,
-        operation: MemoryOperation | None = None,
+        self, path: str, *, expected_version: str | None, operation: MemoryOperation | None = None
     ) -> MemoryMutation:
         """Delete a file; raises as `write` does."""
         _require_path(path)

@@ -216,12 +216,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         self._call(update)
 
     def list_messages(
-        self,
-        session_id: str,
-        agent_id: str,
-        limit: int | None = None,
-        offset: int = 0,
-        **_: Any,
+        self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **_: Any
     ) -> list[SessionMessage]:
         """
         Return the messages of an agent by their id, *limit* of them from *offset* on.
