@@ -107,7 +107,7 @@ class _Transcript:
             yield left_out(self._name, "files", "they name no session of a known program")
             return
         read = line_reader(head.format)
-        lines = self._look(head, read)
+        lines = self._scan(head, read)
         title = max((one.title for one in lines), key=lambda one: one[0], default=(-1, ""))[1]
         said = spoken(lines) if any(one.is_echo for one in lines) else ""
         del lines
@@ -119,7 +119,7 @@ class _Transcript:
             )
             yield from groups(found, partial(self._line, head, title, said))
 
-    def _look(self, head: Head, read: Callable[[dict[str, Any]], Line]) -> list[Line]:
+    def _scan(self, head: Head, read: Callable[[dict[str, Any]], Line]) -> list[Line]:
         """Return the lines, and note which of them later ones took the place of."""
         lines, prompts = [], Prompts()
         way: list[tuple[int, list[str | None]]] = []
