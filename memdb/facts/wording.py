@@ -103,20 +103,22 @@ def words_of(text: str) -> tuple[Word, ...]:
 
 def words_and_signs(text: str) -> tuple[str, ...]:
     """
-    Return the words of a text, "|", and its signs that make a difference.
+    Return the words of a text, or itself if it has none, "|", and the signs that differ.
 
-    Letter case, accents on Latin letters, other punctuation and the format of numbers make none.
+    Letter case, accents on Latin letters, punctuation and the format of numbers make no difference;
+    symbols, and characters that nobody knows, do.
 
     >>> words_and_signs("It costs 5 €?")
     ('it', 'costs', '5', '€', '|', '€', '?')
     """
-    found = [word.text for word in words_of(text)]
-    rest = [sign for sign in fold(text) if sign in _SIGNS or unicodedata.category(sign)[0] == "S"]
+    found = [word.text for word in words_of(text)] or [text]
+    rest = [sign for sign in fold(text) if sign in _SIGNS or unicodedata.category(sign) in _SYMBOLS]
     return (*found, "|", *rest)
 
 
-# Punctuation that makes a difference, beside all symbols.
+# Punctuation that makes a difference, and categories: symbols, private and unknown characters.
 _SIGNS = frozenset("?\u061f%#@&")
+_SYMBOLS = frozenset(("Sm", "Sc", "Sk", "So", "Co", "Cn"))
 
 
 @lru_cache(maxsize=1_024)

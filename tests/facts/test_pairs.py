@@ -31,8 +31,15 @@ def relation(older: str, newer: str, **options: object) -> tuple[str, float]:
 
 def test_a_lone_letter_or_sign_is_a_difference() -> None:
     """Whatever stands alone as a name tells two statements apart, in every frame."""
-    frames = ("I take vitamin {}.", "Shelf {} is full.", "Je suis dans la classe {}.", "我在{}班。")
-    marks = (*string.ascii_uppercase, "C++", "C#", "A+", "A-", "7", "12", "5%", "5")
+    frames = (
+        "I take vitamin {}.",
+        "Shelf {} is full.",
+        "Je suis la classe {}.",
+        "我在{}班。",
+        "{}",
+    )
+    signs = ("\N{RIGHTWARDS ARROW}", "\N{LEFTWARDS ARROW}", "\ue000", "\ue001", "\U0009b8cc")
+    marks = (*string.ascii_uppercase, "C++", "C#", "A+", "A-", "7", "12", "5%", "5", *signs)
     swallowed = [
         (frame, one, other)
         for frame in frames
