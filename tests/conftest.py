@@ -614,6 +614,18 @@ def dump(request: pytest.FixtureRequest, databases: Any) -> Callable[[str], list
 
 
 @pytest.fixture
+def rows_now(
+    dump: Callable[[str], list[Any]], request: pytest.FixtureRequest, databases: Any
+) -> Callable[[str], list[Any]]:
+    """Return a function like `dump` for many looks at a file: it reads again after a commit."""
+    if databases is not None:
+        return dump
+    connect = functools.cache(request.getfixturevalue("raw"))
+    read = functools.cache(lambda path, _version: dump(path))
+    return lambda path: read(path, connect(path).execute("PRAGMA data_version").get)
+
+
+@pytest.fixture
 def run_sql(request: pytest.FixtureRequest, databases: Any) -> Callable[..., list[Any]]:
     """Return a function that runs a statement which both engines take, beside memdb."""
     if databases is not None:

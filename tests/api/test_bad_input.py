@@ -255,16 +255,16 @@ def ann(shared: MemDB) -> memdb.Scope:
 
 @each("field, call", [row[1:] for row in REFUSED])
 def test_what_cannot_be_stored_is_refused(
-    ann: memdb.Scope, shared: MemDB, dump: Any, field: str, call: Call
+    ann: memdb.Scope, shared: MemDB, rows_now: Any, field: str, call: Call
 ) -> None:
     """The error is an InvalidInput that names the field, and no row changed."""
-    before = dump(shared.path)
+    before = rows_now(shared.path)
 
     with pytest.raises(memdb.InvalidInput) as caught:
         call(ann)
 
     assert field in str(caught.value)
-    assert dump(shared.path) == before
+    assert rows_now(shared.path) == before
 
 
 @pytest.mark.parametrize(

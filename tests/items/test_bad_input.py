@@ -119,12 +119,12 @@ def test_every_call_and_argument_is_tried() -> None:
 
 @each("name, argument, value", CASES)
 def test_what_is_no_good_is_refused(
-    shared: MemDB, dump: Any, name: str, argument: str, value: Any
+    shared: MemDB, rows_now: Any, name: str, argument: str, value: Any
 ) -> None:
     """InvalidInput names the argument, for the call and for its operation in a batch."""
     if argument == "query" and name == "recall" and value is None:
         pytest.skip("None is no query, but not a mistake")
-    before = dump(shared.path)
+    before = rows_now(shared.path)
     given = {**GOOD[name], argument: value}
     if argument == "vector":
         given.pop("query")
@@ -137,7 +137,7 @@ def test_what_is_no_good_is_refused(
             items.batch([PutItem(("new",), "k", 1), OPERATIONS[name](**given)])
 
     assert argument in str(caught.value) or argument in ("operations", "where", "query")
-    assert dump(shared.path) == before
+    assert rows_now(shared.path) == before
 
 
 @each("operator", ["", "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in"])
