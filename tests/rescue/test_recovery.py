@@ -102,8 +102,10 @@ def rows(path: Path) -> dict[str, set[Any]]:
 
 
 def identified(name: str, row: Any) -> Any:
-    """Return a row; of a message what does not change when it is archived, and its hash."""
-    return row if name != "messages" else (*row[:3], *row[10:12])
+    """Return a row without what an archive moves, its digest and the counts of a session."""
+    if name == "messages":
+        return (*row[:3], row[10], row[12])  # id, uid, role, created_ms, content_hash
+    return row[:13] if name == "sessions" else row
 
 
 def rows_on(path: Path, pages: set[int]) -> dict[str, set[Any]]:
