@@ -183,11 +183,7 @@ class MemDB(Twin[database.MemDB]):
         return self._sync
 
     async def run(
-        self,
-        work: Callable[[database.MemDB], R],
-        *,
-        kind: Kind = "write",
-        to_end: bool = False,
+        self, work: Callable[[database.MemDB], R], *, kind: Kind = "write", to_end: bool = False
     ) -> R:
         """
         Return what *work* returns, called with the synchronous file in a thread of it.

@@ -299,12 +299,7 @@ class Services:
         from memdb.entries.remember import RememberService
 
         return RememberService(
-            self.db,
-            self.indexer,
-            self.categories,
-            self.screen,
-            self.entry_writer,
-            self._arbiter(),
+            self.db, self.indexer, self.categories, self.screen, self.entry_writer, self._arbiter()
         )
 
     def _arbiter(self) -> Arbiter | None:
@@ -570,17 +565,11 @@ class Services:
         from memdb.models.entries import ExtractHooks
 
         hooks = ExtractHooks(
-            self.ports.render_messages,
-            self.ports.edit_candidates,
-            self.settings.extract_prompt,
+            self.ports.render_messages, self.ports.edit_candidates, self.settings.extract_prompt
         )
         finder = CandidateFinder(self.categories, self.screen, self.caller, hooks)
         resolver = CandidateResolver(
-            self.db,
-            self.remember,
-            self.categories,
-            finder.caller,
-            self.settings.compare_prompt,
+            self.db, self.remember, self.categories, finder.caller, self.settings.compare_prompt
         )
         return ExtractionService(self.db, self.settings, finder, resolver)
 

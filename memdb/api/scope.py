@@ -95,11 +95,7 @@ class Scope:
         return page_of(lambda most: find(after=after, limit=most, order=order), limit)
 
     def counts(
-        self,
-        *,
-        since: When | None = None,
-        until: When | None = None,
-        offset_minutes: int = 0,
+        self, *, since: When | None = None, until: When | None = None, offset_minutes: int = 0
     ) -> ScopeCounts:
         """
         Return how much came in on each day, and the entries of each category by state.

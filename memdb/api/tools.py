@@ -96,7 +96,7 @@ COMPACT = {
                 "type": "boolean",
                 "default": True,
                 "description": "also compress all but the newest 1,000 messages",
-            },
+            }
         },
         "required": [],
         "additionalProperties": False,
@@ -215,10 +215,7 @@ class Tools:
         owner, session = self._owner, self._session
         recaller, trees = self._services.recaller, self._services.trees
         request = search_request(
-            query,
-            max(limit, MORE_HITS),
-            kinds=("message", "entry"),
-            session=session,
+            query, max(limit, MORE_HITS), kinds=("message", "entry"), session=session
         )
         limits = {"message": limit, "entry": MORE_HITS}
         by_kind = recaller.recall_kinds(owner, request, limits)

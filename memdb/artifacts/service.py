@@ -116,13 +116,7 @@ class ArtifactService:
         known = expected_value(expected, "version")
         if keep_last is not None:
             int_value(keep_last, "keep_last", 1, MAX_INT)
-        fields = {
-            "name": name,
-            "session": session,
-            "mime": mime,
-            "metadata": metadata,
-            "uid": uid,
-        }
+        fields = {"name": name, "session": session, "mime": mime, "metadata": metadata, "uid": uid}
         metadata = self._screen.pass_fields("artifact", fields)["metadata"]
         row: dict[str, Any] = {
             "mime": optional_name(mime, "mime"),

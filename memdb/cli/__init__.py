@@ -49,8 +49,7 @@ COMMANDS = {
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search messages, entries, artifacts and titles of one user"),
     "extract": Loaded(
-        "entry",
-        "Learn long-term entries from the messages of SESSION that are not yet read",
+        "entry", "Learn long-term entries from the messages of SESSION that are not yet read"
     ),
     "entry": Loaded("entry", "List, show, edit, pin, supersede and delete long-term entries"),
     "forget": Loaded(
@@ -61,8 +60,7 @@ COMMANDS = {
     "item": Loaded("item", "Put, get, list and delete values under a namespace and a key"),
     "import": Loaded("transfer", "Add what SOURCE holds: a file, folder or zip"),
     "export": Loaded(
-        "transfer",
-        "Write everything of one user as JSON lines, Markdown, one HTML page or CSV",
+        "transfer", "Write everything of one user as JSON lines, Markdown, one HTML page or CSV"
     ),
     "work": Loaded("service", "Embed and summarise what is due in FILE"),
     "web": Loaded("serve", "Show FILE in a browser, and serve its JSON API"),

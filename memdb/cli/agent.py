@@ -257,12 +257,7 @@ def import_(
     make_folder(target)
     with memdb.open(target) as db, Bar("Importing") as bar:
         report = import_transcripts(
-            db,
-            found,
-            user=call.user or user_name(),
-            app=call.app,
-            again=again,
-            progress=bar.to,
+            db, found, user=call.user or user_name(), app=call.app, again=again, progress=bar.to
         )
     call.reply(report, str(report))
 

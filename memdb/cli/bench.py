@@ -47,12 +47,7 @@ def bench() -> None:
 @click.option("--lexical", is_flag=True, help="By words alone; without it an embedder is needed.")
 @embedder_option
 @click.option("--records", type=click.Path(), metavar="PATH", help="Write every answer here.")
-def recall(
-    call: Call,
-    data: tuple[str, ...],
-    lexical: bool,
-    records: str | None,
-) -> None:
+def recall(call: Call, data: tuple[str, ...], lexical: bool, records: str | None) -> None:
     """
     Ask all questions of each DATA, and count what is found.
 
@@ -272,11 +267,7 @@ def pack() -> None:
     metavar="PACK",
     help="The pack to make.",
 )
-@click.option(
-    "--clock",
-    type=MOMENT,
-    help="When a recipe begins, or the pack of a file stands.",
-)
+@click.option("--clock", type=MOMENT, help="When a recipe begins, or the pack of a file stands.")
 @click.option("--seed", type=click.IntRange(0), help="Of the ids; as the recipe says without it.")
 @click.option("--replace", is_flag=True, help="Write over the pack that is at PACK.")
 def make(

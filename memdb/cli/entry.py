@@ -17,16 +17,7 @@ from memdb.cli.base import (
     verb,
 )
 from memdb.cli.command import Noun
-from memdb.cli.output import (
-    Column,
-    Line,
-    clean,
-    one_line,
-    print_records,
-    say,
-    shorten,
-    when,
-)
+from memdb.cli.output import Column, Line, clean, one_line, print_records, say, shorten, when
 from memdb.cli.records import (
     edited,
     entry_of,

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from memdb.api.scope import KINDS
-from memdb.cli.base import (
-    END,
-    MOMENT,
-    branch_option,
-    embedder_option,
-    limit_option,
-    verb,
-)
+from memdb.cli.base import END, MOMENT, branch_option, embedder_option, limit_option, verb
 from memdb.cli.layout import width_of
 from memdb.cli.output import (
     Column,

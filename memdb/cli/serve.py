@@ -261,10 +261,7 @@ def add(call: Call, tokens: str, everything: bool, shared: bool) -> None:
     user = None if everything or call.user is None else name_value(call.user, "user")
     app = None if everything else name_value(call.app or DEFAULT_APP, "app")
     text, grant = add_grant(tokens, user, app, system_clock(), shared=shared)
-    call.reply(
-        {"id": grant.id, "token": text, **_facts(grant)},
-        text,
-    )
+    call.reply({"id": grant.id, "token": text, **_facts(grant)}, text)
 
 
 @verb("memdb token list tokens.json", of=token, name="list", file=False, scope=False)

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from memdb.cli.base import (
-    DEFAULT_APP,
-    embedder_option,
-    refuse_user,
-    secrets_option,
-    size_of,
-    verb,
-)
+from memdb.cli.base import DEFAULT_APP, embedder_option, refuse_user, secrets_option, size_of, verb
 from memdb.cli.command import STOPPED
 from memdb.cli.defaults import shown_path
 from memdb.cli.output import (
@@ -379,11 +372,7 @@ def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
                 bar.to(*counts)
 
             report = db.file.copy(
-                target,
-                user=call.user,
-                app=call.app or DEFAULT_APP,
-                dry_run=dry_run,
-                progress=show,
+                target, user=call.user, app=call.app or DEFAULT_APP, dry_run=dry_run, progress=show
             )
     except (KeyboardInterrupt, SystemExit) as end:
         note(_stopped_copy(target, steps, dry_run=dry_run or not begun))

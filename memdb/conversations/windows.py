@@ -21,14 +21,7 @@ from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import ContextWindow
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS
-from memdb.text.parts import (
-    bytes_of,
-    kind_of,
-    media_of,
-    media_tokens,
-    payload_of,
-    without_media,
-)
+from memdb.text.parts import bytes_of, kind_of, media_of, media_tokens, payload_of, without_media
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:

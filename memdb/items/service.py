@@ -16,14 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, NotFound, TooLarge
-from memdb.items.walk import (
-    MAX_LIMIT,
-    find_ids,
-    list_ids,
-    list_request,
-    read,
-    walk_namespaces,
-)
+from memdb.items.walk import MAX_LIMIT, find_ids, list_ids, list_request, read, walk_namespaces
 from memdb.models.ids import MAX_INT, scope_range
 from memdb.models.items import (
     MAX_DATA_BYTES,

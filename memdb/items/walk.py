@@ -174,9 +174,7 @@ def _walk_by_time(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Item]
     field = f"{request.order}_ms"
     walks = [chain.from_iterable(_pages(tx, scope_no, path, request)) for _, path in page]
     return heapq.merge(
-        *walks,
-        key=lambda one: (getattr(one, field), one.id),
-        reverse=request.descending,
+        *walks, key=lambda one: (getattr(one, field), one.id), reverse=request.descending
     )
 
 

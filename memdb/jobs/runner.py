@@ -187,13 +187,7 @@ class JobRunner:
         return done, problem
 
     def _note(
-        self,
-        kind: str,
-        start_s: float,
-        done: int,
-        error: MemDBError | None,
-        *,
-        loud: bool = True,
+        self, kind: str, start_s: float, done: int, error: MemDBError | None, *, loud: bool = True
     ) -> None:
         """Keep the failure of a kind until it does something without one."""
         if error is not None:

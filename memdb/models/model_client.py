@@ -161,11 +161,7 @@ def run_within(
 
 
 def _await(
-    done: Event,
-    deadline: float,
-    cancelled: Callable[[], bool] | None,
-    name: str,
-    timeout_s: float,
+    done: Event, deadline: float, cancelled: Callable[[], bool] | None, name: str, timeout_s: float
 ) -> None:
     """Wait for *done*; raise PortError after *deadline* or if *cancelled* returns True."""
     is_given_up = CANCELLED.get()

@@ -189,8 +189,7 @@ def open_error(error: Any, where: str) -> MemDBError:
         )
     if code == "3D000" or ("database" in text and "does not exist" in text):
         return FileError(
-            f"{where}: there is no such database: create it (`createdb`), or check the name",
-            where,
+            f"{where}: there is no such database: create it (`createdb`), or check the name", where
         )
     if code == "53300" or any(part in text for part in NO_CONNECTION_LEFT):
         return Busy("the server has no connection left: close some, or raise max_connections")

@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine.base import Storage
 from memdb.engine.sqlite.query import bounded_foreign
 from memdb.engine.sqlite.schema import read_schema
-from memdb.errors import (
-    Closed,
-    Interrupted,
-    InvalidInput,
-    MemDBError,
-    SchemaTooNew,
-    Unsupported,
-)
+from memdb.errors import Closed, Interrupted, InvalidInput, MemDBError, SchemaTooNew, Unsupported
 from memdb.models.ids import scope_range
 from memdb.postgres import driver, schema
 from memdb.postgres.link import DELETE_WRITER, SELECT_FORMAT
@@ -335,12 +328,7 @@ class PostgresMaintenance:
         )
 
     def query(
-        self,
-        sql: str,
-        values: Sequence[Any] | Mapping[str, Any],
-        *,
-        limit: int,
-        timeout_s: float,
+        self, sql: str, values: Sequence[Any] | Mapping[str, Any], *, limit: int, timeout_s: float
     ) -> tuple[tuple[str, ...], list[Row], bool]:
         """
         Run a SELECT of the user's in a read-only transaction, bounded in time.

@@ -87,14 +87,7 @@ KEEPS_SCOPE = "(id >> 44 = scope_no)"
 SHIFTS = {"scope_no": 0, "bucket": SCOPE_SHIFT - 8}  # any other column is a packed id
 
 # A CHECK on each partition keeps these columns in the scope of their row.
-SAME_SCOPE = (
-    "scope_no",
-    "session_id",
-    "condensed_into",
-    "superseded_by",
-    "other_id",
-    "message_id",
-)
+SAME_SCOPE = ("scope_no", "session_id", "condensed_into", "superseded_by", "other_id", "message_id")
 
 # Before the tables: the types of vectors.
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector;\n"

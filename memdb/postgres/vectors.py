@@ -546,11 +546,7 @@ def due_indexes(tx: Tx) -> list[str]:
     Each is run outside of a transaction, and nobody waits for it to write. Cost: reads the
     keys of all vectors, 0.2 s per million.
     """
-    limits = {
-        "scope_shift": SCOPE_SHIFT,
-        "least": LEAST_INDEXED,
-        "most_dim": MAX_INDEXED_DIM,
-    }
+    limits = {"scope_shift": SCOPE_SHIFT, "least": LEAST_INDEXED, "most_dim": MAX_INDEXED_DIM}
     found = []
     for part, number, space_no, kind, dim in tx.all(SELECT_DUE, limits):
         name = f"{INDEX_NAME.format(space_no=space_no, kind=kind)}{number}"

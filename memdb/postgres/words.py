@@ -232,10 +232,7 @@ SELECT_ROWS = {
 }
 SELECT_TEXTS = {
     kind: select(
-        f"words.{kind}_texts",
-        f"id, {columns}",
-        table,
-        "id IN (SELECT value FROM json_each(:ids))",
+        f"words.{kind}_texts", f"id, {columns}", table, "id IN (SELECT value FROM json_each(:ids))"
     )
     for kind, (table, columns, _) in INDEXED.items()
 }
@@ -318,8 +315,7 @@ class PostgresWords:
         nobody waits for, and one per 1,000 of more.
         """
         self._put(
-            "message",
-            ((row["id"], (row["text"], row["author"], row["bigrams"])) for row in rows),
+            "message", ((row["id"], (row["text"], row["author"], row["bigrams"])) for row in rows)
         )
 
     def move_tail(self) -> None:
@@ -580,11 +576,7 @@ class PostgresWords:
         self._tx.run(DELETE_TAIL, place)
 
     def _lists(
-        self,
-        kind: str,
-        scope_no: int,
-        phrases: Iterable[list[Phrase]],
-        span: tuple[int, int],
+        self, kind: str, scope_no: int, phrases: Iterable[list[Phrase]], span: tuple[int, int]
     ) -> Lists:
         """Return the ids of a scope in *span* by key, and by `begun` of a beginning, rising."""
         place = _place_of(kind, scope_no, span)

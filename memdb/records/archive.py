@@ -28,11 +28,7 @@ SEGMENT_PAGE = 16
 
 
 def insert(
-    tx: Tx,
-    session: int,
-    contents: list[Content],
-    old: Sequence[Segment],
-    new: Sequence[Segment],
+    tx: Tx, session: int, contents: list[Content], old: Sequence[Segment], new: Sequence[Segment]
 ) -> None:
     """
     Move messages from their rows into segments.

@@ -181,11 +181,7 @@ def end(tx: Tx, old: Entry, ended_ms: int) -> None:
 
 
 def restore(
-    tx: Tx,
-    scope_no: int,
-    row: Mapping[str, Any],
-    versions: Sequence[Mapping[str, Any]],
-    ids: Ids,
+    tx: Tx, scope_no: int, row: Mapping[str, Any], versions: Sequence[Mapping[str, Any]], ids: Ids
 ) -> int:
     """Add an entry as it was exported, with its old *versions*, and return its id."""
     entry_id = insert(tx, scope_no, row, ids)

@@ -157,11 +157,7 @@ def prepare_messages(
 
 
 def read_draft(
-    new: NewMessage,
-    screen: SecretScreen,
-    action: str,
-    tokens: int | None = None,
-    counter: str = "",
+    new: NewMessage, screen: SecretScreen, action: str, tokens: int | None = None, counter: str = ""
 ) -> Draft:
     """
     Return a message as a draft, which is not counted yet unless *tokens* are known.

@@ -20,11 +20,7 @@ DAY_MINUTES = 1440
 
 
 def count_scope(
-    db: Engine,
-    owner: ScopeRef,
-    since_ms: int | None,
-    until_ms: int | None,
-    offset_minutes: int,
+    db: Engine, owner: ScopeRef, since_ms: int | None, until_ms: int | None, offset_minutes: int
 ) -> ScopeCounts:
     """Return the counts of a scope, as `Scope.counts` describes it."""
     offset_ms = MINUTE_MS * int_value(offset_minutes, "offset_minutes", -DAY_MINUTES, DAY_MINUTES)

@@ -243,13 +243,7 @@ class Summaries:
                     jobs.done(tx, released)
 
     def _advance(
-        self,
-        session: int,
-        most: int,
-        run: Run,
-        *,
-        local: bool = False,
-        job: Job | None = None,
+        self, session: int, most: int, run: Run, *, local: bool = False, job: Job | None = None
     ) -> tuple[int, Job | None]:
         """
         Make the next summaries of a session, *most* at most.

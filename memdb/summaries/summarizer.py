@@ -378,10 +378,7 @@ def _asked(
         return port.summarize(source, depth=depth, limit_tokens=limit_tokens)
 
     return run_within(
-        work,
-        name=f"summarizer {port.name!r}",
-        timeout_s=PORT_TIMEOUT_S,
-        cancelled=cancelled,
+        work, name=f"summarizer {port.name!r}", timeout_s=PORT_TIMEOUT_S, cancelled=cancelled
     )
 
 

@@ -225,10 +225,7 @@ def replace(tx: Tx, session: int, old: Sequence[Segment], new: Sequence[Segment]
     """Remove the segments *old* and add *new*."""
     tx.run(DELETE_SEGMENTS, {"session": session, "firsts": [one.first_seq for one in old]})
     for one in new:
-        tx.run(
-            INSERT_SEGMENT,
-            {**one._asdict(), "session_id": session, "now_ms": tx.now_ms},
-        )
+        tx.run(INSERT_SEGMENT, {**one._asdict(), "session_id": session, "now_ms": tx.now_ms})
 
 
 def empty(tx: Tx, low: int, high: int) -> int:

@@ -182,12 +182,7 @@ JOIN artifacts
         LACKS.format("messages", "messages_fts_tail.id"),
         "id",
     ),
-    "namespace_without_item": (
-        "'namespace ' || id",
-        "item_namespaces",
-        EMPTY,
-        "id",
-    ),
+    "namespace_without_item": ("'namespace ' || id", "item_namespaces", EMPTY, "id"),
     "vector_without_row": (
         f"coalesce(kind || ' ' || {VECTOR_REF}, 'id ' || vectors.id)",
         """

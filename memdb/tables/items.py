@@ -195,10 +195,7 @@ UPDATE_ITEM = compose.update(
 )
 
 UPDATE_EXPIRY = compose.update(
-    "items.refresh",
-    "items",
-    f"{IN_IDS} AND ttl_ms IS NOT NULL",
-    expires_ms=":now_ms + ttl_ms",
+    "items.refresh", "items", f"{IN_IDS} AND ttl_ms IS NOT NULL", expires_ms=":now_ms + ttl_ms"
 )
 
 DELETE_ITEMS = compose.delete("items.delete", "items", IN_IDS)

@@ -179,10 +179,7 @@ INSERT_EXTRACTED = compose.insert(
     subject="'session'",
     due_ms=":now_ms",
     otherwise=compose.conflict(
-        KEY,
-        "next_seq",
-        where="jobs.next_seq < excluded.next_seq",
-        lease_ms="0",
+        KEY, "next_seq", where="jobs.next_seq < excluded.next_seq", lease_ms="0"
     ),
 )
 
@@ -393,14 +390,7 @@ def grew(tx: Tx, session: int, first_seq: int, last_seq: int, every: int) -> Non
 
 
 def due(
-    tx: Tx,
-    space_no: int,
-    low: int,
-    high: int,
-    now_ms: int,
-    limit: int,
-    *,
-    early: bool = False,
+    tx: Tx, space_no: int, low: int, high: int, now_ms: int, limit: int, *, early: bool = False
 ) -> list[Job]:
     """
     Return up to *limit* jobs of a space and id range that nobody works on, by ref.

@@ -54,12 +54,7 @@ _LISTED_ANY = [_NAME if name == "session" else _MADE.get(name, name) for name in
 IN_IDS = "id IN (SELECT value FROM json_each(:ids))"
 
 SELECT_AFTER = compose.select(
-    "messages.after",
-    _LISTED,
-    "messages",
-    "id > :after AND id <= :high",
-    order="id",
-    limit=":limit",
+    "messages.after", _LISTED, "messages", "id > :after AND id <= :high", order="id", limit=":limit"
 )
 
 SELECT_LAST = compose.select(
@@ -77,10 +72,7 @@ SELECT_MANY = compose.select("messages.get_many", _LISTED_ANY, "messages", IN_ID
 _OF_SESSION = "id >> 24 = CAST(:session AS BIGINT) >> 24 AND id BETWEEN :session AND :high"
 
 SELECT_BY_EXTERNAL = compose.select(
-    "messages.by_external",
-    _LISTED,
-    "messages",
-    f"{_OF_SESSION} AND external_id = :external_id",
+    "messages.by_external", _LISTED, "messages", f"{_OF_SESSION} AND external_id = :external_id"
 )
 
 EXTERNALS = ("external_id", "id", "role", "text")

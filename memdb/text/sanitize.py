@@ -234,8 +234,7 @@ _TOOLS = (
     ),
     _near('_call|"tool_use_id"', r"\"(?:tool_calls|function_call|tool_use_id|tool_call_id)\"\s?:"),
     _near(
-        "<|[tool_calls]",
-        r"<\|(?:python_tag|tool_call\w{0,20}|plugin\w{0,20})\|>|\[tool_calls\]",
+        "<|[tool_calls]", r"<\|(?:python_tag|tool_call\w{0,20}|plugin\w{0,20})\|>|\[tool_calls\]"
     ),
     _words(
         " tool | function ",

@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING
 
 from memdb.models.reports import Secret
 from memdb.text.resources import compiled
-from memdb.text.secret_rules import (
-    PLACEHOLDER,
-    RULES,
-    Rule,
-    decoded_text,
-    is_drawn_word,
-    is_dummy,
-)
+from memdb.text.secret_rules import PLACEHOLDER, RULES, Rule, decoded_text, is_drawn_word, is_dummy
 from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:

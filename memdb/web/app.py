@@ -36,16 +36,7 @@ from memdb.web import openapi
 from memdb.web.bytes import read_session
 from memdb.web.errors import Refused, from_error, problem
 from memdb.web.events import Events
-from memdb.web.guard import (
-    API,
-    COOKIE,
-    HOST,
-    PLAIN_PAGE,
-    STATIC,
-    VIEWS,
-    Access,
-    PageGuard,
-)
+from memdb.web.guard import API, COOKIE, HOST, PLAIN_PAGE, STATIC, VIEWS, Access, PageGuard
 from memdb.web.limits import Server
 from memdb.web.parameters import read_json
 from memdb.web.routes import Api, Route, encode

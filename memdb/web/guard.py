@@ -46,16 +46,7 @@ REFUSED_LINKS = {
 
 READS = ("GET", "HEAD")
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-VIEWS = (
-    "",
-    "conversations",
-    "search",
-    "entries",
-    "artifacts",
-    "context",
-    "health",
-    "map",
-)
+VIEWS = ("", "conversations", "search", "entries", "artifacts", "context", "health", "map")
 API = "api/v1"
 STATIC = "s/"
 PLAIN_PAGE = "read"

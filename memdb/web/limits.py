@@ -235,11 +235,7 @@ class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
         seconds = self.gate.limits.headers_s if config.ssl else None
         self.servers = [
             await asyncio.get_running_loop().create_server(
-                make,
-                sock=one,
-                ssl=config.ssl,
-                backlog=BACKLOG,
-                ssl_handshake_timeout=seconds,
+                make, sock=one, ssl=config.ssl, backlog=BACKLOG, ssl_handshake_timeout=seconds
             )
             for one in sockets or ()
         ]

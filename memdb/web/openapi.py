@@ -80,16 +80,9 @@ def document(
     }
     return {
         "openapi": "3.1.0",
-        "info": {
-            "title": "memdb",
-            "version": __version__,
-            "description": about,
-        },
+        "info": {"title": "memdb", "version": __version__, "description": about},
         "paths": paths,
-        "components": {
-            "schemas": dict(sorted(schemas.items())),
-            "securitySchemes": schemes,
-        },
+        "components": {"schemas": dict(sorted(schemas.items())), "securitySchemes": schemes},
         "security": [{name: []} for name in schemes],
     }
 

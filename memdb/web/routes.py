@@ -31,13 +31,7 @@ from memdb.models.reports import SessionHead
 from memdb.web.bytes import OCTETS, Chunks, Download, download_headers
 from memdb.web.errors import Refused, from_error
 from memdb.web.formats import KINDS, lines_of
-from memdb.web.parameters import (
-    check_value,
-    owner_kind,
-    parameters_of,
-    read_json,
-    read_query,
-)
+from memdb.web.parameters import check_value, owner_kind, parameters_of, read_json, read_query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -329,11 +323,7 @@ class Api:
         return encode(list_of(found[:limit], self._cursors.seal(last, noun, arguments)))
 
     def _change(
-        self,
-        route: Route,
-        current: Route,
-        arguments: Mapping[str, Any],
-        headers: Mapping[str, str],
+        self, route: Route, current: Route, arguments: Mapping[str, Any], headers: Mapping[str, str]
     ) -> Any:
         """Call a verb that changes something, if it is as `If-Match` says."""
         expected = self._expected(current, arguments, headers)

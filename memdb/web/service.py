@@ -138,10 +138,7 @@ class ServiceServer(Server):
     """The server of a service."""
 
     def __init__(
-        self,
-        service: Service,
-        certificate: tuple[str, str] | None,
-        limits: Limits | None = None,
+        self, service: Service, certificate: tuple[str, str] | None, limits: Limits | None = None
     ) -> None:
         """Serve *service*; *certificate*: paths of certificate and key, None without TLS."""
         tls = {} if certificate is None else dict(zip(TLS_OPTIONS, certificate, strict=True))

@@ -61,10 +61,7 @@ def pack(tokens: list[bytes]) -> bytes:
             sys.exit(f"a token of {len(token)} bytes does not fit a length byte")
     plain = bytes(map(len, tokens)) + b"\0" + b"".join(tokens)
     return lzma.compress(
-        plain,
-        format=lzma.FORMAT_XZ,
-        check=lzma.CHECK_CRC32,
-        preset=9 | lzma.PRESET_EXTREME,
+        plain, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, preset=9 | lzma.PRESET_EXTREME
     )
 
 
