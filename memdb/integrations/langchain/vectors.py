@@ -93,7 +93,7 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
     ) -> list[str]:
         """Add texts, all of them or none, and return their ids; see `add_documents`."""
-        given = key_list(texts, "texts")  # the base class reads them twice
+        given = _given(texts, metadatas)
         added: list[str] = super().add_texts(given, metadatas, **kwargs)
         return added
 
@@ -101,7 +101,7 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
     ) -> list[str]:
         """Add texts, all of them or none, and return their ids; see `add_documents`."""
-        given = key_list(texts, "texts")
+        given = _given(texts, metadatas)
         added: list[str] = await super().aadd_texts(given, metadatas, **kwargs)
         return added
 
@@ -278,6 +278,14 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         """Return what makes a cosine a relevance from 0 to 1."""
         return lambda cosine: min(max(cosine, 0.0), 1.0)
+
+
+def _given(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[str]:
+    """Return texts as a list, which the base class reads twice."""
+    given = key_list(texts, "texts")
+    if metadatas and len(metadatas) != len(given):
+        raise InvalidInput(f"{len(metadatas)} metadatas were given for {len(given)} texts")
+    return given
 
 
 def _ids_of(documents: Sequence[Document], ids: Iterable[str | None] | None) -> list[str]:
