@@ -183,11 +183,8 @@ class _Capture:
             file.seek(self._position.offset)
             taken_back = None
             found: list[tuple[int, Line, list[NewMessage]]] = []
-            title, offset, begun = (
-                (self._position.title_rank, ""),
-                self._position.offset,
-                file.tell(),
-            )
+            begun = offset = self._position.offset
+            title = (self._position.title_rank, "")
             is_done = True
             for at, end, raw in _lines(file):
                 line = self._line(raw)
@@ -278,9 +275,8 @@ class _Capture:
             if title[1] and self._chat.last_seq:
                 position = position.replace(title_rank=title[0])
                 self._chat.update(title=redact_secrets(title[1]))
-            for chat, times in fresh.items():
-                if times or taken_back:  # a transcript may be of another year
-                    head = heads[chat]
+            for chat, head in heads.items():
+                if (times := fresh[chat]) or (taken_back and head):  # it may be of another year
                     known = [head.updated_ms] if head else []
                     created = None if head else min(times)
                     Host(chat).date(created=created, updated=max(known + times))

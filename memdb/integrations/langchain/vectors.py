@@ -93,17 +93,13 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
     ) -> list[str]:
         """Add texts, all of them or none, and return their ids; see `add_documents`."""
-        given = _given(texts, metadatas)
-        added: list[str] = super().add_texts(given, metadatas, **kwargs)
-        return added
+        return self.add_documents(_to_documents(texts, metadatas), **kwargs)
 
     async def aadd_texts(
         self, texts: Iterable[str], metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
     ) -> list[str]:
         """Add texts, all of them or none, and return their ids; see `add_documents`."""
-        given = _given(texts, metadatas)
-        added: list[str] = await super().aadd_texts(given, metadatas, **kwargs)
-        return added
+        return await self.aadd_documents(_to_documents(texts, metadatas), **kwargs)
 
     def add_documents(
         self, documents: list[Document], ids: Sequence[str | None] | None = None, **kwargs: Any
@@ -280,12 +276,14 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         return lambda cosine: min(max(cosine, 0.0), 1.0)
 
 
-def _given(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[str]:
-    """Return texts as a list, which the base class reads twice."""
+def _to_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[Document]:
     given = key_list(texts, "texts")
-    if metadatas and len(metadatas) != len(given):
-        raise InvalidInput(f"{len(metadatas)} metadatas were given for {len(given)} texts")
-    return given
+    about = metadatas or [{} for _ in given]
+    if len(about) != len(given):
+        raise InvalidInput(f"{len(about)} metadatas were given for {len(given)} texts")
+    return [
+        Document(page_content=text, metadata=one) for text, one in zip(given, about, strict=True)
+    ]
 
 
 def _ids_of(documents: Sequence[Document], ids: Iterable[str | None] | None) -> list[str]:
