@@ -206,5 +206,5 @@ def test_a_prefix_of_any_conversation_is_taken_by_every_api() -> None:
 
 @pytest.mark.slow
 def test_many_prefixes_of_conversations_are_taken_by_every_api() -> None:
-    """Three hundred conversations."""
+    """Three hundred conversations, 1,727 requests in each of the formats."""
     assert refused_of(range(300)) == []

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from typing import Any
+import struct
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from shape_checks import CHECKS, validators
 
 import memdb
 from memdb.adapters.host import Host
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 
@@ -221,3 +227,48 @@ def test_every_api_takes_a_sick_history() -> None:
 
     assert len(HISTORIES) >= 60
     assert refused == {}
+
+
+def screenshot(number: int) -> str:
+    """Return the base64 of a screenshot of 300 KB whose size its header says."""
+    size = struct.pack(">IIBBBBB", 1280, 800, 8, 2, 0, 0, 0)
+    head = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + size
+    return base64.b64encode(head + number.to_bytes(3, "big") * 75_000).decode()
+
+
+@pytest.mark.slow
+def test_150_screenshots_at_a_budget_of_4000_tokens() -> None:
+    """What is sent costs that by the rule of each provider, its words with o200k_base, and 4 MB."""
+    rules = {"anthropic": 1_365, "openai": 1_105, "openai-responses": 1_105, "gemini": 1_032}
+    found = {}
+    with memdb.open(":memory:", embedder=None, counter="o200k_base") as db:
+        chat = db.scope("u").session("x")
+        chat.append("user", "Book the hotel in the browser.")
+        for number in range(150):
+            shown = {**image(), "source": {**image()["source"], "data": screenshot(number)}}
+            chat.extend([says(use(f"t{number}", "computer", {"action": "screenshot"})),
+                         user(gave(f"t{number}", [shown]))])  # fmt: skip
+        for shape, cost in rules.items():
+            made = chat.context(4_000).to(shape)
+            texts = [*texts_in(made)]
+            images = sum(len(one) > 200_000 for one in texts)
+            words = [one for one in texts if len(one) <= 200_000]
+            tokens = db.file.count_tokens(words)
+            total = sum(tokens) + images * cost
+            if total > 4_000 or images == 0 or len(json.dumps(made)) > 4_000_000:
+                found[shape] = (total, images, len(json.dumps(made)))
+
+    assert found == {}
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield what a request says: texts, names, arguments and media, without its own words."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in ("type", "role", "id", "call_id", "tool_use_id", "tool_call_id"):
+                yield from texts_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_in(inner)
+    elif isinstance(value, str):
+        yield value

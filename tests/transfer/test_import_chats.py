@@ -440,6 +440,36 @@ def test_a_chat_of_a_program(name: str, db: MemDB, tmp_path: Path) -> None:
     assert (again.messages_added, again.messages_known) == (0, report.messages_added)
 
 
+def _with(value: Any, bad: str) -> Any:
+    """Return what a program holds with a character in the last word of the answer."""
+    if isinstance(value, dict):
+        return {key: _with(inner, bad) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with(inner, bad) for inner in value]
+    if not isinstance(value, str):
+        return value
+    held = json.dumps(bad)[1:-1] if value.startswith("{") else bad  # a column of JSON
+    return value.replace("cellar.", f"cel{held}lar.")
+
+
+def test_a_character_that_no_file_can_hold(tmp_path: Path) -> None:
+    """It is U+FFFD whatever the program, and costs nothing else."""
+    found = {}
+    for name, (file, held, (session, _), expected) in CHATS.items():
+        for number, bad in enumerate(("\0", "\ud83d")):
+            if bad != "\0" and (isinstance(held, str) or file.endswith(".db")):
+                continue  # such a file is UTF-8
+            folder = tmp_path / f"{name}-{number}"
+            folder.mkdir()
+            path = write(folder, file, _with(held, bad))
+            with memdb.open(":memory:", embedder=None) as db:
+                report = db.import_file(path, user="ann")
+                got = told(db, session)
+                if got != [(role, _with(text, "\ufffd")) for role, text in expected]:
+                    found[name, bad] = (got, report.left_out)
+    assert found == {}
+
+
 # By format: what older or other versions of it lack.
 LACKING = {
     "deepseek": ["0.inserted_at", "0.updated_at"],
