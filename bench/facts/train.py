@@ -125,7 +125,7 @@ def read_sentences(folder: Path) -> list[Sentence]:
     for path in sorted(folder.glob("*openings-*.jsonl")):
         for row in _rows(path):
             found[row["text"], OPENING] = Sentence(
-                row["text"], "", "user", OPENING, path.stem[-2:], False, row["why"] in STORIES
+                row["text"], "", "user", OPENING, path.stem[-2:], False, bool(row["why"])
             )
     for path in sorted((*folder.glob("*notebooks-*.jsonl"), *folder.glob("*pairs-*.jsonl"))):
         for row in _rows(path):

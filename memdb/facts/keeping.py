@@ -68,7 +68,7 @@ _OWN_LABELS = frozenset({"remember", "correction", "change"})
 _INTRODUCES_OWN = 0.5
 # A sentence with fewer words, or none that says something, needs the one before it.
 _FEW_WORDS, _HEAVY = 3, 0.6
-_LAST_CLAUSE = r"(?:[,;](?=\s)|[\uff0c\u3001])[^,;\uff0c\u3001]*$"
+_LAST_CLAUSE = r"(?:[,;](?=\s)|\uff0c)[^,;\uff0c]*$"
 _MOST_LEARNT = 12
 _GREETING_WORDS, _ASKS = 3, 0.4
 _MOST_CHARS = 20_000
@@ -111,7 +111,7 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
     text = text[:_MOST_CHARS]
     frame, least = 0.0, _model()["least"][role]
     for one in sentences(text):
-        frame = max(frame, frames(one, role))
+        frame = max(frame, frames(stated(one, role), role))
         if frame > 1 - least:
             break  # then nothing is kept but an order
     for paragraph in _own_paragraphs(text, role):

@@ -328,9 +328,10 @@ class TestByModel:
             ann.remember(f"Ann has seen the town of {names(6)[n]} by train in {2000 + n}.")
         model.facts = [[fact(f"{names(6)[n]}, {2000 + n}: Ann went.") for n in range(6)]]
         model.decisions = [[{"index": n, "action": "noop", "target": f"{n}a"} for n in range(1, 7)]]
+        before = len(model.asked)  # of `remember`, if the towns look alike to the weights
         done = say(smart, "I went again.").extract()
 
-        assert done.calls == len(model.asked) == 2
+        assert done.calls == len(model.asked) - before == 2
         assert len(known(smart)) == 6
 
     def test_skip_stores_nothing(self, smart: MemDB, model: Model) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from cases import each
 
 from memdb.facts.keeping import category_of, learn
+from memdb.facts.sentences import sentences
 
 
 def learnt(text: str, role: str = "user") -> list[str]:
@@ -76,6 +79,50 @@ def test_a_greeting_opens_no_story() -> None:
     assert [learnt(f"{one} Remember that I live in Oslo.") for one in greetings] == [
         ["Remember that I live in Oslo."]
     ] * len(greetings)
+
+
+NOUNS = {
+    "en": ("river", "bottle", "wagon", "folder", "match", "sector"),
+    "de": ("Fluss", "Flasche", "Wagen", "Mappe", "Spiel", "Bereich"),
+    "es": ("río", "botella", "vagón", "carpeta", "partido", "sector"),
+    "fr": ("rivière", "bouteille", "wagon", "dossier", "match", "secteur"),
+    "ja": ("川", "瓶", "車両", "フォルダ", "試合", "区画"),
+    "zh": ("河流", "瓶子", "车厢", "文件夹", "比赛", "区域"),
+}
+COUNTED = (
+    *("{one} {n} {other} {m}", "{one} {n}", "{one} {n}: {other} {m}", "{one} {n} / {other} {m}"),
+    *("{one} {other}", "{one}, {other}", "{one} {one} {one}", "{one} {n} {m} {k}", "{n} {m}."),
+)
+
+
+def test_nouns_and_numbers_say_nothing() -> None:
+    """What counts, names or lists things without a statement teaches nothing."""
+    texts = [
+        form.format(one=one, other=other, n=number, m=2 * number + 5, k=9)
+        for nouns in NOUNS.values()
+        for number, (one, other) in enumerate(permutations(nouns, 2), 1)
+        for form in COUNTED
+    ]
+
+    assert [text for text in texts if learnt(text)] == []
+
+
+PLAIN = """
+    I'm allergic to peanuts. I am vegetarian. My name is Ann. I live in Oslo. I work as a nurse.
+    My sister is called Ida. I have two cats. I drive a Volvo. We fly to Oslo on 3 May. I hate cilantro.
+    My rent is 14 500 kroner a month. I take 2 pills of ibuprofen every morning. I wear glasses.
+    My dentist appointment is on Friday at 9. My phone number ends in 4471. My shoe size is 43.
+    I moved to Tampere last month. My son starts school in August. I use Debian on my server.
+    Ich bin allergisch gegen Nüsse. Je suis végétarien. Vivo en Madrid. 我对花生过敏。 私は東京に住んでいます。
+"""
+
+
+def test_a_plain_fact_is_learnt() -> None:
+    """Short statements of a user, in six languages."""
+    facts = sentences(PLAIN)
+
+    assert len(facts) == 24
+    assert [fact for fact in facts if learnt(fact) != [fact]] == []
 
 
 def test_a_fact_before_a_question() -> None:
