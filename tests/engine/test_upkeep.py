@@ -140,7 +140,7 @@ def test_the_wal_is_moved_and_begins_anew(path: str, open_db: Callable[..., MemD
     db = open_db(path)
     kept(db)._wal_from = kept(db)._wal_due = 50
     largest = 0
-    for _ in range(40):
+    for _ in range(15):
         append(db, 20)
         wait_until(lambda: not kept(db).is_running or not kept(db).wal_pages >= 50)
         largest = max(largest, os.stat(f"{path}-wal").st_size)
