@@ -259,7 +259,11 @@ CALLS: dict[str, Callable[[str], object]] = {
     "validate.is_deep": lambda text: validate.is_deep([text], text),
     "validate.json_value": lambda text: validate.json_value({"a": text}, "field"),
     "validate.name_value": lambda text: validate.name_value(text, "field"),
+    "validate.said_value": lambda text: validate.said_value(text, None),
     "validate.text_value": lambda text: validate.text_value(text, "field"),
+    "keeping.without_blocks": lambda text: keeping.without_blocks(
+        text, r"<(\w+)>", lambda one: f"</{one[1]}>"
+    ),
     "keeping.learn": lambda text: keeping.learn(text, role="user", created_ms=0),
     "keeping.features": lambda text: list(keeping.features(text, "user")),
     "keeping.frames": lambda text: keeping.frames(text, "user"),
