@@ -26,7 +26,6 @@ from memdb.integrations.mcp.tools import (
     WRITTEN,
     described,
     escaped,
-    halved,
     loaded_answer,
     message_of,
     said,
@@ -417,9 +416,6 @@ def _start(cursor: str | None) -> int:
 
 def _wrong(tool: Tool, given: dict[str, Any]) -> str | None:
     """Return what is wrong with the arguments of a call, None if nothing is."""
-    for field, value in given.items():
-        if halved(field) or halved(value):
-            return f"{field!a} holds half a character (a lone surrogate): send whole ones"
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 

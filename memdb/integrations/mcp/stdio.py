@@ -183,13 +183,17 @@ class _Client:
         import mcp_types as types
         from mcp.shared.message import SessionMessage
 
+        adapter, text = types.jsonrpc_message_adapter, line.decode(errors="replace")
         try:
-            read = types.jsonrpc_message_adapter.validate_json
-            message = read(line.decode(errors="replace"), by_name=False)
-        except ValueError:
+            if halved(found := json.loads(text)):  # the adapter's own reader refuses those
+                message = adapter.validate_python(found, by_name=False)
+            else:
+                message = adapter.validate_json(text, by_name=False)
+        except (ValueError, RecursionError):
             await self._send(_refused(line))
             return
-        if isinstance(message, types.JSONRPCNotification) and _has_id(line):
+        is_named = isinstance(message, types.JSONRPCNotification) and _has_id(line)
+        if is_named or halved(getattr(message, "id", None)):
             await self._send(_refused(line))  # its id is no text and no whole number
             return
         match message:
@@ -288,8 +292,6 @@ def _refused(line: bytes) -> types.JSONRPCError:
     try:
         found = json.loads(line)
         number = found.get("id") if isinstance(found, dict) else None
-        if halved(found):
-            said = "a text holds half a character (a lone surrogate): send whole ones"
     except (ValueError, RecursionError):
         code, said = types.PARSE_ERROR, "the line is no JSON"
         if line == TOO_LONG:

@@ -368,7 +368,6 @@ NO_MESSAGES = [
     ("garbage", None, -32700),
     ("[" * 100_000, None, -32700),
     ('{"jsonrpc": "1.0", "id": 5, "method": "ping"}', 5, -32600),
-    ('{"jsonrpc": "2.0", "id": "a", "method": "ping", "params": {"x": "\\ud800"}}', "a", -32600),
     ('{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', None, -32600),
     ('{"jsonrpc": "2.0", "id": true, "method": 5}', None, -32600),
     ("[1]", None, -32600),
@@ -387,7 +386,23 @@ def test_a_line_that_is_no_message_is_answered(path):
     assert [(refused["id"], refused["error"]["code"]) for refused, _ in answers] == [
         (number, code) for _, number, code in NO_MESSAGES
     ]
-    assert [pong for _, pong in answers] == [{"jsonrpc": "2.0", "id": 9, "result": {}}] * 7
+    assert [pong for _, pong in answers] == [{"jsonrpc": "2.0", "id": 9, "result": {}}] * 6
+
+
+def test_a_character_that_no_file_can_hold_is_stored_as_another(path):
+    """NUL and half a character, as at every other door."""
+    texts = ["GIF89a\0;", "cut \ud83d off"]
+    given = [{"session": "trip", "role": "user", "text": one} for one in texts]
+    with command(path) as server:
+        greet(server)
+        for number, one in enumerate(given):
+            send(server, request(number, "tools/call", name="chat_append", arguments=one))
+            assert json.loads(server.stdout.readline())["result"]["isError"] is False
+
+    with memdb.open(path) as db:
+        said = db.scope("ann").session("trip").messages()
+    assert [one.text for one in said] == ["GIF89a\ufffd;", "cut \ufffd off"]
+    assert all("U+FFFD" in one.warnings[0] for one in said)
 
 
 def test_a_cancelled_request_is_not_waited_for(path):
@@ -536,8 +551,7 @@ def test_a_cursor_of_somebody_else_is_refused(path, cursor):
     ("name", "given", "said"),
     [
         ("artifact_save", {"name": "a", "base64": "é"}, "base64 cannot be read"),
-        ("remember", {"text": "a\ud800"}, "'text' holds half a character"),
-        ("chat_append", {"session": "\udfff", "role": "user", "text": "x"}, "'session' holds half"),
+        ("chat_append", {"session": "\udfff", "role": "user", "text": "x"}, "session holds a lone"),
         ("expand", {"session": "s", "id": "zz"}, "id is 'zz': session 's' has no such summary"),
         ("expand", {"session": "s", "id": ""}, "id is '': session 's' has no such summary"),
         ("expand", {"session": "s", "id": "9-2"}, "id is '9-2'"),
