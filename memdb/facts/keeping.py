@@ -269,7 +269,8 @@ def leans_on_another(sentence: str) -> tuple[bool, bool]:
     ((True, False), (True, True))
     """
     words = words_of(sentence)
-    length = sum(0.5 if word.kind == "sign" else 1 for word in words)
+    # "I'm" is two words.
+    length = sum(0.5 if word.kind == "sign" else 1 + word.text.count("'") for word in words)
     is_fragment = length < _FEW_WORDS or all(word.weight <= _HEAVY for word in words)
     begins_with_number = bool(words) and words[0].kind == "number"
     return is_fragment or begins_with_number or "pronoun" in marks(sentence), is_fragment

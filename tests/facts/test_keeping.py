@@ -113,7 +113,7 @@ PLAIN = """
     My rent is 14 500 kroner a month. I take 2 pills of ibuprofen every morning. I wear glasses.
     My dentist appointment is on Friday at 9. My phone number ends in 4471. My shoe size is 43.
     I moved to Tampere last month. My son starts school in August. I use Debian on my server.
-    Ich bin allergisch gegen Nüsse. Je suis végétarien. Vivo en Madrid. 我对花生过敏。 私は東京に住んでいます。
+    I'm vegan. Ich bin allergisch gegen Nüsse. Je suis végétarien. Vivo en Madrid. 我对花生过敏。 私は東京に住んでいます。
 """
 
 
@@ -121,7 +121,7 @@ def test_a_plain_fact_is_learnt() -> None:
     """Short statements of a user, in six languages."""
     facts = sentences(PLAIN)
 
-    assert len(facts) == 24
+    assert len(facts) == 25
     assert [fact for fact in facts if learnt(fact) != [fact]] == []
 
 
