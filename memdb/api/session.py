@@ -390,8 +390,8 @@ class Session:
         All active entries are there if they fit into what the session leaves. Otherwise
         they have a fifth of the budget, at most `Settings.context_known_tokens`: pinned
         ones come first, then those nearest to *query*, then the newest. Older messages are
-        there if one of them may answer *query*. Extracts, which no model wrote, have a
-        share only if messages are long.
+        there if one of them may answer *query*, a very long one by its best passage.
+        Extracts, which no model wrote, have a share only if messages are long.
 
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for

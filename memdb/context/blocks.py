@@ -247,7 +247,7 @@ class Excerpts:
             return None
         fresh = (hit for hit in found if hit.source.seq not in shown)
         (day_tokens,) = self._counting.count_many(["2026-01-01\n"])
-        quotes = self._chosen(self._counted(map(_message_line, fresh)), room, day_tokens)
+        quotes = self._chosen(self._counted(map(_hit_line, fresh)), room, day_tokens)
         known = [*known]
         while known or quotes:
             inner = sorted(quotes, key=lambda line: line.piece.first_seq or 0)
@@ -315,21 +315,31 @@ def _cost(lines: Sequence[Line]) -> int:
 
 
 def _hit_line(hit: Hit) -> Line:
-    source = hit.source
+    source, day, trust = hit.source, "", str(hit.trust)
+    if hit.kind == "entry":
+        kind = "entry"
+        name = None if source.shared else str(number_of(source.entry_id or 0))
+        text = f"({prompt_line(source.category or '')}) {prompt_line(hit.text)}"
+    else:
+        kind, trust = "recalled", trust_of_text(hit.text, hit.trust)
+        name, day = str(source), iso_day(source.created_ms or 0)
+        who = f" {prompt_line(source.author)}" if source.author else ""
+        text = f"[{source.seq}{who}] {quoted(hit.text)}"
     piece = Piece(
-        "entry",
+        kind,
         source.seq,
         source.seq,
         0,
-        f"entry {hit.rank} for the question",
-        None if source.shared else str(number_of(source.entry_id or 0)),
+        f"{hit.kind} {hit.rank} for the question",
+        name,
         hit.score,
         session=source.session,
         branch=source.branch,
-        trust=hit.trust,
+        trust=trust,
+        role=hit.role,
         writer=hit.writer,
     )
-    return Line(f"({prompt_line(source.category or '')}) {prompt_line(hit.text)}", piece)
+    return Line(text, piece, day)
 
 
 def _pinned_reason(entry: Entry) -> str:
@@ -354,24 +364,3 @@ def _entry_line(entry: Entry, reason: str, recalled: Recalled) -> Line:
     )
     outdated = was(entry, recalled.before.get(entry.id))
     return Line(f"({prompt_line(entry.category)}) {prompt_line(entry.text)}{outdated}", piece)
-
-
-def _message_line(hit: Hit) -> Line:
-    source = hit.source
-    piece = Piece(
-        "recalled",
-        source.seq,
-        source.seq,
-        0,
-        f"message {hit.rank} for the question",
-        str(source),
-        hit.score,
-        session=source.session,
-        branch=source.branch,
-        trust=trust_of_text(hit.text, hit.trust),
-        role=hit.role,
-        writer=hit.writer,
-    )
-    who = f" {prompt_line(source.author)}" if source.author else ""
-    day = iso_day(source.created_ms or 0)
-    return Line(f"[{source.seq}{who}] {quoted(hit.text)}", piece, day)

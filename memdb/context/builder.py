@@ -25,7 +25,7 @@ from memdb.context.blocks import (
 )
 from memdb.context.coverage import Coverage
 from memdb.context.summary_buffer import Limits, Measured, summary_buffer
-from memdb.context.truncation import LEAST_TOKENS, shorten
+from memdb.context.truncation import LEAST_TOKENS, in_part, shorten
 from memdb.conversations.tool_calls import orphans, unit_starts, unknown_answers
 from memdb.conversations.windows import (
     LARGER,
@@ -167,14 +167,15 @@ class ContextService:
                 return self._window(tx, owner, session, budget_tokens)
         embedding = search.embed(retrieved)
         limits = {"entry": self.settings.context_entries, "message": most}
+        asked = retrieved.question.query.content
         with self._db.read() as tx:
             hits = search.load_kinds(tx, retrieved, embedding, limits, fill=True)
             if search.reranker is None:
-                return self._window(tx, owner, session, budget_tokens, hits)
+                return self._window(tx, owner, session, budget_tokens, hits, asked)
         for kind, found in hits.items():
             hits[kind] = search.reranked(retrieved.question, Answer(found), len(found)).hits
         with self._db.read() as tx:
-            return self._window(tx, owner, session, budget_tokens, hits)
+            return self._window(tx, owner, session, budget_tokens, hits, asked)
 
     def _retrieve(
         self, search: SearchService, owner: ScopeRef, session: str, request: SearchRequest
@@ -202,16 +203,17 @@ class ContextService:
         session: str,
         budget_tokens: int,
         hits: Mapping[str, Sequence[Hit]] = NO_HITS,
+        asked: Sequence[str] = (),
     ) -> ContextWindow:
-        """Return the context with what was found for a question."""
+        """Return the context with what was found for a question of the words *asked*."""
         target = find_session(tx, owner, session)
         pinned, others, before = self._known(owner, session)
         first = {entry.id for entry in pinned}
         entries = tuple(hit for hit in hits["entry"] if hit.source.entry_id not in first)
         shown = {hit.source.entry_id for hit in entries}
         rest = tuple(entry for entry in others if entry.id not in shown)
-        messages, own_no = tuple(hits["message"]), owner.find(tx)
-        recalled = Recalled(entries, messages, tuple(pinned), rest, own_no, before)
+        messages = tuple(in_part(hit, asked, budget_tokens) for hit in hits["message"])
+        recalled = Recalled(entries, messages, tuple(pinned), rest, owner.find(tx), before)
         return _Plan(self, tx, (target or 0, session), budget_tokens).window(recalled)
 
     def summary_buffer(

@@ -7,11 +7,13 @@ Stored messages do not change. The mark says how to read the whole message.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from memdb.conversations.tool_calls import answer_ids, call_ids
 from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens, said_by
 from memdb.errors import TooLarge
+from memdb.search.words import terms_of
 from memdb.text.parts import (
     content_text,
     json_text,
@@ -26,7 +28,7 @@ from memdb.text.parts import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memdb.models.messages import Message
+    from memdb.models.messages import Hit, Message
     from memdb.text.tokens import Counting
 
 # A message is never shortened to fewer tokens than this, its overhead included.
@@ -41,6 +43,28 @@ GAP_NAMED = " [… expand {seq} to read all …] "
 
 # From this many tokens on, the gap names the message to expand.
 NAMED_FROM_TOKENS = 48
+
+
+# A message of more characters than a budget has tokens would take a quarter of it. Characters of
+# a third of the passage that is shown of it, and of a text that are looked at.
+THIRD = 120
+MOST_CHARS = 100_000
+
+
+def in_part(hit: Hit, asked: Sequence[str], budget_tokens: int) -> Hit:
+    """Return a hit with the passage of a very long text that holds most of the words *asked*."""
+    if len(hit.text) <= max(budget_tokens, 6 * THIRD):
+        return hit
+    text, held = f" {hit.text[:MOST_CHARS]} ", dict[int, set[str]]()
+    for part in {part for word in asked for part in (word, *terms_of(word))}:
+        for found in re.finditer(re.escape(part), text.lower()):
+            held.setdefault(found.start() // THIRD, set()).add(part)
+    both = {third: len(some | held.get(third + 1, set())) for third, some in held.items()}
+    start = THIRD * max(sorted(both), key=lambda third: both[third], default=0)
+    passage = text[max(start - THIRD, 0) : start + 2 * THIRD]
+    # No word is cut in two, if spaces tell.
+    whole = passage[passage.find(" ", 0, THIRD) + 1 : passage.rfind(" ", THIRD)]
+    return hit.replace(text=f"{GAP}{whole}{GAP}".strip())
 
 
 def shorten(

@@ -58,7 +58,6 @@ class Content(Record):
 
     Attributes:
         trust: By where it comes from.
-        judged: Whether its words have been looked at for *trust*.
     """
 
     text: str
@@ -66,7 +65,6 @@ class Content(Record):
     trust: str = TRUSTED
     role: str | None = None
     writer: str | None = None
-    judged: bool = False
 
 
 class Kind(Record):
@@ -305,7 +303,6 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]
             ),
             entry.trust,
             writer=entry.source,
-            judged=True,
         )
         for key in ids
         if (entry := found.get(key)) is not None
@@ -344,7 +341,6 @@ def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Cont
             ),
             row.trust,
             writer=row.summarizer,
-            judged=True,
         )
         for row in summaries.get_many(tx, ids)
     }

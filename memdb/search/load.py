@@ -82,7 +82,7 @@ def load_hits(
         if content is None:
             continue
         explanation = rankings[order].explain(row) if question.request.explain else None
-        hit = _to_hit(rankings[order].corpus.kind, content, score, judge=judge)
+        hit = _to_hit(rankings[order].corpus.kind, content, score)
         sure = choice.certainty == "sure" and is_sure(question, rankings[order], row)
         changes = {"is_sure": sure, "explanation": explanation}
         hits.append(hit.replace(**changes) if any(changes.values()) else hit)
@@ -91,9 +91,10 @@ def load_hits(
     ties = None if linked is None else _ties(tx, question, linked, hits, rows)
     words_of = {hit.text: query_words(hit.text) for hit in (*hits, *(ties.taken if ties else ()))}
     hits = put_in_order(question.query, hits, words_of, ties, folds=folds, by_time=is_ordered)
+    shown = [*map(_judged, hits[:limit])] if judge else hits[:limit]
     hits = [
-        hit.replace(rank=rank, why=reason_of(question, hit, hits[0], words_of))
-        for rank, hit in enumerate(hits[:limit], start=1)
+        hit.replace(rank=rank, why=reason_of(question, hit, shown[0], words_of))
+        for rank, hit in enumerate(shown, start=1)
     ]
     return Answer(hits, choice.certainty, choice.left_out)
 
@@ -175,18 +176,13 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     }
     # The best session scores what its best record does.
     first = max(scores, key=lambda session: (scores[session], session), default=0)
-    best_rows = by_session.get(first, ())[:1]
-    highest = max([titles.get(first, 0.0), *(score for _, score in best_rows)])
+    highest = max([titles.get(first, 0.0), *(score for _, score in by_session.get(first, ())[:1])])
     most = scores.get(first) or 1.0
     scores = {key: highest * (score / most) for key, score in scores.items()}
     chosen = sorted(scores, key=lambda session: (-scores[session], -session))
     certainty = certainty_of(question, rankings)
-    order = next((at for at, one in enumerate(rankings) if one.corpus.kind == "message"), 0)
-    sure = {
-        row.id
-        for row in (rankings[order].ranked if certainty == "sure" else ())
-        if is_sure(question, rankings[order], row)
-    }
+    ranked = rankings[0].ranked if certainty == "sure" else ()  # messages: the first of the kinds
+    sure = {row.id for row in ranked if is_sure(question, rankings[0], row)}
     if question.request.only_sure:
         chosen = [
             one for one in chosen if any(row.id in sure for row, _ in by_session.get(one, ()))
@@ -195,40 +191,44 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     chosen = chosen[: min(count, question.request.limit)]
     shown = {session: by_session.get(session, [])[:SHOWN_MESSAGES] for session in chosen}
     cards = sessions.cards(tx, chosen)
-    ids = [(order, row.id) for rows in shown.values() for row, _ in rows]
+    ids = [(0, row.id) for rows in shown.values() for row, _ in rows]
     contents = _read(tx, question, rankings, ids)
     hits: list[Hit] = []
     for session in chosen:
         card = cards.get(session)
         best: list[Hit] = []
         for row, score in shown[session]:
-            if content := contents.get((order, row.id)):
-                hit = _to_hit("message", content, score, len(best) + 1)
+            if content := contents.get((0, row.id)):
+                hit = _judged(_to_hit("message", content, score, len(best) + 1))
                 best.append(hit.replace(is_sure=row.id in sure))
         if card is None or not (best or session in titles):
             continue  # deleted since the first snapshot
         source = Source(session=card.name, title=card.title, created_ms=card.first_ms)
         text = best[0].text if best else card.title or ""
         content = Content(text, source, least_trust(one.trust for one in best))
-        hit = _to_hit("session", content, scores[session], len(hits) + 1)
+        hit = _judged(_to_hit("session", content, scores[session], len(hits) + 1))
         hits.append(hit.replace(hits=tuple(best), is_sure=any(one.is_sure for one in best)))
     return Answer(hits, certainty, left_out)
 
 
-def _to_hit(kind: str, content: Content, score: float, rank: int = 0, *, judge: bool = True) -> Hit:
-    trust = content.trust
-    if judge and not content.judged:
-        trust = trust_of_text(content.text, trust)
+def _to_hit(kind: str, content: Content, score: float, rank: int = 0) -> Hit:
     return Hit(
         kind,  # type: ignore[arg-type]  # a word of the schema
         content.text,
         score,
         rank,
         content.source,
-        trust=trust,  # type: ignore[arg-type]  # a word of the schema
+        trust=content.trust,  # type: ignore[arg-type]  # a word of the schema
         role=content.role,  # type: ignore[arg-type]  # a word of the schema
         writer=content.writer,
     )
+
+
+def _judged(hit: Hit) -> Hit:
+    """Return *hit* with the trust of its words, unless they were judged when it was stored."""
+    if hit.kind in ("entry", "summary"):
+        return hit
+    return hit.replace(trust=trust_of_text(hit.text, hit.trust))
 
 
 def _of_roots(

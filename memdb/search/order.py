@@ -149,7 +149,6 @@ def _heads(hits: Sequence[Hit], words_of: TextWords, same: Mapping[int, int]) ->
         if told and often[told] > 1:
             signs = words_and_signs(hit.text)
             names = [(hit.kind, told, signs), (hit.source.session, hit.source.seq, told, signs)]
-            names = names if hit.source.seq is not None else names[:1]
         if entry_id is not None:
             names += [one for one in (entry_id, same.get(entry_id)) if one is not None]
         head = next((first[name] for name in names if name in first), place)

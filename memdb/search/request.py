@@ -201,7 +201,7 @@ def search_request(
         depth=limit if group is None else min(MAX_LIMIT, max(GROUP_DEPTH, GROUP_ROWS * limit)),
         partition=partition,
         vector=vector,
-        min_score=_optional_share(min_score, "min_score"),
+        min_score=None if min_score is None else share_value(min_score, "min_score"),
         only_sure=flag_value(only_sure, "only_sure"),
         cut=None if cut is None else choice_value(cut, "cut", CUTS),
         count_use=flag_value(count_use, "count_use"),
@@ -240,10 +240,6 @@ def _excluded(given: object) -> tuple[str, ...]:
         if not found:
             raise InvalidInput(f"exclude holds {text!r}, which has no word: leave it out")
     return tuple(dict.fromkeys(word for found in words.values() for word in found))
-
-
-def _optional_share(value: object, field: str) -> float | None:
-    return None if value is None else share_value(value, field)
 
 
 def _filtered_kinds(
