@@ -11,6 +11,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from memdb.facts import pairs
+from memdb.facts.wording import words_of
 from memdb.models.ids import scope_of, scope_range
 from memdb.models.messages import Finding
 from memdb.models.record import Record
@@ -43,8 +44,6 @@ MAX_HOLDERS = 2_000
 
 # Words of those entries are only weighed: a word that so many hold parts nothing.
 MAX_COUNTED = 200
-
-MAX_READ = 400  # characters of each
 
 # An entry may be related to a statement unless the model is so sure that it is not.
 UNRELATED = 0.6
@@ -152,7 +151,7 @@ def find_near(
         entry for entry in best if entry.holds(tx.now_ms) and links.privacy_of(entry) == privacy
     ][:MAX_PAIRS]
     texts = (said.text, *(entry.text for entry in near))
-    rarity.count(word for one in texts for word in query_words(one[:MAX_READ]))
+    rarity.count(word.text for one in texts for word in words_of(one) if word.kind != "number")
 
     def judged(entry: Entry) -> Near:
         other, cosine = statement_of(entry), cosines.get(entry.id)
