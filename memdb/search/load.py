@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Message
+    from memdb.search.order import TextWords
     from memdb.search.parse import Corpus, Question
     from memdb.search.rank import Ranked, Ranking
 
@@ -68,9 +69,7 @@ def load_hits(
     choice = choose(question, rankings, limit + ORDERED)
     is_ordered = question.request.by != "vector" and not question.is_listing
     corpora = (one.corpus for one in rankings if one.corpus.kind == "entry")
-    linked = (
-        next((one for one in corpora if one.span == question.own), None) if is_ordered else None
-    )
+    linked = next((one for one in corpora if is_ordered and one.span == question.own), None)
     if linked is not None:
         messages = [row.id for _, at, row in choice.lines if rankings[at].corpus.kind == "message"]
         entries.expect_in_messages(tx, messages[:ORDERED])
@@ -88,8 +87,9 @@ def load_hits(
         hits.append(hit.replace(**changes) if any(changes.values()) else hit)
         rows.append(row.id)
     folds = question.request.min_score != 0  # 0 asks for every match
-    ties = None if linked is None else _ties(tx, question, linked, hits, rows)
-    words_of = {hit.text: query_words(hit.text) for hit in (*hits, *(ties.taken if ties else ()))}
+    words_of = {hit.text: query_words(hit.text) for hit in hits}
+    ties = None if linked is None else _ties(tx, question, linked, hits, rows, words_of)
+    words_of |= {hit.text: query_words(hit.text) for hit in (ties.taken if ties else ())}
     hits = put_in_order(question.query, hits, words_of, ties, folds=folds, by_time=is_ordered)
     shown = [*map(_judged, hits[:limit])] if judge else hits[:limit]
     hits = [
@@ -99,7 +99,9 @@ def load_hits(
     return Answer(hits, choice.certainty, choice.left_out)
 
 
-def _ties(tx: Tx, question: Question, own: Corpus, hits: list[Hit], rows: list[int]) -> Ties | None:
+def _ties(
+    tx: Tx, question: Question, own: Corpus, hits: list[Hit], rows: list[int], words_of: TextWords
+) -> Ties | None:
     """
     Return what links say of *hits*, of which a message stands where an entry of it does.
 
@@ -107,7 +109,7 @@ def _ties(tx: Tx, question: Question, own: Corpus, hits: list[Hit], rows: list[i
         own: The entries of the scope itself.
         rows: Ids of the rows of *hits*.
     """
-    keys = _entries_of(tx, question.query.content, hits, rows)
+    keys = _entries_of(tx, question.query.content, hits, rows, words_of)
     ids = list(dict.fromkeys(key for key in keys if key is not None))
     if not ids or question.scope_no is None:
         return None
@@ -132,21 +134,25 @@ def _ties(tx: Tx, question: Question, own: Corpus, hits: list[Hit], rows: list[i
 
 
 def _entries_of(
-    tx: Tx, asked: Sequence[str], hits: Sequence[Hit], rows: Sequence[int]
+    tx: Tx, asked: Sequence[str], hits: Sequence[Hit], rows: Sequence[int], words_of: TextWords
 ) -> list[int | None]:
-    """Return of each hit the entry that it is, or that was learnt of the asked words in it."""
+    """
+    Return of each hit the entry that it is, or that was learnt of the asked words in it.
+
+    What was learnt of other words of a message says nothing of the answer that it is.
+    """
     messages = [row for hit, row in zip(hits, rows, strict=True) if hit.kind == "message"]
     told = entries.texts_in_messages(tx, messages[:ORDERED])
 
-    def of_message(row: int) -> int | None:
-        held = {
-            key: len(held_words(asked, query_words(text)))
-            for key, text in told.get(row, {}).items()
-        }
-        return max(held, key=lambda key: (held[key], key), default=None)
+    def of_message(row: int, words: Sequence[str]) -> int | None:
+        held, learnt = set(held_words(asked, words)), told.get(row, {})
+        whole = (
+            one for one, text in learnt.items() if held <= {*held_words(asked, query_words(text))}
+        )
+        return max(whole, default=None)
 
     return [
-        of_message(row) if hit.kind == "message" else hit.source.entry_id
+        of_message(row, words_of[hit.text]) if hit.kind == "message" else hit.source.entry_id
         for hit, row in zip(hits, rows, strict=True)
     ]
 

@@ -158,22 +158,27 @@ def _heads(hits: Sequence[Hit], words_of: TextWords, same: Mapping[int, int]) ->
 
 
 def _newer(
-    query: Query,
-    hits: Sequence[Hit],
-    words_of: TextWords,
-    ties: Ties,
-    heads: Sequence[int],
+    query: Query, hits: Sequence[Hit], words_of: TextWords, ties: Ties, heads: Sequence[int]
 ) -> dict[int, list[int]]:
-    """Return by place of a hit those that are newer and outdate it, the linked one first."""
+    """
+    Return by place of a hit those that are newer and outdate it, the linked one first.
+
+    A question with a name or a number asks for that one: what lacks it goes before nothing.
+    """
     places = reversed([*enumerate(ties.keys)])
     by_id = {key: heads[place] for place, key in places if key is not None}
     times: dict[int, int] = {}
     for head, hit in zip(heads, hits, strict=True):
         times[head] = max(times.get(head, 0), hit.source.created_ms or 0)
+    named = {*query.identifiers, *filter(compiled(_HAS_DIGIT).search, query.content)}
     found: dict[int, list[int]] = {}
     for head, hit, link in zip(heads, hits, ties.links, strict=True):
-        if hit.outdated_by in by_id and not (link and link.kind == "retracts"):
-            found.setdefault(head, []).append(by_id[hit.outdated_by])
+        newer = by_id.get(hit.outdated_by or 0)
+        if newer is None or (link and link.kind == "retracts"):
+            continue
+        asked = held_words(named, words_of[hit.text])
+        if len(held_words(asked, words_of[hits[newer].text])) == len(asked):
+            found.setdefault(head, []).append(newer)
     if not query.is_dated:  # else the time that is asked for decides
         for one, other in _alike(query, hits[:ORDERED], words_of):
             newer, older = heads[one], heads[other]

@@ -296,3 +296,22 @@ def test_messages_follow_the_links_of_what_was_learnt_from_them(
         ("entry", True),
         ("message", True),
     }
+
+
+def test_a_newer_one_without_what_is_asked_for_goes_before_nothing(
+    open_db: Callable[..., memdb.MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a message follow what was learnt of its other words."""
+    monkeypatch.setattr(pairs, "relate", lambda *_, **__: pairs.Relation("updates", 0.9))
+    scope = open_db(":memory:").scope("ann")
+    for day, name in enumerate(("AX-17", "BX-20"), start=1):
+        scope.remember(f"The ticket {name} waits for Bo.", created=f"2026-01-0{day}")
+    other = open_db(":memory:").scope("ann")
+    other.session("trip").append("user", "We fly to Oslo.", created="2026-01-01")
+    other.remember("Ann lives in Oslo.", session="trip", seq=1, created="2026-01-01")
+    other.remember("Ann lives in Bergen.", created="2026-01-02")
+
+    first = scope.recall("Who has ticket AX-17?")[0]
+    assert (first.text, first.outdated_by is None) == ("The ticket AX-17 waits for Bo.", False)
+    first = other.recall("fly to Oslo")[0]
+    assert (first.text, first.outdated_by) == ("We fly to Oslo.", None)
