@@ -80,6 +80,7 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (memdb.Session, "forget"): lambda db, _: trip(db).forget([1]),
     (Host, "create"): lambda db, _: Host(ann(db).session("new")).create(),
     (memdb.Session, "create"): lambda db, _: ann(db).session("new").create(),
+    (Host, "date"): lambda db, _: Host(trip(db)).date(created=1),
     (Host, "commit"): lambda db, _: Host(trip(db)).commit({"role": "user", "text": "a"}),
     (Host, "transaction"): lambda db, _: Host(trip(db)).transaction().__enter__(),
     (memdb.Session, "pop"): lambda db, _: trip(db).pop(),

@@ -41,7 +41,7 @@ CALLS: dict[str, tuple[Callable[[memdb.Scope], object], int, int]] = {
     ),
     "items of a scope by vector": (lambda ann: ann.items.recall(vector=VECTOR, limit=10), 5, 6),
     "items by words": (lambda ann: ann.items.recall("green tea"), 11, 24),
-    "context": (lambda ann: ann.session("trip").context(500), 10, 28),
+    "context": (lambda ann: ann.session("trip").context(500), 12, 30),
 }
 
 

@@ -603,6 +603,9 @@ WRITES: dict[str, Write] = {
         ("Host.create", "Session.create"),
         _in("born", lambda chat: Host(chat).create(title="t", state={"a": 1}, app_state={"b": 2})),
     ),
+    "date a session": Write(
+        ("Host.date",), _in("trip", lambda chat: Host(chat).date(created=1, updated=2))
+    ),
     "commit": Write(
         ("Host.commit",),
         _in(
