@@ -330,10 +330,10 @@ class SearchService:
         question = question.replace(texts=sum(c.total for k, c in corpora if k.name != "session"))
         if question.is_listing:
             listed = self._list(tx, question, corpora, vector)
-            words = [word for word in question.query.words if any(map(str.isalnum, word))]
+            words = [word for word in question.query.words if len(word) > 1]
             if len(words) > 1 or any(ranking.ranked for ranking in listed):
                 return question, listed
-            question = question.replace(is_listing=False)  # one word alone is looked up as such
+            question = question.replace(is_listing=False)  # one word, a letter aside, is looked up
         rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]
         if not any(ranking.ranked for ranking in rankings):
             # Nothing but stop words is left that may be shared.
