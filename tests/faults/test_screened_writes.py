@@ -250,8 +250,8 @@ WITHOUT_TEXT = set(
     Artifacts.delete Entries.clear Entries.delete Entries.revert Entries.revive
     Entries.supersede Entries.unlink
     Items.clear Items.delete Items.find Items.get Items.list Items.recall Items.remove_expired
-    File.backup File.drop_space File.rebuild File.vacuum Session.clear Host.erase Host.window Jobs.run
-    Jobs.run_due Jobs.start MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
+    File.backup File.drop_space File.rebuild File.vacuum Session.clear Host.date Host.erase Jobs.run
+    Host.window Jobs.run_due Jobs.start MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
     Session.context Session.delete Session.extract Session.forget Session.recall Session.unarchive
     State.__delitem__ State.clear State.delete StoredSettings.update Summaries.compact Summaries.drop
     Summaries.upgrade
