@@ -1,9 +1,9 @@
 """
 Embedding indexer: which embedding space answers, and embedding of what has no vector yet.
 
-A write only queues a job. `run_pending` leases such jobs, embeds a batch outside
-of transactions, and stores the vectors of rows that did not change meanwhile. A
-crash or a failing embedder leaves the job in the queue.
+Most writes only queue a job; `remember` embeds its text before it writes. `run_pending` leases
+such jobs, embeds a batch outside of transactions, and stores the vectors of rows that did not
+change meanwhile. A crash or a failing embedder leaves the job in the queue.
 
 A file that gets a new embedder gets a new space. Until it is complete, the old
 one answers if its embedder is at hand: only the model that made the vectors of a

@@ -26,7 +26,7 @@ def to_vector(value: bytes | Sequence[float], dim: int) -> bytes:
     """
     Return *value* as `4 * dim` bytes: float32, little-endian.
 
-    The engine stores those of messages as `dim` bytes (`memdb.engine.sketches.codec_of`).
+    The engine stores those of messages as `dim` signed bytes (schema.sql, the table vectors).
 
     Args:
         value: `(dim,)` numbers, or the bytes themselves.

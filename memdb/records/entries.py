@@ -80,7 +80,7 @@ def page(tx: Tx, after: int, high: int, *, at_ms: int, **asked: Any) -> list[Ent
     Return entries with *after* < id <= *high* as they were at *at_ms*, by id.
 
     What was deleted since is gone from the past too; how often an entry was
-    used by then is not known, so that is 0. Arguments as in `standing.as_of`.
+    used by then is not known, so that is 0. Arguments as in `memdb.tables.entries.list_as_of`.
     """
     found = entries.list_as_of(tx, after, high, at_ms=at_ms, **asked)
     now = entries.get_many(tx, [entry_id for entry_id, _ in found])

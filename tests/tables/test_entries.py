@@ -1,4 +1,4 @@
-"""The room of entries."""
+"""Statements of entries."""
 
 import itertools
 from typing import Any

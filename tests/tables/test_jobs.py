@@ -1,4 +1,4 @@
-"""The room of jobs: leases, retries, and proofs that nothing moved."""
+"""Statements of jobs: leases, retries, and proofs that nothing moved."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The room of messages."""
+"""Statements of messages."""
 
 from typing import Any
 

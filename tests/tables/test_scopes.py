@@ -1,4 +1,4 @@
-"""The room of scopes, and the owner that remembers a number."""
+"""Statements of scopes, and the owner that remembers a number."""
 
 from collections.abc import Callable
 from typing import Any

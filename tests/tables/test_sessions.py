@@ -1,4 +1,4 @@
-"""The room of sessions."""
+"""Statements of sessions."""
 
 import pytest
 
