@@ -129,6 +129,8 @@ class Life(RuleBasedStateMachine):
             self.entries[now] = {"text": text, "old": []}
         else:
             assert (done.action, done.entry.text) == ("repeated", self.entries[now]["text"])
+            if done.entry.key != self.entries[now]["key"]:  # a key that it had not is a change
+                self.entries[now]["old"].append(done.entry.text)
         self.entries[now] |= {"key": done.entry.key, "text": done.entry.text}
         gone = {(user, one.id) for one in scope.entries.replaced(done.entry.id)} & mine
         assert (done.action == "updated") <= bool(gone)
