@@ -56,8 +56,9 @@ def in_part(hit: Hit, asked: Sequence[str], budget_tokens: int) -> Hit:
     if len(hit.text) <= max(budget_tokens, 6 * THIRD):
         return hit
     text, held = f" {hit.text[:MOST_CHARS]} ", dict[int, set[str]]()
+    lowered = text.lower()
     for part in {part for word in asked for part in (word, *terms_of(word))}:
-        for found in re.finditer(re.escape(part), text.lower()):
+        for found in re.finditer(re.escape(part), lowered):
             held.setdefault(found.start() // THIRD, set()).add(part)
     both = {third: len(some | held.get(third + 1, set())) for third, some in held.items()}
     start = THIRD * max(sorted(both), key=lambda third: both[third], default=0)
