@@ -19,9 +19,7 @@ from memdb.models.entries import NewEntry
 from memdb.models.observation import observed
 from memdb.models.record import numbered
 from memdb.models.reports import ChangeMark
-from memdb.records import sessions as session_records
 from memdb.records.state import places_of
-from memdb.tables import sessions as session_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -181,11 +179,9 @@ class Host:
 
     def date(self, *, created: When | None = None, updated: When | None = None) -> None:
         """Say when a session was made and changed that comes from elsewhere; None leaves it."""
-        when_ms, db = self._services.when_ms, self._services.db
+        when_ms = self._services.when_ms
         times = when_ms(created, "created"), when_ms(updated, "updated")
-        with db.write() as tx:
-            session = session_records.ensure(tx, self._owner, self._name, db.ids)
-            session_rows.set_times(tx, session, *times)
+        self._services.hosting.date(self._owner, self._name, *times)
 
     def erase(self, seq: int) -> bool:
         """

@@ -106,6 +106,14 @@ class HostSessionService:
             found = existing(_find(tx, owner, session), "sessions")
         return found[1]
 
+    def date(
+        self, owner: ScopeRef, session: str, created_ms: int | None, updated_ms: int | None
+    ) -> None:
+        """Say when a session was made and changed; see `Host.date`."""
+        with self._db.write() as tx:
+            target = session_records.ensure(tx, owner, session, self._db.ids)
+            sessions.set_times(tx, target, created_ms, updated_ms)
+
     def snapshot(
         self, owner: ScopeRef, session: str, last: int | None, since_ms: int | None
     ) -> SessionSnapshot | None:
