@@ -66,6 +66,9 @@ STEADY_SEQS = 5
 # One part in so many of the budget is for entries, if `context_known_tokens` is not less.
 KNOWN_SHARE = 5
 
+# Percent of the budget that hits may leave empty before it goes to the newest messages.
+SPARE_PERCENT = 5
+
 # Room for the newest message after the system text.
 LEAST_LEFT_TOKENS = 24
 
@@ -183,18 +186,13 @@ class ContextService:
         """Return the first snapshot of the search, after what is due was made."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-            may_write = request.count_use and target is not None
-            summaries_due = may_write and self.summaries.is_behind(tx, target or 0)
+            is_due = request.count_use and target and self.summaries.is_behind(tx, target)
             serving = search.serving(tx, owner, request)
-            embeddings_due = request.count_use and search.is_behind(tx, owner, serving)
-            if not (summaries_due or embeddings_due):
+            if not (is_due or (request.count_use and search.is_behind(tx, owner, serving))):
                 return search.retrieve(tx, owner, request, serving)
-        if target is not None and summaries_due:
+        if target and is_due:
             self.summaries.drain(target)
-        if embeddings_due:
-            search.catch_up(owner)
-        with self._db.read() as tx:
-            return search.retrieve(tx, owner, request, search.serving(tx, owner, request))
+        return search.first_read(owner, request)
 
     def _window(
         self,
@@ -265,10 +263,17 @@ class _Plan:
         if complete and session + reserved <= left:
             block = self._block(known, found, newest, left - newest.tokens)
             return self._joined(None, block, newest)
+        rest = left - reserved
         share = self._settings.context_recall_percent if found else 0
-        tail, cover = self._split(newest, left - reserved, share)
-        spent = tail.tokens + (0 if cover is None else cover.tokens)
-        return self._joined(cover, self._block(known, found, tail, left - spent), tail)
+        while True:
+            tail, cover = self._split(newest, rest, share)
+            spent = tail.tokens + (0 if cover is None else cover.tokens)
+            block = self._block(known, found, tail, left - spent)
+            used = max(0, (0 if block is None else block.tokens) - reserved)
+            if 100 * used >= (share - SPARE_PERCENT) * rest:
+                return self._joined(cover, block, tail)
+            # The hits need less: the newest messages get the rest, which may hold hits too.
+            share = -(-100 * used // rest)
 
     def _system(self) -> Tail:
         """Return the system messages that the session begins with."""
@@ -343,6 +348,7 @@ class _Plan:
         begins, not on how far it has grown, so the text of the summaries stays
         the same until it begins elsewhere.
         """
+        self._shortened = set()
         room = left - left * share // 100
         coverage = Coverage(self._tx, self._summaries, self._counting, self._place)
         tail_limit = room * self._settings.context_tail_percent // 100
@@ -356,11 +362,11 @@ class _Plan:
         start = self._start_within(newest, grids, tail_limit)
         if start is None:
             return self._narrow(newest, newest_unit, left, share, coverage)
-        cover = self._cover(coverage, newest, start, limit)
+        cover = coverage.before(self._first, newest.messages[start].seq - 1, limit)
         spare = limit - (0 if cover is None else cover.tokens)
         wider = self._start_within(newest, grids, tail_limit + max(spare, 0))
         if wider is not None and wider < start:
-            more = self._cover(coverage, newest, wider, limit)
+            more = coverage.before(self._first, newest.messages[wider].seq - 1, limit)
             if sum(newest.costs[wider:]) + (0 if more is None else more.tokens) <= room:
                 start, cover = wider, more
         tail = Tail(newest.messages[start:], newest.costs[start:])
@@ -401,9 +407,6 @@ class _Plan:
             return None
         return next(place for tokens, place in found if tokens * 1000 >= least)
 
-    def _cover(self, coverage: Coverage, newest: Tail, start: int, limit: int) -> Block | None:
-        return coverage.before(self._first, newest.messages[start].seq - 1, limit)
-
     def _narrow(
         self, newest: Tail, start: int, left: int, share: int, coverage: Coverage
     ) -> tuple[Tail, Block | None]:
@@ -423,7 +426,7 @@ class _Plan:
             self._shortened = {view.seq for view in unit if view not in whole}
         tail = self._costed(unit)
         rest = left - tail.tokens
-        return tail, self._cover(coverage, newest, start, rest - rest * share // 100)
+        return tail, coverage.before(self._first, end, rest - rest * share // 100)
 
     @staticmethod
     def _within_unit(newest: Tail, start: int, limit: int) -> int:
@@ -453,8 +456,6 @@ class _Plan:
     def _block(
         self, known: list[Line], found: Sequence[Hit], tail: Tail, limit: int
     ) -> Block | None:
-        if not (known or found):
-            return None
         shown = {message.seq for message in (*self._head.messages, *tail.messages)}
         return self._excerpts.block(known, found, shown, limit, self._place[1])
 

@@ -49,3 +49,17 @@ def test_what_is_not_long_is_shown_word_for_word(open_db: Callable[..., memdb.Me
     shown = [one.text for one in chat.context(4_000, "What is the boiler code?").pieces]
 
     assert any(text.strip() in (one or "") for one in shown)
+
+
+def test_what_hits_do_not_need_goes_to_the_newest_messages(db: memdb.MemDB) -> None:
+    """One short hit leaves the budget to the conversation, and many hits do not."""
+    chat = db.scope("ann").session("long")
+    told = [
+        {"role": "user", "text": f"Day {n}: we painted the fence and slept."} for n in range(400)
+    ]
+    chat.extend([{"role": "user", "text": "The boiler code is 7741."}, *told])
+
+    for question in (None, "What is the boiler code?", "the fence that we painted"):
+        window = chat.context(2_000, question)
+        assert 1_750 <= window.tokens <= 2_000, question
+    assert any("7741" in m.text for m in chat.context(2_000, "What is the boiler code?").messages)
