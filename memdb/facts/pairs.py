@@ -119,12 +119,13 @@ def _share_too_little(newer: str, older: str) -> bool:
     """
     Return whether two texts cannot be related for what they share.
 
-    One has a word or two, and none is shared; or no more is shared than the subject at the head
-    of both, and the newer one has no word of change: "Ann plays chess", "Ann drives a van".
+    None is shared, and one has a word or two or they are in two languages; or no more is shared
+    than the subject at the head of both, and the newer one has no word of change: "Ann plays
+    chess", "Ann drives a van".
     """
     new, old, both = _aligned(newer, older)
     if not both:
-        return min(len(new), len(old)) < _FEW_WORDS
+        return min(len(new), len(old)) < _FEW_WORDS or recognise(newer) != recognise(older)
     ahead = next((at for at in range(len(new)) if both.get(at) != at), len(new))
     telling = [at for at in both if new[at].weight > _HEAVY]
     return telling == [ahead - 1] and _CHANGING.isdisjoint(marks(newer))

@@ -150,6 +150,23 @@ def test_a_word_or_two_are_linked_to_nothing_that_shares_none() -> None:
     assert linked == []
 
 
+def test_two_languages_that_share_no_word_are_not_linked() -> None:
+    """Letters, names and numbers do not tell that one replaces the other."""
+    texts = (
+        *("The shed code is 9143.", "Our boat is called Pelican.", "My aunt teaches the cello."),
+        *("倉庫の暗証番号は8820です。", "Der Gärtner kommt freitags.", "Брат работает в порту."),
+    )
+    linked = [
+        (newer, older)
+        for at, newer in enumerate(texts)
+        for older in (texts[3:] if at < len(texts) // 2 else texts[:3])
+        if relate(Statement(newer, 0), Statement(older, 0), cosine=0.3, rarity=lambda _: 1.0).kind
+        != "none"
+    ]
+
+    assert linked == []
+
+
 def test_statements_that_share_their_subject_only_are_not_linked() -> None:
     """What one person does and has stands side by side; a word of change is another matter."""
     for subject in ("Ann", "The user", "My sister"):
