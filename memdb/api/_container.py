@@ -521,13 +521,27 @@ class Services:
 
         return select_in(session, **given)
 
+    def family(self, owner: ScopeRef) -> list[ScopeRef]:
+        """Return a scope, and those of the same user in the parts of its app."""
+        with self.db.read() as tx:
+            return owner.family(tx)
+
     def find_secrets(self, owner: ScopeRef, *, entropy: bool) -> Iterator[SecretPlace]:
-        """Yield the secrets that a scope holds, in the file and in copies that migrations left."""
-        yield from self._find_secrets(self, owner, entropy=entropy)
+        """
+        Yield the secrets that a scope holds, in the file and in copies that migrations left.
+
+        Those of a part of its app come behind its own, and begin with the part's name.
+        """
+        own, *parts = self.family(owner)
+        yield from self._find_secrets(self, own, entropy=entropy)
+        for part in parts:
+            for one in self._find_secrets(self, part, entropy=entropy):
+                yield one.replace(where=f"{part.app}: {one.where}")
         for path in self.db.maintenance.list_migration_copies():
             with self.open_copy(path) as copy:
-                for one in self._find_secrets(copy, owner, entropy=entropy):
-                    yield one.replace(where=f"{os.path.basename(path)}: {one.where}")
+                for scope in (own, *parts):
+                    for one in self._find_secrets(copy, scope, entropy=entropy):
+                        yield one.replace(where=f"{os.path.basename(path)}: {one.where}")
 
     def _find_secrets(
         self, there: Services, owner: ScopeRef, *, entropy: bool

@@ -646,7 +646,7 @@ class MemDB:
 
     def _owners(self, user: str | None, app: str) -> list[ScopeRef]:
         if user is not None:
-            return [self._owner(user, app)]
+            return self._services.family(self._owner(user, app))
         return [scope._owner for scope in self.scopes()]
 
     def __enter__(self) -> Self:

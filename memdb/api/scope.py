@@ -547,7 +547,7 @@ class Scope:
         Importing the file elsewhere gives the same scope, and exporting that
         one the same file, byte for byte.
         """
-        return self._services.export([self._owner], path)
+        return self._services.export(self._services.family(self._owner), path)
 
     def __repr__(self) -> str:
         """Name the app and the user."""

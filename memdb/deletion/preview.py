@@ -16,9 +16,9 @@ from memdb.tables import artifacts, entries, items, messages, sessions
 from memdb.tables import state as state_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from memdb.deletion.selectors import Rewriting, Selection
+    from memdb.deletion.selectors import Found, Rewriting, Selection
     from memdb.engine.base import Tx
     from memdb.records.scopes import ScopeRef
 
@@ -29,10 +29,15 @@ DIGEST_BYTES = 16
 MOST_ROWS = 1_000
 
 
-def list_refs(
+def list_refs(tx: Tx, found: Iterable[Found], plans: Mapping[int, Rewriting]) -> Iterator[Ref]:
+    """Yield what goes and what is rewritten, in the order of the preview. 2 µs per message."""
+    for owner, selection in found:
+        yield from _refs(tx, owner, selection, plans)
+
+
+def _refs(
     tx: Tx, owner: ScopeRef, selection: Selection, plans: Mapping[int, Rewriting]
 ) -> Iterator[Ref]:
-    """Yield what goes and what is rewritten, in the order of the preview. 2 µs per message."""
     yield from _message_refs(tx, selection)
     yield from _entry_refs(tx, selection)
     for place in selection.artifacts:

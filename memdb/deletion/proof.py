@@ -30,7 +30,7 @@ from memdb.text.validate import json_value
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from memdb.deletion.selectors import Part, Selection
+    from memdb.deletion.selectors import Found, Part, Selection
     from memdb.engine.base import Probes, Tx
     from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
@@ -40,12 +40,15 @@ if TYPE_CHECKING:
 PAGE = 500
 
 
-def collect(
-    tx: Tx, owner: ScopeRef, selection: Selection, rewritten: Iterable[Summary], probes: Probes
-) -> None:
-    """Add to *probes* everything that *selection* and the summaries to be *rewritten* say."""
+def collect(tx: Tx, found: Iterable[Found], rewritten: Iterable[Summary], probes: Probes) -> None:
+    """Add to *probes* everything that goes and the summaries to be *rewritten* say."""
     for summary in rewritten:
         probes.add((summary.text, summary.hint), summary=True)
+    for owner, selection in found:
+        _collect(tx, owner, selection, probes)
+
+
+def _collect(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes) -> None:
     for part in selection.parts:
         probes.add(_of_messages(tx, part))
     going = {session for session, _ in selection.whole}

@@ -184,12 +184,10 @@ def _items(sources: Sources, owner: ScopeRef) -> Iterator[tuple[Item, str | None
             stored = items.get_many(tx, [item.id for item in page])
         for item in page:
             index = stored[item.id].search_fields if item.id in stored else None
-            data = item.value if isinstance(item.value, bytes) else None
-            if data is not None:
-                text = "" if is_binary(data) else data.decode(errors="replace")
-                yield item.replace(value=text), index
-            else:
-                yield item, index
+            value = item.value
+            if isinstance(value, bytes):
+                value = value.decode(errors="replace")
+            yield item.replace(value=value), index
         after = page[-1]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
 from memdb.engine.text_rows import ARTIFACT_KINDS, PLACES, rows_holding
 from memdb.errors import InvalidInput, existing
+from memdb.items.walk import list_ids, list_request
 from memdb.models.ids import (
     BRANCH_MARK,
     MAX_INT,
@@ -45,7 +46,7 @@ from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.validate import flag_value, int_value, list_value, name_value, text_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from memdb.engine.base import Row, Tx
     from memdb.engine.text_rows import Ref
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from memdb.records.scopes import ScopeRef
     from memdb.summaries.summarizer import Made
     from memdb.text.terms import Term
+
+    Found = tuple[ScopeRef, "Selection"]  # a scope, and what goes of it
 
 # Most words of a query: more would be a text, not what it is about.
 MAX_WORDS = 64
@@ -254,6 +257,34 @@ class Selection(Record):
     stones: tuple[str, ...] = ()
 
 
+def find_all(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> list[Found]:
+    """
+    Return what *selector* names in the scope and in the parts of its app.
+
+    An entry and the seqs of messages are named in the own scope alone. Only a forgetting
+    (*with_entries*) takes a session, or what says a query, out of the parts: a host that
+    deletes a session keeps what it took into a memory.
+    """
+    everywhere = selector.what == "everything" or (
+        with_entries and selector.what in ("session", "query")
+    )
+    found = [(owner, find(tx, owner, selector, with_entries=with_entries))]
+    for part in owner.family(tx)[1:] if everywhere else ():
+        selection = find(tx, part, selector, with_entries=with_entries)
+        if selector.session and not branch_of(selector.session):
+            ids = _items_of_session(tx, part, selector)
+            selection = selection.replace(items=ids)
+        found.append((part, selection))
+    return found
+
+
+def _items_of_session(tx: Tx, part: ScopeRef, selector: Selector) -> tuple[int, ...]:
+    """Return the items of a part whose namespace begins with the session, of a query's words."""
+    scope_no = existing(part.find(tx), "scopes")
+    ids = list_ids(tx, scope_no, list_request((str(selector.session),)))
+    return _holding_items(tx, ids, word_terms(selector.words)) if selector.words else tuple(ids)
+
+
 def find(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> Selection:
     """
     Return what *selector* names.
@@ -414,7 +445,7 @@ def _matching(
             copies = tuple(one for one in copies if one[0].session_no == number)
         places |= dict.fromkeys(named)
     return selection.replace(
-        items=_holding_items(tx, scope_no, terms) if session is None else (),
+        items=_holding_items(tx, items.list_ids(tx, scope_no), terms) if session is None else (),
         entries=entry_ids,
         versions=tuple(row for row in versions if row[0] not in entry_ids),
         artifacts=tuple(places),
@@ -511,9 +542,9 @@ def _all_sessions(tx: Tx, scope_no: int) -> list[tuple[int, str]]:
     return found
 
 
-def _holding_items(tx: Tx, scope_no: int, terms: list[Term]) -> tuple[int, ...]:
-    """Return the ids of the items that hold all words, in what is not indexed too."""
-    every, found = items.list_ids(tx, scope_no), []
+def _holding_items(tx: Tx, every: Sequence[int], terms: list[Term]) -> tuple[int, ...]:
+    """Return those of *every* item that hold all words, in what is not indexed too."""
+    found: list[int] = []
     for start in range(0, len(every), ITEMS_AT_ONCE):
         some = items.get_many(tx, every[start : start + ITEMS_AT_ONCE])
         texts = [

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from memdb.conversations.archive import ArchiveService
     from memdb.conversations.reader import Conversations
-    from memdb.deletion.selectors import Part, Selection, Selector
+    from memdb.deletion.selectors import Found, Part, Selection, Selector
     from memdb.engine.base import Engine, Probes, Tx
     from memdb.models.messages import SessionInfo
     from memdb.models.settings import Settings
@@ -251,27 +251,14 @@ class DeletionService:
             raise InvalidInput("query and everything contradict each other: `forget` takes both")
         if dry_run:
             with self._db.read() as tx:
-                selection = selectors.find(tx, owner, selector, with_entries=False)
-                counts = _count(tx, owner, selection)
+                found = selectors.find_all(tx, owner, selector, with_entries=False)
+                counts = _count(tx, found)
                 return self._receipt(owner, selector, counts, {}, self._db.clock(), dry_run=True)
         with self._db.write() as tx:
-            selection = selectors.find(tx, owner, selector, with_entries=False)
-            counts = _count(tx, owner, selection)
-            for part in selection.parts:
-                message_records.remove(tx, part.session, part.seqs)
-            for place in selection.artifacts:
-                artifact_records.remove(tx, place)
-            for place, version in selection.copies:
-                artifact_records.remove(tx, place, version)
-            for entry_id in selection.entries:
-                entry_records.remove(tx, entry_id)
-            _remove_versions(tx, selection)
-            for stored in items.get_many(tx, selection.items).values():
-                item_records.remove(tx, stored)
-            for _, name in selection.whole:
-                session_records.remove(tx, owner, name)
-            for name_or_all in selection.state:
-                state_records.remove_user(tx, owner, name_or_all)
+            found = selectors.find_all(tx, owner, selector, with_entries=False)
+            counts = _count(tx, found)
+            for one, selection in found:
+                _delete(tx, one, selection)
             return self._receipt(owner, selector, counts, {}, tx.now_ms)
 
     def forget(
@@ -303,19 +290,17 @@ class DeletionService:
         known = None if expected is None else text_value(expected, "expected")
         if dry_run:
             with self._db.read() as tx:
-                selection = selectors.find(tx, owner, selector, with_entries=True)
-                plans = self._plan(tx, selection)
-                _require_digest(tx, owner, selection, plans, known)
-                counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
-                rows, more, digest = preview.rows_of(
-                    tx, preview.list_refs(tx, owner, selection, plans)
-                )
+                found = selectors.find_all(tx, owner, selector, with_entries=True)
+                plans = self._plan(tx, found)
+                _require_digest(tx, found, plans, known)
+                counts = _count(tx, found), _count_rewritten(tx, found, plans)
+                rows, more, digest = preview.rows_of(tx, preview.list_refs(tx, found, plans))
             done = self._receipt(owner, selector, *counts, self._db.clock(), dry_run=True)
             return done.replace(rows=rows, more_rows=more, digest=digest)
         probes = self._new_probes() if prove else None
         for _ in range(MAX_TRIES):
             with self._db.read() as tx:
-                plans = self._plan(tx, selectors.find(tx, owner, selector, with_entries=True))
+                plans = self._plan(tx, selectors.find_all(tx, owner, selector, with_entries=True))
             receipt = self._try(owner, selector, plans, probes, known)
             if receipt is not None and probes is None:
                 return receipt.replace(pending=tuple(self._db.maintenance.empty_log()))
@@ -337,12 +322,11 @@ class DeletionService:
         digest = sha256(subject.encode()).hexdigest()
         return Receipt(selector.what, digest, removed, rewritten, at_ms, dry_run=dry_run)
 
-    def _plan(self, tx: Tx, selection: Selection) -> dict[int, Rewriting]:
+    def _plan(self, tx: Tx, found: list[Found]) -> dict[int, Rewriting]:
         """Return the new summaries of each session that loses messages."""
-        if not selection.parts:
-            return {}
-        summaries = self._summaries()
-        return {part.session: plan_rewriting(tx, part, summaries) for part in selection.parts}
+        parts = [part for _, selection in found for part in selection.parts]
+        summaries = self._summaries() if parts else None
+        return {part.session: plan_rewriting(tx, part, summaries) for part in parts if summaries}
 
     def _try(
         self,
@@ -354,12 +338,12 @@ class DeletionService:
     ) -> Receipt | None:
         """Forget in one transaction; None if the file is no longer as it was planned."""
         with self._db.write() as tx:
-            selection = selectors.find(tx, owner, selector, with_entries=True)
-            for part in selection.parts:
+            found = selectors.find_all(tx, owner, selector, with_entries=True)
+            for part in (part for _, selection in found for part in selection.parts):
                 planned = plans.get(part.session)
                 if planned is None or not is_plan_current(tx, part, planned):
                     return None
-            _require_digest(tx, owner, selection, plans, expected)
+            _require_digest(tx, found, plans, expected)
             if probes is not None:
                 rewritten = [
                     summary
@@ -367,9 +351,10 @@ class DeletionService:
                     for summary, made in planned.summaries
                     if made is not None
                 ]
-                proof.collect(tx, owner, selection, rewritten, probes)
-            counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
-            self._remove(tx, owner, selection, plans, selector)
+                proof.collect(tx, found, rewritten, probes)
+            counts = _count(tx, found), _count_rewritten(tx, found, plans)
+            for one, selection in found:
+                self._remove(tx, one, selection, plans, selector)
             return self._receipt(owner, selector, *counts, tx.now_ms)
 
     def _remove(
@@ -408,29 +393,43 @@ class DeletionService:
     ) -> Receipt:
         """Return *receipt* with the proof; the file is packed only if something was left."""
         with self._db.read() as tx:
-            scope_no = owner.find(tx)
+            numbers = [one.find(tx) for one in owner.family(tx)]
         probes.ask(selector.words)
         probes.mend_indexes()
         pending = self._db.maintenance.empty_log()
-        proof = probes.prove(pending, scope_no)
+        proof = probes.prove(pending, [one for one in numbers if one is not None])
         if proof.found_bytes:
             pending = probes.purge()
-            proof = probes.prove(pending, scope_no)
+            proof = probes.prove(pending, [one for one in numbers if one is not None])
         return receipt.replace(proof=proof, pending=tuple(pending))
 
 
 def _require_digest(
-    tx: Tx,
-    owner: ScopeRef,
-    selection: Selection,
-    plans: dict[int, Rewriting],
-    expected: str | None,
+    tx: Tx, found: list[Found], plans: dict[int, Rewriting], expected: str | None
 ) -> None:
     """Raise Conflict unless what goes is what the preview with this digest listed."""
     if expected is None:
         return
-    if preview.digest_of(preview.list_refs(tx, owner, selection, plans)) != expected:
+    if preview.digest_of(preview.list_refs(tx, found, plans)) != expected:
         raise Conflict("what would be forgotten has changed since the preview: look at it again")
+
+
+def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
+    for part in selection.parts:
+        message_records.remove(tx, part.session, part.seqs)
+    for place in selection.artifacts:
+        artifact_records.remove(tx, place)
+    for place, version in selection.copies:
+        artifact_records.remove(tx, place, version)
+    for entry_id in selection.entries:
+        entry_records.remove(tx, entry_id)
+    _remove_versions(tx, selection)
+    for stored in items.get_many(tx, selection.items).values():
+        item_records.remove(tx, stored)
+    for _, name in selection.whole:
+        session_records.remove(tx, owner, name)
+    for name_or_all in selection.state:
+        state_records.remove_user(tx, owner, name_or_all)
 
 
 def _forget_rest(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
@@ -451,8 +450,13 @@ def _remove_versions(tx: Tx, selection: Selection) -> None:
         entry_records.remove_version(tx, entry_id, version)
 
 
-def _count(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
+def _count(tx: Tx, found: list[Found]) -> Counts:
     """Return how many of each kind go."""
+    counts = [_count_in(tx, owner, selection) for owner, selection in found]
+    return {kind: sum(one[kind] for one in counts) for kind in counts[0]}
+
+
+def _count_in(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
     sessions = [session for session, _ in selection.whole]
     branch_count = sum(map(is_branch, sessions))
     parts = sum(len(part.seqs) for part in selection.parts)
@@ -478,11 +482,12 @@ def _count_messages(tx: Tx, session: int, going: list[int]) -> int:
     return messages.count(tx, *session_range(session)) - stays
 
 
-def _count_rewritten(tx: Tx, selection: Selection, plans: dict[int, Rewriting]) -> Counts:
+def _count_rewritten(tx: Tx, found: list[Found], plans: dict[int, Rewriting]) -> Counts:
     """Return how many summaries and archive segments stay without what goes."""
     summaries = sum(made is not None for plan in plans.values() for _, made in plan.summaries)
     segments = sum(
         len(archive.touched(tx, part.session, *block))
+        for _, selection in found
         for part in selection.parts
         for block in archive_records.find_blocks(tx, part.session, part.seqs)
     )

@@ -271,8 +271,8 @@ class Probes(Protocol):
     def purge(self) -> list[str]:
         """Remove every byte that is not part of a row from the disk; return what prevented it."""
 
-    def prove(self, notices: list[str], scope_no: int | None) -> Proof:
-        """Search all of the storage for the texts; only places of *scope_no* are named."""
+    def prove(self, notices: list[str], scopes: Sequence[int]) -> Proof:
+        """Search all of the storage for the texts; only places of *scopes* are named."""
 
 
 class Maintenance(Protocol):

@@ -13,6 +13,7 @@ from memdb.engine import segments
 from memdb.engine.segments import Damaged, inflate_segment
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT, seq_of, session_of
 from memdb.text.resources import compiled
+from memdb.text.values import text_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -213,7 +214,7 @@ def rows_holding(
 
 def _plain(data: bytes) -> str:
     """Return what a row says; of JSON, the letter of an escape is none of the word behind it."""
-    text = str(data, "utf-8", "replace")
+    text = text_in(data)
     return f"{text}\n{compiled(ESCAPE).sub(' ', text)}" if "\\" in text else text
 
 

@@ -33,7 +33,7 @@ from memdb.rescue.remaining import Remaining, unpacked
 from memdb.text.terms import word_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from memdb.engine.base import Tx as AnyTx
     from memdb.models.protocols import Clock, Ids
@@ -392,7 +392,7 @@ class PostgresProbes(SqliteProbes):
         db.maintenance.vacuum()
         return []
 
-    def prove(self, notices: list[str], scope_no: int | None) -> Proof:
+    def prove(self, notices: list[str], scopes: Sequence[int]) -> Proof:
         """
         Return what is left of the texts in the tables; of other scopes nothing is told.
 
@@ -408,11 +408,9 @@ class PostgresProbes(SqliteProbes):
                 for piece in in_packed.find(data):
                     found.setdefault(piece, set()).add(place)
             of_summaries = {piece for piece, is_summary in pieces.items() if is_summary}
-            rows = Remaining({*pieces}, of_summaries, self._asked, scope_no)
-            words = []
-            if scope_no is not None:
-                rows.read_own(tx)
-                words = _words_without_row(tx, self.words(), scope_no)
+            rows = Remaining({*pieces}, of_summaries, self._asked, scopes)
+            rows.read_own(tx)
+            words = [word for one in scopes for word in _words_without_row(tx, self.words(), one)]
             for piece in rows.summarized:
                 found.setdefault(piece, set()).add(ROWS)
             explained = rows.said | (rows.said_by_others(tx, {*found}) if found else set())

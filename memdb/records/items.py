@@ -18,7 +18,7 @@ from memdb.tables import checks, items, jobs, scopes, tombstones
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of
-from memdb.text.values import is_binary, texts_of, words_of
+from memdb.text.values import text_in, texts_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -284,7 +284,7 @@ def all_text(item: Item) -> str:
     """Return everything that an item says, names of fields and numbers too, a line each."""
     value = item.value
     if isinstance(value, bytes):
-        value = "" if is_binary(value) else value.decode(errors="replace")
+        value = text_in(value)
     said = [*item.namespace, item.key, *words_of([value, item.metadata])]
     return "\n".join(said)
 

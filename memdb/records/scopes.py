@@ -26,6 +26,30 @@ if TYPE_CHECKING:
 # Whose entries all users of an app see. Nobody can be called so: a name is not empty.
 SHARED = ""
 
+# Where adapters keep more of what the users of an app say: each is an app of its own, called
+# `APP (PART)`. Forgetting, exporting and scanning an app takes them along.
+PARTS = ("memory", "checkpoints")
+
+
+def name_part(app: str, part: str) -> str:
+    """
+    Return the name of the app that holds a part of *app*.
+
+    >>> name_part("travel", "memory")
+    'travel (memory)'
+    """
+    return f"{app} ({part})"
+
+
+def part_of(app: str) -> str:
+    """
+    Return which of `PARTS` an app is of another, "" if it is none.
+
+    >>> part_of("travel (memory)"), part_of("travel (old)")
+    ('memory', '')
+    """
+    return next((part for part in PARTS if app.endswith(name_part("", part))), "")
+
 
 class ScopeRef:
     """The scope (*app*, *user*) of a file; it need not exist yet."""
@@ -51,6 +75,12 @@ class ScopeRef:
     def shared(self) -> ScopeRef:
         """Return the scope that all users of the app share."""
         return self if self.user == SHARED else type(self)(self._db, self.app, SHARED, self._screen)
+
+    def family(self, tx: Tx) -> list[ScopeRef]:
+        """Return the scope itself, and those of the same user in the parts of its app."""
+        named = (name_part(self.app, part) for part in PARTS)
+        parts = [type(self)(self._db, app, self.user, self._screen) for app in named]
+        return [self, *(one for one in parts if one.find(tx) is not None)]
 
     def find(self, tx: Tx) -> int | None:
         """Return the scope's number, None before its first write."""

@@ -40,7 +40,7 @@ from memdb.rescue.remaining import Remaining, unpacked
 from memdb.text.terms import word_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from memdb.engine.base import Probes
     from memdb.engine.sqlite.base import SqliteFile
@@ -192,14 +192,13 @@ class SqliteProbes:
         """Remove every byte that is not part of a row; see `purge`."""
         return purge(self._db)
 
-    def prove(self, notices: list[str], scope_no: int | None) -> Proof:
+    def prove(self, notices: list[str], scopes: Sequence[int]) -> Proof:
         """
         Return what is left of the texts in the file, its WAL and the copies beside it.
 
         Args:
             notices: What `purge` returned.
-            scope_no: Places of this scope are named, of others nothing is told.
-                None means that no place is named.
+            scopes: Places of these scopes are named, of others nothing is told.
 
         Cost: 1 ms per MB of the file, 10 µs per row of the scope; 0.3 s per MB of WAL and copies.
 
@@ -225,9 +224,8 @@ class SqliteProbes:
             for name, data in unpacked(tx):
                 for one in in_packed.find(data):
                     search.note(one, name)
-            rows = Remaining({*pieces, *search.found}, of_summaries, self._asked, scope_no)
-            if scope_no is not None:
-                rows.read_own(tx)
+            rows = Remaining({*pieces, *search.found}, of_summaries, self._asked, scopes)
+            rows.read_own(tx)
             for one in rows.summarized:
                 search.note(one, _name_of(db))
         search.explain(rows.said)

@@ -22,7 +22,7 @@ from memdb.models.ids import MAX_INT, scope_range
 from memdb.rescue.byte_search import ByteSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from memdb.engine.base import Tx
     from memdb.engine.text_rows import TextRow
@@ -62,11 +62,11 @@ class Remaining:
     What the rows say of some byte strings, and of the words that a query named.
 
     Attributes:
-        said: Strings that a row of the own scope says. A summary may say only those that
+        said: Strings that a row of the own scopes says. A summary may say only those that
             come from summaries.
-        summarized: Other strings that a summary of the own scope says: they stayed in it.
+        summarized: Other strings that a summary of the own scopes says: they stayed in it.
         places: Some of the rows that say one, by name.
-        still: Rows of the own scope that hold every word.
+        still: Rows of the own scopes that hold every word.
     """
 
     def __init__(
@@ -74,30 +74,31 @@ class Remaining:
         wanted: Iterable[bytes],
         of_summaries: set[bytes],
         asked: list[Term],
-        scope_no: int | None,
+        scopes: Sequence[int],
     ) -> None:
         """Look for *wanted*, those *of_summaries* also in summaries, and the words *asked*."""
         self._search = ByteSearch(wanted)
         self._of_summaries = of_summaries
         self._asked = asked
-        self._own = (0, -1) if scope_no is None else scope_range(scope_no)
+        self._own = [scope_range(one) for one in sorted(scopes)]
         self.said: set[bytes] = set()
         self.summarized: set[bytes] = set()
         self.places: dict[str, None] = {}
         self.still: dict[str, None] = {}
 
     def read_own(self, tx: Tx) -> None:
-        """Read the rows of the own scope, twice if words are asked for. Cost: 5 µs per row."""
+        """Read the rows of the own scopes, twice if words are asked for. Cost: 5 µs per row."""
         batch: list[TextRow] = []
         size = 0
-        for row in text_rows(tx, *self._own):
+        for row in chain.from_iterable(text_rows(tx, *one) for one in self._own):
             batch.append(row)
             size += len(row[2])
             if size > SEARCHED_BYTES or len(batch) >= WORDS_AT_ONCE:
                 self._note(tx, batch)
                 batch, size = [], 0
         self._note(tx, batch)
-        for row_id, ref, _ in rows_holding(tx, *self._own, self._asked):
+        held = (rows_holding(tx, *one, self._asked) for one in self._own)
+        for row_id, ref, _ in chain.from_iterable(held):
             self.still[name_place(tx, ref, row_id)] = None
             if len(self.still) >= MAX_PLACES:
                 break
@@ -106,9 +107,10 @@ class Remaining:
     def said_by_others(self, tx: Tx, wanted: set[bytes]) -> set[bytes]:
         """Return those of *wanted* that rows of other scopes say; stops when it has all."""
         found: set[bytes] = set()
-        low, high = self._own
         common = ((0, ("",), text.encode()) for (text,) in tx.all(SELECT_COMMON))
-        others = (text_rows(tx, 0, low - 1), text_rows(tx, high + 1, MAX_INT))
+        lows = [0, *(high + 1 for _, high in self._own)]
+        highs = [*(low - 1 for low, _ in self._own), MAX_INT]
+        others = (text_rows(tx, *span) for span in zip(lows, highs, strict=True))
         for _, ref, text in chain(common, *others):
             for one in wanted - found:
                 if one in text and (ref[0] != "summary" or one in self._of_summaries):

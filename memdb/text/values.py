@@ -28,12 +28,26 @@ MAX_FILTERS = 64
 HEAD_BYTES = 4096
 
 _PART = r"([^.\[\]]*)((?:\[(?:\*|\d{1,9})\])*)\Z"
+_BEFORE_TEXT = "[\0-\x1f\x7f\ufffd]+."
 _INDEX = r"\[(\*|\d+)\]"
 
 
 def is_binary(data: bytes) -> bool:
     """Return whether bytes are no text, by their beginning; those of UTF-16 are not either."""
     return b"\0" in data[:HEAD_BYTES]
+
+
+def text_in(data: bytes) -> str:
+    r"""
+    Return what bytes say; of binary ones, each text also without its first letter.
+
+    That may be the text's length, which formats such as MessagePack write before it.
+
+    >>> text_in(b"\0\xd9CZoe lives in Bergen").split("\n")[1].split()
+    ['Zoe', 'lives', 'in', 'Bergen']
+    """
+    text = data.decode(errors="replace")
+    return f"{text}\n{compiled(_BEFORE_TEXT).sub(' ', text)}" if is_binary(data) else text
 
 
 def parse_path(path: object, field: str) -> tuple[Step, ...]:

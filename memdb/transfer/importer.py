@@ -17,6 +17,7 @@ from memdb.errors import InvalidInput, SecretFound
 from memdb.models.record import Record
 from memdb.models.reports import ImportReport, LeftOut
 from memdb.models.settings import read_settings
+from memdb.records.scopes import name_part, part_of
 from memdb.tables import scopes, settings
 from memdb.transfer import artifacts, entries, messages, others
 from memdb.transfer.lines import (
@@ -345,6 +346,8 @@ class Importer:
         app, user = scope["app"], scope["user"]
         self._target, self._scope, self._scope_error = None, None, None
         owner = self._owner or self._services.scope(app, user)
+        if self._owner is not None and (part := part_of(app)):
+            owner = self._services.scope(name_part(owner.app, part), owner.user)
         if (owner.app, owner.user) == (app, user):
             try:
                 self._services.screen.pass_line("scope", scope)

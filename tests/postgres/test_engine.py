@@ -796,11 +796,11 @@ def test_words_without_their_row_are_found(db: memdb.MemDB) -> None:
     probes = db._db.new_probes()
     probes.add(["My passport number is X1234567, keep it secret"])
 
-    proof = probes.prove([], 1)
+    proof = probes.prove([], [1])
     assert proof.found_in == ("the full text",)
     assert proof.found_bytes > 0
     probes.purge()
-    assert probes.prove([], 1).found_bytes == 0
+    assert probes.prove([], [1]).found_bytes == 0
 
 
 def test_a_long_read_is_not_kept(engine: PostgresEngine) -> None:

@@ -16,7 +16,8 @@ from google.genai import types
 from memdb.adapters.host import Host, HostEntries, HostFile
 from memdb.errors import NotFound
 from memdb.integrations.adk.events import said, to_event, to_json, to_message
-from memdb.integrations.adk.service import MEMORY_SUFFIX, Service, can_name, frozen, taken
+from memdb.integrations.adk.service import Service, can_name, frozen, taken
+from memdb.records.scopes import name_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,8 +45,8 @@ class MemdbMemoryService(Service, BaseMemoryService):
     """
     ADK's memory in a memdb file; see `Service` for how it is opened.
 
-    Events are kept in a scope of their own, the app `NAME (memory)`, so a search
-    knows what was added and nothing else. Memories added directly are entries of
+    Events are kept in a part of the app, `NAME (memory)`, so a search knows what was added
+    and nothing else, and no session service lists them. Memories added directly are entries of
     the user, the same that `scope.remember` makes: either side finds them. They
     go by the id they were given with, else by the number of the entry, as
     `entry:5`.
@@ -57,7 +58,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
     def _talks(self, app_name: str, user_id: str) -> Scope:
         """Return where events stand."""
         self._scope(app_name, user_id)
-        return self._db.scope(user_id, app_name + MEMORY_SUFFIX)
+        return self._db.scope(user_id, name_part(app_name, "memory"))
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Add the events of a session; one that changed says what it says now."""

@@ -24,6 +24,7 @@ import memdb
 from memdb.adapters.adapter import Adapter
 from memdb.adapters.host import HostFile
 from memdb.errors import InvalidInput
+from memdb.records.scopes import part_of
 from memdb.text.validate import json_object, name_value, parse_json
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ T = TypeVar("T")
 SCHEME = "memdb:"
 OPTIONS = ("durability", "embedder", "counter", "by_meaning")
 
-# The app under which an app's memory stands: what was told to the memory
-# service is found by it alone, and listed by no session service.
-MEMORY_SUFFIX = " (memory)"
 
 # Events made at once: others get the interpreter after so many, about 1 ms.
 EVENTS_AT_ONCE = 20
@@ -131,8 +129,8 @@ class Service(Adapter):
 
     def _scope(self, app_name: str, user_id: str) -> Scope:
         """Return the memory of a user of an app."""
-        if isinstance(app_name, str) and app_name.endswith(MEMORY_SUFFIX):
-            raise InvalidInput(f"app_name ends in {MEMORY_SUFFIX!r}: memories stand there")
+        if isinstance(app_name, str) and part_of(app_name):
+            raise InvalidInput(f"app_name is {app_name!r}: a part of another app has this name")
         return self._db.scope(user_id, app_name)
 
 

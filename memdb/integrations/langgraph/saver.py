@@ -46,6 +46,7 @@ from memdb.integrations.langgraph.checkpoints import (
     unpack_writes,
 )
 from memdb.models.items import DeleteItem, PutItem
+from memdb.records.scopes import name_part
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
@@ -109,12 +110,12 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             source: A path, or an open `memdb.MemDB` or `memdb.aio.MemDB`.
             serde: Turns checkpoints into bytes and back. None means LangGraph's own.
             user: Whose checkpoints they are.
-            app: They are items of the app with this name and " (checkpoints)".
+            app: They are items of its part `APP (checkpoints)`.
             options: For `memdb.open`, with a path.
         """
         Adapter.__init__(self, source, **options)
         BaseCheckpointSaver.__init__(self, serde=serde)
-        self._items = self._db.scope(user, f"{app} (checkpoints)").items
+        self._items = self._db.scope(user, name_part(app, "checkpoints")).items
         # What `get_tuple` read last, and at which stamp of the file: a state is asked for again
         # and again while a graph waits for a person.
         self._read_last: tuple[Any, Group | None] = (None, None)
