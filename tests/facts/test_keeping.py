@@ -67,6 +67,21 @@ def test_an_order_to_remember_is_always_kept(text: str) -> None:
     assert learnt(text, "tool") == []
 
 
+ORDERS = """
+    Forget what I said about the piano. Delete what you know about my job. Stop remembering my address.
+    Vergiss das mit den Nüssen. Olvida lo de las nueces. Oublie ce que j'ai dit sur les noix.
+    忘掉核桃的事。把我的地址删掉。くるみの話は忘れて。私の住所を消して。
+"""
+
+
+def test_an_order_to_the_memory_is_no_fact() -> None:
+    """What it has to forget says nothing of the user, in any language."""
+    orders = sentences(ORDERS)
+
+    assert len(orders) == 10
+    assert [order for order in orders if learnt(order)] == []
+
+
 def test_a_question_is_not_kept() -> None:
     """A question never is a fact, also behind an order."""
     assert learnt("Do you remember that I live in Graz?") == []
@@ -113,7 +128,7 @@ PLAIN = """
     My rent is 14 500 kroner a month. I take 2 pills of ibuprofen every morning. I wear glasses.
     My dentist appointment is on Friday at 9. My phone number ends in 4471. My shoe size is 43.
     I moved to Tampere last month. My son starts school in August. I use Debian on my server.
-    I'm vegan. Ich bin allergisch gegen Nüsse. Je suis végétarien. Vivo en Madrid. 我对花生过敏。 私は東京に住んでいます。
+    I'm allergic to walnuts. I'm vegan. Ich bin allergisch gegen Nüsse. Je suis végétarien. Vivo en Madrid. 我对花生过敏。 私は東京に住んでいます。
 """
 
 
@@ -121,7 +136,7 @@ def test_a_plain_fact_is_learnt() -> None:
     """Short statements of a user, in six languages."""
     facts = sentences(PLAIN)
 
-    assert len(facts) == 25
+    assert len(facts) == 26
     assert [fact for fact in facts if learnt(fact) != [fact]] == []
 
 
