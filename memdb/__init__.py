@@ -30,8 +30,8 @@ Below are the names that a program uses first. The others can be imported from
     your own parts      Embedder Reranker Model Summarizer Arbiter TokenCounter Detector Clock Ids,
                         with Claim and Verdict (memdb.models.protocols)
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
-                        RecallOptions SecretAction Trust MergePolicy Retention OpenMode Durability
-                        Work WindowStrategy ToolFormat MessageFormat
+                        RecallOptions EntryFields SecretAction Trust MergePolicy Retention OpenMode
+                        Durability Work WindowStrategy ToolFormat MessageFormat
     parts of messages   TextPart Thinking ToolCall ToolResult Image FilePart Other Original,
                         of which each Part is one (memdb.models.types, docs/parts.md)
     errors              all of them, as a tree (memdb.errors)
@@ -176,6 +176,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.summaries import SummaryText as SummaryText
     from memdb.models.summaries import SummaryTree as SummaryTree
     from memdb.models.types import Durability as Durability
+    from memdb.models.types import EntryFields as EntryFields
     from memdb.models.types import FilePart as FilePart
     from memdb.models.types import Image as Image
     from memdb.models.types import ItemOrder as ItemOrder
@@ -274,9 +275,9 @@ _HOMES = {
     "memdb.rescue.recovery": "recover restore",
     "memdb.text.secrets": "find_secrets redact_secrets",
     "memdb.models.types": (
-        "Durability FilePart Image ItemOrder Kind MergePolicy MessageFormat OpenMode Original "
-        "Other Part Partition RecallOptions Retention Role SearchBy SecretAction TextPart Thinking "
-        "ToolCall ToolFormat ToolResult Trust When WindowStrategy Work"
+        "Durability EntryFields FilePart Image ItemOrder Kind MergePolicy MessageFormat OpenMode "
+        "Original Other Part Partition RecallOptions Retention Role SearchBy SecretAction TextPart "
+        "Thinking ToolCall ToolFormat ToolResult Trust When WindowStrategy Work"
     ),
 }
 

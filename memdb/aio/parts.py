@@ -147,9 +147,6 @@ class Tools(Twin[tools.Tools]):
 
     schemas = staticmethod(tools.Tools.schemas)
     call = later(tools.Tools.call, "ask")
-    memory_expand = later(tools.Tools.memory_expand, "read")
-    memory_search = later(tools.Tools.memory_search, "search")
-    memory_compact = later(tools.Tools.memory_compact, "ask")
 
 
 class Entries(Twin[collections.Entries]):
@@ -160,7 +157,6 @@ class Entries(Twin[collections.Entries]):
     clear = later(collections.Entries.clear)
     supersede = later(collections.Entries.supersede)
     revert = later(collections.Entries.revert)
-    revive = later(collections.Entries.revive)
     history = later(collections.Entries.history, "read")
     replaced = later(collections.Entries.replaced, "read")
     links = later(collections.Entries.links, "read")
@@ -181,7 +177,6 @@ class Items(Twin[items.Items]):
     delete = later(items.Items.delete)
     list = later(items.Items.list)
     clear = later(items.Items.clear)
-    remove_expired = later(items.Items.remove_expired)
     namespaces = later(items.Items.namespaces, "read")
     keys = later(items.Items.keys, "read")
     recall = later(items.Items.recall, "search")
@@ -224,7 +219,6 @@ class Jobs(Twin[database.Jobs]):
     """Background work; see `memdb.Jobs`."""
 
     run = later(database.Jobs.run, "ask")
-    run_due = later(database.Jobs.run_due, "ask")
     start = later(database.Jobs.start)
     pending = later(database.Jobs.pending, "read")
 
@@ -250,7 +244,6 @@ class StoredSettings(Twin[database.StoredSettings]):
     categories = direct(database.StoredSettings.categories)
     prompts = direct(database.StoredSettings.prompts)
     update = later(database.StoredSettings.update)
-    override = later(database.StoredSettings.override)
 
 
 class Summaries(Twin[collections.Summaries]):

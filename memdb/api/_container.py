@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from memdb.api._resolve import STATIC, load_embedder, named_pair, open_engine, require, require_all
@@ -614,7 +614,8 @@ class Services:
         """Return a worker that is not started yet."""
         from memdb.api.worker import Worker
 
-        return Worker(self.jobs.run_due, interval_s, self.failures, self.db.refuse_inside)
+        run = partial(self.jobs.run_pending, upkeep=True)
+        return Worker(run, interval_s, self.failures, self.db.refuse_inside)
 
     def stats(self) -> Stats:
         """Return what is queued and what fails, and the figures of this process."""

@@ -8,18 +8,17 @@ import os
 from collections.abc import MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 from memdb.models.entries import EntryChanges
 from memdb.models.observation import observed, refuse_copy
 from memdb.models.summaries import SummaryText
-from memdb.text.validate import page_of, row_after
+from memdb.text.validate import page_of, path_value, row_after
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
-    from types import EllipsisType
 
     from memdb.api._container import Services
     from memdb.models.entries import Entry, EntryVersion, Link
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from memdb.models.record import Page
     from memdb.models.reports import StateValue, TextDiff
     from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
-    from memdb.models.types import ArtifactOrder, EntryOrder, Trust, When
+    from memdb.models.types import ArtifactOrder, EntryFields, EntryOrder, When
     from memdb.records.scopes import ScopeRef
     from memdb.tables.state import Place
 
@@ -62,41 +61,33 @@ class Entries:
         self,
         entry_id: int,
         *,
-        text: str | EllipsisType = ...,
-        category: str | EllipsisType = ...,
-        keywords: Sequence[str] | EllipsisType = ...,
-        importance: int | EllipsisType = ...,
-        expires: When | EllipsisType | None = ...,
-        metadata: Mapping[str, Any] | EllipsisType | None = ...,
-        key: str | EllipsisType | None = ...,
-        pinned: bool | EllipsisType = ...,
-        trust: Trust | EllipsisType = ...,
-        active: bool | EllipsisType = ...,
         expected: int | Entry | None = None,
+        **changes: Unpack[EntryFields],
     ) -> Entry:
         """
-        Change the fields that are given; `...` keeps what the entry has.
+        Change the fields that are given, and keep the others.
 
         The version before goes into its history. Changes that leave the entry
         as it is make no version.
 
         Args:
-            pinned: True puts the entry into every context, and it is never set aside.
-            active: False switches the entry off, so that nothing recalls it. True switches it
-                on again, also if it expired.
             expected: The entry as you know it, or its version. None means whatever it is.
+            changes: New values by name, of *text*, *category*, *keywords* and those below; None
+                removes an *expires*, *metadata* or *key*.
+            importance: 1 to 10.
+            pinned: True puts the entry into every context, and it is never set aside.
+            active: False switches the entry off, so that nothing recalls it. True lets it hold
+                again, also if it expired; what took its place or states its key gives way.
 
         Raises:
             NotFound: this scope has no such entry.
             VersionConflict: the entry is at another version.
             AlreadyExists: another entry states the fact *key*.
-            InvalidInput: a field cannot be stored, or the entry is to be active and another
-                one took its place: see `revive`.
+            InvalidInput: a field cannot be stored; or the entry gave way to another one, and
+                *expires* is given without *active*.
         """
-        changes = EntryChanges(
-            *(text, category, keywords, importance, expires, metadata, key, pinned, trust, active)
-        )
-        return self._entries.update(self._owner, entry_id, changes, expected=expected)
+        given = EntryChanges(**changes)
+        return self._entries.update(self._owner, entry_id, given, expected=expected)
 
     def revert(self, entry_id: int, version: int, *, expected: int | Entry | None = None) -> Entry:
         """
@@ -124,26 +115,11 @@ class Entries:
         """
         return self._entries.revert(self._owner, entry_id, version, expected)
 
-    def revive(self, entry_id: int, *, expected: int | Entry | None = None) -> Entry:
-        """
-        Let an entry hold again, also if another took its place.
-
-        An entry that states the same key now gives way to it. One that holds stays as it is.
-
-        Args:
-            expected: The entry as you know it, or its version. None means whatever it is.
-
-        Raises:
-            NotFound: this scope has no such entry.
-            VersionConflict: the entry is at another version.
-        """
-        return self._entries.revive(self._owner, entry_id, expected)
-
     def supersede(self, old_id: int, new_id: int, *, expected: int | Entry | None = None) -> Entry:
         """
         Say that the entry *new_id* took the place of *old_id*; return the old one.
 
-        So a link that was guessed becomes certain. `revive` takes it back.
+        So a link that was guessed becomes certain. `update(old_id, active=True)` takes it back.
 
         Args:
             expected: Only if this is the version of the old one. None means
@@ -189,7 +165,7 @@ class Entries:
             False if there is no such guess.
 
         Raises:
-            InvalidInput: the newer one superseded the older one: see `revive`.
+            InvalidInput: the newer one superseded the older one: make that active again.
         """
         return self._entries.unlink(self._owner, newer_id, older_id)
 
@@ -389,7 +365,7 @@ class Artifacts:
             FileError: *path* cannot be written, or is a database.
         """
         with self.open(name, version, session=session) as data:
-            return self._services.write_bytes(data, path, replace=replace)
+            return self._services.write_bytes(data, path_value(path), replace=replace)
 
     def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:
         """Return every version of *name*, newest first; [] without any."""
@@ -630,7 +606,7 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
     __copy__ = refuse_copy
 
     def __init__(self, services: Services, place: Place, owner: ScopeRef | None = None) -> None:
-        """Use `session.state`, `scope.state` or `db.state()` instead."""
+        """Use `session.state` or `scope.state` instead."""
         self._hosting = services.hosting
         self._place = place
         self._owner = owner

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memdb.api._container import Ports, Services, Transaction
 from memdb.api._resolve import STATIC, model_by_name, open_engine, settings_changes
-from memdb.api.collections import State
 from memdb.api.scope import Scope
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import InvalidInput
@@ -19,7 +18,7 @@ from memdb.models.reports import Rows, WorkRequest
 from memdb.models.settings import WORK
 from memdb.records.scopes import SHARED, ScopeRef
 from memdb.tables import scopes as scope_rows
-from memdb.text.validate import int_value, name_value, path_value, text_value
+from memdb.text.validate import flag_value, int_value, name_value, path_value, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,7 +72,12 @@ class StoredSettings:
         return self._services.settings
 
     def update(
-        self, settings: Settings | str | os.PathLike[str] | None = None, /, **fields: object
+        self,
+        settings: Settings | str | os.PathLike[str] | None = None,
+        /,
+        *,
+        keep: bool = True,
+        **fields: object,
     ) -> Settings:
         """
         Change settings, keep them in the file, and return them.
@@ -81,25 +85,18 @@ class StoredSettings:
         Args:
             settings: `Settings` take the place of all; the path of a TOML file
                 changes what it names; None changes the *fields* only.
+            keep: False changes them for this handle only, also on a file opened with
+                mode="read"; the file keeps its own, also at a later `update`.
             fields: New values by name; see `Settings`.
 
         Raises:
             InvalidInput: there is no such field, or a value is out of its range;
                 nothing changes.
         """
-        return self._services.change_settings(_changes(settings, fields))
-
-    def override(
-        self, settings: Settings | str | os.PathLike[str] | None = None, /, **fields: object
-    ) -> Settings:
-        """
-        Change settings for this handle only, and return them; the file keeps its own.
-
-        Works on a file opened with mode="read" too. Arguments and errors are
-        those of `update`. What `update` is given later is kept in the file, and
-        what was overridden stays so.
-        """
-        return self._services.override_settings(_changes(settings, fields))
+        changes = _changes(settings, fields)
+        if flag_value(keep, "keep"):
+            return self._services.change_settings(changes)
+        return self._services.override_settings(changes)
 
     def prompts(self) -> dict[str, str]:
         """Return the prompts that models get now, memdb's own too, by the name of the setting."""
@@ -134,6 +131,7 @@ class Jobs:
         status: Callable[[str, str], object] | None = None,
         *,
         kinds: Sequence[Work] = WORK,
+        due: bool = False,
     ) -> int:
         """
         Do the work that is due, now: embed, summarise and extract what is not yet.
@@ -146,6 +144,8 @@ class Jobs:
             progress: Called after each batch with how many it was.
             status: Called with ("active", what is done) before a model is asked.
             kinds: Which work: "embed", "summarize", "extract" (`Settings.extract`).
+            due: Do as a worker does: only work whose time has come, not what failed a moment
+                ago, and the upkeep that is due too.
 
         Returns:
             How many texts were embedded, summaries made and messages read.
@@ -156,17 +156,8 @@ class Jobs:
                 was done, extracts stand in for the summaries, and what failed
                 is due again later.
         """
-        return self._services.jobs.run_pending(WorkRequest(limit, progress, status), kinds)
-
-    def run_due(self) -> int:
-        """
-        Do the work and the upkeep whose time has come, as a worker does; how much work.
-
-        Raises:
-            InvalidInput: called inside a transaction.
-            MemDBError: the first of what failed; it is tried again later.
-        """
-        return self._services.jobs.run_due(WorkRequest())
+        request = WorkRequest(limit, progress, status, early=not flag_value(due, "due"))
+        return self._services.jobs.run_pending(request, kinds, upkeep=due)
 
     def start(self, interval_s: float = 1.0) -> Worker:
         """
@@ -270,7 +261,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             quota, retention, contexts, categories. A dict, or the path of a
             TOML file, changes its fields; `Settings` takes the place of all.
             They are kept in the file for whoever opens it; None: as kept, at
-            first the defaults. For this handle alone: `db.settings.override`.
+            first the defaults. For this handle alone: `db.settings.update(keep=False)`.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -471,10 +462,6 @@ class MemDB:
             found = scope_rows.list_all(tx)
         owners = [self._scope_ref(app, user) for _, app, user in found]
         return [Scope(self._services, owner) for owner in owners]
-
-    def state(self, app: str = "default") -> State:
-        """Return the values under keys that belong to a program, whoever its user."""
-        return State(self._services, (name_value(app, "app"), "", ""))
 
     def query(
         self,

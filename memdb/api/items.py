@@ -117,12 +117,14 @@ class Items:
         """
         return self._items.delete(self._owner, DeleteItem(namespace, key, expected))
 
-    def clear(self, prefix: Namespace = ()) -> int:
+    def clear(self, prefix: Namespace = (), *, expired: bool = False) -> int:
         """
         Remove all items in a namespace and below it, in one transaction.
 
         Args:
             prefix: The namespace; () for all of the scope.
+            expired: Only those that have expired: no read returns them, and `db.jobs` removes
+                them too.
 
         Returns:
             How many there were, expired ones too.
@@ -132,15 +134,7 @@ class Items:
 
         Cost: 20 ms per 1,000 items.
         """
-        return self._items.clear(self._owner, prefix)
-
-    def remove_expired(self) -> int:
-        """
-        Remove the items of the scope that have expired, and return how many.
-
-        No read returns them anyway; `db.jobs` removes them too.
-        """
-        return self._items.remove_expired(self._owner)
+        return self._items.clear(self._owner, prefix, expired=flag_value(expired, "expired"))
 
     def namespaces(
         self,

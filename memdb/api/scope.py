@@ -13,7 +13,6 @@ from memdb.models.observation import observed
 from memdb.text.validate import name_value, page_of
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from memdb.api._container import Services
@@ -361,6 +360,7 @@ class Scope:
         budget_tokens: int,
         said: Sequence[str] = (),
         *,
+        session: str | None = None,
         entries: Sequence[int] | None = None,
         ids: bool = False,
         count_use: bool = True,
@@ -375,6 +375,8 @@ class Scope:
         Args:
             budget_tokens: Most tokens of the whole text, by the file's counter.
             said: The user's messages, oldest first; the last three count.
+            session: The session that asks: also entries that only it recalls, and in place of
+                *said* what the user said last in it.
             entries: Numbers of the entries to show, in this order, in place of those
                 above; what does not hold now is left out.
             ids: Begin each line with the entry's number, but for entries that all users share.
@@ -386,7 +388,11 @@ class Scope:
         profiles = self._services.profiles
         if entries is not None:
             return profiles.given(self._owner, budget_tokens, entries, ids=ids)
-        return profiles.block(self._owner, budget_tokens, said, ids=ids, count_use=count_use)
+        if session is not None and not said:
+            said = self._services.conversations.last_said(self._owner, session)
+        return profiles.block(
+            self._owner, budget_tokens, said, session=session, ids=ids, count_use=count_use
+        )
 
     @property
     def state(self) -> State:
@@ -539,15 +545,6 @@ class Scope:
         Cost: 50 µs per message.
         """
         return self._services.find_secrets(self._owner, entropy=entropy)
-
-    def export(self, path: str | os.PathLike[str]) -> int:
-        """
-        Write everything of this scope to *path* as JSON lines; return how many.
-
-        Importing the file elsewhere gives the same scope, and exporting that
-        one the same file, byte for byte.
-        """
-        return self._services.export(self._services.family(self._owner), path)
 
     def __repr__(self) -> str:
         """Name the app and the user."""

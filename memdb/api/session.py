@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memdb.conversations.host_sessions import HostSessionService
     from memdb.deletion.selectors import Selector
     from memdb.models.entries import Extracted
-    from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message, ProfileBlock
+    from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message
     from memdb.models.record import Page
     from memdb.models.reports import Receipt, SessionHead
     from memdb.models.summaries import Archived
@@ -448,15 +448,6 @@ class Session:
         """
         return self._services.extractions.extract(
             self._owner, self._ref, dry_run=dry_run, limit=limit, status=progress
-        )
-
-    def profile(
-        self, budget_tokens: int, *, ids: bool = False, count_use: bool = True
-    ) -> ProfileBlock:
-        """Return `Scope.profile` for the last three messages of the user in this session."""
-        said = self._services.conversations.last_said(self._owner, self._ref)
-        return self._services.profiles.block(
-            self._owner, budget_tokens, said, session=self._ref, ids=ids, count_use=count_use
         )
 
     def branch(

@@ -162,16 +162,16 @@ class Tools:
             PortError: a model failed while compacting; all else was done.
         """
         tools = {
-            "memory_expand": self.memory_expand,
-            "memory_search": self.memory_search,
-            "memory_compact": self.memory_compact,
+            "memory_expand": self._expand,
+            "memory_search": self._search,
+            "memory_compact": self._compact,
         }
         if name not in tools:
             raise InvalidInput(f"tool is {name!r}: use {', '.join(tools)}")
         given = _arguments(name, arguments)
         return tools[name](**given)  # type: ignore[operator, no-any-return]  # each is callable
 
-    def memory_expand(self, id: str, after: int = 0, offset: int = 0) -> str:  # noqa: A002 (name in the schema)
+    def _expand(self, id: str, after: int = 0, offset: int = 0) -> str:  # noqa: A002 (name in the schema)
         """
         Return a page of what a summary, or a span of messages, says.
 
@@ -203,7 +203,7 @@ class Tools:
             lines.append(f"(continue with after={page.next_seq})")
         return "\n".join(lines) or "(nothing is left of these messages)"
 
-    def memory_search(self, query: str, limit: int = 10) -> str:
+    def _search(self, query: str, limit: int = 10) -> str:
         """
         Return the messages, summaries and entries that fit *query*, best first.
 
@@ -229,7 +229,7 @@ class Tools:
         lines += map(_summary_line, trees.get_many(owner, session, ids))
         return _fitting(lines) or "(nothing found)"
 
-    def memory_compact(self, archive: bool = True) -> str:  # noqa: FBT001, FBT002 (a model's argument)
+    def _compact(self, archive: bool = True) -> str:  # noqa: FBT001, FBT002 (a model's argument)
         """
         Compact the session, and return what that did as JSON.
 

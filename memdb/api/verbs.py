@@ -216,15 +216,6 @@ VERBS = (
         swaps=True,
     ),
     Verb(
-        "entry/revive",
-        "POST",
-        Entries.revive,
-        {**ANN, "id": 1},
-        at=("id",),
-        names=ENTRY,
-        swaps=True,
-    ),
-    Verb(
         "entry/supersede",
         "POST",
         Entries.supersede,

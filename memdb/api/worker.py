@@ -104,7 +104,9 @@ class Worker:
 
     def _loop(self) -> None:
         pause_s = self._interval_s
-        request = WorkRequest(BATCH, self._count, self._note, cancelled=self._cancel.is_set)
+        request = WorkRequest(
+            BATCH, self._count, self._note, early=False, cancelled=self._cancel.is_set
+        )
         while not self._stop.is_set():
             before = self.done
             try:

@@ -350,7 +350,7 @@ class Call:
                     "names it."
                 )
             if not as_kept:
-                db.settings.override(extract=bool(db.settings.get().extract))
+                db.settings.update(keep=False, extract=bool(db.settings.get().extract))
             yield db
         except ReadOnly as error:
             if mode == "write":

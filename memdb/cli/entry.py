@@ -311,17 +311,6 @@ def revert(call: Call, entry_ref: str, version: int, expected: int | None) -> No
     call.reply(found, lambda: _print_entry(found))
 
 
-@verb("memdb entry revive agent.db 3", of=entry)
-@ref_argument
-@expected_option
-def revive(call: Call, entry_ref: str, expected: int | None) -> None:
-    """Let an entry hold again that gave way to another."""
-    with call.scope() as scope:
-        entry_id = entry_of(scope, entry_ref).id
-        found = scope.entries.revive(entry_id, expected=expected)
-    call.reply(found, f"entry {found.id} holds again")
-
-
 def _pin(call: Call, entry_ref: str, done: str) -> None:
     with call.scope() as scope:
         found = scope.entries.update(entry_of(scope, entry_ref).id, pinned=done == "pinned")
@@ -358,7 +347,7 @@ def off(call: Call, entry_ref: str) -> None:
 @verb("memdb entry on agent.db 4", of=entry)
 @ref_argument
 def on(call: Call, entry_ref: str) -> None:
-    """Switch an entry on again, also one that expired."""
+    """Let an entry hold again that was switched off, expired or gave way to another."""
     _switch(call, entry_ref, active=True)
 
 

@@ -139,7 +139,7 @@ class EntryService:
             before = entries.row(tx, old.id)
             changed = {column for column, new in columns.items() if before[column] != new}
             reason = _REASONS.get(frozenset(changed), "update")
-            if changes.active is True and "active" in changed and changed <= _SWITCHED:
+            if changes.active is True and changed and changed <= _SWITCHED:
                 reason = "restore"
             if not changed <= (_SWITCHED if changes.expires is ... else _MARKS):
                 columns["updated_ms"] = tx.now_ms
@@ -162,7 +162,7 @@ class EntryService:
             self._writer.check_category(tx, scope_of(old.id), columns["category"])
         if changes.expires is not ...:
             columns["expires_ms"] = when_ms(changes.expires, "expires", tx.now_ms, ahead=True)
-            if _is_over(tx, old):  # the worker was here, or will not be
+            if changes.active is ... and _is_over(tx, old):  # the worker was here, or will not be
                 self._refuse_successor(tx, old)
                 columns["active"] = 1
         if changes.key is not ...:
@@ -175,7 +175,7 @@ class EntryService:
         if changes.active is not ... and not flag_value(changes.active, "active"):
             columns["active"] = 0
         elif changes.active is not ...:
-            self._refuse_successor(tx, old)
+            self._take_back(tx, old, columns.get("key", old.key))
             columns = _holding(tx, old) | columns | {"active": 1}
         return columns
 
@@ -213,26 +213,18 @@ class EntryService:
                 entry_writer.update(tx, now.id, "restore", **columns, updated_ms=tx.now_ms)
             return get_entry(tx, now.id)
 
-    def revive(self, owner: ScopeRef, entry_id: int, expected: int | Entry | None = None) -> Entry:
-        """Let an entry hold again that gave way to another, as `Entries.revive` describes it."""
-        known = expected_value(expected, "version")
-        with self._db.write() as tx:
-            self._ensure_space(tx)
-            old = self._get(tx, owner, entry_id)
-            _require_version(old, known)
-            if old.holds(tx.now_ms):
-                return old
+    @staticmethod
+    def _take_back(tx: Tx, old: Entry, key: str | None) -> None:
+        """Let what took the place of an entry, or states the fact *key* now, give way to it."""
+        if old.holds(tx.now_ms):
+            return
+        entries.link(tx, old.id, None)
+        if key is not None:
             private_to = entries.private_to(entries.row(tx, old.id))
-            scope_no = scope_of(old.id)
-            holder = None
-            if old.key is not None:
-                holder = entries.open_key(tx, scope_no, old.key, private_to)
-            entries.link(tx, old.id, None)
+            holder = entries.open_key(tx, scope_of(old.id), key, private_to)
             if holder is not None and holder != old.id:
                 entry_writer.end(tx, get_entry(tx, holder), tx.now_ms)
                 entries.link(tx, holder, old.id)
-            entry_writer.update(tx, old.id, "restore", **_holding(tx, old))
-            return get_entry(tx, old.id)
 
     @staticmethod
     def _refuse_successor(tx: Tx, old: Entry) -> None:
@@ -244,7 +236,7 @@ class EntryService:
         if successor is not None:
             raise InvalidInput(
                 f"entry {number_of(old.id)} gave way to {number_of(successor)}: "
-                "supersede or delete that one first"
+                "give active=True too"
             )
 
     def clear(self, owner: ScopeRef) -> int:
@@ -312,7 +304,7 @@ class EntryService:
             if older.superseded_by == newer.id:
                 raise InvalidInput(
                     f"entry {older_id} was superseded by {newer_id}, which is no guess: "
-                    "let it hold again with revive"
+                    "make the older one active again"
                 )
             return links.reject(tx, newer.id, older.id)
 

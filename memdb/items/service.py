@@ -323,7 +323,7 @@ class ItemService:
                     found.append(FoundItem(item, hit.score, hit.text))
         return found
 
-    def clear(self, owner: ScopeRef, prefix: Namespace) -> int:
+    def clear(self, owner: ScopeRef, prefix: Namespace, *, expired: bool = False) -> int:
         """Remove all items in a namespace and below it; see `Items.clear`."""
         request = list_request(prefix)
         with self._db.write() as tx:
@@ -331,19 +331,19 @@ class ItemService:
             if scope_no is None:
                 return 0
             ids = list_ids(tx, scope_no, request)
+            if expired:
+                alive = items.live_ids(tx, ids, tx.now_ms)
+                ids = [one for one in ids if one not in alive]
             for start in range(0, len(ids), REMOVED_AT_ONCE):
                 item_records.remove_many(tx, ids[start : start + REMOVED_AT_ONCE])
             return len(ids)
 
-    def remove_expired(self, owner: ScopeRef | None = None) -> int:
-        """Remove the items of a scope, None for every one, that have expired; return how many."""
-        total, span = 0, (0, MAX_INT)
-        if owner is not None:
-            with self._db.read() as tx:
-                span = owner.span(tx) or (0, 0)
+    def remove_expired(self) -> int:
+        """Remove the items of all scopes that have expired; return how many."""
+        total = 0
         while True:
             with self._db.write() as tx:
-                ids = items.list_expired(tx, span, REMOVED_AT_ONCE)
+                ids = items.list_expired(tx, (0, MAX_INT), REMOVED_AT_ONCE)
                 removed = item_records.remove_many(tx, ids)
             total += removed
             if removed < REMOVED_AT_ONCE:

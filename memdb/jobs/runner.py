@@ -88,9 +88,14 @@ class JobRunner:
         self._failures = {} if failures is None else failures
         self._meter = meter
 
-    def run_pending(self, request: WorkRequest, kinds: Sequence[str] = WORK) -> int:
+    def run_pending(
+        self, request: WorkRequest, kinds: Sequence[str] = WORK, *, upkeep: bool = False
+    ) -> int:
         """
         Do the work that is due and return how many pieces that were.
+
+        Args:
+            upkeep: Also the upkeep that is due.
 
         Raises:
             InvalidInput: an unknown kind, a limit below 0, or called inside a transaction.
@@ -103,21 +108,7 @@ class JobRunner:
                 raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(WORK)}")
         self._db.refuse_inside("jobs.run")
         done, failure = self._run_work(request, kinds)
-        if failure is not None:
-            raise failure
-        return done
-
-    def run_due(self, request: WorkRequest) -> int:
-        """
-        Do the work and the upkeep that are due now; return how many pieces of work.
-
-        Raises:
-            InvalidInput: it was called inside a transaction.
-            MemDBError: the first failure; all else was done.
-        """
-        self._db.refuse_inside("jobs.run_due")
-        done, failure = self._run_work(request.replace(early=False), WORK)
-        for step in self.run_upkeep():
+        for step in self.run_upkeep() if upkeep else ():
             if step.error is not None and failure is None:
                 failure = StorageError(f"upkeep {step.kind!r} failed: {step.error}")
         if failure is not None:

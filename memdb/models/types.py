@@ -56,6 +56,21 @@ class RecallOptions(TypedDict, total=False):
     exclude: Sequence[str]
 
 
+class EntryFields(TypedDict, total=False):
+    """What `entries.update` can change; it describes each."""
+
+    text: str
+    category: str
+    keywords: Sequence[str]
+    importance: int
+    expires: When | None
+    metadata: Mapping[str, Any] | None
+    key: str | None
+    pinned: bool
+    trust: Literal["trusted", "untrusted", "flagged"]
+    active: bool
+
+
 ItemOrder = Literal["key", "updated", "created"]
 SessionOrder = Literal["name", "updated", "created"]
 EntryOrder = Literal["id", "updated", "created"]

@@ -164,7 +164,7 @@ def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
                 required,
                 place,
                 texts.get(one.name, ""),
-                None if required or one.default is ... else one.default,
+                None if required else one.default,
             )
         )
     if verb.page:
@@ -214,7 +214,7 @@ def schema_of(annotation: str, *, nullable: bool = True) -> dict[str, Any]:
     Args:
         nullable: Whether null is a value, where the annotation has None.
     """
-    pieces = [one for one in split_annotation(annotation, "|") if one != "EllipsisType"]
+    pieces = split_annotation(annotation, "|")
     if len(pieces) > 1:  # a record in place of its number is for Python
         pieces = [one for one in pieces if not isinstance(getattr(memdb, one, None), RecordType)]
     if not nullable:

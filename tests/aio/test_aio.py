@@ -111,7 +111,7 @@ def test_the_calls_of_hosts_work_as_coroutines(tmp_path):
             await AsyncHost(chat).commit(
                 {"role": "user", "text": "red fox"}, state={"a": 1, "b": 2}
             )
-            await db.state().update(z=3)
+            await db.shared().state.update(z=3)
             assert await chat.state.delete("b")
             assert not await chat.state.delete("b")
             found = await AsyncHost(chat).snapshot()

@@ -99,7 +99,7 @@ ASKING = {
     ),
     "remember": lambda db: db.scope("ann").remember("Ann moved to Bergen."),
     "jobs.run": lambda db: db.jobs.run(),
-    "jobs.run_due": lambda db: db.jobs.run_due(),
+    "jobs.run of what is due": lambda db: db.jobs.run(due=True),
     "warm": lambda db: db.run(lambda sync: HostFile(sync).warm(), kind="ask"),
     "run": lambda db: db.run(lambda sync: sync.scope("ann").recall("leg 5"), kind="ask"),
 }

@@ -193,7 +193,7 @@ REFUSED: list[tuple[str, str, Call]] = [
             ("delete", "seqs", lambda ann, value: chat(ann).delete([value, "x"])),
             ("update if", "expected", lambda ann, value: chat(ann).update(expected=value)),
             ("batch", "operations", lambda ann, value: ann.items.batch(value)),
-            ("export to", "path", lambda ann, value: ann.export(value)),
+            ("export to", "path", lambda ann, value: ann.artifacts.export("a", value)),
         )
     ),
     ("delete of half a seq", "seqs", lambda ann: chat(ann).delete(1.5)),
@@ -477,7 +477,7 @@ def nested(depth: int, kind: type) -> Any:
 def test_what_is_nested_deeper_than_can_be_read_is_refused(db: MemDB, kind: type) -> None:
     """The limit is far below where Python's parser gives up, from wherever it is called."""
     chat = db.scope("ann").session("s")
-    state = db.state()
+    state = db.shared().state
 
     def at_depth(levels: int) -> Any:
         return at_depth(levels - 1) if levels else state["deep"]

@@ -26,7 +26,7 @@ def conflict(call: Callable[[], object]) -> tuple[int, int]:
 def state(db: MemDB, request: pytest.FixtureRequest) -> Any:
     """Return the state of a session, of a user, of an app."""
     scope = db.scope("ann")
-    return {"session": scope.session("s").state, "scope": scope.state, "app": db.state()}[
+    return {"session": scope.session("s").state, "scope": scope.state, "app": db.shared().state}[
         request.param
     ]
 

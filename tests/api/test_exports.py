@@ -44,6 +44,7 @@ NAMES = [
     "Embedder",
     "Entries",
     "Entry",
+    "EntryFields",
     "EntryVersion",
     "Event",
     "Expansion",

@@ -33,9 +33,11 @@ REFUSED: dict[str, Callable[[MemDB], object]] = {
     "forget a session": lambda db: db.scope("ann").session("trip").forget(),
     "extract": lambda db: db.scope("ann").session("trip").extract(),
     "compact": lambda db: db.scope("ann").session("trip").summaries.compact(),
-    "compact for a model": lambda db: db.scope("ann").session("trip").tools().memory_compact(),
+    "compact for a model": lambda db: (
+        db.scope("ann").session("trip").tools().call("memory_compact")
+    ),
     "jobs.run": lambda db: db.jobs.run(),
-    "jobs.run_due": lambda db: db.jobs.run_due(),
+    "jobs.run of what is due": lambda db: db.jobs.run(due=True),
     "jobs.start": lambda db: db.jobs.start(),
     "stop": lambda db: db.jobs.start(0.01).stop(),
     "checkpoint": lambda db: db._db.checkpoint(),

@@ -116,7 +116,9 @@ def test_what_is_for_one_session_is_not_in_anothers_context(db: MemDB) -> None:
     assert "A lamp stands here." in shown("two")
     assert found(ann) == ["A lamp stands here."]
     assert len(found(ann, session="one")) == 2
-    assert "The lamp is red." not in ann.session("two").tools().memory_search("lamp")
+    assert "The lamp is red." not in ann.session("two").tools().call(
+        "memory_search", {"query": "lamp"}
+    )
 
 
 def test_what_is_for_one_session_goes_with_it(db: MemDB) -> None:

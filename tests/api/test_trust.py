@@ -113,8 +113,12 @@ TEXTS: dict[str, Callable[[MemDB], str]] = {
         for one in send_context(db.scope("ann").session("x"), 400, "tea list")["messages"]
     ),
     "profile": lambda db: db.scope("ann").profile(400).text,
-    "memory_search": lambda db: db.scope("ann").session("x").tools().memory_search("tea list"),
-    "memory_expand": lambda db: db.scope("ann").session("x").tools().memory_expand("1-4"),
+    "memory_search": lambda db: (
+        db.scope("ann").session("x").tools().call("memory_search", {"query": "tea list"})
+    ),
+    "memory_expand": lambda db: (
+        db.scope("ann").session("x").tools().call("memory_expand", {"id": "1-4"})
+    ),
     "memdb recall": lambda db: printed(db, "recall", "tea list"),
 }
 

@@ -98,7 +98,7 @@ def test_an_entry_is_switched_off_and_on(run, path):
     assert "Oslo" in run("recall", path, "Oslo", "--by", "words").stdout
 
 
-def test_revert_and_revive(run, run_json, trip):
+def test_revert_and_on(run, run_json, trip):
     """Back to the first version, and back after another took its place; at a version only."""
     made = run_json("remember", trip, "The tent is red.", "--user", "ann")["entry"]
     other = run_json("remember", trip, "Ann sails a boat.", "--user", "ann")["entry"]
@@ -107,4 +107,4 @@ def test_revert_and_revive(run, run_json, trip):
     assert run("entry", "revert", trip, made["id"], 1, "--expect-version", 1).exit_code == 4
     assert run_json("entry", "revert", trip, made["id"], 1)["text"] == "The tent is red."
     run("entry", "supersede", trip, made["id"], other["id"])
-    assert run_json("entry", "revive", trip, made["id"])["active"] is True
+    assert run_json("entry", "on", trip, made["id"])["active"] is True

@@ -244,7 +244,7 @@ def test_info_tells_of_upkeep(run, run_json, path):
     """When a worker last kept the file, and what failed."""
     with memdb.open(path) as db:
         before = run("info", path).stdout
-        db.jobs.run_due()
+        db.jobs.run(due=True)
         lines = run("info", path).stdout.splitlines()
         told = run_json("info", path)["upkeep"]
 

@@ -62,7 +62,6 @@ LEAVES = [
     ("entry", "supersede"),
     ("entry", "unlink"),
     ("entry", "revert"),
-    ("entry", "revive"),
     ("entry", "pin"),
     ("entry", "unpin"),
     ("entry", "off"),

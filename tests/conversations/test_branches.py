@@ -449,7 +449,7 @@ def test_shares_come_back_from_an_export(db: MemDB, tmp_path: Path) -> None:
     chat, *_ = branched(db)
     chat.replace([2, 6])
     path = tmp_path / "a.jsonl"
-    db.scope("ann").export(path)
+    db.export(path, user="ann")
 
     with memdb.open(str(tmp_path / "b.db")) as other:
         copy = other.scope("ann").session("talk")
@@ -724,13 +724,13 @@ def test_branches_come_back_from_an_export(db: MemDB, tmp_path: Path) -> None:
     chat.pop()  # nobody shares it
     db.scope("ann").remember("Ann said new.", session="talk", seq=3)
     path = tmp_path / "a.jsonl"
-    db.scope("ann").export(path)
+    db.export(path, user="ann")
 
     with memdb.open(str(tmp_path / "b.db")) as other:
         other.import_file(path)
         again = other.import_file(path)
         assert (again.messages_added, again.sessions) == (0, 0)
-        other.scope("ann").export(tmp_path / "b.jsonl")
+        other.export(tmp_path / "b.jsonl", user="ann")
         assert (tmp_path / "b.jsonl").read_bytes() == path.read_bytes()
         copy = other.scope("ann").session("talk")
         assert copy.branches() == chat.branches()
@@ -749,7 +749,7 @@ def test_an_export_into_a_session_with_other_messages(db: MemDB, tmp_path: Path)
     chat = fill(db)
     chat.branch("one", 4).append("user", "new")
     path = tmp_path / "a.jsonl"
-    db.scope("ann").export(path)
+    db.export(path, user="ann")
 
     with memdb.open(str(tmp_path / "b.db")) as other:
         copy = other.scope("ann").session("talk")

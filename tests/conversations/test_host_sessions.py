@@ -38,8 +38,8 @@ def test_creating_sets_every_state(chat, db):
 
     assert dict(chat.state) == {"a": 1}
     assert dict(db.scope("ann", "desk").state) == {"b": None}
-    assert dict(db.state("desk")) == {"c": [2]}
-    assert db.state().all() == {}
+    assert dict(db.shared("desk").state) == {"c": [2]}
+    assert db.shared().state.all() == {}
 
 
 def test_a_session_is_created_once(chat):
@@ -93,7 +93,7 @@ def test_commit_needs_the_session(chat, db):
         Host(chat).commit(event(), app_state={"c": 3})
 
     assert chat.head() is None
-    assert db.state("desk").all() == {}
+    assert db.shared("desk").state.all() == {}
 
 
 def test_a_head_knows_the_newest_message_and_the_last_seq(chat):
@@ -366,12 +366,12 @@ def test_state_of_one_place_is_not_that_of_another(db):
     """Also when names look like each other's."""
     db.scope("b", "a").session("c").state["k"] = "session"
     db.scope("b", "a").state["k"] = "user"
-    db.state("a")["k"] = "app"
+    db.shared("a").state["k"] = "app"
     db.scope("c", "a b").state["k"] = "other"
 
     assert db.scope("b", "a").session("c").state.all() == {"k": "session"}
     assert db.scope("b", "a").state.all() == {"k": "user"}
-    assert db.state("a").all() == {"k": "app"}
+    assert db.shared("a").state.all() == {"k": "app"}
     assert db.scope("b", "a").session("d").state.all() == {}
 
 

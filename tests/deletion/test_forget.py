@@ -708,7 +708,7 @@ def test_an_export_after_forgetting_says_nothing_of_it(path, open_db, tmp_path):
     session.forget([2, 3])
     ann.forget(query=word(9))
 
-    ann.export(tmp_path / "ann.jsonl")
+    db.export(tmp_path / "ann.jsonl", user="ann")
 
     said = (tmp_path / "ann.jsonl").read_text()
     assert all(word(n) not in said for n in (1, 2, 9))

@@ -83,7 +83,7 @@ def test_an_export_holds_the_parts_and_comes_back_in_them(db, tmp_path: Path):
     """What an export of one user holds of the parts is imported into the parts, renamed too."""
     say(db, "ann", "travel")
     path = tmp_path / "ann.jsonl"
-    db.scope("ann", "travel").export(path)
+    db.export(path, user="ann", app="travel")
     with closing(memdb.open(tmp_path / "b.db", embedder=None)) as other:
         other.import_file(path)
         other.import_file(path, user="bo", app="tours")
@@ -94,7 +94,7 @@ def test_an_export_holds_the_parts_and_comes_back_in_them(db, tmp_path: Path):
             ("ann", "travel"),
             ("bo", "tours"),
         }
-        assert other.scope("ann", "travel").export(tmp_path / "again.jsonl")
+        assert other.export(tmp_path / "again.jsonl", user="ann", app="travel")
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
 
 

@@ -40,7 +40,7 @@ def test_a_session_that_retention_removes_takes_artifacts_and_state_with_it(
     db = upkeep_db(action)
     trip = fill(db)
     clock.advance(18_000_000)
-    db.jobs.run_due()
+    db.jobs.run(due=True)
 
     assert db.scope("ann").sessions() == []
     assert [hit for hit in db.scope("ann").recall("secret plan") if hit.kind != "entry"] == []
@@ -58,7 +58,7 @@ def test_forgotten_by_retention_as_on_request(
     db = upkeep_db("forget")
     fill(db)
     clock.advance(18_000_000)
-    db.jobs.run_due()
+    db.jobs.run(due=True)
 
     assert list(db.scope("ann").entries.list()) == []
     refs = run_sql(db.path, "SELECT ref FROM tombstones WHERE kind = 'session'")
@@ -72,7 +72,7 @@ def test_deleted_by_retention_keeps_what_was_told(
     db = upkeep_db("delete")
     fill(db)
     clock.advance(18_000_000)
-    db.jobs.run_due()
+    db.jobs.run(due=True)
 
     (entry,) = db.scope("ann").entries.list()
     assert entry.session is None

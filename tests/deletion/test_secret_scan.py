@@ -85,7 +85,7 @@ PLACES: dict[str, tuple[Callable[[Scope], Any], str]] = {
 def test_each_place_is_found(db: MemDB, name: str) -> None:
     """By the place's name, once or more, and never in full."""
     write, where = PLACES[name]
-    db.settings.override(secrets_in_entries="allow", secrets_in_messages="allow")
+    db.settings.update(keep=False, secrets_in_entries="allow", secrets_in_messages="allow")
     write(db.scope("ann"))
     db.scope("bob").session("s").append("user", KEY.replace("aB3", "bob"))
     found = list(db.scope("ann").find_secrets())

@@ -32,7 +32,9 @@ TOLD: dict[str, Callable[[MemDB, bool], object]] = {
     "Session.context": lambda db, flag: trip(db).context(400, "Ann in Oslo", count_use=flag),
     "Session.context without a query": lambda db, flag: trip(db).context(400, count_use=flag),
     "Scope.profile": lambda db, flag: ann(db).profile(400, ["Oslo?"], count_use=flag),
-    "Session.profile": lambda db, flag: trip(db).profile(400, count_use=flag),
+    "Scope.profile of a session": lambda db, flag: ann(db).profile(
+        400, session="trip", count_use=flag
+    ),
 }
 OTHERS: dict[str, Callable[[MemDB], object]] = {
     "why": lambda db: ann(db).why("Oslo", "trip", 1),

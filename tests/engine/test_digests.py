@@ -229,7 +229,7 @@ STATE_READS: dict[str, Callable[[memdb.MemDB], object]] = {
     "all": lambda db: db.scope("rot").state.all(),
     "update": lambda db: db.scope("rot").state.update(theme="light"),
     "export": lambda db: list(db.export_lines()),
-    "export of a scope": lambda db: db.scope("rot").export(f"{db.path}.jsonl"),
+    "export of a scope": lambda db: db.export(f"{db.path}.jsonl", user="rot"),
 }
 
 

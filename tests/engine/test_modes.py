@@ -23,7 +23,7 @@ MAKES: dict[str, Callable[[MemDB, Path], object]] = {
     "open": lambda _db, path: memdb.open(path, embedder=None).close(),
     "backup": lambda db, path: db.file.backup(path),
     "export": lambda db, path: db.export(path),
-    "export of a scope": lambda db, path: db.scope("ann").export(path),
+    "export of a scope": lambda db, path: db.export(path, user="ann"),
     "export of an artifact": lambda db, path: db.scope("ann").artifacts.export("a.md", path),
     "recover": lambda db, path: memdb.recover(db.path, path),
     "restore": lambda db, path: (

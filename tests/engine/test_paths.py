@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CALLS: dict[str, Callable[[MemDB, str], object]] = {
     "MemDB.export": lambda db, path: db.export(path, replace=True),
     "MemDB.export(sqlite=True)": lambda db, path: db.export(path, sqlite=True, replace=True),
-    "Scope.export": lambda db, path: db.scope("ann").export(path),
+    "MemDB.export(user=)": lambda db, path: db.export(path, user="ann"),
     "Artifacts.export": lambda db, path: db.scope("ann").artifacts.export(
         "a.md", path, replace=True
     ),
@@ -92,7 +92,6 @@ INPUTS = {
 PATHS_READ = {
     "MemDB.import_file path",
     "StoredSettings.update settings",
-    "StoredSettings.override settings",
 }
 
 

@@ -102,37 +102,34 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
         *[one.id for one in ann(db).entries.list()]
     ),
     (Entries, "revert"): lambda db, _: ann(db).entries.revert(entry(db), 1),
-    (Entries, "revive"): lambda db, _: ann(db).entries.revive(entry(db)),
     (Entries, "delete"): lambda db, _: ann(db).entries.delete(entry(db)),
     (Artifacts, "save"): lambda db, _: ann(db).artifacts.save("a", "b"),
     (Artifacts, "rename"): lambda db, _: trip(db).artifacts.rename("menu.md", "card.md"),
     (Items, "put"): lambda db, _: ann(db).items.put(("n",), "k", 1),
     (Items, "delete"): lambda db, _: ann(db).items.delete(("n",), "k"),
     (Items, "clear"): lambda db, _: ann(db).items.clear(("n",)),
-    (Items, "remove_expired"): lambda db, _: ann(db).items.remove_expired(),
     (Items, "batch"): lambda db, _: ann(db).items.batch([PutItem(("n",), "k", 1)]),
     (State, "put"): lambda db, _: ann(db).state.put("k", 1),
     (State, "delete"): lambda db, _: ann(db).state.delete("k"),
     (Artifacts, "delete"): lambda db, _: trip(db).artifacts.delete("menu.md"),
     (State, "update"): lambda db, _: ann(db).state.update(a=1),
     (State, "clear"): lambda db, _: ann(db).state.clear(),
-    (Tools, "memory_compact"): lambda db, _: trip(db).tools().memory_compact(),
+    (Tools, "call"): lambda db, _: trip(db).tools().call("memory_compact"),
     (File, "rebuild"): lambda db, _: db.file.rebuild(),
     (File, "vacuum"): lambda db, _: db.file.vacuum(),
     (File, "drop_space"): lambda db, _: db.file.drop_space("static-en-1"),
     (Jobs, "run"): lambda db, _: db.jobs.run(),
-    (Jobs, "run_due"): lambda db, _: db.jobs.run_due(),
     (Jobs, "start"): lambda db, _: db.jobs.start(),
     (StoredSettings, "update"): lambda db, _: db.settings.update(entry_quota=7),
 }
 
 # Every public call that only reads. `backup` and `export` write somewhere else.
 READS: dict[type, str] = {
-    memdb.MemDB: "path closed jobs file user scope shared settings scopes state export export_lines query close "
+    memdb.MemDB: "path closed jobs file user scope shared settings scopes export export_lines query close "
     "stats changes watch",
     memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
-    "find_secrets export messages",
-    memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context profile summaries head state "
+    "find_secrets messages",
+    memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context summaries head state "
     "tools artifacts",
     Host: "prepare segments snapshot window",
     Summaries: "tree expand list",
@@ -140,10 +137,10 @@ READS: dict[type, str] = {
     Artifacts: "load open export versions diff list",
     Items: "find get keys list namespaces recall",
     State: "all find",
-    Tools: "schemas call memory_expand memory_search",
+    Tools: "schemas",
     File: "info check backup copy spaces count_tokens",
     Jobs: "pending",
-    StoredSettings: "get categories override prompts",
+    StoredSettings: "get categories prompts",
 }
 
 READING = f"""{UNPRIVILEGED}

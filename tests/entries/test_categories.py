@@ -193,7 +193,7 @@ def test_an_export_keeps_a_category_that_is_unknown_here(
     with open_db(":memory:") as other:
         other.scope("ann").remember("The pet is a cat.", key="pet", created=1_600_000_000_000)
         db.scope("ann").remember("The pet is a dog.", key="pet", category="zork")
-        db.scope("ann").export(tmp_path / "a.jsonl")
+        db.export(tmp_path / "a.jsonl", user="ann")
         other.import_file(tmp_path / "a.jsonl", user="ann")
 
         found = other.scope("ann").entries.find("pet")

@@ -109,7 +109,7 @@ def test_the_status_says_why_it_does_not_hold(
         ann.remember("The wifi code is 9.", key="wifi", **successor)
     now[0] += hours * HOUR_MS
     if worker:
-        db.jobs.run_due()
+        db.jobs.run(due=True)
     case = request.node.callspec.id.removeprefix("before the worker-").removeprefix("after it-")
     case = next(name for name in CASES if name in case)
     status = {"not yet valid": "future", "valid no more": "superseded"}.get(
@@ -131,7 +131,7 @@ def test_a_later_expiry_lets_it_hold_again(open_db: Callable[..., MemDB], worker
     entry = ann.remember(TEXT, key="wifi", expires="1h").entry
     now[0] += 2 * HOUR_MS
     if worker:
-        db.jobs.run_due()
+        db.jobs.run(due=True)
     assert ann.entries.update(entry.id, importance=7).status(now[0]) == "expired"
 
     assert ann.entries.update(entry.id, expires="30d").status(now[0]) == "active"
@@ -147,7 +147,7 @@ def test_a_later_expiry_brings_back_nothing_else(open_db: Callable[..., MemDB]) 
     ann.entries.update(off.id, active=False)
     over = ann.remember(TEXT, key="wifi", expires="1h").entry
     now[0] += 2 * HOUR_MS
-    db.jobs.run_due()
+    db.jobs.run(due=True)
     ann.remember("Ask the landlord for the internet password.", key="wifi")
 
     assert not ann.entries.update(off.id, expires="30d").active
@@ -165,7 +165,7 @@ def test_an_expired_key_is_told_anew(open_db: Callable[..., MemDB], worker: bool
     old = ann.remember(TEXT, key="wifi", expires="1h").entry
     now[0] += 2 * HOUR_MS
     if worker:
-        db.jobs.run_due()
+        db.jobs.run(due=True)
     done = ann.remember("Ask the landlord for the internet password.", key="wifi")
 
     assert (done.action, done.reason) == ("added", "no entry says the same")
@@ -186,7 +186,7 @@ def test_an_expired_key_in_the_same_words_is_told_anew(
     old = ann.remember(TEXT, key="wifi", expires="1h").entry
     now[0] += 2 * HOUR_MS
     if worker:
-        db.jobs.run_due()
+        db.jobs.run(due=True)
     done = ann.remember(TEXT, key="wifi")
 
     assert (done.action, done.entry.id == old.id) == ("added", False)

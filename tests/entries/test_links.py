@@ -57,7 +57,7 @@ def test_every_way_in_links_and_retires_nothing(db: MemDB, tmp_path: Path) -> No
     export = tmp_path / "export.jsonl"
     other = db.scope("export")
     told(other, OLD, NEW)
-    other.export(export)
+    db.export(export, user="export")
 
     def change(scope: Scope) -> None:
         scope.entries.update(told(scope, OTHER)[0], text=NEW)
@@ -186,9 +186,9 @@ def test_a_link_is_confirmed_by_superseding_and_taken_back(db: MemDB, judge: Non
 
     ann.entries.supersede(old, new)
     certain = {one[3] for one in shown(ann, old)}
-    with pytest.raises(memdb.InvalidInput, match="revive"):
+    with pytest.raises(memdb.InvalidInput, match="active again"):
         ann.entries.unlink(new, old)
-    ann.entries.revive(old)
+    ann.entries.update(old, active=True)
 
     assert "confirmed" in certain
     assert {one[3] for one in shown(ann, old)} == {"guessed"}

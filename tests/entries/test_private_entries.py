@@ -112,12 +112,12 @@ def test_it_does_not_hide_what_all_users_share(ann: Scope) -> None:
 
 
 def test_it_comes_back_from_an_export_beside_that_of_the_scope(
-    ann: Scope, open_db: Callable[..., MemDB], tmp_path: Any
+    db: MemDB, ann: Scope, open_db: Callable[..., MemDB], tmp_path: Any
 ) -> None:
     """Exported, and imported twice."""
     ann.remember("The pelican is called Zoe.", key="pet", session="A", session_only=True)
     ann.remember("The pelican is called Max.", key="pet")
-    ann.export(tmp_path / "ann.jsonl")
+    db.export(tmp_path / "ann.jsonl", user="ann")
     with open_db(":memory:") as other:
         bob = other.scope("bob")
         for _ in range(2):

@@ -122,13 +122,12 @@ def test_users_do_not_see_each_other(ann: memdb.Scope, db: MemDB) -> None:
 def test_entries_of_one_session_are_for_that_session(db: MemDB) -> None:
     """Others do not show them."""
     ann = db.scope("ann")
-    trip, work = ann.session("trip"), ann.session("work")
-    trip.append("user", "x")
-    work.append("user", "x")
+    for name in ("trip", "work"):
+        ann.session(name).append("user", "x")
     ann.remember("The code is 7.", category="profile", session="trip", session_only=True)
 
-    assert said(trip.profile(500)) == ["The code is 7."]
-    assert work.profile(500).text == ann.profile(500).text == ""
+    assert said(ann.profile(500, session="trip")) == ["The code is 7."]
+    assert ann.profile(500, session="work").text == ann.profile(500).text == ""
 
 
 def test_what_looks_like_an_order_stays_out(db: MemDB) -> None:
@@ -286,8 +285,8 @@ def test_a_session_looks_up_its_own_last_messages(db: MemDB) -> None:
     chat.append("user", "When does the ferry leave?")
     chat.append("assistant", "Let me see about the cake in the oven.")
 
-    assert said(chat.profile(500)) == ["The ferry leaves at nine."]
-    assert ann.session("none").profile(500).text == ""
+    assert said(ann.profile(500, session="trip")) == ["The ferry leaves at nine."]
+    assert ann.profile(500, session="none").text == ""
 
 
 @pytest.mark.parametrize("budget", [-1, 1.5, "many", None, True])

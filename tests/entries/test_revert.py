@@ -1,4 +1,4 @@
-"""Taking changes of entries back: versions restored, superseded entries revived, swaps refused."""
+"""Taking changes of entries back: versions restored, superseded entries active again, swaps refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ SWAPS: dict[str, Callable[[Entries, int, int, int], object]] = {
     "active": lambda all_, one, _, at: all_.update(one, active=False, expected=at),
     "supersede": lambda all_, one, other, at: all_.supersede(one, other, expected=at),
     "revert": lambda all_, one, _, at: all_.revert(one, 1, expected=at),
-    "revive": lambda all_, one, _, at: all_.revive(one, expected=at),
     "delete": lambda all_, one, _, at: all_.delete(one, expected=at),
 }
 
@@ -95,26 +94,29 @@ def test_a_version_that_never_was_is_not_found(db: MemDB) -> None:
         ann.entries.revert(one.id, 2)
     with pytest.raises(InvalidInput):
         ann.entries.revert(one.id, 0)
-    for call in (lambda all_: all_.revert(one.id, 1), lambda all_: all_.revive(one.id)):
+    for call in (
+        lambda all_: all_.revert(one.id, 1),
+        lambda all_: all_.update(one.id, active=True),
+    ):
         with pytest.raises(NotFound):
             call(db.scope("bob").entries)
 
 
-def test_revive_takes_a_supersede_back(db: MemDB, clock: Any) -> None:
+def test_activity_takes_a_supersede_back(db: MemDB, clock: Any) -> None:
     """Both hold then; the other order of two statements of one key swaps them."""
     ann = db.scope("ann")
     old, new = ann.remember("The tent is red.").entry, ann.remember("Ann sails a boat.").entry
     ann.entries.supersede(old.id, new.id)
     clock.advance(1000)
 
-    back = ann.entries.revive(old.id)
+    back = ann.entries.update(old.id, active=True)
 
     assert (back.active, back.superseded_by, back.valid_to_ms) == (True, None, None)
     assert ann.entries.get(new.id).active
-    assert ann.entries.revive(old.id) == back
+    assert ann.entries.update(old.id, active=True) == back
 
 
-def test_revive_of_a_key_swaps_the_two(db: MemDB, clock: Any) -> None:
+def test_activity_of_a_key_swaps_the_two(db: MemDB, clock: Any) -> None:
     """What states the key now gives way, also at the end of a chain."""
     ann = db.scope("ann")
     chain = []
@@ -122,7 +124,7 @@ def test_revive_of_a_key_swaps_the_two(db: MemDB, clock: Any) -> None:
         chain.append(ann.remember(f"Ann lives in {city}.", key="home").entry.id)
         clock.advance(1000)
 
-    back = ann.entries.revive(chain[0])
+    back = ann.entries.update(chain[0], active=True)
 
     assert (back.text, back.active) == ("Ann lives in Oslo.", True)
     now = ann.entries.find("home")
@@ -131,14 +133,5 @@ def test_revive_of_a_key_swaps_the_two(db: MemDB, clock: Any) -> None:
     last = ann.entries.get(chain[2])
     assert (last.active, last.superseded_by) == (False, chain[0])
     assert [one.id for one in ann.entries.list()] == [chain[0]]
-    ann.entries.revive(chain[2])
+    ann.entries.update(chain[2], active=True)
     assert [one.id for one in ann.entries.list()] == [chain[2]]
-
-
-def test_revive_of_one_that_was_switched_off(db: MemDB) -> None:
-    """It holds again, as with `set_active`."""
-    ann = db.scope("ann")
-    one = ann.remember("Ann sails.").entry
-    ann.entries.update(one.id, active=False)
-
-    assert ann.entries.revive(one.id).active

@@ -42,22 +42,25 @@ def test_what_expired_is_switched_on_without_its_end(clock, open_db) -> None:
     assert (on.expires_ms, texts(db)) == (None, ["Ann is in Oslo."])
 
 
-def test_what_gave_way_is_not_switched_on(db: MemDB) -> None:
-    """By another statement, or by another of its key; there would be two truths."""
+def test_what_gave_way_is_switched_on_in_the_place_of_the_other(db: MemDB) -> None:
+    """Of two statements of a key one holds."""
     ann = db.scope("ann")
     first = ann.remember("Ann lives in Oslo.", key="home").entry
     ann.remember("Ann lives in Bergen.", key="home")
     off = ann.remember("Ann works in Oslo.", key="work").entry
     ann.entries.update(off.id, active=False)
     ann.remember("Bea drives lorries.", key="work")
-
-    for entry_id in (first.id, off.id):
-        with pytest.raises(InvalidInput, match="gave way"):
-            ann.entries.update(entry_id, active=True)
     with pytest.raises(NotFound):
-        db.scope("bob").entries.update(first.id, active=False)
+        db.scope("bob").entries.update(first.id, active=True)
     with pytest.raises(InvalidInput, match="active"):
         ann.entries.update(first.id, active=1)
+
+    for entry_id, version in ((first.id, 3), (off.id, 3)):
+        on = ann.entries.update(entry_id, active=True, expires=None, importance=7)
+        assert (on.active, on.superseded_by, on.importance) == (True, None, 7)
+        assert on.version == version
+
+    assert texts(db) == ["Ann lives in Oslo.", "Ann works in Oslo."]
 
 
 def test_all_entries_are_cleared_and_nothing_else(db: MemDB) -> None:

@@ -64,7 +64,7 @@ def exported(db: MemDB) -> list[str]:
     """Return the lines of a file that ann's export wrote, without its time."""
     target = beside(db, "exported.jsonl")
     target.unlink(missing_ok=True)
-    ann(db).export(target)
+    db.export(target, user=ann(db).user, app=ann(db).app)
     return target.read_text(encoding="utf-8").splitlines()
 
 
@@ -127,7 +127,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Scope.app": lambda db: ann(db).app,
     "Scope.artifacts": lambda db: ann(db).artifacts.list(session="trip"),
     "Scope.entries": lambda db: ann(db).entries.list(category="events", pinned=False),
-    "Scope.export": exported,
+    "MemDB.export": exported,
     "Scope.find_secrets": lambda db: ann(db).find_secrets(entropy=True),
     "Scope.items": lambda db: ann(db).items.list(where={"stars": {"$gte": 1}}),
     "Scope.forget listed": lambda db: [
@@ -184,26 +184,27 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Session.last": lambda db: trip(db).last(50),
     "Session.last_seq": lambda db: trip(db).last_seq,
     "Session.messages": lambda db: ann(db).session("cold").messages(),
-    "Session.profile": lambda db: trip(db).profile(200, ids=True),
     "Session.recall": lambda db: [
         long(db).recall(query, 20, explain=True, kinds=("message", "summary")) for query in QUERIES
     ],
     "Session.state": lambda db: trip(db).state.all(),
     "Session.summaries": lambda db: long(db).summaries.tree(),
     "Session.tools": lambda db: trip(db).tools().schemas(maintenance=True),
-    "State.all": lambda db: db.state().all(),
+    "State.all": lambda db: db.shared().state.all(),
     "State.find": lambda db: ann(db).state.find("colour"),
     "State.get": lambda db: trip(db).state.get("colour"),
     "State.items": lambda db: [*trip(db).state.items()],
     "State.keys": lambda db: [*ann(db).state.keys()],
-    "State.values": lambda db: [*db.state().values()],
+    "State.values": lambda db: [*db.shared().state.values()],
     "StoredSettings.categories": lambda db: db.settings.categories(),
     "StoredSettings.get": lambda db: db.settings.get(),
     "Summaries.expand": expand_all,
     "Summaries.list": lambda db: long(db).summaries.list(depth=0, first_seq=3, limit=2),
     "Summaries.tree": lambda db: ann(db).session("due").summaries.tree(),
-    "Tools.memory_expand": lambda db: long(db).tools().memory_expand("1-10"),
-    "Tools.memory_search": lambda db: [long(db).tools().memory_search(one) for one in QUERIES],
+    "Tools.call": lambda db: long(db).tools().call("memory_expand", {"id": "1-10"}),
+    "Tools.call of a search": lambda db: [
+        long(db).tools().call("memory_search", {"query": one}) for one in QUERIES
+    ],
     "Tools.schemas": lambda db: long(db).tools().schemas("gemini"),
 }
 
@@ -292,7 +293,6 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "MemDB.export_lines": lambda db, _: db.export_lines(user=S["user"], app=S["app"]),
     "MemDB.scope": lambda db, _: repr(db.scope(S["user"], "another app").sessions()),
     "MemDB.shared": lambda db, _: db.shared("another app").recall("house"),
-    "MemDB.state": lambda db, _: db.state("another app").all(),
     "Scope.delete": lambda db, names: ann(db).delete(entry=names.entry),
     "Scope.delete a session": lambda db, _: ann(db).delete(session=S["session"]),
     "Scope.delete words": lambda db, _: ann(db).delete(query=S["text"], artifacts=True),
@@ -339,21 +339,20 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Session.last": lambda db, _: ann(db).session(S["archived_session"]).last(5),
     "Session.last_seq": lambda db, _: ann(db).session(S["archived_session"]).last_seq,
     "Session.messages": lambda db, _: ann(db).session(S["archived_session"]).messages(),
-    "Session.profile": lambda db, _: ann(db).session(S["archived_session"]).profile(200, ids=True),
     "Session.recall": lambda db, _: ann(db).session(S["archived_session"]).recall(S["archived"]),
     "Session.state": lambda db, _: ann(db).session(S["archived_session"]).state.all(),
     "Session.unarchive": lambda db, _: ann(db).session(S["archived_session"]).unarchive(),
     "State.get": lambda db, _: (
         ann(db).state.get(S["user_state_key"]),
-        db.state().get(S["app_state_key"]),
+        db.shared().state.get(S["app_state_key"]),
         trip(db).state.get(S["session_state_key"]),
     ),
     "State.find": lambda db, _: ann(db).state.find(S["user_state_key"]),
     "State.put": lambda db, _: ann(db).state.put(S["user_state_key"], 1, expected=0),
     "State.delete": lambda db, _: ann(db).state.delete(S["user_state_key"]),
     "State.pop": lambda db, _: ann(db).state.pop(S["user_state_key"], None),
-    "State.__delitem__": lambda db, _: db.state().__delitem__(S["app_state_key"]),
-    "State.update": lambda db, _: db.state().update({S["app_state_key"]: "mine"}),
+    "State.__delitem__": lambda db, _: db.shared().state.__delitem__(S["app_state_key"]),
+    "State.update": lambda db, _: db.shared().state.update({S["app_state_key"]: "mine"}),
     "Summaries.compact": lambda db, _: ann(db).session(S["archived_session"]).summaries.compact(),
     "Summaries.expand": lambda db, names: long(db).summaries.expand(names.summary),
     "Summaries.rewrite": lambda db, names: long(db).summaries.rewrite(names.summary, "mine"),
@@ -365,11 +364,14 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Summaries.tree": lambda db, _: ann(db).session(S["summarised_session"]).summaries.tree(),
     "Summaries.upgrade": lambda db, _: ann(db).session(S["summarised_session"]).summaries.upgrade(),
     "Tools.call": lambda db, names: long(db).tools().call("memory_expand", {"id": names.summary}),
-    "Tools.memory_expand": lambda db, _: (
-        ann(db).session(S["summarised_session"]).tools().memory_expand("1-9")
+    "Tools.call of a span": lambda db, _: (
+        ann(db).session(S["summarised_session"]).tools().call("memory_expand", {"id": "1-9"})
     ),
-    "Tools.memory_search": lambda db, _: (
-        ann(db).session(S["summarised_session"]).tools().memory_search(S["summarised"])
+    "Tools.call of a search": lambda db, _: (
+        ann(db)
+        .session(S["summarised_session"])
+        .tools()
+        .call("memory_search", {"query": S["summarised"]})
     ),
 }
 
@@ -378,7 +380,6 @@ OF_THE_FILE = {
     "File": "check copy info mark spaces stamp",
     "Jobs": "pending",
     "MemDB": "changes close closed export file jobs path query scopes stats watch",
-    "StoredSettings": "override",
     "Worker": "error running",
     "Transaction": "",
 }
@@ -391,8 +392,8 @@ OTHER_FILES = {"create a file", "restore", "recover", "migrate"}
 WHOLE_FILE = {
     "upgrade and improve": "jobs.run works for everybody",
     "run": "jobs.run works for everybody",
+    "run_due": "jobs.run(due=True) works for everybody",
     "summarize": "jobs.run works for everybody",
-    "run_due": "jobs.run_due works for everybody",
     "work in a thread": "a worker works for everybody",
     "rebuild": "queues jobs for everybody",
     "vacuum": "the bytes of the file",

@@ -177,7 +177,7 @@ def fill_others(db: MemDB) -> None:
         prepare(db, user, app)
         fill_with_secrets(db, user, app)
     db.shared(S["app"]).remember(f"The {S['entry_shared']} is cold.", key="house")
-    db.state(S["app"]).update({S["app_state_key"]: S["app_state"]})
+    db.shared(S["app"]).state.update({S["app_state_key"]: S["app_state"]})
     db.jobs.run()
 
 

@@ -33,7 +33,7 @@ def test_a_clock_that_jumps_stops_nothing(
         ann.artifacts.save("a.md", f"{turn}")
         ann.recall("message", limit=3)
         chat.context(500)
-        db.jobs.run_due()
+        db.jobs.run(due=True)
         count("clocks", 6)
 
     assert [one.seq for one in chat.messages()] == list(range(1, len(JUMPS) * 2 + 1))

@@ -380,7 +380,7 @@ def test_a_large_artifact_in_many_chunks(source: MemDB, target: Path) -> None:
 def test_values_under_keys_alone_are_copied(tmp_path: Path, target: Path) -> None:
     """Of an app, and of a user without any message; other values there are refused."""
     with look_at(tmp_path / "state.db") as db:
-        db.state("shop").update(colour="red")
+        db.shared("shop").state.update(colour="red")
         db.scope("ann", "shop").state.update({"size": 3, "": 4})
         db.file.copy(target.with_name("own.db"), user="ann", app="shop")
         db.file.copy(target)
@@ -389,8 +389,8 @@ def test_values_under_keys_alone_are_copied(tmp_path: Path, target: Path) -> Non
             with look_at(path) as there:
                 assert there.scope("ann", "shop").state.all() == {"size": 3, "": 4}
         with look_at(target) as there:
-            assert there.state("shop").all().keys() == {"colour"}
-            there.state("shop").update(colour="blue")
+            assert there.shared("shop").state.all().keys() == {"colour"}
+            there.shared("shop").state.update(colour="blue")
         with pytest.raises(memdb.AlreadyExists, match="shop"):
             db.file.copy(target)
 

@@ -219,7 +219,7 @@ def test_damage_of_one_user_stops_no_work_for_others(
         for user, app in tenants.OTHERS:
             db.scope(user, app).session("due").append("user", "I moved to Rome.")
         with pytest.raises(memdb.Corrupt):
-            db.jobs.run_due()
+            db.jobs.run(due=True)
 
         for user, app in tenants.OTHERS:
             assert len(db.scope(user, app).sessions()) == 1

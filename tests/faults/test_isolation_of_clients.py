@@ -108,7 +108,7 @@ async def _waited(value: Any) -> Any:
 AIO_CALLS: dict[str, Callable[[Any], object]] = {
     "Host.add": lambda db: AsyncHost(trip(db)).add([{"role": "user", "text": "added"}]),
     "MemDB.jobs": lambda db: repr(type(db.jobs)),
-    "Tools.memory_compact": lambda db: long(db).tools().memory_compact(archive=False),
+    "Tools.call": lambda db: long(db).tools().call("memory_compact", {"archive": False}),
     "MemDB.run": lambda db: db.run(lambda sync: sync.scope("ann").sessions()),
     "Session.branch": lambda db: repr(db.scope("ann").session("trip").branch("mine", 1)),
     "Session.branches": lambda db: db.scope("ann").session("trip").branches(),
@@ -116,7 +116,6 @@ AIO_CALLS: dict[str, Callable[[Any], object]] = {
     "Session.parent": lambda db: repr(db.scope("ann").session("trip").parent()),
     "Session.fork": lambda db: repr(db.scope("ann").session("trip").fork("fork")),
     "Artifacts.versions": lambda db: ann(db).artifacts.versions("menu.md", session="trip"),
-    "Entries.revive": lambda db: ann(db).entries.revive(entry(db)),
     "State.get": lambda db: ann(db).state.get("colour"),
     "State.delete": lambda db: (ann(db).state.delete("size"), ann(db).state.delete("nothing")),
 }
@@ -125,7 +124,7 @@ AIO_CALLS: dict[str, Callable[[Any], object]] = {
 NOT_OF_A_USER = {
     *("File.check", "File.info", "File.mark", "File.spaces", "File.stamp", "File.rebuild"),
     "File.copy",
-    *("File.vacuum", "File.backup", "File.drop_space", "Jobs.run", "Jobs.run_due", "Jobs.start"),
+    *("File.vacuum", "File.backup", "File.drop_space", "Jobs.run", "Jobs.start"),
     *("Jobs.pending", "MemDB.close", "MemDB.query", "MemDB.scopes", "MemDB.sync", "MemDB.path"),
     *("MemDB.changes", "MemDB.closed", "MemDB.stats", "MemDB.watch"),
     *(
@@ -249,7 +248,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "entry edit": [["home", "--importance", "7"], ["{theirs}", "--text", "mine"]],
     "entry diff": [["home"], ["{theirs}"]],
     "entry revert": [["home", "1"], ["{theirs}", "1"]],
-    "entry revive": [["home"], ["{theirs}"]],
     "counts": [[]],
     "entry delete": [["home", "--dry-run"], ["{theirs}", "--yes"], [S["entry_key"], "--yes"]],
     "forget": [

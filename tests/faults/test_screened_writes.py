@@ -88,7 +88,7 @@ def _set(key: str, value: Any) -> Callable[[MemDB], object]:
 
 def _state_of_app(db: MemDB) -> None:
     db.scope("ann").session("x").append("user", "hi")
-    db.state()["note"] = SAID
+    db.shared().state["note"] = SAID
 
 
 def _rewrite(db: MemDB) -> None:
@@ -156,7 +156,7 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
         "Session.replace",
         _in(lambda chat: chat.replace([1], [{"role": "user", "text": SAID}])),
     ),
-    "state": ("State.__setitem__ MemDB.state", _set("note", {"deep": [SAID]})),
+    "state": ("State.__setitem__", _set("note", {"deep": [SAID]})),
     "state key": ("State.__setitem__", _set(KEY, 1)),
     "state of an app": ("State.__setitem__", _state_of_app),
     "state of a session": (
@@ -247,15 +247,15 @@ for _name in ("artifact", "artifact metadata", "item", "remember", "source", "en
 # They take no text that is stored, or only what a file of memdb holds already.
 WITHOUT_TEXT = set(
     """
-    Artifacts.delete Entries.clear Entries.delete Entries.revert Entries.revive
+    Artifacts.delete Entries.clear Entries.delete Entries.revert
     Entries.supersede Entries.unlink
-    Items.clear Items.delete Items.find Items.get Items.list Items.recall Items.remove_expired
+    Items.clear Items.delete Items.find Items.get Items.list Items.recall
     File.backup File.drop_space File.rebuild File.vacuum Session.clear Host.date Host.erase Jobs.run
-    Host.window Jobs.run_due Jobs.start MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
+    Host.window Jobs.start MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
     Session.context Session.delete Session.extract Session.forget Session.recall Session.unarchive
     State.__delitem__ State.clear State.delete StoredSettings.update Summaries.compact Summaries.drop
     Summaries.upgrade
-    Tools.call Tools.memory_compact Worker.start Worker.stop memdb.open memdb.recover memdb.restore
+    Tools.call Worker.start Worker.stop memdb.open memdb.recover memdb.restore
     """.split()
 )
 

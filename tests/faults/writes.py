@@ -132,7 +132,7 @@ def prepare(db: MemDB, user: str = "ann", app: str = "default") -> None:
     ann.items.put(("notes",), "raw", bytes(range(64)), index=False)
     ann.items.put(("n",), "near", "x", vectors=[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     ann.items.put(("notes", "short"), "soon", {"text": "It lives a day."}, ttl="1d")
-    for state in (trip.state, ann.state, db.state(app)):
+    for state in (trip.state, ann.state, db.shared(app).state):
         state.update(colour="red", size=3)
 
 
@@ -257,7 +257,7 @@ def set_state(db: MemDB) -> object:
     """Set and remove keys of a session, of a user and of an app."""
     ann = db.scope("ann")
     with db.transaction():
-        for state in (ann.session("trip").state, ann.state, db.state()):
+        for state in (ann.session("trip").state, ann.state, db.shared().state):
             state["shape"] = {"round": True}
             del state["size"]
     return None
@@ -278,7 +278,7 @@ def work_in_thread(db: MemDB) -> object:
         worker.stop()
     finally:
         db.jobs._close()
-    return db.jobs.run_due()
+    return db.jobs.run(due=True)
 
 
 def _ann(act: Callable[[Scope], object]) -> Callable[[MemDB], object]:
@@ -507,12 +507,12 @@ WRITES: dict[str, Write] = {
         stepwise=True,
     ),
     "revive": Write(
-        ("Entries.supersede", "Entries.revive"),
+        ("Entries.supersede", "Entries.update"),
         lambda db: (
             every := db.scope("ann").entries.list(inactive=True),  # a try before got half the way
             old := next(one for one in every if one.key == "home"),
             old.active and db.scope("ann").entries.supersede(old.id, entry(db, "lamp")),
-            db.scope("ann").entries.revive(old.id),
+            db.scope("ann").entries.update(old.id, active=True),
         ),
         stepwise=True,
     ),
@@ -568,7 +568,7 @@ WRITES: dict[str, Write] = {
     ),
     "clear items": Write(("Items.clear",), _ann(lambda ann: ann.items.clear(("notes",)))),
     "remove expired items": Write(
-        ("Items.remove_expired",), _ann(lambda ann: ann.items.remove_expired()), unchanging=True
+        ("Items.clear",), _ann(lambda ann: ann.items.clear(expired=True)), unchanging=True
     ),
     "read and refresh": Write(
         ("Items.find", "Items.get", "Items.list", "Items.recall"),
@@ -588,7 +588,7 @@ WRITES: dict[str, Write] = {
             )
         ),
     ),
-    "set state": Write(("State.__setitem__", "State.__delitem__", "MemDB.state"), set_state),
+    "set state": Write(("State.__setitem__", "State.__delitem__"), set_state),
     "put state at a revision": Write(("State.put", "State.delete"), change_state),
     "update state": Write(
         ("State.update",), _ann(lambda ann: ann.state.update(colour="blue", more=[1, 2]))
@@ -656,13 +656,13 @@ WRITES: dict[str, Write] = {
         stepwise=True,
     ),
     "compact for a model": Write(
-        ("Tools.memory_compact", "Tools.call"),
+        ("Tools.call",),
         _in("due", lambda chat: chat.tools().call("memory_compact")),
         stepwise=True,
     ),
     "run": Write(("Jobs.run",), lambda db: db.jobs.run(), stepwise=True, invisible=("jobs",)),
     "summarize": Write(("Jobs.run",), lambda db: db.jobs.run(kinds=("summarize",)), stepwise=True),
-    "run_due": Write(("Jobs.run_due",), lambda db: db.jobs.run_due(), stepwise=True),
+    "run_due": Write(("Jobs.run",), lambda db: db.jobs.run(due=True), stepwise=True),
     "work in a thread": Write(
         ("Jobs.start", "Worker.start", "Worker.stop"), work_in_thread, stepwise=True
     ),
@@ -708,14 +708,14 @@ READS = {
     "Items": "keys namespaces",
     "Jobs": "pending",
     "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats user watch",
-    "Scope": "app artifacts counts entries export find_secrets items messages profile "
+    "Scope": "app artifacts counts entries find_secrets items messages profile "
     "session sessions state user why",
     "Session": "artifacts branch_name branches find get head last last_seq messages parent "
-    "metadata name profile state summaries title tools",
+    "metadata name state summaries title tools",
     "State": "all find get items keys values",
-    "StoredSettings": "categories get override prompts",
+    "StoredSettings": "categories get prompts",
     "Summaries": "expand list tree",
-    "Tools": "memory_expand memory_search schemas",
+    "Tools": "schemas",
     "Worker": "error running",
     "Transaction": "",
 }

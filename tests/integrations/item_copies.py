@@ -47,7 +47,7 @@ def read_by_export(path: str) -> Found:
 def export(path: str) -> Path:
     lines = Path(path).with_suffix(".out")
     with memdb.open(path) as db:
-        db.scope(USER, APP).export(str(lines))
+        db.export(str(lines), user=USER, app=APP)
     return lines
 
 

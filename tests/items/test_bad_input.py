@@ -67,6 +67,7 @@ BAD: dict[str, list[Any]] = {
     "order": ["size", "", None, 5],
     "descending": ["yes", 1],  # None: as the order has it
     "exact": FLAGS,
+    "expired": FLAGS,
     "refresh": FLAGS,
     "key_prefix": [NUL, SURROGATE, None, 5, b"k"],
     "max_depth": [0, -1, "1", True],
@@ -83,7 +84,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "delete": {"namespace": ("n",), "key": "k"},
     "list": {},
     "clear": {},
-    "remove_expired": {},
     "namespaces": {},
     "keys": {"namespace": ("n",)},
     "recall": {"query": "lamp"},

@@ -262,7 +262,7 @@ def test_what_expired_is_gone_at_once(db: MemDB, clock: Any) -> None:
     assert items.put(("n",), "short", "blue", expected=0, ttl="1m").revision == 1
     clock.advance(60_000)
     assert db.file.info().counts["items"] == 2
-    db.jobs.run_due()
+    db.jobs.run(due=True)
     assert db.file.info().counts["items"] == 1
     clock.advance(30 * 86_400_000)
     assert items.namespaces() == []
@@ -476,13 +476,15 @@ def test_clear_removes_a_namespace_and_what_is_below_it(items: Items) -> None:
 def test_expired_items_of_a_scope_are_removed(db: MemDB, clock: Any) -> None:
     """Those of another scope stay until theirs are."""
     ann, bob = db.scope("ann").items, db.scope("bob").items
-    assert ann.remove_expired() == 0
+    assert ann.clear(expired=True) == 0
     ann.put((), "k", 1, ttl=1)
+    ann.put(("a",), "k", 1, ttl=1)
     ann.put((), "long", 1, ttl=100)
     bob.put((), "k", 1, ttl=1)
     clock.advance(2_000)
 
-    assert (ann.remove_expired(), ann.remove_expired(), bob.remove_expired()) == (1, 0, 1)
+    assert ann.clear(("a",), expired=True) == 1
+    assert [one.clear(expired=True) for one in (ann, ann, bob)] == [1, 0, 1]
     assert [item.key for item in ann.list()] == ["long"]
 
 

@@ -229,7 +229,7 @@ def test_a_step_of_upkeep_that_fails_is_a_failure(
         type(db._db.maintenance), "checkpoint", lambda _self: (_ for _ in ()).throw(OSError("disk"))
     )
     with pytest.raises(memdb.StorageError, match="checkpoint"):
-        db.jobs.run_due()
+        db.jobs.run(due=True)
 
     assert "disk" in str(db.stats().failures["checkpoint"].error)
 

@@ -168,7 +168,7 @@ class TestUpkeepPolicy:
         ann.remember("Ann has a cold.", expires="1d")
         ann.session("old").append("user", "Hello.")
         clock.advance(4000 * DAY_MS)
-        db.jobs.run_due()
+        db.jobs.run(due=True)
         (entry,) = ann.entries.list(inactive=True)
 
         assert entry.active is False
@@ -183,10 +183,10 @@ class TestUpkeepPolicy:
         ann.remember("Ann has a cold.", expires="1d")
         ann.remember("Ann is a nurse.", category="identity")
         clock.advance(2 * DAY_MS)
-        db.jobs.run_due()
+        db.jobs.run(due=True)
         before = len(list(ann.entries.list(inactive=True)))
         clock.advance(31 * DAY_MS)
-        db.jobs.run_due()
+        db.jobs.run(due=True)
 
         assert before == 2
         assert [one.text for one in ann.entries.list(inactive=True)] == ["Ann is a nurse."]
@@ -199,7 +199,7 @@ class TestUpkeepPolicy:
         ann.session("first").append("user", "One.")
         clock.advance(1)
         ann.session("second").append("user", "Two.")
-        db.jobs.run_due()
+        db.jobs.run(due=True)
 
         assert [one.name for one in ann.sessions()] == ["second"]
 

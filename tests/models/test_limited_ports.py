@@ -247,16 +247,16 @@ def test_a_refused_message_waits_longer_each_time(picky: tuple[MemDB, Picky], cl
     db, embedder = picky
     asked = []
     embedder.embed = lambda texts: asked.append(texts) or Picky.embed(embedder, texts)
-    db.jobs.run_due()
+    db.jobs.run(due=True)
     assert asked == []
 
     clock.advance(60_000)
     with pytest.raises(PortError, match="429"):
-        db.jobs.run_due()
+        db.jobs.run(due=True)
     assert asked
     asked.clear()
     clock.advance(1_000)
-    db.jobs.run_due()
+    db.jobs.run(due=True)
     assert asked == []
 
 

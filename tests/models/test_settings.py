@@ -329,7 +329,7 @@ def test_never_takes_a_limit_away(db: MemDB) -> None:
 def test_an_override_is_for_one_handle(path: str, open_db: Callable[..., MemDB]) -> None:
     """The file keeps its own, also for what is updated later; reading is enough."""
     db = open_db(path, settings={"entry_quota": 7})
-    db.settings.override(entry_quota=1, summary_group=2)
+    db.settings.update(keep=False, entry_quota=1, summary_group=2)
 
     assert db.settings.update(extract=True) == Settings(
         entry_quota=1, summary_group=2, extract=True
@@ -340,7 +340,7 @@ def test_an_override_is_for_one_handle(path: str, open_db: Callable[..., MemDB])
     assert open_db(path).settings.get() == Settings(entry_quota=7, extract=True)
     db.close()
     with memdb.open(path, mode="read", embedder=None) as reading:
-        assert reading.settings.override(entry_quota=2).entry_quota == 2
+        assert reading.settings.update(keep=False, entry_quota=2).entry_quota == 2
         with pytest.raises(memdb.ReadOnly):
             reading.settings.update(entry_quota=3)
 
@@ -377,7 +377,7 @@ def test_contexts_show_the_categories_that_are_chosen(db: MemDB) -> None:
     chat.append("user", "hello")
     shown = {}
     for categories in (None, ("events",), ()):
-        db.settings.override(context_categories=categories)
+        db.settings.update(keep=False, context_categories=categories)
         said = ann.profile(500, ["Oslo"]).text + str(chat.context(500, "Oslo").to("openai"))
         shown[categories] = ("lives in Oslo" in said, "trip to Oslo" in said)
 
@@ -391,7 +391,7 @@ def test_context_shares_follow_the_settings(db: MemDB) -> None:
         chat.append("user", f"message number {number} about flights, hotels and boats")
 
     def pieces(**fields: Any) -> dict[str, int]:
-        db.settings.override(**fields)
+        db.settings.update(keep=False, **fields)
         counts: dict[str, int] = {}
         for piece in chat.context(1000, "flights and hotels").pieces:
             counts[piece.kind] = counts.get(piece.kind, 0) + piece.tokens
@@ -433,7 +433,7 @@ def test_summary_buffers_follow_the_settings(db: MemDB, fields: Any) -> None:
     for number in range(60):
         chat.append("user", f"message number {number} about flights, hotels and boats")
     usual = Host(chat).window("summary_buffer", budget_tokens=400)
-    db.settings.override(buffer_target_percent=50, **fields)
+    db.settings.update(keep=False, buffer_target_percent=50, **fields)
     small = Host(chat).window("summary_buffer", budget_tokens=400)
 
     assert small.messages != usual.messages
@@ -445,7 +445,7 @@ def test_a_long_session_archives_its_oldest(db: MemDB) -> None:
     chat = db.scope("ann").session("s")
     chat.extend([{"role": "user", "text": f"number {number}"} for number in range(30)])
     db.settings.update(session_archive_at=31, session_archive_keep=10)
-    db.jobs.run_due()
+    db.jobs.run(due=True)
     before = db.file.info().archived_messages
     chat.append("user", "one more")
     db.settings.update(session_archive_at=31)

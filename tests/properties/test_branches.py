@@ -292,10 +292,10 @@ def test_every_head_reads_as_if_it_had_copies(tmp_path: Path, seed: int) -> None
 
 def round_trip(db: MemDB, play: Play, folder: Path) -> None:
     """Import an export into a new file: it gives the same export, and reads the same."""
-    play.scope.export(folder / "a.jsonl")
+    db.export(folder / "a.jsonl", user="ann")
     with memdb.open(str(folder / "b.db"), settings=SETTINGS) as other:
         other.import_file(folder / "a.jsonl")
-        other.scope("ann").export(folder / "b.jsonl")
+        other.export(folder / "b.jsonl", user="ann")
         assert lines_of(folder / "b.jsonl") == lines_of(folder / "a.jsonl")
         assert other.file.check(deep=True) == []
         play.db, play.scope = other, other.scope("ann")

@@ -76,7 +76,7 @@ def test_an_import_counts_what_it_stores(
     """Messages keep their numbers, and a second import adds none."""
     chat.delete([3])
     chat.branch("b", 2, create=True).append("user", "on a branch")
-    db.scope("ann").export(tmp_path / "a.jsonl")
+    db.export(tmp_path / "a.jsonl", user="ann")
     other = open_db(str(tmp_path / "other.db"))
 
     for _ in range(2):

@@ -108,7 +108,7 @@ def test_an_export_brings_titles_into_the_index(
 ) -> None:
     """Titles of an imported file are found, and `rebuild` changes nothing."""
     titled(db, "t", f"{TITLE} 北京", "How much oil?")
-    db.scope("ann").export(tmp_path / "ann.jsonl")
+    db.export(tmp_path / "ann.jsonl", user="ann")
     other = open_db(str(tmp_path / "other.db"))
     other.import_file(tmp_path / "ann.jsonl", user="ann")
 

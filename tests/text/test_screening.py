@@ -71,7 +71,7 @@ def test_names_of_scopes_and_settings_are_screened(open_db: Callable[..., MemDB]
         "user": lambda: db.scope(KEY).session("s").append("user", "hi"),
         "app": lambda: db.scope("ann", app=KEY).remember("Ann likes tea."),
         "shared": lambda: db.shared(app=KEY).remember("All like tea."),
-        "state of an app": lambda: db.state(app=KEY).update(a=1),
+        "state of an app": lambda: db.shared(app=KEY).state.update(a=1),
         "state of a user": lambda: db.scope("ann", app=KEY).state.update(a=1),
         "state of a session": lambda: db.scope("ann").session(KEY).state.update(a=1),
     }

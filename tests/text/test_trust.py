@@ -104,7 +104,7 @@ def test_a_summary_has_the_least_trust_of_its_sources(
     assert all(one["trust"] == "flagged" for one in shown["summaries"] if one["first_seq"] == 1)
 
     path = tmp_path / "ann.jsonl"
-    db.scope("ann").export(path)
+    db.export(path, user="ann")
     other = open_db(str(tmp_path / "other.db"))
     other.import_file(path)
     assert trusts(other) == trusts(db)

@@ -100,7 +100,7 @@ def test_shared_entries_come_back(
     """The scope that all users of an app share is imported too, and app state written once."""
     file_db.shared().remember("Lunch is at noon.")
     file_db.scope("ann").remember("Ann swims.")
-    file_db.state()["theme"] = "dark"
+    file_db.shared().state["theme"] = "dark"
     written = file_db.export(tmp_path / "one.jsonl")
     copy = open_db(":memory:")
     copy.import_file(tmp_path / "one.jsonl")
@@ -134,7 +134,7 @@ def test_seqs_with_gaps_keep_their_numbers(
     chat = file_db.scope("ann").session("chat")
     chat.extend([{"role": "user", "text": str(number)} for number in range(5)])
     file_db.scope("ann").delete(session="chat", seqs=[2, 5])
-    file_db.scope("ann").export(tmp_path / "one.jsonl")
+    file_db.export(tmp_path / "one.jsonl", user="ann")
     copy = open_db(":memory:")
     copy.import_file(tmp_path / "one.jsonl")
     session = copy.scope("ann").session("chat")
@@ -147,7 +147,7 @@ def test_versions_with_gaps_keep_their_numbers(
     full: MemDB, open_db: Callable[..., MemDB], tmp_path: Path
 ) -> None:
     """Deleted versions leave a gap, and a name whose versions are all gone its counter."""
-    full.scope("ann").export(tmp_path / "one.jsonl")
+    full.export(tmp_path / "one.jsonl", user="ann")
     copy = open_db(":memory:")
     copy.import_file(tmp_path / "one.jsonl")
     files = copy.scope("ann").artifacts

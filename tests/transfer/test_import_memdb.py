@@ -41,7 +41,7 @@ def export(file_db: MemDB, tmp_path: Path) -> str:
     ann.artifacts.save("user:notes", "a", created=5)
     file_db.jobs.run()
     path = str(tmp_path / "ann.jsonl")
-    ann.export(path)
+    file_db.export(path, user="ann")
     return path
 
 
@@ -100,7 +100,7 @@ def test_an_import_that_was_cut_off_is_completed(
     copy = open_db(str(tmp_path / "copy.db"))
     copy.import_file(lines(*whole.split("\n")[:kept], name="part.jsonl"))
     copy.import_file(export)
-    copy.scope("ann").export(tmp_path / "again.jsonl")
+    copy.export(tmp_path / "again.jsonl", user="ann")
 
     assert (tmp_path / "again.jsonl").read_text() == whole
     assert copy.file.check() == []
@@ -123,7 +123,7 @@ def test_a_killed_import_is_completed(
     assert copy.scope("ann").session("chat").last_seq == 7
     assert len(list(copy.scope("ann").session("chat").messages())) == 3
     copy.import_file(export)
-    copy.scope("ann").export(tmp_path / "again.jsonl")
+    copy.export(tmp_path / "again.jsonl", user="ann")
     assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "ann.jsonl").read_text()
 
 

@@ -17,7 +17,7 @@ def export(open_db: Callable[..., MemDB], tmp_path: Path) -> Path:
         db.settings.update(entry_quota=77, categories=[Category("recipes", half_life_days=3)])
         db.scope("ann").remember("Ann bakes rye bread.", category="recipes")
         db.export(path)
-        db.scope("ann").export(tmp_path / "ann.jsonl")
+        db.export(tmp_path / "ann.jsonl", user="ann")
     return path
 
 

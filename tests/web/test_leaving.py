@@ -50,7 +50,7 @@ def three_users(folder: Path) -> Iterator[tuple[MemDB, Running]]:
         shared = db.shared()
         shared.remember(OFFICE, key="office")
         shared.items.put(("notes",), "k1", {"text": "Lock the door."})
-        db.state("default").update(place="Oslo")
+        db.shared("default").state.update(place="Oslo")
         news = Category(SHARED_CATEGORY, shared=True)
         db.settings.update(categories=[*db.settings.categories(), news])
         db.jobs.run()
@@ -180,7 +180,7 @@ def test_the_refusal_says_what_to_do(tmp_path: Path) -> None:
 
         assert db.scope("bob").entries.get(kept.json["entry"]["id"]).text == "We won."
         assert [one.text for one in db.shared().entries.list(category="news")] == []
-        assert db.state("default")["place"] == "Oslo"
+        assert db.shared("default").state["place"] == "Oslo"
     assert (answer.status, answer.json["code"]) == (403, "shared")
     assert answer.json["detail"].startswith("shared writes for all users")
     assert "--shared" in answer.json["todo"]

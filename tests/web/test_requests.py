@@ -291,7 +291,6 @@ def test_a_value_of_a_query_is_one_of_sql(reading_site: Site) -> None:
     ("method", "noun", "fields"),
     [
         ("POST", "entry/revert", {"version": 1}),
-        ("POST", "entry/revive", {}),
     ],
 )
 def test_every_change_of_an_entry_needs_its_revision(

@@ -111,7 +111,6 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "PATCH entry": lambda db: ann(db).entries.update(first_entry(db), importance=8),
     "DELETE entry": lambda db: ann(db).entries.delete(first_entry(db)),
     "POST entry/revert": lambda db: ann(db).entries.revert(first_entry(db), 1),
-    "POST entry/revive": lambda db: ann(db).entries.revive(first_entry(db)),
     "POST entry/supersede": lambda db: ann(db).entries.supersede(first_entry(db), second_entry(db)),
     "GET entry/history": lambda db: ann(db).entries.history(first_entry(db)),
     "GET entry/replaced": lambda db: ann(db).entries.replaced(first_entry(db)),

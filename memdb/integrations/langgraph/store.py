@@ -145,7 +145,7 @@ class MemdbStore(Adapter, BaseStore):
 
     def sweep_ttl(self) -> int:
         """Remove items that have expired; return how many."""
-        return self._call(self._items.remove_expired)
+        return self._call(partial(self._items.clear, expired=True))
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
         """

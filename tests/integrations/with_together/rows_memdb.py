@@ -73,7 +73,7 @@ def read_by_command_line(path: str) -> dict[str, str]:
 def read_by_export(path: str) -> dict[str, str]:
     lines = Path(path).with_suffix(suffix("out"))
     with memdb.open(path) as db:
-        db.scope(USER, APP).export(str(lines))
+        db.export(str(lines), user=USER, app=APP)
     rows = map(json.loads, lines.read_text().splitlines())
     return {one["text"]: one["role"] for one in rows if one.get("kind") == "message"}
 

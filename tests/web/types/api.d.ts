@@ -599,7 +599,6 @@ declare namespace Api {
     "session/forget": Receipt;
     "entries": Remembered;
     "entry/revert": Entry;
-    "entry/revive": Entry;
     "entry/supersede": Entry;
     "entry/unlink": { value: boolean };
     "artifact/rename": ArtifactVersion;

@@ -111,8 +111,7 @@ export function entryActions(ctx, done) {
   async function switchActive(id) {
     const entry = await fresh(id);
     try {
-      if (entry.superseded_by !== null) await send("POST", "entry/revive", at(id), {}, entry.etag);
-      else await send("PATCH", "entry", at(id), { active: !entry.active }, entry.etag);
+      await send("PATCH", "entry", at(id), { active: !entry.active }, entry.etag);
       await done(id);
       ctx.toast(entry.active ? "Switched off: nothing recalls it." : "It holds again.");
     } catch (error) {
@@ -140,7 +139,7 @@ export function entryActions(ctx, done) {
       await done(newId);
       ctx.toast("Superseded: the old one is history.", async () => {
         if (isNew) await send("PATCH", "entry", at(newId), { active: false }, (await fresh(newId)).etag);
-        await send("POST", "entry/revive", at(id), {}, (await fresh(id)).etag);
+        await send("PATCH", "entry", at(id), { active: true }, (await fresh(id)).etag);
         await done(id);
       });
     };
