@@ -4,8 +4,8 @@ memdb: everything an AI agent remembers, in one SQLite file.
 `open()` gives the file, `db.scope(user)` the memory of one user in it, and
 `scope.session(name)` a conversation. `memdb.aio` has the same calls awaited.
 
-Below are the names that a program uses first. The others can be imported from
-`memdb` as well; `help(memdb.Receipt)` shows one, the module a group:
+Below are the calls that a program makes first. All names can be imported from
+`memdb`; `help(memdb.Entries)` shows one, the module a group:
 
     namespaces          Artifacts Entries State Summaries (memdb.api.collections), Items File Jobs
                         StoredSettings Worker, Transaction, Tools
@@ -209,27 +209,8 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
 
 __version__ = "0.1.0"
 
-# What is used first; __dir__ lists every public name.
-__all__ = [
-    "Artifacts",
-    "Busy",
-    "Conflict",
-    "ContextWindow",
-    "Entries",
-    "Entry",
-    "Hit",
-    "Hits",
-    "InvalidInput",
-    "MemDB",
-    "MemDBError",
-    "Message",
-    "NotFound",
-    "PortError",
-    "Remembered",
-    "Scope",
-    "Session",
-    "open",
-]
+# What `help(memdb)` shows; __dir__ lists every public name.
+__all__ = ["MemDB", "Scope", "Session", "open"]
 
 # The module of each public name.
 _HOMES = {

@@ -82,13 +82,6 @@ class Scope:
 
         Cost: 0.2 ms per 1,000 messages of what it returns, and for an order by time
         8 ms per 20,000 sessions of the scope.
-
-        >>> import memdb
-        >>> with memdb.open(":memory:") as db:
-        ...     ann = db.scope("ann")
-        ...     _ = ann.session("trip").append("user", "Where do we sleep?")
-        ...     ann.sessions(limit=1, order="updated")[0].label
-        'Where do we sleep?'
         """
         find = partial(self._services.conversations.sessions, self._owner, prefix)
         return page_of(lambda most: find(after=after, limit=most, order=order), limit)
@@ -109,13 +102,6 @@ class Scope:
             InvalidInput: an argument is none of these.
 
         Cost: 40 ms per 100,000 messages of the scope, up to a million.
-
-        >>> import memdb
-        >>> with memdb.open(":memory:") as db:
-        ...     ann = db.scope("ann")
-        ...     _ = ann.session("trip").append("user", "We fly.", created="2026-05-01")
-        ...     ann.counts(until="2026-05-02").days[0].messages
-        1
         """
         return self._services.count_scope(self._owner, since, until, offset_minutes)
 
@@ -435,13 +421,6 @@ class Scope:
             InvalidInput: not exactly one of *entry*, *session*, *query* and
                 *everything* is given, or *seqs* without *session*.
             Corrupt: an archived message cannot be taken out of a damaged part.
-
-        >>> import memdb
-        >>> with memdb.open(":memory:") as db:
-        ...     ann = db.scope("ann")
-        ...     _ = ann.session("trip").append("user", "We fly to Oslo.")
-        ...     ann.delete(session="trip").removed["messages"]
-        1
         """
         selector = self._services.select(
             entry=entry,
