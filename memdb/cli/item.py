@@ -11,6 +11,7 @@ import click
 from memdb.cli.base import confirm, confirm_options, text_or_stdin, verb
 from memdb.cli.command import Noun
 from memdb.cli.output import Column, is_terminal, one_line, size, when
+from memdb.cli.records import expected_option
 from memdb.errors import NotFound
 
 if TYPE_CHECKING:
@@ -87,18 +88,13 @@ def item() -> None:
 
 @verb(
     """memdb item put agent.db notes/trip tent '{"text": "Pack the tent."}' --user ann""",
-    "memdb item put agent.db notes/trip tent - --if-revision 1 --user ann < tent.json",
+    "memdb item put agent.db notes/trip tent - --expected 1 --user ann < tent.json",
     of=item,
 )
 @click.argument("namespace")
 @click.argument("key")
 @click.argument("value")
-@click.option(
-    "--if-revision",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Only if it is at N; 0: if it is new.",
-)
+@expected_option
 @click.option("--ttl", metavar="SPAN", help="How long it lives, as in 30d, 12h or 45m.")
 @click.option("--no-index", is_flag=True, help="Do not find it by its words.")
 def put(
@@ -106,7 +102,7 @@ def put(
     namespace: str,
     key: str,
     value: str,
-    if_revision: int | None,
+    expected: int | None,
     ttl: str | None,
     no_index: bool,
 ) -> None:
@@ -118,9 +114,7 @@ def put(
     given = _parsed(text_or_stdin(value))
     labels = namespace_of(namespace)
     with call.scope(create=True) as scope:
-        stored = scope.items.put(
-            labels, key, given, expected=if_revision, ttl=ttl, index=not no_index
-        )
+        stored = scope.items.put(labels, key, given, expected=expected, ttl=ttl, index=not no_index)
     call.reply(stored, f"{one_line(str(stored))} (revision {stored.revision})")
 
 
@@ -199,10 +193,10 @@ def namespaces(call: Call, namespace: str, depth: int | None) -> None:
 @verb("memdb item delete agent.db notes/trip tent --dry-run --user ann", of=item)
 @click.argument("namespace")
 @click.argument("key")
-@click.option("--if-revision", type=click.IntRange(1), metavar="N", help="Only if it is at N.")
+@expected_option
 @confirm_options
 def delete(
-    call: Call, namespace: str, key: str, if_revision: int | None, yes: bool, dry_run: bool
+    call: Call, namespace: str, key: str, expected: int | None, yes: bool, dry_run: bool
 ) -> None:
     """Remove KEY of NAMESPACE."""
     labels = namespace_of(namespace)
@@ -211,7 +205,7 @@ def delete(
         what = one_line(str(found))
         if not dry_run:
             confirm(f"Delete {what}?", yes=yes)
-        deleted = not dry_run and scope.items.delete(labels, key, expected=if_revision)
+        deleted = not dry_run and scope.items.delete(labels, key, expected=expected)
         if not (deleted or dry_run):
             raise NotFound("item", str(found))
     data = {"deleted": deleted, "dry_run": dry_run, "item": found}

@@ -42,11 +42,10 @@ count_use_option = click.option(
 
 
 expected_option = click.option(
-    "--expect-version",
-    "expected",
-    type=click.IntRange(1),
+    "--expected",
+    type=click.IntRange(0),
     metavar="N",
-    help="Only if it is at this version.",
+    help="Only if it is at this version; 0: if it is new.",
 )
 
 

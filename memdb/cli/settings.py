@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,10 +16,20 @@ if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.settings import Settings
 
+# Groups of settings, in the order of the list, by how the names in them begin.
+GROUPS = {
+    "entries": ("categories", "entry_", "secrets_"),
+    "summaries": ("summary_",),
+    "extraction": ("extract", "compare_"),
+    "sessions": ("session_",),
+    "contexts": ("context_", "image_", "page_", "sound_", "window_", "buffer_", "counter"),
+}
 COLUMNS = (
-    Column("SETTING", lambda row: row[0]),
-    Column("VALUE", lambda row: one_line(row[1]), cut=True),
-    Column("DEFAULT", lambda row: one_line(row[2]), cut=True),
+    Column("GROUP", lambda row: row[0]),
+    Column("SETTING", lambda row: row[1]),
+    Column("VALUE", lambda row: one_line(row[2]), cut=True),
+    Column("DEFAULT", lambda row: one_line(row[3]), cut=True),
+    Column("MEANING", lambda row: row[4], below=True),
 )
 
 
@@ -45,9 +56,8 @@ def settings(
     """
     Show and change what FILE does by itself, for whoever opens it.
 
-    Secrets, summaries, extraction, quota, decay, retention, contexts, windows
-    and categories: `python -c "import memdb; help(memdb.Settings)"` explains
-    each. VALUE is a number, true or false, a text, or names with commas between
+    They are listed in groups: entries and secrets, summaries, extraction, sessions,
+    contexts. VALUE is a number, true or false, a text, or names with commas between
     them; "never" takes away a limit. Categories are set by --from.
     """
     from memdb.models.settings import DEFAULTS
@@ -68,13 +78,30 @@ def settings(
     if as_toml:
         click.echo(to_toml(found), nl=False)
         return
+    sentences = _sentences(DEFAULTS.__doc__ or "")
     rows = [
-        (name, _shown(getattr(found, name)), _shown(getattr(DEFAULTS, name)))
+        (
+            group,
+            name,
+            _shown(getattr(found, name)),
+            _shown(getattr(DEFAULTS, name)),
+            sentences.get(name, ""),
+        )
+        for group, begun in GROUPS.items()
         for name in found.to_dict()
+        if name.startswith(begun)
         if (name in changes if changes else True)
         and not (changed and getattr(found, name) == getattr(DEFAULTS, name))
     ]
     call.reply(found, lambda: print_records(COLUMNS, rows, empty="All are as by default."))
+
+
+def _sentences(doc: str) -> dict[str, str]:
+    """Return what a docstring says of each field, by name; {} if Python left docstrings out."""
+    texts = re.split(r"^ {8}(\w+): ", doc.partition("Attributes:\n")[2], flags=re.MULTILINE)
+    return {
+        name: " ".join(text.split()) for name, text in zip(texts[1::2], texts[2::2], strict=True)
+    }
 
 
 def _of(record: Settings, name: str) -> Any:

@@ -104,7 +104,7 @@ def test_revert_and_on(run, run_json, trip):
     other = run_json("remember", trip, "Ann sails a boat.", "--user", "ann")["entry"]
     run("entry", "edit", trip, made["id"], "--text", "The tent is blue.")
 
-    assert run("entry", "revert", trip, made["id"], 1, "--expect-version", 1).exit_code == 4
+    assert run("entry", "revert", trip, made["id"], 1, "--expected", 1).exit_code == 4
     assert run_json("entry", "revert", trip, made["id"], 1)["text"] == "The tent is red."
     run("entry", "supersede", trip, made["id"], other["id"])
     assert run_json("entry", "on", trip, made["id"])["active"] is True

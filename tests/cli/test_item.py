@@ -50,9 +50,9 @@ def test_labels_may_hold_slashes(run, path):
 def test_a_value_comes_from_standard_input(run, path):
     """`-` reads it; a revision and a time to live are taken."""
     words = ("item", "put", path, "n", "k", "-", "--user", "ann")
-    assert run(*words, "--if-revision", 0, "--ttl", "30d", input='{"a": 1}\n').exit_code == 0
-    assert run(*words, "--if-revision", 0, input="2").exit_code == 4
-    assert run(*words, "--if-revision", 1, "--no-index", input="2").exit_code == 0
+    assert run(*words, "--expected", 0, "--ttl", "30d", input='{"a": 1}\n').exit_code == 0
+    assert run(*words, "--expected", 0, input="2").exit_code == 4
+    assert run(*words, "--expected", 1, "--no-index", input="2").exit_code == 0
     assert (
         run("item", "list", path, "--order", "updated", "--descending", "--limit", 1).exit_code == 0
     )

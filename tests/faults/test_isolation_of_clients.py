@@ -260,7 +260,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "secrets scan": [[], ["--entropy"]],
     "item put": [
         ["notes", "k", "mine"],
-        [S["item_label"], S["item_key"], "1", "--if-revision", "0"],
+        [S["item_label"], S["item_key"], "1", "--expected", "0"],
     ],
     "item get": [["notes/trip", "tent"], [S["item_label"], S["item_key"]]],
     "item list": [[], ["notes", "--where", "stars>=3"], [S["item_label"]]],
