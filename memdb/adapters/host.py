@@ -8,13 +8,17 @@ of `memdb.aio` `AsyncHost(session)`.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from memdb.aio.batching import waited
 from memdb.aio.parts import Twin, later
 from memdb.api.session import Preparing
 from memdb.conversations.windows import METADATA_KEY, Source, window_by
+from memdb.formats.provider_messages import read_messages
 from memdb.models.entries import NewEntry
 from memdb.models.observation import observed
 from memdb.models.record import numbered
@@ -251,6 +255,41 @@ class Host:
 
     def _changes(self, *states: Mapping[str, Any] | None) -> Changes:
         return dict(zip(places_of(self._owner, self._name), states, strict=True))
+
+
+def mirror(session: Session, said: Iterable[tuple[Any, str | None]]) -> Callable[[], None]:
+    """
+    Check what a host says in a store of its own; return a function that adds it to *session*.
+
+    A message whose id is known says what it says now, unless it was deleted. One without an id
+    is known by its words and by how often they came before.
+
+    Args:
+        said: Messages of a provider, each with the host's id or None.
+
+    Raises:
+        InvalidInput: one is no message, or cannot be stored.
+        SecretFound: one holds a secret, and those are refused.
+    """
+    new: list[NewMessage] = []
+    seen: Counter[str] = Counter()
+    for place, (given, message_id) in enumerate(said):
+        for message in read_messages(given, f"messages[{place}]"):
+            words = json.dumps([message.role, message.text, message.parts]).encode()
+            name = message_id or sha256(words).hexdigest()
+            seen[name] += 1
+            number = f"#{seen[name]}" if seen[name] > 1 else ""
+            new.append(message.replace(external_id=f"{name}{number}"))
+    store = Host(session).prepare(new, keep=True)
+
+    def add() -> None:
+        for stored, now in zip(store(), new, strict=True):
+            is_erased = not stored.text and stored.parts is None
+            before = (stored.role, stored.parts or stored.text)
+            if not is_erased and before != (now.role, now.parts or now.text):
+                session.edit(stored.seq, now)
+
+    return add
 
 
 class HostFile:

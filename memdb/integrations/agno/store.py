@@ -23,6 +23,7 @@ from agno.db.base import AsyncBaseDb
 from agno.db.json import JsonDb
 
 from memdb.adapters.adapter import ScopedAdapter
+from memdb.adapters.host import mirror
 from memdb.adapters.json_forms import pack_value, unpack_value
 from memdb.models.items import DeleteItem, PutItem
 
@@ -58,6 +59,10 @@ KEYS = {
     "span": (("span_id",), None),
     "versions": (("table_name",), None),
 }
+
+# What of a message of agno is the provider's, and whose words are the same in each run.
+MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content")
+INSTRUCTIONS = ("system", "developer")
 
 # Tables whose rows are in a namespace of their session.
 OF_SESSIONS = ("session", "runs")
@@ -135,6 +140,7 @@ class MemdbDb(ScopedAdapter, JsonDb):
         user: str = "default",
         app: str = "default",
         id: str | None = None,  # noqa: A002 (agno's word)
+        sessions: bool = True,
         **options: Any,
     ) -> None:
         """
@@ -145,6 +151,8 @@ class MemdbDb(ScopedAdapter, JsonDb):
             user: The scope of memdb that holds the tables; agno's users are fields of its rows.
             app: The program it belongs to.
             id: What agno calls the database. None means one made of the path.
+            sessions: Also keep the messages of runs in the session of memdb with the id of
+                agno's, where `recall` and every other client find them.
             options: `session_table`, `memory_table` and others name agno's tables; the rest
                 is for `memdb.open`, with a path.
         """
@@ -152,6 +160,7 @@ class MemdbDb(ScopedAdapter, JsonDb):
         ScopedAdapter.__init__(self, source, user=user, app=app, **options)
         JsonDb.__init__(self, db_path=self._db.path, id=id, **tables)
         self._now = _Call()
+        self._has_sessions = sessions
         self._kinds = {
             self.session_table_name: "session",
             self.runs_table_name: "runs",
@@ -219,17 +228,36 @@ class MemdbDb(ScopedAdapter, JsonDb):
                 namespace = (*namespace, row["session_id"])
             key = _key([row.get(name) for name in fields])
             after[namespace, key] = json.dumps(row)
-        operations: list[PutItem | DeleteItem] = [
-            DeleteItem(*place) for place in before if place not in after
-        ]
+        is_mirrored = self._has_sessions and kind in OF_SESSIONS
+        if is_mirrored and kind == "runs":
+            index = None  # `recall` finds the messages
+        gone = [place for place in before if place not in after]
+        changed = {place: text for place, text in after.items() if before.get(place) != text}
+        operations: list[PutItem | DeleteItem] = [DeleteItem(*place) for place in gone]
         operations += [
             PutItem(*place, pack_value(json.loads(text), "row"), index=index or False)
-            for place, text in after.items()
-            if before.get(place) != text
+            for place, text in changed.items()
         ]
+        if is_mirrored:
+            self._mirror(kind, [before[place] for place in gone], [*changed.values()])
         for start in range(0, len(operations), PART):
             self._scope.items.batch(operations[start : start + PART])
         self._now.read[filename] = after
+
+    def _mirror(self, kind: str, gone: list[str], changed: list[str]) -> None:
+        """Keep the messages of runs in the sessions of memdb, where every client finds them."""
+        for row in map(json.loads, gone):
+            chat = self._scope.session(row["session_id"])
+            if kind == "session":
+                chat.delete()
+                continue
+            told = (chat.find(message_id) for _, message_id in _said(row) if message_id)
+            seqs = [message.seq for message in told if message is not None]
+            if seqs:
+                chat.delete(seqs)
+        for row in map(json.loads, changed) if kind == "runs" else ():
+            if said := _said(row):
+                mirror(self._scope.session(row["session_id"]), said)()
 
     def get_session(self, session_id: str, *args: Any, **options: Any) -> Any:
         """Return a session as `JsonDb` does, reading its rows only."""
@@ -271,6 +299,19 @@ class _About:
 
     def __exit__(self, *_: object) -> None:
         self._now.session_id, self._now.only = self._before
+
+
+def _said(run: Row) -> list[tuple[Row, str | None]]:
+    """Return the messages of a run, each with its id; instructions are the same in each run."""
+    data = run.get("run_data") or {}
+    messages = [one for one in data.get("messages") or () if not one.get("from_history")]
+    return [
+        (
+            {name: one[name] for name in MESSAGE_FIELDS if one.get(name) is not None},
+            None if one["role"] in INSTRUCTIONS else one.get("id"),
+        )
+        for one in messages
+    ]
 
 
 def _key(values: list[object]) -> str:
@@ -364,12 +405,13 @@ class MemdbAsyncDb(ScopedAdapter, AsyncBaseDb):
         user: str = "default",
         app: str = "default",
         id: str | None = None,  # noqa: A002 (agno's word)
+        sessions: bool = True,
         **options: Any,
     ) -> None:
         """Use a memdb file; see `MemdbDb`."""
         tables = {name: options.pop(name) for name in [*options] if name.endswith("_table")}
         ScopedAdapter.__init__(self, source, user=user, app=app, **options)
-        self._tables = MemdbDb(self._db, user=user, app=app, id=id, **tables)
+        self._tables = MemdbDb(self._db, user=user, app=app, id=id, sessions=sessions, **tables)
         AsyncBaseDb.__init__(self, id=self._tables.id, **tables)
 
     async def close(self) -> None:  # type: ignore[override]  # agno awaits it

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 # Behind the id in a key: the writes of a task, the checkpoint, and what no key has.
 WRITES, CHECKPOINT, END = "\1", "\2", "\3"
 
+# What the namespace of large values begins with behind the thread, and how large they are: each is
+# stored once for all checkpoints that have this version of the channel.
+BLOBS, BLOB_BYTES = "\4", 4096
+
 # Bytes that begin with NUL are no text: they come back as they are, whatever is done to texts.
 BINARY = b"\0"
 
@@ -41,6 +45,16 @@ def labels_of(config: RunnableConfig) -> Labels:
             "config has no thread_id: give {'configurable': {'thread_id': ...}}"
         ) from error
     return (thread, space) if space else (thread,)
+
+
+def blobs_of(labels: Labels) -> Labels:
+    """Return the namespace of the large values of the checkpoints in another."""
+    return (labels[0], BLOBS + "".join(labels[1:]))
+
+
+def channels_of(item: Item | None) -> dict[str, list[str]]:
+    """Return the channels whose values stand beside a checkpoint: version, key and type of each."""
+    return {} if item is None else (item.metadata or {}).get("channels") or {}
 
 
 def configurable_of(config: Mapping[str, Any] | None) -> dict[str, Any]:

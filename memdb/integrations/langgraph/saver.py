@@ -14,7 +14,9 @@ from functools import partial
 from itertools import islice, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+from langchain_core.messages import BaseMessage, message_to_dict
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     BaseCheckpointSaver,
@@ -25,12 +27,16 @@ from langgraph.checkpoint.base import (
 
 from memdb.adapters.adapter import Adapter, in_thread
 from memdb.adapters.batches import key_list
-from memdb.adapters.host import HostFile
+from memdb.adapters.host import HostFile, mirror
 from memdb.errors import VersionConflict
 from memdb.integrations.langgraph.checkpoints import (
     BINARY,
+    BLOB_BYTES,
+    BLOBS,
     CHECKPOINT,
     WRITES,
+    blobs_of,
+    channels_of,
     config_of,
     configurable_of,
     filter_steps,
@@ -45,12 +51,12 @@ from memdb.integrations.langgraph.checkpoints import (
     task_of,
     unpack_writes,
 )
-from memdb.models.items import DeleteItem, PutItem
+from memdb.models.items import DeleteItem, FindItem, PutItem
 from memdb.records.scopes import name_part
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import (
@@ -78,6 +84,9 @@ LATEST, PAGE, CHANGED_AT_ONCE = 3, 500, 1_000
 LISTED_AT_ONCE = 50
 MAX_LIMIT = 1 << 31
 
+# The channel of a conversation, and threads whose messages are compared with the last ones.
+MESSAGES, KNOWN_THREADS = "messages", 32
+
 # What a run is known by in metadata.
 RUN_ID = (str, int, float)
 
@@ -101,6 +110,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         serde: SerializerProtocol | None = None,
         user: str = "default",
         app: str = "langgraph",
+        sessions: bool | None = None,
         **options: Any,
     ) -> None:
         """
@@ -111,11 +121,18 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             serde: Turns checkpoints into bytes and back. None means LangGraph's own.
             user: Whose checkpoints they are.
             app: They are items of its part `APP (checkpoints)`.
+            sessions: Also keep what the channel `messages` of a graph says in the session of
+                *app* with the thread's id, where `recall` and every other client find it. None:
+                unless there is a *serde*, which may be meant to encrypt it.
             options: For `memdb.open`, with a path.
         """
         Adapter.__init__(self, source, **options)
         BaseCheckpointSaver.__init__(self, serde=serde)
         self._items = self._db.scope(user, name_part(app, "checkpoints")).items
+        has_sessions = serde is None if sessions is None else sessions
+        self._scope = self._db.scope(user, app) if has_sessions else None
+        # By thread, the messages that its session has: they are compared and not stored again.
+        self._known: dict[str, dict[str | None, BaseMessage]] = {}
         # What `get_tuple` read last, and at which stamp of the file: a state is asked for again
         # and again while a graph waits for a person.
         self._read_last: tuple[Any, Group | None] = (None, None)
@@ -173,18 +190,29 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         config: RunnableConfig,
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,  # noqa: ARG002 (values are stored with each checkpoint)
+        new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint, replacing one with its id; return its config."""
         configurable = config["configurable"]
-        kind, data = self.serde.dumps_typed(checkpoint)
+        labels, said = labels_of(config), checkpoint["channel_values"].get(MESSAGES)
+        add, messages = self._new_said(labels, said)
         about = {
-            "type": kind,
             "parent": configurable.get("checkpoint_id") or None,
             "metadata": plain_metadata(get_checkpoint_metadata(config, metadata)),
         }
-        key, labels = key_of(checkpoint["id"], CHECKPOINT), labels_of(config)
-        self._call(lambda: self._items.put(labels, key, BINARY + data, metadata=about, index=False))
+
+        def store() -> None:
+            with self._db.transaction():
+                self._store(labels, checkpoint, about, new_versions)
+                if add is not None:
+                    add()
+
+        self._call(store)
+        if add is not None:
+            self._known.pop(labels[0], None)
+            self._known[labels[0]] = messages
+            if len(self._known) > KNOWN_THREADS:
+                del self._known[next(iter(self._known))]
         return {
             "configurable": {
                 "thread_id": configurable["thread_id"],
@@ -192,6 +220,56 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
                 "checkpoint_id": checkpoint["id"],
             }
         }
+
+    def _store(
+        self,
+        labels: Labels,
+        checkpoint: Checkpoint,
+        about: dict[str, Any],
+        new_versions: ChannelVersions,
+    ) -> None:
+        """
+        Store a checkpoint; a large value that its parent has already is not stored again.
+
+        Transaction: joins the caller's.
+        """
+        values, versions = {**checkpoint["channel_values"]}, checkpoint["channel_versions"]
+        parent, space, channels = about["parent"], blobs_of(labels), {}
+        known: dict[str, list[str]] = {}
+        if parent and not values.keys() <= new_versions.keys():
+            known = channels_of(self._items.find(labels, key_of(parent, CHECKPOINT)))
+        for channel in [one for one in values if versions.get(one) is not None]:
+            version = str(versions[channel])
+            if channel in new_versions:
+                kind, data = self.serde.dumps_typed(values[channel])
+                if len(data) < BLOB_BYTES:
+                    continue
+                channels[channel] = [version, uuid4().hex, kind]
+                self._items.put(space, channels[channel][1], BINARY + data, index=False)
+            elif known.get(channel, [""])[0] == version:
+                channels[channel] = known[channel]
+            if channel in channels:
+                del values[channel]
+        kind, data = self.serde.dumps_typed({**checkpoint, "channel_values": values})
+        metadata = {**about, "type": kind, **({"channels": channels} if channels else {})}
+        key = key_of(checkpoint["id"], CHECKPOINT)
+        self._items.put(labels, key, BINARY + data, metadata=metadata, index=False)
+
+    def _new_said(
+        self, labels: Labels, said: object
+    ) -> tuple[Callable[[], None] | None, dict[str | None, BaseMessage]]:
+        """Return what adds a thread's new messages to its session, None without any; and all."""
+        if self._scope is None or labels[1:] or not isinstance(said, (list, tuple)):
+            return None, {}
+        messages = {one.id: one for one in said if isinstance(one, BaseMessage)}
+        known = self._known.get(labels[0], {})
+        new = [
+            (message_to_dict(one), one.id)
+            for one in said
+            if isinstance(one, BaseMessage) and (one.id is None or known.get(one.id) != one)
+        ]
+        chat = self._scope.session(labels[0])
+        return (self._call(lambda: mirror(chat, new)) if new else None), messages
 
     def put_writes(
         self,
@@ -228,8 +306,17 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
                 self._items.put(labels, key, **pack_writes(both))
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete the checkpoints and writes of a thread."""
-        self._call(lambda: self._items.clear((str(thread_id),)))
+        """Delete the checkpoints and writes of a thread, and the session with its id."""
+        thread = str(thread_id)
+
+        def delete() -> None:
+            with self._db.transaction():
+                self._items.clear((thread,))
+                if self._scope is not None:
+                    self._scope.session(thread).delete()
+
+        self._call(delete)
+        self._known.pop(thread, None)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """
@@ -243,10 +330,13 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             with self._db.transaction():
                 for labels in self._namespaces():
                     self._delete(
-                        group
-                        for group in self._groups(labels, None, PAGE)
-                        for run_id in [metadata_of(group[0]).get("run_id")]
-                        if isinstance(run_id, RUN_ID) and run_id in doomed
+                        labels,
+                        (
+                            group
+                            for group in self._groups(labels, None, PAGE)
+                            for run_id in [metadata_of(group[0]).get("run_id")]
+                            if isinstance(run_id, RUN_ID) and run_id in doomed
+                        ),
                     )
 
         if doomed:
@@ -258,7 +348,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
 
         def copy() -> None:
             with self._db.transaction():
-                for labels in self._namespaces((source,)):
+                for labels in self._all_namespaces((source,)):
                     page: list[Item] = []
                     while page := self._items.list(
                         labels, exact=True, after=page[-1] if page else None, limit=PAGE
@@ -295,7 +385,8 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             if latest is not None:
                 kept = self._needed(labels, latest)
                 self._delete(
-                    one for one in self._groups(labels, None, PAGE) if id_of(one[0]) not in kept
+                    labels,
+                    (one for one in self._groups(labels, None, PAGE) if id_of(one[0]) not in kept),
                 )
 
         def prune() -> None:
@@ -409,6 +500,12 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
 
     def _namespaces(self, prefix: Labels = ()) -> Iterator[Labels]:
         """Yield the namespaces that hold checkpoints."""
+        for labels in self._all_namespaces(prefix):
+            if not labels[-1].startswith(BLOBS):
+                yield labels
+
+    def _all_namespaces(self, prefix: Labels = ()) -> Iterator[Labels]:
+        """Yield the namespaces that hold checkpoints, and those of their large values."""
         page: list[Labels] = []
         while page := self._items.namespaces(prefix, after=page[-1] if page else None):
             yield from page
@@ -431,9 +528,18 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             for index, (path, channel, kind, data) in unpack_writes(one)
         ]
         stored.sort(key=_place)
+        checkpoint = load((about["type"], item.value[1:]))
+        if channels := channels_of(item):
+            space, named = blobs_of(labels), [*channels.items()]
+            blobs = self._items.batch([FindItem(space, key) for _, (_, key, _) in named])
+            checkpoint["channel_values"] |= {
+                channel: load((kind, blob.value[1:]))
+                for (channel, (_, _, kind)), blob in zip(named, blobs, strict=True)
+                if blob is not None  # forgotten since
+            }
         return CheckpointTuple(
             config or config_of(labels, item.key[:-1]),
-            load((about["type"], item.value[1:])),
+            checkpoint,
             about["metadata"],
             config_of(labels, parent) if parent else None,
             [(task, channel, value) for _, task, _, channel, value in stored],
@@ -460,14 +566,19 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
                 break
         return needed
 
-    def _delete(self, groups: Iterable[Group]) -> None:
-        """Delete checkpoints with their writes; for inside a transaction."""
+    def _delete(self, labels: Labels, groups: Iterable[Group]) -> None:
+        """Delete checkpoints of a namespace with their writes; for inside a transaction."""
         doomed = [item for found, writes in groups for item in (found, *writes)]
         for start in range(0, len(doomed), CHANGED_AT_ONCE):
             self._items.batch(
                 DeleteItem(item.namespace, item.key)
                 for item in doomed[start : start + CHANGED_AT_ONCE]
             )
+        unused = {key for item in doomed for _, key, _ in channels_of(item).values()}
+        for kept, _ in self._groups(labels, None, PAGE) if unused else ():
+            unused -= {key for _, key, _ in channels_of(kept).values()}
+        for key in unused:
+            self._items.delete(blobs_of(labels), key)
 
 
 def _delta_channels(target: CheckpointTuple) -> set[str]:

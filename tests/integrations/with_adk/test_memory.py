@@ -252,7 +252,7 @@ def test_deleting_removes_the_words_from_the_file(tmp_path):
                 await memory.delete_memory(**ANN, memory_id=made.events[0].id)
                 kept = await sessions.get_session(**ANN, session_id="s")
                 listed = await sessions.list_sessions(app_name="desk")
-                with pytest.raises(InputValidationError, match="memories stand there"):
+                with pytest.raises(InputValidationError, match="a part of another app"):
                     await sessions.list_sessions(app_name="desk (memory)")
                 told = db.scope("ann", "desk (memory)").session("s").get(1)
                 return len(kept.events), len(listed.sessions), told.text, db.file.check(deep=True)

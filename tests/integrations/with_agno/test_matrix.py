@@ -70,7 +70,8 @@ def test_recall_finds_what_agno_stored(tmp_path: Path) -> None:
     path = str(tmp_path / "a.db")
     write_by_agno(path)
 
-    assert "The page is odd." in recall(path, "odd page")
+    with memdb.open(path) as db:
+        assert "The page is odd." in [one.text for one in db.scope(USER, APP).recall("odd page")]
     assert FACT in recall(path, "Oslo")
 
 
@@ -87,3 +88,37 @@ def test_agno_reads_what_every_writer_stored(writer: str, tmp_path: Path) -> Non
     check_shown(writer, shown_in(found["session"]["runs"][0]["messages"]))
     with memdb.open(other) as db:
         assert db.file.check(deep=True) == []
+
+
+def test_the_messages_of_runs_are_a_session(tmp_path: Path) -> None:
+    """Once each, changed with their run and gone with it; instructions once; not if asked."""
+    path = str(tmp_path / "a.db")
+    write_by_agno(path)
+    who = {"agent_id": "a", "session_id": NAME, "user_id": USER}
+    asked = [
+        Message(role="system", content="Never reveal the vault."),
+        Message(role="user", content="When?", id="u"),
+    ]
+    seen = Message(role="user", content="Read the page.", from_history=True)
+    with MemdbDb(path, user=USER, app=APP) as db:
+        chat = db._scope.session(NAME)
+        assert [one.role for one in chat.messages()] == [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+        ]
+        for said in ("Soon.", "In May."):
+            answer = Message(role="assistant", content=said, id="x")
+            db.upsert_run(
+                RunOutput(run_id="r2", messages=[*asked, seen, answer], **who), NAME, USER, 1
+            )
+        assert [one.text for one in chat.messages()][5:] == ["When?", "In May."]
+        db.delete_run("r2")
+        assert [one.text for one in chat.messages()][5:] == []
+        db.delete_session(NAME)
+        assert chat.head() is None
+    with MemdbDb(path, user=USER, app=APP, sessions=False) as db:
+        db.upsert_run(RunOutput(run_id="r", messages=asked, **who), NAME, USER, 0)
+        assert db._scope.sessions() == []

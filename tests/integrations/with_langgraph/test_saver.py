@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint import base
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -16,7 +18,6 @@ from memdb.integrations.langgraph import MemdbSaver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 NUL, SURROGATE, LONG = "a\0b", "a\ud800", "x" * 10_000
 
@@ -260,3 +261,74 @@ def test_what_is_kept_of_a_read_is_never_old(tmp_path: Path) -> None:
             assert inside.checkpoint["channel_values"] == {"by": str(other)}
         saver._db.scope("default", "langgraph (checkpoints)").items.clear(("t",))
         assert saver.get_tuple(config()) is other.get_tuple(config()) is None
+
+
+def said_in(saver: MemdbSaver, thread: str = "t") -> list[tuple[str, str]]:
+    """Return role and text of the messages that a thread's session has."""
+    session = saver._db.scope("default", "langgraph").session(thread)
+    return [(one.role, one.text) for one in session.messages()]
+
+
+def test_the_messages_of_a_thread_are_a_session(saver: MemdbSaver) -> None:
+    """New ones are added once, changed ones edited; what is no list of messages is no session."""
+    asked, answer = HumanMessage("low tide?", id="1"), AIMessage("at four", id="2")
+    called = AIMessage("", id="3", tool_calls=[{"id": "c", "name": "tide", "args": {"p": 1}}])
+    saver.put(config(), checkpoint("id1", messages=[asked]), {}, {})
+    saver.put(config(), checkpoint("id2", messages=[asked, answer, called]), {}, {})
+    saver.put(config(space="sub"), checkpoint("id1", messages=[HumanMessage("inner")]), {}, {})
+    saver.put(config("n"), checkpoint("id1", messages="no list", more=[asked]), {}, {})
+    assert said_in(saver)[:2] == [("user", "low tide?"), ("assistant", "at four")]
+    assert len(said_in(saver)) == 3
+    assert said_in(saver, "n") == []
+    again = MemdbSaver(saver._db)  # as another process
+    again.put(config(), checkpoint("id3", messages=[asked, AIMessage("at five", id="2")]), {}, {})
+    assert said_in(saver)[1] == ("assistant", "at five")
+    again.put(config(), checkpoint("id4", messages=[AIMessage("bye")] * 2), {}, {})
+    again.put(config(), checkpoint("id5", messages=[asked, AIMessage("bye")]), {}, {})
+    assert [text for _, text in said_in(saver)][3:] == ["bye", "bye"]
+    again.delete_thread("t")
+    assert said_in(saver) == []
+    for options in ({"sessions": False}, {"serde": saver.serde}):
+        other = MemdbSaver(saver._db, **options)
+        other.put(config(), checkpoint("i", messages=[asked]), {}, {})
+    assert said_in(saver) == []
+
+
+def test_a_large_value_is_stored_once_for_all_checkpoints_that_have_it(saver: MemdbSaver) -> None:
+    """It comes back with each of them, after a copy and after the checkpoint that brought it went."""
+    big = "ab" * 50_000
+    parent = saver.put(
+        config(), checkpoint("id0", big=big) | {"channel_versions": {"big": "1"}}, {}, {"big": "1"}
+    )
+    for number in range(1, 20):
+        made = checkpoint(f"id{number:02}", big=big, step=number)
+        made["channel_versions"] = {"big": "1", "step": str(number)}
+        parent = saver.put(parent, made, {"run_id": number}, {"step": str(number)})
+    items = saver._db.scope("default", "langgraph (checkpoints)").items
+    assert sum(len(one.value) for one in items.list(("t",), limit=100)) < 2 * len(big)
+    assert {one.checkpoint["channel_values"]["big"] for one in saver.list(config())} == {big}
+    saver.copy_thread("t", "u")
+    saver.delete_for_runs([*range(10)])
+    saver.prune(["t"])
+    for thread in ("t", "u"):
+        assert saver.get_tuple(config(thread)).checkpoint["channel_values"]["big"] == big
+    changed = checkpoint("id20", big="") | {"channel_versions": {"big": "2"}}
+    saver.put(parent, changed, {}, {"big": "2"})
+    saver.prune(["t"])
+    assert [len(one.value) < len(big) for one in items.list(("t",))] == [True]
+
+
+def test_what_a_thread_said_is_forgotten_with_its_scope(tmp_path: Path) -> None:
+    """Sessions, checkpoints, writes and large values: no byte is left in the file."""
+    path = tmp_path / "b.db"
+    for asked in ({"session": "t"}, {"query": "quibblitis"}, {"everything": True}):
+        with MemdbSaver(path, embedder=None) as saver:
+            said = HumanMessage(f"quibblitis is my illness, {'so ' * 2_000}", id="1")
+            made = checkpoint("id1", messages=[said], more=["quibblitis"])
+            made["channel_versions"] = {"messages": "1"}
+            put = saver.put(config(), made, {}, {"messages": "1"})
+            saver.put_writes(put, [("messages", said)], "task")
+            assert b"quibblitis" in path.read_bytes() + Path(f"{path}-wal").read_bytes()
+            assert saver._db.scope("default", "langgraph").forget(**asked, prove=True).proven
+            saver._db.scope("default", "langgraph").forget(everything=True)
+        assert b"quibblitis" not in path.read_bytes(), asked
