@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Line = tuple[float, int, Ranked]
 
 SEEN = "recall with min_score=0 to see them"
+EXCLUDED = "exclude leaves out all that matches: give fewer words"
 
 
 class Choice(Record):
@@ -51,8 +52,6 @@ def choose(question: Question, rankings: Sequence[Ranking], limit: int) -> Choic
     ]
     lines.sort(key=lambda line: line[:3])
     ranked = [(-score, order, row) for score, order, _, row in lines]
-    if not ranked:
-        return Choice([], "none")
     certainty = certainty_of(question, rankings)
     kept, left = ranked, None
     if question.request.only_sure:
@@ -106,7 +105,8 @@ def keep(
         certainty: Of the answer.
     """
     if not scores:
-        return 0, None
+        is_excluded = any(one.corpus.excluded and not one.ranked for one in rankings)
+        return 0, EXCLUDED if is_excluded else None
     request = question.request
     least = request.min_score
     if least is None:

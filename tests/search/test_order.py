@@ -226,6 +226,20 @@ def test_what_is_excluded_is_no_hit(ann: memdb.Scope) -> None:
             ann.recall("cake", exclude=wrong)
 
 
+def test_what_excludes_everything_is_named(db: memdb.MemDB) -> None:
+    """In each way to ask, and only where something else was found."""
+    bob = db.scope("bob")
+    bob.session("s").append("user", "Bob bakes cake.")
+    bob.remember("Bob likes cake.")
+    for given in ({}, {"by": "vector"}, {"by": "words"}, {"group": "session"}):
+        hits = bob.recall("cake", exclude=["cake"], **given)
+        assert (list(hits), hits.certainty) == ([], "none"), given
+        assert "exclude leaves out all" in hits.missing["hits"], given
+    assert (
+        not bob.recall("zeppelin", exclude=["moon"]).missing.get("hits", "").startswith("exclude")
+    )
+
+
 def test_every_hit_says_why(ann: memdb.Scope) -> None:
     """In a sentence, by what it has."""
     ann.session("s").append("user", "The rent rises in July.", author="Mia")
