@@ -30,14 +30,12 @@ Below are the calls that a program makes first. All names can be imported from
     your own parts      Embedder Reranker Model Summarizer Arbiter TokenCounter Detector Clock Ids,
                         with Claim and Verdict (memdb.models.protocols)
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
-                        RecallOptions EntryFields SecretAction Trust MergePolicy Retention OpenMode
-                        Durability Work WindowStrategy ToolFormat MessageFormat
+                        RecallOptions EntryFields Selectors MessageSelectors SecretAction Trust
+                        MergePolicy Retention OpenMode Durability Work WindowStrategy ToolFormat
+                        MessageFormat
     parts of messages   TextPart Thinking ToolCall ToolResult Image FilePart Other Original,
                         of which each Part is one (memdb.models.types, docs/parts.md)
     errors              all of them, as a tree (memdb.errors)
-
-A name is loaded when it is first used (PEP 562): `memdb --help` and tab
-completion never load the database driver.
 """
 
 from __future__ import annotations
@@ -183,6 +181,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.types import Kind as Kind
     from memdb.models.types import MergePolicy as MergePolicy
     from memdb.models.types import MessageFormat as MessageFormat
+    from memdb.models.types import MessageSelectors as MessageSelectors
     from memdb.models.types import OpenMode as OpenMode
     from memdb.models.types import Original as Original
     from memdb.models.types import Other as Other
@@ -193,6 +192,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.types import Role as Role
     from memdb.models.types import SearchBy as SearchBy
     from memdb.models.types import SecretAction as SecretAction
+    from memdb.models.types import Selectors as Selectors
     from memdb.models.types import TextPart as TextPart
     from memdb.models.types import Thinking as Thinking
     from memdb.models.types import ToolCall as ToolCall
@@ -209,7 +209,8 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
 
 __version__ = "0.1.0"
 
-# What `help(memdb)` shows; __dir__ lists every public name.
+# What `help(memdb)` shows; __dir__ lists every public name. Each is loaded when it is first used:
+# `memdb --help` and tab completion never load the database driver.
 __all__ = ["MemDB", "Scope", "Session", "open"]
 
 # The module of each public name.
@@ -256,9 +257,10 @@ _HOMES = {
     "memdb.rescue.recovery": "recover restore",
     "memdb.text.secrets": "find_secrets redact_secrets",
     "memdb.models.types": (
-        "Durability EntryFields FilePart Image ItemOrder Kind MergePolicy MessageFormat OpenMode "
-        "Original Other Part Partition RecallOptions Retention Role SearchBy SecretAction TextPart "
-        "Thinking ToolCall ToolFormat ToolResult Trust When WindowStrategy Work"
+        "Durability EntryFields FilePart Image ItemOrder Kind MergePolicy MessageFormat "
+        "MessageSelectors OpenMode Original Other Part Partition RecallOptions Retention Role "
+        "SearchBy SecretAction Selectors TextPart Thinking ToolCall ToolFormat ToolResult Trust "
+        "When WindowStrategy Work"
     ),
 }
 

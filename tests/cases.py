@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from memdb.models import types
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -73,3 +75,17 @@ def _run(
 def _shown(value: object) -> str:
     text = getattr(value, "__name__", None) or repr(value)
     return text if len(text) < 60 else f"{text[:60]}..."
+
+
+def arguments_of(call: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a call by name, those of `**options` too."""
+    found = dict(inspect.signature(call).parameters)
+    for one in [*found.values()]:
+        named = getattr(types, str(one.annotation)[len("Unpack[") : -1], None)
+        if one.kind is one.VAR_KEYWORD and named is not None:
+            del found[one.name]
+            found |= {
+                name: one.replace(name=name, kind=one.KEYWORD_ONLY, annotation=of.__forward_arg__)
+                for name, of in named.__annotations__.items()
+            }
+    return found

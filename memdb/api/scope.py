@@ -13,7 +13,7 @@ from memdb.models.observation import observed
 from memdb.text.validate import name_value, page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from memdb.api._container import Services
     from memdb.models.entries import Remembered
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         RecallOptions,
         SearchBy,
         SecretAction,
+        Selectors,
         SessionOrder,
         Trust,
         When,
@@ -403,13 +404,8 @@ class Scope:
     def delete(
         self,
         *,
-        entry: int | None = None,
-        session: str | None = None,
-        seqs: int | Iterable[int] | None = None,
-        query: str | None = None,
-        everything: bool = False,
-        artifacts: bool = False,
         dry_run: bool = False,
+        **selectors: Unpack[Selectors],
     ) -> Receipt:
         """
         Remove something from the memory, in one transaction, and return what that was.
@@ -422,28 +418,16 @@ class Scope:
                 *everything* is given, or *seqs* without *session*.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
-        selector = self._services.select(
-            entry=entry,
-            session=session,
-            seqs=seqs,
-            query=query,
-            everything=everything,
-            artifacts=artifacts,
-        )
+        selector = self._services.select(**selectors)
         return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
 
     def forget(
         self,
         *,
-        entry: int | None = None,
-        session: str | None = None,
-        seqs: int | Iterable[int] | None = None,
-        query: str | None = None,
-        everything: bool = False,
-        artifacts: bool = False,
         prove: bool = False,
         dry_run: bool = False,
         expected: str | Receipt | None = None,
+        **selectors: Unpack[Selectors],
     ) -> Receipt:
         """
         Remove something for good, in one transaction, and say what that was.
@@ -456,6 +440,8 @@ class Scope:
         export here does not bring it back.
 
         Args:
+            selectors: What goes, by name: *entry*, *session* with or without *seqs*, *query*,
+                *everything*, and *artifacts* besides.
             entry: Id of an entry.
             session: A session as a whole, with its artifacts, its state and the
                 entries told in it.
@@ -497,14 +483,7 @@ class Scope:
         ...     receipt.removed["messages"], receipt.proven
         (1, True)
         """
-        selector = self._services.select(
-            entry=entry,
-            session=session,
-            seqs=seqs,
-            query=query,
-            everything=everything,
-            artifacts=artifacts,
-        )
+        selector = self._services.select(**selectors)
         return self._services.deletion.forget(
             self._owner, selector, prove=prove, dry_run=dry_run, expected=expected
         )

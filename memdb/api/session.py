@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from memdb.models.summaries import Archived
     from memdb.models.types import (
         Kind,
+        MessageSelectors,
         ProviderMessage,
         RecallOptions,
         Role,
@@ -596,12 +597,8 @@ class Session:
         self,
         seqs: int | Iterable[int] | None = None,
         *,
-        last: int | None = None,
-        before: When | None = None,
-        query: str | None = None,
-        artifacts: bool = False,
         dry_run: bool = False,
-        force: bool = False,
+        **selectors: Unpack[MessageSelectors],
     ) -> Receipt:
         """
         Remove the session, or some of its messages, from the memory; see `Scope.delete`.
@@ -619,22 +616,17 @@ class Session:
                 branches leave from this one.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
-        named = {"seqs": seqs, "last": last, "query": query, "artifacts": artifacts}
-        selector = self._select(before, force=force, **named)
+        selector = self._select(seqs, **selectors)
         return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
 
     def forget(
         self,
         seqs: int | Iterable[int] | None = None,
         *,
-        last: int | None = None,
-        before: When | None = None,
-        query: str | None = None,
-        artifacts: bool = False,
         prove: bool = False,
         dry_run: bool = False,
-        force: bool = False,
         expected: str | Receipt | None = None,
+        **selectors: Unpack[MessageSelectors],
     ) -> Receipt:
         """
         Remove the session, or some of its messages, for good; see `Scope.forget`.
@@ -646,6 +638,7 @@ class Session:
 
         Args:
             seqs: Seqs of messages.
+            selectors: What goes, by name, in place of *seqs*; and *artifacts*, *force*.
             last: The newest so many messages, 1 or more.
             before: Messages written before this time.
             query: Messages that hold all of its words, stemmed.
@@ -664,15 +657,14 @@ class Session:
             Busy: other processes kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
-        named = {"seqs": seqs, "last": last, "query": query, "artifacts": artifacts}
-        selector = self._select(before, force=force, **named)
+        selector = self._select(seqs, **selectors)
         return self._services.deletion.forget(
             self._owner, selector, prove=prove, dry_run=dry_run, expected=expected
         )
 
-    def _select(self, before: When | None, **named: Any) -> Selector:
-        before_ms = self._services.when_ms(before, "before")
-        return self._services.select_in(self._ref, before_ms=before_ms, **named)
+    def _select(self, seqs: int | Iterable[int] | None, **given: Any) -> Selector:
+        before_ms = self._services.when_ms(given.pop("before", None), "before")
+        return self._services.select_in(self._ref, seqs=seqs, before_ms=before_ms, **given)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""

@@ -128,6 +128,8 @@ def select(
             *everything* is given, but for the last two together; *seqs* without a session,
             or one is invalid.
     """
+    flag_value(everything, "everything")
+    flag_value(artifacts, "artifacts")
     given = [
         name
         for name, value in (("entry", entry), ("session", session), ("query", query))
@@ -167,12 +169,13 @@ def select_in(
         InvalidInput: more than one of *seqs*, *last*, *before_ms* and *query* is
             given, or one is invalid.
     """
+    flag_value(artifacts, "artifacts")
+    flag_value(force, "force")
     selectors = {"seqs": seqs, "last": last, "before": before_ms, "query": query}
     given = [name for name, value in selectors.items() if value is not None]
     if len(given) > 1:
         raise InvalidInput(f"{' and '.join(given)} contradict each other: give one of them")
     if not given:
-        force = flag_value(force, "force")
         return Selector("session", session=session, artifacts=artifacts, force=force)
     if query is not None:
         words = _words_of(query)

@@ -127,6 +127,9 @@ class EntryService:
             expected: Only at this version. None means at any.
         """
         known = expected_value(expected, "version")
+        for name in ("pinned", "active"):
+            if (given := getattr(changes, name)) is not ...:
+                flag_value(given, name)
         changes = screen_changes(changes, self._screen)
         flagged = is_instruction(changes)
         with self._db.write() as tx:
@@ -169,12 +172,12 @@ class EntryService:
             columns["key"] = None if changes.key is None else name_value(changes.key, "key")
             if columns["key"] != old.key:
                 _refuse_holder(tx, old, columns["key"])
-        columns["pinned"] = int(flag_value(value("pinned"), "pinned"))
+        columns["pinned"] = int(value("pinned"))
         if changes.trust is not ...:
             columns["trust"] = choice_value(changes.trust, "trust", TRUST)
-        if changes.active is not ... and not flag_value(changes.active, "active"):
+        if changes.active is False:
             columns["active"] = 0
-        elif changes.active is not ...:
+        elif changes.active is True:
             self._take_back(tx, old, columns.get("key", old.key))
             columns = _holding(tx, old) | columns | {"active": 1}
         return columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Protocol, TypedDict, Union
 
@@ -69,6 +69,27 @@ class EntryFields(TypedDict, total=False):
     pinned: bool
     trust: Literal["trusted", "untrusted", "flagged"]
     active: bool
+
+
+class Selectors(TypedDict, total=False):
+    """What `delete` and `forget` of a scope take away; `Scope.forget` describes each."""
+
+    entry: int | None
+    session: str | None
+    seqs: int | Iterable[int] | None
+    query: str | None
+    everything: bool
+    artifacts: bool
+
+
+class MessageSelectors(TypedDict, total=False):
+    """What `delete` and `forget` of a session take away; `Session.forget` describes each."""
+
+    last: int | None
+    before: When | None
+    query: str | None
+    artifacts: bool
+    force: bool
 
 
 ItemOrder = Literal["key", "updated", "created"]

@@ -7,7 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cases import each
+from cases import arguments_of, each
 
 import memdb
 from memdb import aio
@@ -45,7 +45,7 @@ FUNCTIONS = ("open", "recover", "restore", "find_secrets", "redact_secrets")
 def flags_of(call: Any) -> dict[str, bool]:
     """Return the parameters of *call* whose type is bool, each with whether None is one."""
     kinds = {"bool": False, "bool | None": True}
-    found = inspect.signature(call).parameters.values()
+    found = arguments_of(call).values()
     return {one.name: kinds[one.annotation] for one in found if one.annotation in kinds}
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from cases import each
+from cases import arguments_of, each
 
 import memdb
 import memdb.aio
@@ -164,7 +164,7 @@ def test_no_argument_that_is_a_time_names_a_unit() -> None:
     for kind in (memdb.MemDB, memdb.Scope, memdb.Session, memdb.Entries,
                  memdb.Artifacts, memdb.File, memdb.Jobs, memdb.Summaries):  # fmt: skip
         for name, call in inspect.getmembers(kind, inspect.isfunction):
-            for field, argument in inspect.signature(call).parameters.items():
+            for field, argument in arguments_of(call).items():
                 assert not field.endswith("_ms"), f"{kind.__name__}.{name}({field})"
                 if field in names and name not in {"changes", "watch"}:  # since a token
                     assert "When" in argument.annotation, f"{kind.__name__}.{name}({field})"
