@@ -11,8 +11,8 @@ import inspect
 from typing import TYPE_CHECKING, get_args
 
 from memdb import __version__
+from memdb.api import pages
 from memdb.models import entries, items, messages, observation, reports, settings, summaries, types
-from memdb.models import reports as overviews
 from memdb.models.record import Record
 from memdb.web.errors import CODES
 from memdb.web.formats import KINDS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from memdb.web.routes import Route
 
-MODULES = (messages, entries, summaries, reports, overviews, items, settings, observation)
+MODULES = (messages, entries, summaries, reports, items, settings, observation, pages)
 RECORDS: dict[str, type[Record]] = {
     name: value
     for module in MODULES

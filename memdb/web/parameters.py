@@ -33,7 +33,7 @@ MAX_DEPTH = 64
 
 INTEGER = {"type": "integer", "minimum": -MAX_INT, "maximum": MAX_INT}
 STRING = {"type": "string"}
-OBJECT = {"type": "object"}
+OBJECT = {"type": "object", "additionalProperties": True}  # of any values, also for TypeScript
 SIMPLE: dict[str, dict[str, Any]] = {
     "str": STRING,
     "int": INTEGER,

@@ -258,6 +258,20 @@ declare namespace Api {
     session: string;
     uid: string;
   }
+  interface MessageView {
+    seq: number;
+    role: string;
+    author: string | null;
+    text: string;
+    text_chars: number;
+    parts: Array<unknown> | null;
+    tokens: number;
+    external_id: string | null;
+    created_ms: number;
+    metadata: Record<string, unknown> | null;
+    session: string;
+    uid: string;
+  }
   interface Outcome {
     candidate: Candidate;
     action: string;
@@ -550,7 +564,7 @@ declare namespace Api {
     "jobs": { value: number };
     "sessions": { items: Array<SessionInfo>; next: string | null; complete: boolean };
     "session": SessionHead;
-    "messages": { items: Array<Message | unknown>; next: string | null; complete: boolean };
+    "messages": { items: Array<Message | MessageView>; next: string | null; complete: boolean };
     "message": Message;
     "context": ContextWindow;
     "context/sent": Record<string, unknown>;
