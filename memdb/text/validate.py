@@ -49,6 +49,7 @@ DAY_MS = 24 * HOUR_MS
 # Year 1 to 9999, the range of Python's datetime.
 MIN_MS = -62_135_596_800_000
 MAX_MS = 253_402_300_799_999
+SECONDS = range(10**9, 1 << 32)  # of 2001 to 2106
 
 
 # Levels of lists and objects in a JSON value. Python's parser gives up at fewer
@@ -442,7 +443,16 @@ def is_deep(value: object, text: str, most: int = MAX_NESTING) -> bool:
 
 
 def moment_ms(value: object, field: str) -> int | None:
-    """Return None for None, else UTC milliseconds of an int or an aware datetime."""
+    """
+    Return None for None, else UTC milliseconds of an int or an aware datetime.
+
+    A number that is a time of this century in seconds, and one of early 1970 in milliseconds, is
+    refused: nobody means that spring.
+    """
+    if isinstance(value, int) and value in SECONDS:
+        raise InvalidInput(
+            f"{field} is {value}: give milliseconds, {value}000 if these are seconds, or a datetime"
+        )
     if value is None or isinstance(value, int):
         return time_value(value, field)
     timestamp = getattr(value, "timestamp", None)

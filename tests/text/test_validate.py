@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memdb.errors import Corrupt
+from memdb.errors import Corrupt, InvalidInput
 from memdb.text.validate import parse_json
 
 
@@ -13,3 +13,18 @@ def test_damaged_json_is_corrupt(text: str) -> None:
     """Cut off, or nested deeper than Python's parser can go."""
     with pytest.raises(Corrupt, match="memdb check"):
         parse_json(text)
+
+
+def test_seconds_are_no_time(db):
+    """A time in seconds would be one of 1970 without a word; the error says what to give."""
+    now_s = 1_756_000_000
+    chat = db.scope("u").session("x")
+    for call in (
+        lambda: chat.append("user", "hi", created=now_s),
+        lambda: chat.append({"role": "user", "text": "hi", "created": now_s}),
+        lambda: db.scope("u").recall("hi", since=now_s),
+        lambda: db.scope("u").remember("It is so.", expires=now_s),
+    ):
+        with pytest.raises(InvalidInput, match=r"is 1756000000: give milliseconds, 1756000000000"):
+            call()
+    assert chat.append("user", "hi", created=now_s * 1000).created_ms == now_s * 1000
