@@ -647,3 +647,32 @@ def test_an_unknown_file(file: str, held: Any, guess: str, db: MemDB, tmp_path: 
     with pytest.raises(memdb.InvalidInput, match=guess) as raised:
         db.import_file(write(tmp_path, file, held), user="ann")
     assert {*str(raised.value).replace(".", "").split(", ")} >= {"opencode", "engrava"}
+
+
+def test_a_log_of_vs_code(db: MemDB, tmp_path: Path) -> None:
+    """Its lines are changes: set, cut and added to, deleted; what leads nowhere is passed over."""
+    lines: list[Any] = [
+        {
+            "kind": 0,
+            "v": {"version": 3, "sessionId": "v1", "creationDate": AT_MS, "requests": []},
+        },
+        {
+            "kind": 2,
+            "k": ["requests"],
+            "v": [{"requestId": "r0", "message": {"text": "Gone?"}}],
+        },
+        {"kind": 2, "k": ["requests"], "i": 0, "v": [{"requestId": "r1", "timestamp": AT_MS}]},
+        {"kind": 1, "k": ["requests", 0, "message"], "v": {"text": ASK[1]}},
+        {"kind": 1, "k": ["requests", 0, "response"], "v": [{"value": "In the "}]},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "cel"}, {"value": "?"}]},
+        {"kind": 2, "k": ["requests", 0, "response"], "i": 2, "v": [{"value": "lar."}]},
+        {"kind": 1, "k": ["requests", 9, "lost"], "v": 1},
+        {"kind": 1, "k": ["customTitle"], "v": "Tents"},
+        {"kind": 1, "k": ["inputState"], "v": {"text": "draft"}},
+        {"kind": 3, "k": ["inputState"]},
+        {"kind": 9, "k": ["requests"]},
+    ]
+    report = db.import_file(write(tmp_path, "v1.jsonl", lines), user="ann")
+    chat = db.scope("ann").session("v1")
+    assert (report.format, chat.title) == ("vscode-copilot", "Tents")
+    assert [(one.role, one.text) for one in chat.messages()] == [ASK, SAY]

@@ -86,6 +86,7 @@ class Chat(Record):
         files: Patterns of their names.
         split: Yields the conversations of a text.
         is_whole: A file is one conversation, and its lines or elements are the messages.
+        is_log: Or its lines are changes of the record; see `_replayed`.
         is_captured: An agent wrote down what its tools gave: keys are redacted.
     """
 
@@ -102,6 +103,7 @@ class Chat(Record):
     files: tuple[str, ...] = ("*.json", "*.jsonl")
     split: Callable[[str, str], Iterator[dict[str, Any]]] | None = None
     is_whole: bool = False
+    is_log: bool = False
     is_captured: bool = False
 
 
@@ -170,7 +172,9 @@ def _read(request: Request, chat: Chat) -> Read:
         if chat.is_whole:
             yield from _whole(request, name, stem, chat)
             continue
-        if chat.split is None:
+        if chat.is_log and at(request.tree.peek(name), "kind") is not None:
+            found = iter([(request.tree.place(name, "conversation 1"), _replayed(request, name))])
+        elif chat.split is None:
             found = elements(request, [name], "conversation")
             found = nested(found, "conversation", partial(at, paths=chat.lists))
         else:
@@ -201,6 +205,37 @@ def _whole(request: Request, name: str, stem: str, chat: Chat) -> Read:
     whole = chat.replace(id="id", title="title", messages="messages")
     place = request.tree.place(name, "conversation 1")
     yield from groups([(place, about)], partial(_conversation, whole, stem))
+
+
+def _replayed(request: Request, name: str) -> Any:
+    """
+    Return the record that a log of VS Code leads to, without what is broken or of a new kind.
+
+    Its kinds are 0: all of it, 1: `v` at the path `k`, 2: `v` behind the list there, of which the
+    first `i` stay, 3: nothing there.
+    """
+    state: Any = {}
+    for _, line in line_values(request, [name]):
+        if isinstance(line, Exception) or not isinstance(line, dict):
+            continue
+        kind, path, value = line.get("kind"), line.get("k") or [], line.get("v")
+        if kind == 0:
+            state = value
+            continue
+        try:
+            place = state
+            for step in path[:-1]:
+                place = place[step]
+            if kind == 1:
+                place[path[-1]] = value
+            elif kind == 2:  # noqa: PLR2004 (as above)
+                listed = place[path[-1]]
+                listed[line.get("i", len(listed)) :] = value or []
+            elif kind == 3:  # noqa: PLR2004
+                del place[path[-1]]
+        except (LookupError, TypeError):
+            continue
+    return state
 
 
 def _people(tree: Tree) -> dict[str, str]:
@@ -644,9 +679,10 @@ CHATS = {
                title="name", is_whole=True, is_captured=True),
     "copilot-cli": Chat("a session of Copilot CLI", "type=session.start data", _copilot,
                         id="data.sessionId", title="data.title", is_whole=True, is_captured=True),
-    "vscode-copilot": Chat("a chat of Copilot in VS Code", "requests sessionId|version", _vscode,
+    "vscode-copilot": Chat("a chat of Copilot in VS Code",
+                           "requests|v.requests sessionId|version|v.version", _vscode,
                            messages="requests", id="sessionId", title="customTitle",
-                           time="creationDate", is_captured=True),
+                           time="creationDate", is_log=True, is_captured=True),
     "open-webui": Chat("an export of Open WebUI", "chat.history.messages",
                        partial(_plain, parent="parentId"), messages="chat.history.messages",
                        title="title|chat.title", time="created_at|chat.timestamp",
