@@ -28,6 +28,7 @@ from memdb.search.weights import (
     KEPT_FIRST,
     MOST_COMPARED_WORDS,
     ORDERED,
+    RELEVANT_ROWS,
     RETRACTED,
     SAME_WORDS,
     SHOWN_WORDS,
@@ -229,22 +230,21 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
 
     Both are of one author and hold the same words of the question, half of them at least, and
     share half of their other words but numbers and names. Or both are short and among the first
-    `COMPARED`, and the newer one ends the older one: a long message says several things, of which
-    the question asks for one; without the name that is asked for it is about something else, and
-    a question with a number asks for that one.
+    `COMPARED`, and the newer one ends the older one, or for sure the best hit: a long message
+    says several things, of which the question asks for one; without the name that is asked for it
+    is about something else, and a question with a number asks for that one.
     """
     traits = _traits(query, hits, words_of)
-    most = 0 if any(map(compiled(_HAS_DIGIT).search, query.content)) else COMPARED
-    names = set(query.identifiers)
+    most = (0, 0) if any(map(str.isdigit, "".join(query.content))) else (RELEVANT_ROWS, COMPARED)
     for newer, (held, _) in enumerate(traits):
         for older in range(newer):
             asked = traits[older][0]
             if _is_newer(hits[newer], hits[older]) and (
                 _are_alike(traits[newer], traits[older])
                 or (
-                    newer < most
-                    and not names & (asked - held)
-                    and _ends(hits[newer], hits[older], held & asked)
+                    newer < most[older > 0]
+                    and not {*query.identifiers} & (asked - held)
+                    and _ends(hits[newer], hits[older], held & asked if newer < COMPARED else set())
                 )
             ):
                 yield newer, older
@@ -280,8 +280,7 @@ def _traits(query: Query, hits: Sequence[Hit], words_of: TextWords) -> list[Trai
 
 
 def _topics(text: str, words: Iterable[str]) -> AbstractSet[str]:
-    pieces = (piece for piece in text.split()[1:] if piece[:1].isupper())
-    names = {word for piece in pieces for word in query_words(piece)}
+    names = {word for one in text.split()[1:] if one[:1].isupper() for word in query_words(one)}
     return {word for word in {*words} - STOP_WORDS - names if not any(map(str.isdigit, word))}
 
 

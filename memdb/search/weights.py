@@ -190,7 +190,8 @@ COMPARED = 4
 MOST_COMPARED_WORDS = 25
 """Of so many first hits the newer of two that answer alike goes first: both hold the same words of
 the question, this share of them at least, and share this part of their other words. Of the first
-`COMPARED` ones, of so many words at most, the newer goes first if it ends what the older one says.
+`COMPARED` ones, of so many words at most, the newer goes first if it ends what the older one says,
+and of the first `RELEVANT_ROWS` if it ends the best one for sure.
 
 Source: bench/recall.py, LoCoMo's nDCG@10 (2 conversations): .6661 without, .6652 with; 6 give .664.
 """

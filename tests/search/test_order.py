@@ -103,6 +103,24 @@ def test_the_newer_of_two_that_answer_alike_goes_first(ann: memdb.Scope) -> None
     assert wrong == []
 
 
+def test_what_ends_the_best_hit_goes_before_it_from_far_behind() -> None:
+    """The newer of two may share fewer words with the question than what lies between."""
+    older, newer, *between = (
+        *("I live in Lisbon.", "We moved to Porto in May."),
+        *(f"{name} likes the quiet room." for name in ("Ida", "Tim", "Lea", "Max", "Eva")),
+    )
+    told = [older, *between, newer]
+    hits = [
+        Hit("message", text, 0.9 - 0.1 * at, at, Source("s", at, created_ms=1), role="user")
+        for at, text in enumerate(told)
+    ]
+    hits[-1] = hits[-1].replace(source=Source("s", 9, created_ms=2))
+    words_of = {text: query_words(text) for text in told}
+
+    for question, first in (("Where do I live?", newer), ("Did I live in 12 towns?", older)):
+        assert put_in_order(parse_query(question), hits, words_of)[0].text == first
+
+
 def test_two_things_are_not_put_in_order_by_time(ann: memdb.Scope) -> None:
     """What answers the question stays first, however old, if the newer one does not end it."""
     wrong = []
