@@ -207,31 +207,32 @@ def _whole(request: Request, name: str, stem: str, chat: Chat) -> Read:
     yield from groups([(place, about)], partial(_conversation, whole, stem))
 
 
+WHOLE, SET, PUSH, CUT = range(4)  # kinds of lines
+
+
 def _replayed(request: Request, name: str) -> Any:
     """
     Return the record that a log of VS Code leads to, without what is broken or of a new kind.
 
-    Its kinds are 0: all of it, 1: `v` at the path `k`, 2: `v` behind the list there, of which the
-    first `i` stay, 3: nothing there.
+    A line is all of it, or puts `v` at the path `k`, or behind the first `i` of the list there.
     """
     state: Any = {}
     for _, line in line_values(request, [name]):
-        if isinstance(line, Exception) or not isinstance(line, dict):
+        if not isinstance(line, dict):
             continue
         kind, path, value = line.get("kind"), line.get("k") or [], line.get("v")
-        if kind == 0:
-            state = value
-            continue
         try:
             place = state
             for step in path[:-1]:
                 place = place[step]
-            if kind == 1:
+            if kind == WHOLE:
+                state = value
+            elif kind == SET:
                 place[path[-1]] = value
-            elif kind == 2:  # noqa: PLR2004 (as above)
+            elif kind == PUSH:
                 listed = place[path[-1]]
                 listed[line.get("i", len(listed)) :] = value or []
-            elif kind == 3:  # noqa: PLR2004
+            elif kind == CUT:
                 del place[path[-1]]
         except (LookupError, TypeError):
             continue
