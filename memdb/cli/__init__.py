@@ -52,6 +52,9 @@ COMMANDS = {
         "entry", "Learn long-term entries from the messages of SESSION that are not yet read"
     ),
     "entry": Loaded("entry", "List, show, edit, pin, supersede and delete long-term entries"),
+    "profile": Loaded(
+        "profile", "Show what is known about a user as one page, and change it in an editor"
+    ),
     "forget": Loaded(
         "forget", "Remove something for good, also from summaries, archive and indexes"
     ),

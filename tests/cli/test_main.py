@@ -69,6 +69,7 @@ LEAVES = [
     ("entry", "show"),
     ("entry", "edit"),
     ("entry", "delete"),
+    ("profile",),
     ("forget",),
     ("secrets", "scan"),
     ("secrets", "redact"),

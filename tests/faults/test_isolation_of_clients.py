@@ -237,6 +237,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     ],
     "extract": [["due"], [S["archived_session"]]],
     "entry list": [[], ["--all", "--category", "profile"]],
+    "profile": [[]],
     "entry show": [["{entry}"], ["home"], ["{theirs}"], [S["entry_key"]]],
     "entry history": [["home"], ["{theirs}"], [S["entry_key"]]],
     "entry supersede": [["home", "{theirs}"], ["{theirs}", "home"]],
