@@ -146,7 +146,7 @@ END $$;
 TABLES = """
 SELECT relname FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-  AND relname NOT IN ('commits', 'change_counts', 'changes', 'watchers', 'memdb_format')
+  AND relname NOT IN ('commits', 'change_counts', 'changes', 'memdb_format')
   AND relname !~ '^words'
 ORDER BY relname
 """

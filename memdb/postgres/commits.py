@@ -1,15 +1,13 @@
 """
-The end of a transaction: what is compared and counted before COMMIT, and told after it (ADR-0031).
+The end of a transaction: what is compared and counted before COMMIT (ADR-0031).
 
 Each connection has a row in `commits` with the number of the transaction that it committed last.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from memdb.postgres import driver
 from memdb.postgres.dialect import statement_of
 
 if TYPE_CHECKING:
@@ -21,8 +19,7 @@ if TYPE_CHECKING:
 COMMIT = "COMMIT"
 
 # Only if the transaction before it is the last that was committed, nobody has migrated the tables
-# (see `link`), and the space that it relies on is there. Tells whether somebody watches: who begins
-# to waits for transactions that were asked before (`watch`).
+# (see `link`), and the space that it relies on is there.
 FENCE = """/* commits.fence */
 WITH fenced AS (
   UPDATE commits SET number = number + 1, made_ms = :now_ms
@@ -39,7 +36,7 @@ WITH fenced AS (
     )
   RETURNING 1
 )
-SELECT 1 / count(*), EXISTS (SELECT 1 FROM watchers WHERE until > now()) FROM fenced
+SELECT 1 / count(*) FROM fenced
 """
 
 # In a row of the connection's own: one for all would let their commits wait for each other.
@@ -48,10 +45,12 @@ INSERT INTO change_counts (writer, kind, number) VALUES (:writer, :kind, 1)
 ON CONFLICT (writer, kind) DO UPDATE SET number = change_counts.number + 1
 """
 
-# After the commit, in a transaction of its own: one that notifies makes the commits of all
-# others wait until it is on the disk.
-NOTIFY = """/* commits.notify */
-SELECT pg_notify('memdb_commits', :sender)
+# What was committed by all connections, and by those that are gone.
+SELECT_COMMITS = """/* commits.total */
+SELECT CAST(
+  coalesce((SELECT number FROM changes WHERE kind = 'commit'), 0)
+  + coalesce((SELECT sum(number) FROM commits), 0)
+AS BIGINT)
 """
 
 SELECT_COMMITTED = """/* commits.committed */
@@ -59,9 +58,9 @@ SELECT number FROM commits WHERE writer = :writer FOR UPDATE
 """
 
 
-def send(link: Link, facts: Facts, kinds: Iterable[str], now_ms: int, *, is_fenced: bool) -> bool:
+def send(link: Link, facts: Facts, kinds: Iterable[str], now_ms: int, *, is_fenced: bool) -> None:
     """
-    Commit a transaction that changed rows; return whether somebody watches.
+    Commit a transaction that changed rows.
 
     Args:
         facts: That it relied on; if one holds no more, the commit fails.
@@ -78,7 +77,7 @@ def send(link: Link, facts: Facts, kinds: Iterable[str], now_ms: int, *, is_fenc
         wire.send(compared.sql, compared.bind(asked))
     if not is_fenced:
         send_plain(link)
-        return False
+        return
     counted = statement_of(COUNT_CHANGE)
     for kind in sorted(kinds):
         wire.send(counted.sql, counted.bind({"writer": link.writer, "kind": kind}))
@@ -91,9 +90,8 @@ def send(link: Link, facts: Facts, kinds: Iterable[str], now_ms: int, *, is_fenc
         "model": space[0],
         "dim": space[1],
     }
-    fenced = wire.send(fence.sql, fence.bind(values))
+    wire.send(fence.sql, fence.bind(values))
     send_plain(link)
-    return bool(wire.rows(fenced)[0][1])
 
 
 def send_plain(link: Link) -> None:
@@ -101,14 +99,6 @@ def send_plain(link: Link) -> None:
     wire = link.open()
     wire.send(COMMIT)
     wire.sync()
-
-
-def notify(link: Link) -> None:
-    """Tell those who watch of a commit, without waiting; they ask now and then besides."""
-    with suppress(driver.load().Error):
-        wire = link.open()
-        wire.send(statement_of(NOTIFY).sql, [link.sender])
-        wire.sync_later()
 
 
 def last_number(link: Link) -> int | None:

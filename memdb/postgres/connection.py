@@ -15,6 +15,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine.base import Asking
 from memdb.engine.kinds import kind_loaded
 from memdb.errors import Busy, MemDBError, StorageError
 from memdb.postgres import commits, driver
@@ -127,7 +128,7 @@ SELECT pg_advisory_xact_lock(:space, :schema_lock)
 EMPTY: dict[str, Any] = {}
 
 
-class Tx:
+class Tx(Asking):
     """
     A transaction: runs statements, all with the same time; see `memdb.engine.base.Tx`.
 
@@ -278,12 +279,6 @@ class Tx:
             return assumed
         rows = self.all(sql, values)
         return rows[0] if rows else None
-
-    def pages(self, sql: str, after: dict[str, Any]) -> Iterator[list[Row]]:
-        """Yield the rows of a query in pages; see `memdb.engine.base.Tx`."""
-        while rows := self.all(sql, after):
-            yield rows
-            after = dict(zip(after, rows[-1], strict=False))
 
     def run(self, sql: str, values: Values | None = None) -> int:
         """Run a statement and return how many rows it changed."""
@@ -454,10 +449,10 @@ class Tx:
         if not self._begun:
             return
         psycopg = driver.load()
-        tries, is_watched = None, False
+        tries = None
         while True:
             try:
-                is_watched = self._send_commit()
+                self._send_commit()
                 break
             except psycopg.Error as error:
                 tries = tries or Tries()
@@ -465,22 +460,18 @@ class Tx:
                     break
         if self._has_changed and self.is_fenced:
             self.link.number += 1
-            self.link.note_commit()
             self._facts.guesses.keep()
-            if is_watched:
-                commits.notify(self.link)
         if self._is_unsettling:
             self.link.facts_version[0] += 1
         self._begun = False
 
-    def _send_commit(self) -> bool:
-        """Commit, and return whether somebody watches."""
+    def _send_commit(self) -> None:
         link = self.link
         if self._has_changed:
             facts, now_ms = self._facts, self.now_ms
-            return commits.send(link, facts, self._kinds, now_ms, is_fenced=self.is_fenced)
-        commits.send_plain(link)
-        return False
+            commits.send(link, facts, self._kinds, now_ms, is_fenced=self.is_fenced)
+        else:
+            commits.send_plain(link)
 
     def _is_committed(self, error: Any, tries: Tries) -> bool:
         """Return whether the transaction was committed; if not, repeat all but its end."""

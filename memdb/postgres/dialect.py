@@ -145,8 +145,7 @@ COUNTED = frozenset(
 
 # Modules whose statements are waited for in any case: the engine's own, and those of copies.
 WAITED = frozenset(
-    "commits connection copies facts link maintenance probes schema "
-    "tokens vectors watch words".split()
+    "commits connection copies facts link maintenance probes schema tokens vectors words".split()
 )
 
 # Questions that are not asked: what is done after the answer "yes" does nothing if it is "no".

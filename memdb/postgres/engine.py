@@ -21,11 +21,11 @@ from memdb.errors import Interrupted, InvalidInput, MemDBError
 from memdb.models.ids import bounded_clock, scope_range
 from memdb.models.reports import Proof
 from memdb.postgres import driver, schema
+from memdb.postgres.commits import SELECT_COMMITS
 from memdb.postgres.link import Tries
 from memdb.postgres.maintenance import PostgresMaintenance
 from memdb.postgres.pool import LinkPool
 from memdb.postgres.schema import PARTITIONS, prepare
-from memdb.postgres.watch import Watch
 from memdb.postgres.words import SELECT_TEXTS
 from memdb.rescue.byte_search import ByteSearch
 from memdb.rescue.proof import SqliteProbes
@@ -237,8 +237,6 @@ class PostgresEngine(Opened):
             "format": schema.FORMAT,
         }
         self.pool = LinkPool(parameters, options, self.path)
-        self._watch = Watch(parameters, options)
-        options |= {"sender": self._watch.sender, "note_commit": self._watch.note_own}
         self.partitions = partitions
         try:
             self._prepare()
@@ -317,24 +315,19 @@ class PostgresEngine(Opened):
         """
         Return a number that changes with every commit, by any connection; None: not known.
 
-        Never waits, so the commit of another process may change it some milliseconds later.
-
         Args:
-            start: Ask the server, a round trip, and let it tell of commits from now on.
+            start: Ask the server, a round trip; without it nothing is known of a server.
         """
-        if not self.pool.is_usable:
+        if not start or not self.pool.is_usable or self.writing:
             return None
-        return self._watch.count(now=start)
-
-    def others(self) -> int | None:
-        """
-        Return a number that changes with every commit by another object.
-
-        None: not known, in a transaction or before `stamp(start=True)`. Cost: one round trip.
-        """
-        if not self.pool.is_usable or self.writing:
+        try:
+            with self.read() as tx:
+                return tx.read_number(SELECT_COMMITS)
+        except MemDBError:
             return None
-        return self._watch.others()
+
+    def others(self) -> None:
+        """Return None: a server does not tell whose commits they were."""
 
     @property
     def maintenance(self) -> PostgresMaintenance:
@@ -354,8 +347,6 @@ class PostgresEngine(Opened):
         writer = self.find_writer()
         if writer is not None and writer.tx is not None:
             writer.tx.lose(driver.closed(self.path))
-        if self.pool.is_usable:
-            self._watch.close()
         self.pool.close()
 
     def __del__(self) -> None:

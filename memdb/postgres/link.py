@@ -20,8 +20,6 @@ from memdb.postgres.dialect import statement_of
 from memdb.postgres.wire import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from memdb.engine.base import Values
 
 # How long a transaction is repeated while no server takes it, in seconds. A fail-over of
@@ -153,10 +151,6 @@ def _read_truth_as_number(connection: Any) -> None:
     connection.adapters.register_loader("bool", Truth)
 
 
-def _ignore() -> None:
-    """Note no commit: nobody watches."""
-
-
 class Link:
     """
     A connection to the server that is made anew when it is lost.
@@ -168,8 +162,6 @@ class Link:
         where: The address without password.
         format: Of the tables, as they were when the database was opened.
         facts_version: Its item grows when this process makes what others know untrue.
-        sender: What notifications of its commits say.
-        note_commit: Called after each commit that changed rows.
     """
 
     __slots__ = (
@@ -177,9 +169,7 @@ class Link:
         "_parameters",
         "facts_version",
         "format",
-        "note_commit",
         "number",
-        "sender",
         "where",
         "wire",
         "writer",
@@ -192,8 +182,6 @@ class Link:
         self.where = where
         self.facts_version: list[int] = options["facts_version"]
         self.format: int = options["format"]
-        self.sender: str = options.get("sender", "")
-        self.note_commit: Callable[[], None] = options.get("note_commit", _ignore)
         self.wire: Wire | None = None
         self.writer = 0
         self.number = 0

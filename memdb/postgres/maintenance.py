@@ -134,10 +134,6 @@ WHERE kind <> 'commit'
 GROUP BY kind
 """
 
-DELETE_OLD_WATCHERS = """/* maintenance.pg_old_watchers */
-DELETE FROM watchers WHERE until < now() - interval '1 hour'
-"""
-
 # What a file's CHECKs say of the tables whose rules the server does not look at (`schema`).
 SELECT_BROKEN = """/* maintenance.pg_broken */
 SELECT 'messages', id FROM messages
@@ -271,7 +267,6 @@ class PostgresMaintenance:
         """
         with self._db.write() as tx:
             tx.run(DELETE_WRITER, {"writer": 0, "before_ms": tx.now_ms - MONTH_MS})
-            tx.run(DELETE_OLD_WATCHERS)
         with self._db.read() as tx:
             left, due = left_indexes(tx), due_indexes(tx)
         for sql in left + due:
@@ -321,7 +316,7 @@ class PostgresMaintenance:
         """Return how much of the disk the tables take."""
         by_table: dict[str, int] = dict(tx.all(SELECT_BYTES))
         return Storage(
-            format=(tx.one(SELECT_FORMAT) or (0,))[0],
+            format=tx.read_number(SELECT_FORMAT),
             size_bytes=sum(by_table.values()),
             wal_bytes=0,
             bytes_by_table=by_table,

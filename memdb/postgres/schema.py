@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 # Of schema.sql, and what `fingerprint_of` says of `own_script`: a test compares them.
-OWN_FINGERPRINT = "adb69331d8a449ae8a35576f0bdfdef3"
+OWN_FINGERPRINT = "d3d6f9fcd7f6eddcc566ce38128e74fa"
 FINGERPRINT = f"{file_schema.FINGERPRINT}/{OWN_FINGERPRINT}"
 
 # The number of the file's schema, of which a server has the same tables.
@@ -93,7 +93,7 @@ SAME_SCOPE = ("scope_no", "session_id", "condensed_into", "superseded_by", "othe
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector;\n"
 
 # What a file does not need: numbers of scopes, which take the partitions in turn, and what
-# each connection committed last, how often it changed each kind of thing, and who wants to be told.
+# each connection committed last and how often it changed each kind of thing.
 OWN = """
 CREATE SEQUENCE scope_numbers MINVALUE 0 START 0;
 CREATE FUNCTION next_scope_no() RETURNS BIGINT LANGUAGE sql AS $$
@@ -111,10 +111,6 @@ CREATE TABLE change_counts (
   number BIGINT NOT NULL,
   PRIMARY KEY (writer, kind)
 ) WITH (fillfactor = 50);
-CREATE TABLE watchers (
-  watcher BIGINT PRIMARY KEY,
-  until TIMESTAMPTZ NOT NULL
-);
 """
 
 SELECT_META_TABLE = """/* schema.has_meta */
@@ -151,11 +147,11 @@ SELECT CAST(relname AS TEXT) FROM pg_class
 WHERE relnamespace = to_regnamespace(quote_ident(current_schema()))
   AND relkind IN ('r', 'p')
   AND NOT relispartition
-  AND relname NOT IN ('commits', 'watchers', 'change_counts', 'changes')
+  AND relname NOT IN ('commits', 'change_counts', 'changes')
 ORDER BY relname
 """
 
-# So that who watches looks, and is told (`watch`).
+# So that who watches sees a change.
 COUNT_MIGRATION = """/* schema.count_migration */
 INSERT INTO changes (kind, number) VALUES ('commit', 1)
 ON CONFLICT (kind) DO UPDATE SET number = changes.number + 1

@@ -405,8 +405,7 @@ class PostgresVectors:
     def count(self, space_no: int, scope_no: int | None = None) -> int:
         """Return how many vectors a space holds, in all or of one scope; reads an index."""
         low, high = ALL_IDS if scope_no is None else scope_range(scope_no)
-        row = self._tx.one(COUNT_VECTORS, {"space_no": space_no, "low": low, "high": high})
-        return 0 if row is None else int(row[0])
+        return self._tx.read_number(COUNT_VECTORS, {"space_no": space_no, "low": low, "high": high})
 
     def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
         """Return the vectors of those of *refs* that have one, by ref; see `list_page`."""
@@ -443,8 +442,7 @@ class PostgresVectors:
     def first_missing(self, space_no: int, low: int, high: int) -> int | None:
         """Return the first message id in [low, high] with a text and no vector; None without."""
         values = {"space_no": space_no, "low": low, "high": high}
-        row = self._tx.one(SELECT_WITHOUT_VECTOR, values)
-        return None if row is None else int(row[0])
+        return self._tx.find_number(SELECT_WITHOUT_VECTOR, values)
 
     def nearest(
         self,

@@ -142,22 +142,6 @@ class Wire:
         self._flush()
         self.is_whole = True
 
-    def take_notices(self) -> list[str]:
-        """Return what NOTIFY brought since the last call, without waiting."""
-        pg = self._pg
-        self.is_whole = False
-        pg.consume_input()
-        while self._outstanding and not pg.is_busy():
-            waiting = self._outstanding.popleft()
-            result = pg.get_result()
-            if waiting is not None:
-                self._settle(waiting, result)
-        found = []
-        while (notice := pg.notifies()) is not None:
-            found.append(notice.extra.decode())
-        self.is_whole = True
-        return found
-
     def apart(self, work: Callable[[Any], Any]) -> Any:
         """Return what *work* returns of the psycopg connection, outside of the pipeline."""
         self.sync()
