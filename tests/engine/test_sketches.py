@@ -296,36 +296,6 @@ def test_few_allowed_refs_are_measured_one_by_one(filled: tuple[SqliteEngine, st
         assert len({*found} & {*exact}) >= 0.6 * len(exact)  # 16 bits are few
 
 
-@pytest.mark.parametrize("kind", ["message", "entry"])
-def test_exact_search_by_numpy_answers_as_without(
-    kind: str,
-    path: str,
-    make_database: Callable[..., SqliteEngine],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Equal vectors by ref too, those that are as near but for rounding, and ends of a span."""
-    numpy = pytest.importorskip("numpy")
-    database = make_database(path)
-    chance = random.Random(14)
-    some = [draw(chance, 24) for _ in range(1_500)]
-    with database.write() as tx:
-        spaces.add_space(tx, "model", 24)
-        tx.vectors.put(1, kind, [(ref, some[ref % 1_500]) for ref in range(1, 4_400)])
-    for turn in range(6):
-        query = draw(chance, 24) if turn % 2 else some[turn]
-        span = (700, 4_000) if turn < 3 else ALL
-        answers = []
-        for module in (None, numpy, numpy):
-            monkeypatch.setattr(sketches, "loaded_numpy", lambda module=module: module)
-            with database.read() as tx:
-                answers.append(tx.vectors.nearest(1, kind, query, span, limit=7, exact=True))
-        assert answers[0] == answers[1] == answers[2]
-    with database.write() as tx:
-        tx.vectors.put(1, kind, [(5_000, query)])
-    with database.read() as tx:
-        assert tx.vectors.nearest(1, kind, query, ALL, limit=1, exact=True)[0][0] == 5_000
-
-
 @pytest.mark.parametrize("dim", DIMS)
 def test_a_direction_of_bytes_comes_back_the_same(dim: int) -> None:
     """Bytes to floats and back; the cosine with the vector is nearly 1, in any length."""

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memdb.engine import compose
-from memdb.engine import sketches as bit_sketches
-from memdb.engine.matrix import VectorMatrix
 from memdb.engine.sketches import (
     MAX_WEIGHED,
     SketchIndex,
@@ -137,11 +135,6 @@ WHERE space_no = :space_no AND kind = :kind AND bucket BETWEEN :first AND :last
 ORDER BY bucket
 """
 
-SELECT_SIZE = """/* vectors.size */
-SELECT coalesce(sum(length(slots)), 0) FROM vector_groups
-WHERE space_no = :space_no AND kind = :kind AND bucket BETWEEN :first AND :last
-"""
-
 DISTANCE = """CASE length(vector)
     WHEN length(:vector) THEN vec_distance_cosine(vector, :vector)
     ELSE vec_distance_cosine(vec_int8(vector), vec_int8(:stored))
@@ -228,7 +221,7 @@ SELECT id & 255, vector FROM vectors WHERE id BETWEEN :low AND :high ORDER BY id
 class SqliteVectors:
     """The vectors in one transaction; see `memdb.engine.base.Vectors`."""
 
-    __slots__ = ("_kept", "_kept_matrix", "_load_functions", "_state", "_tx")
+    __slots__ = ("_kept", "_load_functions", "_state", "_tx")
 
     def __init__(
         self, tx: Tx, load_functions: Callable[[], None], state: Callable[[], object]
@@ -244,7 +237,6 @@ class SqliteVectors:
         self._load_functions = load_functions
         self._state = state
         self._kept: tuple[object, object, SketchIndex] | None = None
-        self._kept_matrix: tuple[object, object, VectorMatrix] | None = None
 
     def put(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """
@@ -311,8 +303,7 @@ class SqliteVectors:
     def count(self, space_no: int, scope_no: int | None = None) -> int:
         """Return how many vectors a space holds, in all or of one scope; reads the groups only."""
         low, high = ALL_IDS if scope_no is None else scope_range(scope_no)
-        row = self._tx.one(SELECT_COUNT, {"space_no": space_no, "low": low, "high": high})
-        return 0 if row is None else int(row[0])
+        return self._tx.read_number(SELECT_COUNT, {"space_no": space_no, "low": low, "high": high})
 
     def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
         """Return the vectors of those of *refs* that have one, by ref; see `list_page`."""
@@ -345,8 +336,9 @@ class SqliteVectors:
 
     def first_missing(self, space_no: int, low: int, high: int) -> int | None:
         """Return the first message id in [low, high] with a text and no vector; None without."""
-        row = self._tx.one(SELECT_FIRST_MISSING, {"space_no": space_no, "low": low, "high": high})
-        return None if row is None else int(row[0])
+        return self._tx.find_number(
+            SELECT_FIRST_MISSING, {"space_no": space_no, "low": low, "high": high}
+        )
 
     def nearest(
         self,
@@ -374,25 +366,19 @@ class SqliteVectors:
             Sketches find 0.97 of the true ten nearest (ADR-0003). A span of up to
             `SMALL`, or `SMALL_FACTOR` times the candidates, is measured exactly.
 
-        Cost: 1 ms for 10,000 vectors of 128 dimensions by sketch, 4.5 ms exact; with numpy 0.7
-        ms exact, from the second search on.
+        Cost: 1 ms for 10,000 vectors of 128 dimensions by sketch, 4.5 ms exact.
         """
         low, high = span
         key = {"space_no": space_no, "kind": kind, **_buckets(span)}
         few = allowed is not None and len(allowed) <= CANDIDATE_FACTOR * limit
-        size = None
         if not exact and not few:
             index = self._index(key, (len(vector) // 4 + 7) // 8)
             wanted = _candidates(index.size, limit, len(vector) // 4)
             if index.size > max(SMALL, SMALL_FACTOR * wanted):
                 ids = index.nearest(vector, wanted, span, allowed)
                 return self._measure(_query(kind, vector), ids, limit)
-            size = index.size
         values = {**key, **_query(kind, vector), "limit": limit}
         self._load_functions()
-        matrix = self._matrix(key, len(vector) // 4, size) if allowed is None else None
-        if matrix is not None:
-            allowed = matrix.nearest(vector, limit, span)
         if allowed is None:
             return _cosines(self._tx.all(SELECT_EXACT, {**values, "low": low, "high": high}))
         refs = [ref for ref in allowed if low <= ref <= high]
@@ -433,29 +419,6 @@ class SqliteVectors:
         if index.size >= MIN_KEPT and index.size_bytes <= MAX_KEPT_BYTES:
             self._kept = place, self._state(), index  # the moment of the read is set by now
         return index
-
-    def _matrix(self, key: dict[str, Any], dim: int, size: int | None) -> VectorMatrix | None:
-        """
-        Return the vectors of the buckets *key*, kept as sketches are; None without numpy.
-
-        Args:
-            size: How many they are, None if that is not known.
-        """
-        numpy = bit_sketches.loaded_numpy()
-        if numpy is None:
-            return None
-        if size is None:
-            size = int(self._tx.all(SELECT_SIZE, key)[0][0])
-        if not MIN_KEPT <= size <= MAX_KEPT_BYTES // (4 * dim):
-            return None
-        place = tuple(key.values())
-        kept = self._kept_matrix
-        if kept is not None and kept[0] == place and kept[1] == self._state():
-            return kept[2]
-        refs = {"low": key["first"] << GROUP_BITS, "high": key["last"] << GROUP_BITS | SLOT_MASK}
-        matrix = VectorMatrix(numpy, self._tx.all(SELECT_PAGE, {**key, **refs, "limit": -1}), dim)
-        self._kept_matrix = place, self._state(), matrix
-        return matrix
 
     def _groups(self) -> Iterator[Row]:
         """Yield every group, by id."""
