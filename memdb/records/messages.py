@@ -94,37 +94,6 @@ class Draft(Record):
     tokens: int | None = None
     counter: str = ""
 
-    if not TYPE_CHECKING:  # an import makes millions
-
-        def __init__(
-            self,
-            role,
-            author,
-            text,
-            parts,
-            external_id,
-            metadata,
-            created_ms,
-            uid,
-            bigrams,
-            counted,
-            tokens=None,
-            counter="",
-        ) -> None:
-            """Take the fields; by hand it takes a fifth of the time."""
-            self.role = role
-            self.author = author
-            self.text = text
-            self.parts = parts
-            self.external_id = external_id
-            self.metadata = metadata
-            self.created_ms = created_ms
-            self.uid = uid
-            self.bigrams = bigrams
-            self.counted = counted
-            self.tokens = tokens
-            self.counter = counter
-
 
 def prepare_messages(
     new: Iterable[NewMessage | dict[str, Any]],
