@@ -49,6 +49,30 @@ class Storage(Record):
     migration_copies: tuple[str, ...] = ()
 
 
+class Asking:
+    """What a transaction of any engine answers by its `all` and `one`."""
+
+    __slots__ = ()
+
+    all: Callable[..., list[Row]]
+    one: Callable[..., Row | None]
+
+    def pages(self, sql: str, after: dict[str, Any]) -> Iterator[list[Row]]:
+        """Yield the rows of a query in pages; see `Tx`."""
+        while rows := self.all(sql, after):
+            yield rows
+            after = dict(zip(after, rows[-1], strict=False))
+
+    def find_number(self, sql: str, values: Values | None = None) -> int | None:
+        """Return the first value of a query as a whole number, None without a row."""
+        row = self.one(sql, values)
+        return None if row is None or row[0] is None else int(row[0])
+
+    def read_number(self, sql: str, values: Values | None = None) -> int:
+        """Return the first value of a query as a whole number, 0 without a row."""
+        return self.find_number(sql, values) or 0
+
+
 class Tx(Protocol):
     """
     A transaction: runs statements, all in one snapshot and with one time.
@@ -88,6 +112,12 @@ class Tx(Protocol):
 
         The query binds *after*, and its first columns are that key in that order.
         """
+
+    def find_number(self, sql: str, values: Values | None = None) -> int | None:
+        """Return the first value of a query as a whole number, None without a row."""
+
+    def read_number(self, sql: str, values: Values | None = None) -> int:
+        """Return the first value of a query as a whole number, 0 without a row."""
 
     def run(self, sql: str, values: Values | None = None) -> int:
         """Run a statement and return how many rows it changed."""

@@ -548,8 +548,7 @@ def add_blob(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int, created_ms: i
 def count_rows(db: SqliteFile, table: str) -> int:
     """Return the number of rows of a table of schema.sql."""
     with db.read() as tx:
-        row = tx.one(f"/* found_rows.count */ SELECT count(*) FROM {table}")  # noqa: S608 (a name of schema.sql)
-    return 0 if row is None else int(row[0])
+        return tx.read_number(f"/* found_rows.count */ SELECT count(*) FROM {table}")  # noqa: S608 (a name of schema.sql)
 
 
 def lock_alone(lock: Tx) -> None:

@@ -320,8 +320,7 @@ def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:
 
 def next_session(tx: Tx, scope_no: int, session_no: int) -> int | None:
     """Return the first session above *session_no* that has names, None without one."""
-    row = tx.one(SELECT_NEXT_SESSION, {"scope_no": scope_no, "session_no": session_no})
-    return None if row is None else int(row[0])
+    return tx.find_number(SELECT_NEXT_SESSION, {"scope_no": scope_no, "session_no": session_no})
 
 
 def names_between(tx: Tx, place: Place, low: str, high: str, limit: int) -> list[str]:

@@ -88,8 +88,7 @@ SELECT blob_no, sha256 FROM blobs WHERE sha256 IS NOT NULL ORDER BY blob_no
 
 def find(tx: Tx, sha256: bytes) -> int | None:
     """Return the number of the complete blob with this hash, None without one."""
-    row = tx.one(SELECT_BY_HASH, {"sha256": sha256})
-    return None if row is None else int(row[0])
+    return tx.find_number(SELECT_BY_HASH, {"sha256": sha256})
 
 
 def pack(data: bytes) -> tuple[str, bytes]:
@@ -100,9 +99,8 @@ def pack(data: bytes) -> tuple[str, bytes]:
 
 def add(tx: Tx, sha256: bytes | None, size_bytes: int) -> int:
     """Add a blob without chunks and return its number; no hash: still being written."""
-    row = tx.one(INSERT_BLOB, {"sha256": sha256, "size_bytes": size_bytes, "now_ms": tx.now_ms})
-    row = existing(row, "blobs")
-    return int(row[0])
+    values = {"sha256": sha256, "size_bytes": size_bytes, "now_ms": tx.now_ms}
+    return existing(tx.find_number(INSERT_BLOB, values), "blobs")
 
 
 def add_chunk(

@@ -301,8 +301,7 @@ def set_links(tx: Tx, table: Table, links: list[tuple[int, int]]) -> None:
 
 def new_scope_no(tx: Tx, wanted: int) -> int:
     """Return a number for a new scope: *wanted* if it is free, unless the engine has its own."""
-    row = existing(tx.one(SELECT_NEW_SCOPE_NO, {"wanted": wanted}), "scopes")
-    return int(row[0])
+    return tx.read_number(SELECT_NEW_SCOPE_NO, {"wanted": wanted})
 
 
 def add_scope(tx: Tx, scope: ScopeRow) -> None:
@@ -327,8 +326,7 @@ def read_jobs(tx: Tx, after: tuple[str, str, int, int]) -> list[Row]:
 
 def add_space(tx: Tx, space: SpaceRow) -> int:
     """Add an embedding space and return its number, which may be another one."""
-    row = existing(tx.one(INSERT_SPACE, space._asdict()), "embedding_spaces")
-    return int(row[0])
+    return existing(tx.find_number(INSERT_SPACE, space._asdict()), "embedding_spaces")
 
 
 def set_space(tx: Tx, space_no: int, like: SpaceRow) -> None:

@@ -260,8 +260,7 @@ def find_key(tx: Tx, scope_no: int, key: str, now_ms: int, path: Sequence[int] =
         path: The rows of the session that asks; what only it recalls comes first.
     """
     values = {"scope_no": scope_no, "key": key, "now_ms": now_ms, "sessions": [0, *path]}
-    row = tx.one(SELECT_BY_KEY, values)
-    return None if row is None else int(row[0])
+    return tx.find_number(SELECT_BY_KEY, values)
 
 
 def open_key(tx: Tx, scope_no: int, key: str, private_to: int | None) -> int | None:
@@ -272,8 +271,7 @@ def open_key(tx: Tx, scope_no: int, key: str, private_to: int | None) -> int | N
         private_to: As `PRIVATE_TO` of a row: each session has keys of its own.
     """
     values = {"scope_no": scope_no, "key": key, "private_to": private_to}
-    row = tx.one(SELECT_OPEN, values)
-    return None if row is None else int(row[0])
+    return tx.find_number(SELECT_OPEN, values)
 
 
 def private_to(row: Mapping[str, Any]) -> int | None:
@@ -284,8 +282,7 @@ def private_to(row: Mapping[str, Any]) -> int | None:
 
 def find_uid(tx: Tx, low: int, high: int, uid: str) -> int | None:
     """Return the id of the entry with *uid* in an id range, None without one."""
-    row = tx.one(SELECT_BY_UID, {"low": low, "high": high, "uid": uid})
-    return None if row is None else int(row[0])
+    return tx.find_number(SELECT_BY_UID, {"low": low, "high": high, "uid": uid})
 
 
 def find_uids(tx: Tx, low: int, high: int, uids: list[str]) -> dict[str, int]:
@@ -398,9 +395,8 @@ def row(tx: Tx, entry_id: int) -> dict[str, Any]:
 
 def update(tx: Tx, entry_id: int, row: dict[str, Any]) -> int:
     """Replace what an entry is and return its new version; keep the old one first."""
-    changed = tx.one(UPDATE_ENTRY, {**row, "id": entry_id, "now_ms": tx.now_ms})
-    changed = existing(changed, "entries")
-    return int(changed[0])
+    values = {**row, "id": entry_id, "now_ms": tx.now_ms}
+    return existing(tx.find_number(UPDATE_ENTRY, values), "entries")
 
 
 def repeat(tx: Tx, entry_id: int) -> None:
@@ -663,8 +659,7 @@ def list_as_of(
 
 def count_active(tx: Tx, scope_no: int, category: str | None = None) -> int:
     """Return how many entries of a scope are active, those that expired meanwhile too."""
-    row = existing(tx.one(SELECT_ACTIVE, {"scope_no": scope_no, "category": category}), "entries")
-    return int(row[0])
+    return tx.read_number(SELECT_ACTIVE, {"scope_no": scope_no, "category": category})
 
 
 def list_evictable(

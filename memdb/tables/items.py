@@ -459,8 +459,7 @@ def list_ids(tx: Tx, scope_no: int) -> list[int]:
 
 def count(tx: Tx, scope_no: int) -> int:
     """Return how many items a scope holds. Cost: 0.1 ms per 1,000."""
-    row = tx.one(SELECT_COUNT, {"scope_no": scope_no})
-    return 0 if row is None else int(row[0])
+    return tx.read_number(SELECT_COUNT, {"scope_no": scope_no})
 
 
 def live_ids(tx: Tx, ids: Iterable[int], now_ms: int) -> set[int]:

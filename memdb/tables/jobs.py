@@ -662,8 +662,7 @@ SELECT
 
 def count_subjects(tx: Tx) -> int:
     """Return about how many jobs `add_missing` would add for a new space."""
-    row = tx.one(SELECT_SUBJECTS)
-    return 0 if row is None else int(row[0])
+    return tx.read_number(SELECT_SUBJECTS)
 
 
 def add_missing(
@@ -703,8 +702,7 @@ def drop_space(tx: Tx, space_no: int) -> None:
 
 def count_jobs(tx: Tx, *spaces: int) -> int:
     """Return how many jobs of *spaces* wait, leased and failed ones included; 0: of no space."""
-    row = tx.one(SELECT_COUNT, {"spaces": spaces})
-    return 0 if row is None else int(row[0])
+    return tx.read_number(SELECT_COUNT, {"spaces": spaces})
 
 
 def clear_errors(tx: Tx, session: int) -> None:

@@ -93,6 +93,6 @@ def count_all(tx: Tx) -> Totals:
         newest_ms=newest_ms,
         pending=dict(tx.all(SELECT_JOBS)),
         summaries=dict(tx.all(SELECT_SUMMARIES)),
-        archived=(tx.one(SELECT_ARCHIVED) or (0,))[0],
+        archived=tx.read_number(SELECT_ARCHIVED),
         meta=dict(tx.all(SELECT_META)),
     )

@@ -70,9 +70,8 @@ def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None)
     if count is not None and count[0] >= MAX_SCOPE_NO:
         raise TooLarge("number of scopes", MAX_SCOPE_NO, count[0] + 1, "use another database")
     made_ms = tx.now_ms if created_ms is None else created_ms
-    row = tx.one(INSERT_SCOPE, {"uid": uid, "app": app, "user": user, "created_ms": made_ms})
-    row = existing(row, "scopes")
-    return int(row[0])
+    values = {"uid": uid, "app": app, "user": user, "created_ms": made_ms}
+    return existing(tx.find_number(INSERT_SCOPE, values), "scopes")
 
 
 def identity(tx: Tx, scope_no: int) -> tuple[str, int]:
@@ -93,12 +92,12 @@ def list_all(tx: Tx) -> list[tuple[int, str, str]]:
 
 def last_n(tx: Tx, scope_no: int) -> int:
     """Return how many ids of entries, artifact names, summaries and items a scope has given."""
-    row = tx.one(SELECT_LAST_N, {"scope_no": scope_no})
-    return 0 if row is None else int(row[0])
+    return tx.read_number(SELECT_LAST_N, {"scope_no": scope_no})
 
 
 def next_id(tx: Tx, scope_no: int, count: int = 1) -> int:
     """Return the first of *count* packed ids `scope_no << 44 | n` that were never given out."""
     tx.verify("scopes", [scope_no])  # a damaged counter would give an id twice
-    row = existing(tx.one(UPDATE_NEXT_ID, {"scope_no": scope_no, "count": count}), "scopes")
-    return scope_no << SCOPE_SHIFT | int(row[0]) - count + 1
+    values = {"scope_no": scope_no, "count": count}
+    last = existing(tx.find_number(UPDATE_NEXT_ID, values), "scopes")
+    return scope_no << SCOPE_SHIFT | last - count + 1

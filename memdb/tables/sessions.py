@@ -463,8 +463,7 @@ def rename(tx: Tx, session: int, title: str | None, bigrams: str | None) -> None
 
 def last_seq(tx: Tx, session: int) -> int:
     """Return the highest seq ever given out in the session, 0 before the first."""
-    row = tx.one(SELECT_LAST_SEQ, {"id": session})
-    return 0 if row is None else int(row[0])
+    return tx.read_number(SELECT_LAST_SEQ, {"id": session})
 
 
 def expect_last_seq(tx: Tx, session: int) -> None:
@@ -559,8 +558,7 @@ def cards(tx: Tx, ids: Iterable[int]) -> dict[int, Card]:
 
 def archived_count(tx: Tx, session: int) -> int:
     """Return how many messages of a row are archived, as it keeps it."""
-    row = tx.one(SELECT_ARCHIVED_COUNT, {"id": session})
-    return 0 if row is None else int(row[0])
+    return tx.read_number(SELECT_ARCHIVED_COUNT, {"id": session})
 
 
 def totals(tx: Tx, low: int, high: int) -> tuple[int, int]:
@@ -581,8 +579,7 @@ def tokens(tx: Tx, session: int, first_seq: int) -> tuple[int, int]:
 
 def total(tx: Tx, scope_no: int) -> int:
     """Return how many seqs the scope's sessions gave out: about its number of messages."""
-    row = tx.one(SELECT_TOTAL, {"scope_no": scope_no})
-    return 0 if row is None else int(row[0])
+    return tx.read_number(SELECT_TOTAL, {"scope_no": scope_no})
 
 
 def expect_total(tx: Tx, scope_no: int) -> None:
@@ -598,8 +595,7 @@ def advance(tx: Tx, session: int, count: int, *, messages: int = 0, tokens: int 
         messages, tokens: Of what is added to the session, for its counts.
     """
     values = {"id": session, "count": count, "now_ms": tx.now_ms, "seq_mask": MAX_SEQ}
-    row = tx.one(UPDATE_LAST_SEQ, {**values, "messages": messages, "tokens": tokens})
-    return None if row is None else int(row[0])
+    return tx.find_number(UPDATE_LAST_SEQ, {**values, "messages": messages, "tokens": tokens})
 
 
 def count(tx: Tx, session: int, *, messages: int = 0, tokens: int = 0, archived: int = 0) -> None:
@@ -615,8 +611,7 @@ def touch(tx: Tx, session: int) -> None:
 
 def updated_ms(tx: Tx, session: int) -> int:
     """Return when the session changed last."""
-    row = tx.one(SELECT_UPDATED, {"id": session})
-    return 0 if row is None else int(row[0])
+    return tx.read_number(SELECT_UPDATED, {"id": session})
 
 
 def set_times(tx: Tx, session: int, created_ms: int | None, updated_ms: int | None) -> None:

@@ -124,9 +124,8 @@ def find_space(tx: Tx, model: str, dim: int) -> Space | None:
 
 def add_space(tx: Tx, model: str, dim: int) -> int:
     """Add a space and return its number."""
-    row = tx.one(INSERT_SPACE, {"model": model, "dim": dim, "now_ms": tx.now_ms})
-    row = existing(row, "embedding_spaces")
-    return int(row[0])
+    values = {"model": model, "dim": dim, "now_ms": tx.now_ms}
+    return existing(tx.find_number(INSERT_SPACE, values), "embedding_spaces")
 
 
 def list_spaces(tx: Tx) -> tuple[SpaceInfo, ...]:

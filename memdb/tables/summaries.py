@@ -443,14 +443,12 @@ def leaf_starts(tx: Tx, session: int, after_seq: int) -> set[int]:
 
 def above(tx: Tx, row_id: int) -> int | None:
     """Return the packed id of the node that stands for this one, None if none does."""
-    row = tx.one(SELECT_ABOVE, {"id": row_id})
-    return None if row is None else row[0]
+    return tx.find_number(SELECT_ABOVE, {"id": row_id})
 
 
 def session_of(tx: Tx, row_id: int) -> int:
     """Return the session of an existing node."""
-    row = existing(tx.one(SELECT_SESSION, {"id": row_id}), "summaries")
-    return int(row[0])
+    return existing(tx.find_number(SELECT_SESSION, {"id": row_id}), "summaries")
 
 
 def improvable(tx: Tx, session: int) -> list[int]:
@@ -491,8 +489,7 @@ def count(tx: Tx, session: int) -> int:
     """Return how many summaries a session has."""
     found = 0
     for row_id, end in reaches(tx, session):
-        row = tx.one(SELECT_COUNT, {"session_id": row_id, "last_seq": end})
-        found += 0 if row is None else int(row[0])
+        found += tx.read_number(SELECT_COUNT, {"session_id": row_id, "last_seq": end})
     return found
 
 
@@ -507,8 +504,7 @@ def delete_session(tx: Tx, session: int, from_seq: int = 0) -> int:
 
 def first_bare(tx: Tx, session: int) -> int | None:
     """Return where a pruned node begins that no other stands for any more, None without one."""
-    row = tx.one(SELECT_BARE, {"session_id": session})
-    return None if row is None else row[0]
+    return tx.find_number(SELECT_BARE, {"session_id": session})
 
 
 def list_over(tx: Tx, session: int, seqs: Collection[int]) -> list[int]:

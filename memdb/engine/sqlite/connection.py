@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memdb.engine import compose
+from memdb.engine.base import Asking
 from memdb.engine.sqlite.digests import find_damaged, register_functions, verify_rows
 from memdb.engine.sqlite.vectors import SqliteVectors, load_vector_functions
 from memdb.engine.sqlite.words import SqliteWords
@@ -368,7 +369,7 @@ def parameters_of(sql: str) -> list[str]:
 _numbers = count(1)
 
 
-class Tx:
+class Tx(Asking):
     """
     A transaction: runs statements, all with the same time.
 
@@ -443,12 +444,6 @@ class Tx:
             return self._execute(sql, values).fetchone()
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
-
-    def pages(self, sql: str, after: dict[str, Any]) -> Iterator[list[Row]]:
-        """Yield the rows of a query in pages; see `memdb.engine.base.Tx`."""
-        while rows := self.all(sql, after):
-            yield rows
-            after = dict(zip(after, rows[-1], strict=False))
 
     def run(self, sql: str, values: Values | None = None) -> int:
         """Run a statement and return how many rows it changed."""

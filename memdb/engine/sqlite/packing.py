@@ -68,12 +68,12 @@ def moves_pages(tx: Tx) -> bool:
 
 def count_free_pages(tx: Tx) -> int:
     """Return how many pages of the file hold nothing."""
-    return int((tx.one(SELECT_FREE_PAGES) or (0,))[0])
+    return tx.read_number(SELECT_FREE_PAGES)
 
 
 def count_pages(tx: Tx) -> int:
     """Return how many pages the file has."""
-    return int((tx.one(SELECT_PAGES) or (0,))[0])
+    return tx.read_number(SELECT_PAGES)
 
 
 def merge_piece(tx: Tx, sql: str, pages: int) -> bool:

@@ -154,8 +154,7 @@ class Tail:
 
     def count(self) -> int:
         """Return how many messages the tail lists."""
-        row = self._tx.one(COUNT_TAIL)
-        return 0 if row is None else int(row[0])
+        return self._tx.read_number(COUNT_TAIL)
 
     def move(self) -> None:
         """Put the words of all messages of the tail into the index."""
