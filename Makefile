@@ -10,7 +10,7 @@ WORKERS ?= $(shell $(PYTHON) -c "import os; print(3 * os.cpu_count() // 2)")
 # Some containers set it; compiling all modules in each process doubles the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test test-postgres coverage slow clients lint format fix types hooks bench goals peers docs wheel release clean
+.PHONY: all demo test encrypted test-postgres coverage slow clients lint format fix types hooks bench goals peers docs wheel release clean
 
 all: format lint types test
 
@@ -34,6 +34,21 @@ ENDS := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal $(ENDS)
+
+# Encryption, and tests of every day over encrypted files: the cipher takes the place of apsw.
+encrypted: .venv-encrypted/.installed
+	.venv-encrypted/bin/python -m pytest tests/engine/test_cipher.py $(if $(filter no,$(SLOW)),-m "not slow")
+	MEMDB_KEY_FILE=.venv-encrypted/test.key .venv-encrypted/bin/python -m pytest -m "not slow" \
+	  -n $(WORKERS) tests/conversations tests/context tests/jobs
+
+.venv-encrypted/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-encrypted
+	.venv-encrypted/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-encrypted/bin/pip install --quiet --editable ".[encrypted]" --group test
+	.venv-encrypted/bin/pip uninstall --quiet --yes apsw
+	.venv-encrypted/bin/pip install --quiet --force-reinstall --no-deps apsw-sqlite3mc
+	(umask 077; head -c 32 /dev/urandom >.venv-encrypted/test.key)
+	touch $@
 
 # The same over a PostgreSQL server from PyPI; tests/over_server.py lists what cannot hold there.
 test-postgres: $(STAMP)

@@ -23,7 +23,7 @@ Below are the calls that a program makes first. All names can be imported from
     removal             Receipt Proof PreviewRow Secret SecretPlace, find_secrets
                         redact_secrets (in a text)
     the file            FileInfo Finding SpaceInfo ImportReport LeftOut ChangeMark Upkeep
-                        Rows TableColumns
+                        Rows TableColumns, rekey
     overviews           ScopeCounts DayCount CategoryCount, TextDiff Hunk, Changes SessionPlace
     how it goes         Stats QueueState RefusedText Failure CallStats Event
     saving a file       recover Recovery RecoveredTable restore Restored CopyReport CopiedScope
@@ -63,6 +63,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.errors import AlreadyExists as AlreadyExists
     from memdb.errors import BadQuery as BadQuery
     from memdb.errors import Busy as Busy
+    from memdb.errors import CipherMissing as CipherMissing
     from memdb.errors import Closed as Closed
     from memdb.errors import Conflict as Conflict
     from memdb.errors import Corrupt as Corrupt
@@ -73,6 +74,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.errors import InvalidInput as InvalidInput
     from memdb.errors import InvalidItem as InvalidItem
     from memdb.errors import IOFailed as IOFailed
+    from memdb.errors import KeyMissing as KeyMissing
     from memdb.errors import MemDBError as MemDBError
     from memdb.errors import MigrationFailed as MigrationFailed
     from memdb.errors import NotAMemDB as NotAMemDB
@@ -89,6 +91,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.errors import Unreadable as Unreadable
     from memdb.errors import Unsupported as Unsupported
     from memdb.errors import VersionConflict as VersionConflict
+    from memdb.errors import WrongKey as WrongKey
     from memdb.errors import WrongProcess as WrongProcess
     from memdb.models.entries import Candidate as Candidate
     from memdb.models.entries import Entry as Entry
@@ -203,6 +206,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.types import WindowStrategy as WindowStrategy
     from memdb.models.types import Work as Work
     from memdb.rescue.recovery import recover as recover
+    from memdb.rescue.recovery import rekey as rekey
     from memdb.rescue.recovery import restore as restore
     from memdb.text.secrets import find_secrets as find_secrets
     from memdb.text.secrets import redact_secrets as redact_secrets
@@ -225,11 +229,11 @@ _HOMES = {
     "memdb.api.tools": "Tools",
     "memdb.api.worker": "Worker",
     "memdb.errors": (
-        "AlreadyExists BadQuery Busy Closed Conflict Corrupt DimensionMismatch DiskFull "
-        "FileError IOFailed Interrupted InvalidInput InvalidItem MemDBError MigrationFailed "
-        "NotAMemDB NotFound PortError ReadOnly SchemaTooNew SecretFound "
+        "AlreadyExists BadQuery Busy CipherMissing Closed Conflict Corrupt DimensionMismatch "
+        "DiskFull FileError IOFailed Interrupted InvalidInput InvalidItem KeyMissing MemDBError "
+        "MigrationFailed NotAMemDB NotFound PortError ReadOnly SchemaTooNew SecretFound "
         "SessionClosed SettingsTooNew StorageError TooLarge Unavailable Unreadable "
-        "Unsupported VersionConflict WrongProcess"
+        "Unsupported VersionConflict WrongKey WrongProcess"
     ),
     "memdb.models.entries": (
         "Candidate Entry EntryVersion Extracted Link NewEntry Outcome Remembered"
@@ -254,7 +258,7 @@ _HOMES = {
     "memdb.models.summaries": (
         "Archived ArchivedSpan Compacted Expansion SourceItem Summary SummaryText SummaryTree"
     ),
-    "memdb.rescue.recovery": "recover restore",
+    "memdb.rescue.recovery": "recover rekey restore",
     "memdb.text.secrets": "find_secrets redact_secrets",
     "memdb.models.types": (
         "Durability EntryFields FilePart Image ItemOrder Kind MergePolicy MessageFormat "

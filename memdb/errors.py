@@ -14,6 +14,9 @@ MemDBError                      "internal"   exit 1   base; never raised itself
     VersionConflict             "version"             expected, got
   FileError                     "file"       exit 6   path
     NotAMemDB                   "not_memdb"
+    KeyMissing                  "key_missing"         of an encrypted file
+    WrongKey                    "wrong_key"
+    CipherMissing               "cipher_missing"      the package that is installed cannot encrypt
     SchemaTooNew                "schema_new"          file_version, code_version
     SettingsTooNew              "settings_new"        what this memdb cannot use
     MigrationFailed             "migration"           from_version, to_version
@@ -210,6 +213,48 @@ class NotAMemDB(FileError):
     """The file is not a SQLite database, or another program's."""
 
     code = "not_memdb"
+
+
+class KeyMissing(FileError):
+    """The file is encrypted, and no key was given."""
+
+    code = "key_missing"
+
+    def __init__(self, path: str) -> None:
+        """Say that the file at *path* needs its key."""
+        super().__init__(
+            f"{path} is encrypted: give its key, memdb.open(path, key=...), or --key-file FILE",
+            path,
+        )
+
+
+class WrongKey(FileError):
+    """The key does not open the file; neither was changed."""
+
+    code = "wrong_key"
+
+    def __init__(self, path: str, *, is_plain: bool = False) -> None:
+        """Say that the key is not that of the file at *path*, or that it has none."""
+        reason = (
+            "is not encrypted: open it without a key, or make a copy with `memdb encrypt`"
+            if is_plain
+            else "does not open with this key, or is another program's: give the key of the file"
+        )
+        super().__init__(f"{path} {reason}", path)
+
+
+class CipherMissing(FileError):
+    """The file is encrypted or shall be, and the apsw that is installed cannot do that."""
+
+    code = "cipher_missing"
+
+    def __init__(self, path: str) -> None:
+        """Say how to get the cipher for the file at *path*."""
+        super().__init__(
+            f"{path} needs encryption, which the package apsw does not have: run `pip uninstall "
+            "apsw` and `pip install --force-reinstall apsw-sqlite3mc`",
+            path,
+        )
 
 
 class SchemaTooNew(FileError):

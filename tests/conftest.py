@@ -34,9 +34,11 @@ from memdb.api._container import Ports, Services
 from memdb.api._resolve import settings_changes
 from memdb.api.database import MemDB
 from memdb.engine.sqlite import schema
+from memdb.engine.sqlite.cipher import is_encrypted, unlock
 from memdb.engine.sqlite.connection import create_private
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.wal import has_bytes
+from memdb.models.keys import key_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -256,6 +258,10 @@ def copy(source: apsw.Connection, target: apsw.Connection) -> None:
         backup.step(-1)
 
 
+# Tests over encrypted files: `make encrypted`.
+KEY = key_value(None)
+
+
 class CopiedEngine(SqliteEngine):
     """An engine whose new files are copies of one: 8 ms less than by running schema.sql."""
 
@@ -433,7 +439,9 @@ def make_database(clock: Clock, ids: Ids, databases: Any) -> Iterator[Callable[.
 
     def make(path: str, **options: Any) -> Any:
         options = {"clock": clock, "ids": ids, "durability": "process", **options}
-        if databases is None:
+        if databases is None and KEY is not None and path != ":memory:":
+            opened.append(SqliteEngine(path, key=KEY, **options))
+        elif databases is None:
             opened.append(CopiedEngine(path, **options))
         else:
             from memdb.postgres.engine import PostgresEngine
@@ -548,7 +556,7 @@ def fill(clock: Clock, ids: Ids, embedder: FakeEmbedder, databases: Any) -> Call
     """
 
     def put(db: MemDB, make: Callable[[MemDB], object]) -> None:
-        if databases is not None:
+        if databases is not None or KEY is not None:
             make(db)
             return
         key = f"{make.__module__}.{make.__qualname__}"
@@ -577,6 +585,8 @@ def raw() -> Iterator[Callable[[str], apsw.Connection]]:
 
     def connect(path: str) -> apsw.Connection:
         opened.append(apsw.Connection(path))
+        if KEY is not None and is_encrypted(path):
+            unlock(opened[-1], KEY)
         keep_digests(opened[-1])
         return opened[-1]
 

@@ -171,6 +171,7 @@ class Services:
             timeout_ms=0,
             clock=self.db.clock,
             ids=self.db.ids,
+            key=self.db.key,
         )
         try:
             yield Services(copy, Ports(None), None)

@@ -47,6 +47,11 @@ def open_engine(path: str, **options: Any) -> Engine:
     if is_address(path):
         from memdb.postgres.engine import PostgresEngine  # only for servers
 
+        if options.pop("key", None) is not None:
+            raise InvalidInput(
+                "key encrypts a file, not a server: encrypt its disks, and leave it out"
+            )
+
         return PostgresEngine(path, **options)
     from memdb.engine.sqlite.engine import SqliteEngine
 
@@ -63,7 +68,7 @@ def open_target(path: str, *, dry_run: bool, **given: Any) -> Engine:
     except ReadOnly:
         if not is_address(path):
             raise  # a server without tables is empty
-    return open_engine(":memory:", **given)
+    return open_engine(":memory:", **{**given, "key": None})
 
 
 def require(port: object, field: str) -> None:

@@ -13,12 +13,20 @@ from memdb.api.scope import Scope
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import InvalidInput
 from memdb.models.ids import system_clock, uuid7
+from memdb.models.keys import key_value
 from memdb.models.observation import observed, refuse_copy
 from memdb.models.reports import Rows, WorkRequest
 from memdb.models.settings import WORK
 from memdb.records.scopes import SHARED, ScopeRef
 from memdb.tables import scopes as scope_rows
-from memdb.text.validate import flag_value, int_value, name_value, path_value, text_value
+from memdb.text.validate import (
+    flag_value,
+    int_value,
+    is_address,
+    name_value,
+    path_value,
+    text_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from memdb.api.worker import Worker
     from memdb.engine.base import Engine
     from memdb.models.entries import Candidate
+    from memdb.models.keys import AnyKey, FileKey
     from memdb.models.messages import Message
     from memdb.models.observation import Event
     from memdb.models.protocols import (
@@ -213,6 +222,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     on_event: Callable[[Event], object] | None = None,
     reranker: Reranker | None = None,
     settings: Settings | dict[str, Any] | str | os.PathLike[str] | None = None,
+    key: AnyKey | None = None,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
 ) -> MemDB:
@@ -262,6 +272,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             TOML file, changes its fields; `Settings` takes the place of all.
             They are kept in the file for whoever opens it; None: as kept, at
             first the defaults. For this handle alone: `db.settings.update(keep=False)`.
+        key: Of an encrypted file, or for a new one: a passphrase, 32 bytes, or a function.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -300,6 +311,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         raise InvalidInput(f"busy_timeout_s is {busy_timeout_s!r}: give seconds up to 3,600")
     database = open_engine(
         name,
+        key=_key_of(name, key),
         mode=mode,
         durability=durability,
         timeout_ms=round(busy_timeout_s * 1000),
@@ -312,6 +324,13 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     except BaseException:
         database.close()
         raise
+
+
+def _key_of(path: str, given: AnyKey | None) -> FileKey | None:
+    """Return the key of a file; that of the environment is none of a server's."""
+    if given is None and (path == MEMORY or is_address(path)):
+        return None
+    return key_value(given)
 
 
 @observed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.api._resolve import open_target
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import InvalidInput
+from memdb.models.keys import key_value
 from memdb.models.observation import observed
 from memdb.records import integrity
 from memdb.tables import spaces as space_rows
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from memdb.api._container import Services
+    from memdb.models.keys import AnyKey
     from memdb.models.messages import Finding, SpaceInfo
     from memdb.models.reports import CopyReport, FileInfo
     from memdb.models.types import Progress, ProviderMessage
@@ -102,6 +104,7 @@ class File:
         *,
         replace: bool = False,
         progress: Progress | None = None,
+        key: AnyKey | None = None,
     ) -> int:
         """
         Copy the file as it is now to *path*, while others write; return its bytes.
@@ -111,14 +114,20 @@ class File:
             replace: Write over what is there.
             progress: Called with (done, total) pages after each 4 MB. What it raises ends
                 the backup, and nothing is left of it.
+            key: Another key for the copy, as in `memdb.open`, "" for a plain one; None: that of
+                the file.
 
         Raises:
+            CipherMissing: the copy cannot be encrypted here.
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written.
             InvalidInput: called inside a transaction, whose writes the copy would not have.
         """
         self._db.refuse_inside("backup")
-        return self._db.maintenance.copy_to(path_value(path), replace=replace, progress=progress)
+        wanted = self._db.key if key is None else key_value(key)
+        return self._db.maintenance.copy_to(
+            path_value(path), wanted, replace=replace, progress=progress
+        )
 
     def copy(
         self,
@@ -140,7 +149,7 @@ class File:
         is of the moment when it began.
 
         Args:
-            target: A file, made if it is new.
+            target: A file, made if it is new; one with the key of this file.
             user: Copy this user's memory only; None: everything, and into an empty
                 target the settings too.
             app: The program that the memory of *user* belongs to.
@@ -163,7 +172,8 @@ class File:
         copying.check_source(self._db, owner)
         if path == MEMORY or self._db.maintenance.is_own_file(path):
             raise InvalidInput(f"{path} is no target for a copy: give the path of another file")
-        there = open_target(path, dry_run=dry_run, clock=self._db.clock, ids=self._db.ids)
+        key = None if is_address(path) else self._db.key
+        there = open_target(path, dry_run=dry_run, clock=self._db.clock, ids=self._db.ids, key=key)
         try:
             report = copying.copy(self._db, there, owner=owner, dry_run=dry_run, progress=progress)
         finally:

@@ -17,7 +17,7 @@ import click
 from click.core import ParameterSource
 
 from memdb.cli import discard_output
-from memdb.cli.command import BY_OPTION, FILE, NO_PAGER, PAGER, TEXT, Command, is_file
+from memdb.cli.command import BY_OPTION, FILE, KEY_FILE, NO_PAGER, PAGER, TEXT, Command, is_file
 from memdb.cli.defaults import shown_path
 from memdb.cli.output import (
     flush,
@@ -262,7 +262,7 @@ def verb(
         command = Command(
             name or function.__name__,
             callback=lambda **given: _run(function, given),
-            params=[*params, *[BY_OPTION] * any(map(is_file, params))],
+            params=[*params, *[BY_OPTION, KEY_FILE] * any(map(is_file, params))],
             help=function.__doc__,
             epilog="\b\nExample:\n" + "\n".join(f"  {line}" for line in examples),
         )

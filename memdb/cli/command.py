@@ -5,6 +5,7 @@ A command: reads its line, tells who names FILE, and ends with a sentence and an
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,9 +15,10 @@ from memdb.cli.defaults import default_file, read_config, shown_path
 from memdb.cli.help import HelpContext
 from memdb.cli.output import clean, flush, note, print_json
 from memdb.errors import AlreadyExists, FileError, MemDBError, NotFound, SecretFound
+from memdb.models.keys import KEY_FILE_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from memdb.cli.defaults import DefaultFile
 
@@ -25,6 +27,7 @@ MOST_CHARS = 200  # of a verb's first sentence in the list of verbs
 STOPPED = 130  # what a shell reports for a program that Ctrl-C ended
 FILE_OPTION = "file_option"
 NAMED = "memdb.file"  # in the context: what names FILE in place of an argument
+KEY = "memdb.key"  # in the context: the file with the key of FILE
 PAGER = "memdb.pager"  # in the context: False if none is wanted
 FILE = click.Argument(["file"], type=click.Path())
 BY_OPTION = click.Option(
@@ -33,6 +36,33 @@ BY_OPTION = click.Option(
     metavar="PATH",
     expose_value=False,
     help="FILE; without it MEMDB_FILE, the config file, or the argument FILE.",
+)
+
+
+def keep_key_file(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    """Keep in the context what --key-file names."""
+    ctx.meta[KEY] = value
+
+
+@contextmanager
+def using_key(path: str | None) -> Iterator[None]:
+    """Open all files of a `with` block and of programs that it starts with the key in *path*."""
+    before = os.environ.get(KEY_FILE_VARIABLE, "")
+    os.environ[KEY_FILE_VARIABLE] = path or before
+    try:
+        yield
+    finally:
+        os.environ[KEY_FILE_VARIABLE] = before
+
+
+KEY_FILE = click.Option(
+    ["--key-file"],
+    type=click.Path(),
+    metavar="PATH",
+    expose_value=False,
+    callback=keep_key_file,
+    help="The file with the key of an encrypted FILE; MEMDB_KEY_FILE, or MEMDB_KEYRING for the "
+    "name of a key in the keyring, without it.",
 )
 
 
@@ -144,8 +174,9 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; report what it raises."""
         try:
-            done = super().invoke(ctx)
-            flush()
+            with using_key(ctx.meta.get(KEY)):
+                done = super().invoke(ctx)
+                flush()
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:

@@ -36,6 +36,7 @@ from memdb.cli.output import (
     when,
 )
 from memdb.errors import NotFound, PortError, StorageError
+from memdb.models.keys import key_value, read_key_file
 from memdb.models.record import counted
 from memdb.text.validate import is_address
 
@@ -99,7 +100,7 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
         users.append(f"and {len(scopes) - MAX_SCOPES:,} more")
     facts = [
         ("file", click.format_filename(found.path)),
-        ("format", str(found.format)),
+        ("format", f"{found.format}{', encrypted' * found.is_encrypted}"),
         ("size", size(found.size_bytes) + _wal(found)),
         ("users", ", ".join(users) or "none yet"),
         ("messages", f"from {when(found.oldest_ms)} to {when(found.newest_ms)}"),
@@ -264,8 +265,61 @@ def backup(call: Call, target: str, replace: bool) -> None:
     """Copy FILE while others use it."""
     with call.open() as db, Bar("Copying") as bar:
         copied = db.file.backup(target, replace=replace, progress=bar.to)
+    _say_copied(call, target, copied)
+
+
+@verb("memdb encrypt agent.db safe.db --key-file agent.key", scope=False)
+@click.argument("target", type=click.Path())
+@click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
+def encrypt(call: Call, target: str, replace: bool) -> None:
+    """
+    Copy the plain FILE to TARGET, encrypted with a key.
+
+    --key-file names the key. FILE stays as it is: delete it and its backups afterwards.
+    `head -c 32 /dev/urandom > agent.key; chmod 600 agent.key` makes a key. Without
+    the key nobody can read TARGET, you neither.
+    """
+    import memdb
+
+    if (key := key_value(None)) is None:
+        raise click.UsageError("--key-file is missing: give the file with the key for TARGET.")
+    with memdb.open(call.file, mode="read", key="") as db, Bar("Copying") as bar:
+        copied = db.file.backup(target, replace=replace, progress=bar.to, key=key)
+    _say_copied(call, target, copied)
+
+
+@verb("memdb decrypt safe.db plain.db --key-file agent.key", scope=False)
+@click.argument("target", type=click.Path())
+@click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
+def decrypt(call: Call, target: str, replace: bool) -> None:
+    """Copy the encrypted FILE to the plain TARGET. Who has that can read it."""
+    import memdb
+
+    with memdb.open(call.file, mode="read") as db, Bar("Copying") as bar:
+        copied = db.file.backup(target, replace=replace, progress=bar.to, key="")
+    _say_copied(call, target, copied)
+
+
+def _say_copied(call: Call, target: str, size_bytes: int) -> None:
     shown = click.format_filename(target)
-    call.reply({"path": target, "size_bytes": copied}, f"Copied {size(copied)} to {shown}.")
+    call.reply({"path": target, "size_bytes": size_bytes}, f"Copied {size(size_bytes)} to {shown}.")
+
+
+@verb("memdb rekey safe.db --key-file agent.key --new-key-file new.key", scope=False)
+@click.option(
+    "--new-key-file",
+    type=click.Path(),
+    metavar="PATH",
+    required=True,
+    help="The file with the new key: 32 bytes, or a line of text.",
+)
+def rekey(call: Call, new_key_file: str) -> None:
+    """Give the encrypted FILE another key; backups keep theirs. No program may have it open."""
+    import memdb
+
+    with Bar("Writing anew") as bar:
+        memdb.rekey(call.file, read_key_file(new_key_file), progress=bar.to)
+    call.reply({"path": call.shown_file, "rekeyed": True}, f"{call.shown_file} has the new key.")
 
 
 @verb("memdb vacuum agent.db", "memdb vacuum agent.db --whole", scope=False)
@@ -594,6 +648,9 @@ COMMANDS = {
     "check": check,
     "rebuild": rebuild,
     "backup": backup,
+    "encrypt": encrypt,
+    "decrypt": decrypt,
+    "rekey": rekey,
     "vacuum": vacuum,
     "query": query,
     "space": space,

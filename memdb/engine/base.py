@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from memdb.models.keys import FileKey
     from memdb.models.protocols import Clock, Ids
     from memdb.models.reports import Proof
     from memdb.models.types import Progress
@@ -384,7 +385,12 @@ class Maintenance(Protocol):
         """Bound what reading a stranger's database may do and take; *table*: the one to read."""
 
     def copy_to(
-        self, target: str, *, replace: bool = False, progress: Progress | None = None
+        self,
+        target: str,
+        key: FileKey | None,
+        *,
+        replace: bool = False,
+        progress: Progress | None = None,
     ) -> int:
         """Copy everything as it is at this moment to the file *target*; return its bytes."""
 
@@ -402,9 +408,11 @@ class Engine(Protocol):
         ids: Returns a new uid for a time.
         commits: Write transactions of this object that were committed so far.
         is_read_only: Whether it was opened with mode="read": every write is refused.
+        key: Of an encrypted file, else None.
     """
 
     path: str
+    key: FileKey | None
     clock: Clock
     ids: Ids
     commits: int

@@ -557,6 +557,7 @@ class FileInfo(Record):
             system does not tell.
         migration_copies: Names of the copies that migrations left beside the file: each holds
             what was in it then, also what was forgotten since.
+        is_encrypted: Whether it was opened with a key.
     """
 
     path: str
@@ -577,6 +578,7 @@ class FileInfo(Record):
     other_tables: tuple[str, ...] = ()
     wal_readers: tuple[int, ...] = ()
     migration_copies: tuple[str, ...] = ()
+    is_encrypted: bool = False
 
 
 class ChangeMark(Record):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from memdb.engine.base import Tx as AnyTx
+    from memdb.models.keys import FileKey
     from memdb.models.protocols import Clock, Ids
     from memdb.postgres.connection import Tx
 
@@ -228,6 +229,7 @@ class PostgresEngine(Opened):
         self.ids = ids
         self.verify = verify
         self.is_read_only = mode == "read"
+        self.key: FileKey | None = None  # a server keeps its own disks
         self.commits = 0
         options = {
             "durability": durability,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
+    from memdb.models.keys import FileKey
     from memdb.models.types import Progress
     from memdb.postgres.connection import Tx
     from memdb.postgres.schema import PostgresDatabase
@@ -364,6 +365,7 @@ class PostgresMaintenance:
     def copy_to(  # (of the protocol)
         self,
         target: str,  # noqa: ARG002 (the other engine's)
+        key: FileKey | None,  # noqa: ARG002 (the other engine's)
         *,
         replace: bool = False,  # noqa: ARG002 (the other engine's)
         progress: Progress | None = None,  # noqa: ARG002 (the other engine's)

@@ -155,4 +155,5 @@ def describe(db: Engine) -> FileInfo:
             other_tables=db.maintenance.list_other_tables(tx),
             wal_readers=readers,
             migration_copies=storage.migration_copies,
+            is_encrypted=db.key is not None,
         )

@@ -15,7 +15,7 @@ import apsw
 from memdb.engine import compose
 from memdb.engine.columns import read_columns, read_schema
 from memdb.engine.sqlite import schema
-from memdb.engine.sqlite.connection import SET_AUTO_VACUUM, open_temporary
+from memdb.engine.sqlite.connection import SET_AUTO_VACUUM, Tx, connect, open_temporary, translate
 from memdb.engine.sqlite.digests import row_digest
 from memdb.errors import FileError, SchemaTooNew, StorageError
 from memdb.models.record import Record
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from memdb.engine.sqlite.base import SqliteFile
-    from memdb.engine.sqlite.connection import Tx
+    from memdb.models.keys import FileKey
     from memdb.rescue.pages import RawRow, Values
 
 # The user version and the application id. Source: sqlite.org/fileformat.html#the_database_header
@@ -149,12 +149,13 @@ class Found(Record):
     has_wal: bool
 
 
-def read_rows(path: str, *, wal: bool) -> Found:
+def read_rows(path: str, *, wal: bool, key: FileKey | None = None) -> Found:
     """
     Return what can be read of the file at *path*, which stays as it is.
 
     Args:
         wal: Also read what is committed in its WAL.
+        key: Of an encrypted file.
 
     Raises:
         OSError: it cannot be read at all.
@@ -162,7 +163,7 @@ def read_rows(path: str, *, wal: bool) -> Found:
 
     Cost: 1 s per 20 MB, and memory for three times the file.
     """
-    file = PageFile(path, wal=wal)
+    file = PageFile(path, None if key is None else _image(path, key, wal=wal), wal=wal)
     _refuse_other_format(file, path)
     shapes, roots = _shapes(moving=bool(file.pointer_pages()))
     roots |= _stored_roots(file)
@@ -549,6 +550,18 @@ def count_rows(db: SqliteFile, table: str) -> int:
     """Return the number of rows of a table of schema.sql."""
     with db.read() as tx:
         return tx.read_number(f"/* found_rows.count */ SELECT count(*) FROM {table}")  # noqa: S608 (a name of schema.sql)
+
+
+def _image(path: str, key: FileKey, *, wal: bool) -> bytes:
+    """Return an encrypted file as its key opens it; zeros from its first damaged page on."""
+    options: dict[str, Any] = {"durability": "power", "timeout_ms": 0, "writable": False}
+    tx = Tx(connect(path, immutable=not wal, key=key, **options))
+    try:
+        return bytes(tx.raw.serialize("main"))
+    except apsw.Error as error:
+        raise translate(error) from error
+    finally:
+        tx.close()
 
 
 def lock_alone(lock: Tx) -> None:

@@ -82,15 +82,21 @@ class PageFile:
         has_wal: Whether pages of the WAL took the place of pages of the file.
     """
 
-    def __init__(self, path: str, *, wal: bool = True) -> None:
+    def __init__(self, path: str, data: bytes | None = None, *, wal: bool = True) -> None:
         """
         Read the file at *path*; *wal*: with what is committed in its WAL.
+
+        Args:
+            data: The file with its WAL, if it is encrypted on the disk.
 
         Raises:
             OSError: it cannot be read.
         """
-        with open(path, "rb") as file:
-            self._data = file.read()
+        if data is None:
+            with open(path, "rb") as file:
+                self._data = file.read()
+        else:
+            self._data, wal = data, False
         self.page_bytes, unused = DEFAULT_PAGE_BYTES, 0
         if self._data[:16] == MAGIC:  # else the first page is damaged too
             stated = int.from_bytes(self._data[16:18], "big")

@@ -249,7 +249,7 @@ class SqliteProbes:
         db = self._db
         for name, path in _files(db):
             search.places[name] = None  # an empty WAL too
-            with _opened(path) as (read, size):
+            with _opened(db, path) as (read, size):
                 if path == db.path and READING not in notices and WRITING not in notices:
                     self._search_pages(search, name, read, size)
                 else:
@@ -355,13 +355,19 @@ def _files(db: SqliteFile) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
+def _opened(db: SqliteFile, path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
     """
     Give a function that reads a file as it is on the disk, by offset and length, and its size.
 
     Uses SQLite's VFS: closing a file that was opened in any other way drops
-    every lock that this process holds on it.
+    every lock that this process holds on it. An encrypted file is read as its key opens it,
+    in memory.
     """
+    if db.key is not None and path == db.path:
+        with translated_errors(), db.apart(writable=False) as tx:
+            image = tx.raw.serialize("main")
+        yield lambda start, length: image[start : start + length], len(image)
+        return
     flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
     with translated_errors():
         file = apsw.VFSFile("", path, flags)

@@ -8,13 +8,26 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+import apsw
+
 from memdb.engine.segments import opened
-from memdb.engine.sqlite.connection import Tx, connect
+from memdb.engine.sqlite.cipher import is_encrypted
+from memdb.engine.sqlite.connection import Tx, connect, translate
 from memdb.engine.sqlite.engine import SqliteEngine
-from memdb.engine.sqlite.maintenance import move_into_place, remove_with_wal
-from memdb.engine.sqlite.wal import FOREIGN, MISSING, find_wal_problem, let_close
-from memdb.errors import AlreadyExists, Busy, Corrupt, FileError, NotAMemDB, StorageError
+from memdb.engine.sqlite.maintenance import move_into_place, remove_with_wal, write_with_key
+from memdb.engine.sqlite.wal import FOREIGN, MISSING, cut_wal, find_wal_problem, open_locked
+from memdb.errors import (
+    AlreadyExists,
+    Busy,
+    Corrupt,
+    FileError,
+    InvalidInput,
+    KeyMissing,
+    StorageError,
+    WrongKey,
+)
 from memdb.models.ids import system_clock, uuid7
+from memdb.models.keys import key_value
 from memdb.models.reports import RecoveredTable, Recovery, Restored
 from memdb.records import entry_writer, integrity, summaries
 from memdb.rescue import adoption, found_rows
@@ -22,7 +35,9 @@ from memdb.tables import blobs, entries, messages
 from memdb.text.validate import flag_value, path_value, refuse_output, refuse_special
 
 if TYPE_CHECKING:
+    from memdb.models.keys import AnyKey
     from memdb.models.protocols import Clock, Ids
+    from memdb.models.types import Progress
 
 # What is wrong with a summary is wrong with those above and below it.
 SUMMARY_RULES = ("summary_gap", "summary_head", "summary_sources", "summary_link")
@@ -43,6 +58,7 @@ def recover(
     *,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
+    key: AnyKey | None = None,
 ) -> Recovery:
     """
     Make a sound file at *path* of what can be read of the file *damaged*, which stays as it is.
@@ -52,6 +68,10 @@ def recover(
     content is left are made anew; so are entries that others refer to, inactive
     and with the text of their last earlier version. Words, sketches, counters and summaries that
     are incomplete are derived anew; vectors too, by the next work on the file.
+
+    Args:
+        key: Of an encrypted file, as in `memdb.open`; the new one gets it too. Of such a file
+            only the pages before the first damaged one can be read.
 
     Returns:
         How many rows of each table the new file has, and how many were left out.
@@ -67,15 +87,15 @@ def recover(
         raise AlreadyExists("file", target)
     refuse_output(target)
     refuse_special(source, f"{source}-wal")
-    notes = []
-    problem = find_wal_problem(source)
+    notes, own_key = [], key_value(key) if is_encrypted(source) else None
+    problem = find_wal_problem(source, own_key)
     wal = problem != FOREIGN
     if problem == FOREIGN:
         notes.append("the -wal beside it belongs to another file and was left out")
     elif problem == MISSING:
         notes.append("its -wal is missing: what was written last may have been in it")
     try:
-        found = found_rows.read_rows(source, wal=wal)
+        found = found_rows.read_rows(source, wal=wal, key=own_key)
     except OSError as error:
         raise FileError(f"{source} cannot be read ({error.strerror})", source) from error
     if not any(found.rows.values()):
@@ -83,7 +103,7 @@ def recover(
     partial = f"{target}.partial"
     remove_with_wal(partial)
     try:
-        with SqliteEngine(partial, clock=clock, ids=ids) as db:
+        with SqliteEngine(partial, clock=clock, ids=ids, key=own_key) as db:
             left_out, made = _fill(db, found)
             integrity.rebuild(db)
             integrity.accept_loss(db)  # the report says what is missing
@@ -207,7 +227,11 @@ def _drop_summaries(tx: Tx) -> int:
 
 
 def restore(
-    backup: str | os.PathLike[str], path: str | os.PathLike[str], *, dry_run: bool = False
+    backup: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    dry_run: bool = False,
+    key: AnyKey | None = None,
 ) -> Restored:
     """
     Put the file *backup* in place of the file at *path*, which is kept beside it.
@@ -217,6 +241,7 @@ def restore(
 
     Args:
         dry_run: Check everything, and change nothing.
+        key: Of an encrypted backup, as in `memdb.open`.
 
     Returns:
         Where the old file is now, None if there was none.
@@ -236,8 +261,11 @@ def restore(
     refuse_output(target)
     if os.path.exists(target) and os.path.samefile(source, target):
         raise FileError(f"{target} is the backup itself: give the path of the file", target)
-    before = os.path.lexists(f"{target}-wal")
-    options: dict[str, Any] = {"mode": "read", "verify": integrity.describe_damage}
+    options: dict[str, Any] = {
+        "mode": "read",
+        "verify": integrity.describe_damage,
+        "key": key_value(key),
+    }
     with SqliteEngine(source, clock=system_clock, ids=uuid7, **options) as db:
         findings = [one for one in integrity.check(db, deep=True) if not one.rebuildable]
         if findings:
@@ -251,7 +279,7 @@ def restore(
             size_bytes = os.stat(source).st_size
             if not dry_run:
                 partial = f"{target}.partial"
-                db.maintenance.copy_to(partial, replace=True)
+                db.maintenance.copy_to(partial, db.key, replace=True)
                 if kept is not None:
                     _set_aside(target, kept)
                 move_into_place(partial, target)
@@ -259,15 +287,13 @@ def restore(
             raise FileError(f"{target} cannot be written ({error.strerror})", target) from error
         finally:
             if lock is not None:
-                if not before:  # that of the lock, empty
-                    let_close(lock.raw)
-                lock.close()
+                lock.xClose()
     return Restored(target, kept, size_bytes, dry_run)
 
 
-def _lock(path: str) -> Tx | None:
+def _lock(path: str) -> apsw.VFSFile | None:
     """
-    Return a connection that nobody else's can stand beside; None if there is no such file.
+    Return what nobody else can open the file beside; None if there is none.
 
     Raises:
         Busy: somebody has the file open.
@@ -275,20 +301,61 @@ def _lock(path: str) -> Tx | None:
     if not os.path.lexists(path):
         return None
     try:
-        lock = Tx(connect(path, durability="power", timeout_ms=0, writable=False))
-    except (NotAMemDB, Corrupt):
-        return None  # no database, so nobody has it open as one
+        return open_locked(path)
+    except apsw.BusyError as error:
+        raise Busy(f"{path} is open in another program: close that program first") from error
+    except apsw.Error as error:
+        raise translate(error) from error
+
+
+def rekey(
+    path: str | os.PathLike[str],
+    new_key: AnyKey,
+    *,
+    key: AnyKey | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """
+    Give the encrypted file at *path* another key.
+
+    A new file takes the place of the old one when it is whole and on the disk: a process that
+    ends before leaves the old key, after it the new one. Backups keep theirs.
+
+    Args:
+        new_key: A passphrase, 32 bytes, or a function that returns one of them.
+        key: The present one, as in `memdb.open`.
+        progress: Called with (done, total) pages.
+
+    Raises:
+        Busy: a program has the file open.
+        KeyMissing, WrongKey: *key* does not open it, or it is not encrypted.
+        InvalidInput: *new_key* is no key.
+
+    Cost: 1 s per 100 MB, and as much free disk as the file is large.
+    """
+    target, old, new = os.path.realpath(path_value(path)), key_value(key), key_value(new_key)
+    if new is None:
+        raise InvalidInput("new_key is empty: `memdb decrypt` makes a plain copy")
+    if old is None:
+        raise KeyMissing(target) if is_encrypted(target) else WrongKey(target, is_plain=True)
+    if not os.path.exists(target):
+        raise FileError(f"{target} does not exist: check the path", target)
+    with SqliteEngine(target, clock=system_clock, ids=uuid7, key=old):
+        pass  # it is a file of memdb, and nothing is left in its WAL
+    partial = f"{target}.partial"
+    remove_with_wal(partial)
+    lock = Tx(connect(target, durability="power", timeout_ms=0, writable=True, key=old))
     try:
         found_rows.lock_alone(lock)
+        lock.roll_back()  # the lock stays until it is closed
+        cut_wal(lock)
+        write_with_key(lock, partial, new, progress)
+        move_into_place(partial, target)
     except Busy as error:
+        raise Busy(f"{target} is open in another program: close that program first") from error
+    finally:
         lock.close()
-        raise Busy(f"{path} is open in another program: close that program first") from error
-    except (NotAMemDB, Corrupt):  # damaged: nobody can write to it
-        return lock
-    except BaseException:
-        lock.close()
-        raise
-    return lock
+        remove_with_wal(partial)
 
 
 def _free_name(path: str) -> str:

@@ -19,7 +19,7 @@ REACHABLE = (
     "Worker Transaction"
 ).split()
 MOST_NAMES = 134
-MOST_PARAMETERS = 332
+MOST_PARAMETERS = 334
 
 PAIRS = [
     (getattr(memdb, name), getattr(module, name))

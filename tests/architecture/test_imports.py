@@ -36,9 +36,9 @@ PROGRAMS = {
 
 # Most modules of memdb that a program loads.
 MOST = {
-    "db.scope('ann').session('trip').last(50)": 76,
-    "db.scope('ann').session('trip').append('user', 'We had tea.')": 108,
-    "db.scope('ann').recall('Where did we have tea last May?')": 132,
+    "db.scope('ann').session('trip').last(50)": 78,
+    "db.scope('ann').session('trip').append('user', 'We had tea.')": 110,
+    "db.scope('ann').recall('Where did we have tea last May?')": 134,
 }
 
 NOTE_FILES = """

@@ -20,6 +20,7 @@ def test_info_golden(run_json, trip):
         "bytes_per_store",
         "counts",
         "format",
+        "is_encrypted",
         "meta",
         "migration_copies",
         "newest_ms",

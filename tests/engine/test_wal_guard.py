@@ -113,7 +113,7 @@ def test_a_file_that_is_being_opened_or_closed_has_no_other_name(
     """Its lock is there before its -shm and after it, for as long as that process waits."""
     with open_db(path) as first:
         append(first, "before")
-    file = wal._open_locked(path)
+    file = wal.open_locked(path)
     threading.Timer(0.1, lambda: (file.xUnlock(apsw.SQLITE_LOCK_NONE), file.xClose())).start()
 
     assert texts(open_db(path)) == ["before"]

@@ -18,6 +18,7 @@ import apsw
 
 from memdb.engine import compose
 from memdb.engine.base import Asking
+from memdb.engine.sqlite import cipher
 from memdb.engine.sqlite.digests import find_damaged, register_functions, verify_rows
 from memdb.engine.sqlite.vectors import SqliteVectors, load_vector_functions
 from memdb.engine.sqlite.words import SqliteWords
@@ -26,7 +27,6 @@ from memdb.errors import (
     FileError,
     IOFailed,
     MemDBError,
-    NotAMemDB,
     ReadOnly,
     StorageError,
     from_sqlite,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from memdb.engine.base import Fact, Key, Row, Values
+    from memdb.models.keys import FileKey
 
 
 MEMORY = ":memory:"
@@ -103,6 +104,11 @@ SET_AUTO_VACUUM = """/* connection.set_auto_vacuum */
 PRAGMA auto_vacuum = INCREMENTAL
 """
 
+# Bytes 18 and 19 of a database: one in memory that came from a file may say WAL, which SQLite
+# does not open there. Source: sqlite.org/fileformat.html#file_format_version_numbers
+JOURNAL_MODE = slice(18, 20)
+NO_WAL = b"\1\1"
+
 SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
 
 
@@ -143,6 +149,7 @@ def connect(
     writable: bool,
     create: bool = False,
     immutable: bool = False,
+    key: FileKey | None = None,
 ) -> apsw.Connection:
     """
     Open *path* and apply the connection policy.
@@ -155,30 +162,38 @@ def connect(
         create: Create the file if it is absent.
         immutable: Read a file that nobody can write, without locks and without
             the -shm file that a file in WAL mode needs else.
+        key: Of an encrypted file; one that is made here is encrypted with it.
 
     Raises:
         FileError, ReadOnly: the file cannot be opened.
+        KeyMissing, WrongKey, CipherMissing: it is encrypted, or is not.
         NotAMemDB: it is not a SQLite database.
     """
-    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    if key is not None:
+        cipher.require_cipher(path)
+    # URI for what a copy is encrypted with; *path* is absolute, so it is none.
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+    if create:
+        flags |= apsw.SQLITE_OPEN_CREATE
     name = path
     if immutable:
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        name = f"file:{escaped}?immutable=1"
+        name = cipher.as_uri(path, "immutable=1")
     if create and path != MEMORY:
         create_private(path)
     try:
         connection = apsw.Connection(name, flags=flags)
     except apsw.Error as error:
-        raise open_error(error, path) from error
+        raise open_error(error, path, key) from error
     try:
+        if key is not None:
+            cipher.unlock(connection, key)
         if create:
             _retry_busy(lambda: _begin_file(connection, path), timeout_ms)
         _apply(connection, durability, timeout_ms, writable=writable)
     except apsw.Error as error:
         connection.close()
-        raise open_error(error, path) from error
+        raise open_error(error, path, key) from error
     except BaseException:
         connection.close()
         raise
@@ -201,6 +216,14 @@ def open_temporary(name: str = MEMORY) -> Tx:
     """
     with translated_errors():
         return Tx(apsw.Connection(name))
+
+
+def load_image(target: apsw.Connection, source: Tx) -> None:
+    """Make the database in memory *target* a copy of what *source* sees, without a key."""
+    with translated_errors():
+        image = bytearray(source.raw.serialize("main"))
+        image[JOURNAL_MODE] = NO_WAL
+        target.deserialize("main", image)
 
 
 class translated_errors:  # noqa: N801 (contextlib is two modules more to load)
@@ -297,12 +320,14 @@ def _retry_busy(action: Callable[[], object], timeout_ms: int) -> None:
             return
 
 
-def open_error(error: apsw.Error, path: str) -> FileError | StorageError:
+def open_error(
+    error: apsw.Error, path: str, key: FileKey | None = None
+) -> FileError | StorageError:
     """Return the error to raise if *path* could not be opened."""
     code = getattr(error, "extendedresult", 1)
     primary = code & 0xFF
     if primary == apsw.SQLITE_NOTADB:
-        return NotAMemDB(f"{path} is not a SQLite file: check the path", path)
+        return cipher.unreadable(path, key)
     if primary not in (apsw.SQLITE_CANTOPEN, apsw.SQLITE_READONLY, apsw.SQLITE_PERM):
         return from_sqlite(code, str(error))
     folder = os.path.dirname(os.path.abspath(path))

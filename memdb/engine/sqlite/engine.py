@@ -16,7 +16,7 @@ from weakref import ref
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import connection as connections
 from memdb.engine.sqlite import migrate, schema
-from memdb.engine.sqlite.connection import MEMORY, Tx, translated_errors
+from memdb.engine.sqlite.connection import MEMORY, Tx, load_image
 from memdb.engine.sqlite.maintenance import SqliteMaintenance
 from memdb.engine.sqlite.pool import ConnectionPool, ReadBlock
 from memdb.engine.sqlite.transaction import WriteTransaction
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.writer import Writer
+    from memdb.models.keys import FileKey
     from memdb.models.protocols import Clock, Ids
 
     T = TypeVar("T")
@@ -44,11 +45,6 @@ UPKEEP_MS = 50
 # Merged when a file is closed and its thread had no time: some milliseconds, if there are so many
 # parts of the index.
 CLOSE_PAGES, MERGED_PARTS = 64, 8
-
-# Bytes 18 and 19 of a database: one in memory that came from a file may say WAL, which SQLite
-# does not open there. Source: sqlite.org/fileformat.html#file_format_version_numbers
-JOURNAL_MODE = slice(18, 20)
-NO_WAL = b"\1\1"
 
 
 def _is_all_moved(kept: ref[SqliteEngine]) -> bool:
@@ -80,10 +76,8 @@ class ApartBlock:
         connection = self._pool.open(writable=self._writable)
         try:
             if self._pool.is_memory:
-                with ReadBlock(self._pool) as tx, translated_errors():
-                    copy = bytearray(tx.raw.serialize("main"))
-                    copy[JOURNAL_MODE] = NO_WAL
-                    connection.deserialize("main", copy)
+                with ReadBlock(self._pool) as tx:
+                    load_image(connection, tx)
         except BaseException:
             connection.close()
             raise
@@ -115,6 +109,7 @@ class SqliteEngine(Opened):
         durability: str = "power",
         timeout_ms: int = 10_000,
         mode: str = "write",
+        key: FileKey | None = None,
         verify: Callable[[AnyTx], str] = lambda _tx: "",
     ) -> None:
         """
@@ -131,6 +126,7 @@ class SqliteEngine(Opened):
             timeout_ms: How long to wait while another process writes.
             mode: "write"; or "read": nothing is written or created. All reads see a copy in
                 memory of a file of an older format, as it was when it was opened.
+            key: Of an encrypted file; a new one is encrypted with it.
             verify: Returns what is wrong with the rows of a file that is being migrated, "" if
                 nothing is; then the file stays as it was.
 
@@ -149,7 +145,10 @@ class SqliteEngine(Opened):
         self.ids = ids
         self.verify = verify
         self.is_read_only = mode == "read"
-        options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms}
+        if key is not None and path == MEMORY:
+            raise InvalidInput("key is given for a memory that is on no disk: leave it out")
+        options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms, "key": key}
+        self.key = key
         self.pool = ConnectionPool(self.path, options, is_read_only=self.is_read_only)
         self.sync: SharedSync | None = None  # before the first write, and if nobody waits
         self.commits = 0
@@ -206,15 +205,11 @@ class SqliteEngine(Opened):
         if not self.is_read_only:
             migrate.migrate_file(self, version)
             return
-        options = {**self.pool.options, "immutable": False}
+        options = {**self.pool.options, "immutable": False, "key": None}
         copy = ConnectionPool(MEMORY, options, is_read_only=False)
         writer = copy.take_writer()
-        with (
-            translated_errors(),
-            self.apart(writable=False) as source,
-            writer.raw.backup("main", source.raw, "main") as backup,
-        ):
-            backup.step(-1)
+        with self.apart(writable=False) as source:
+            load_image(writer.raw, source)
         self.pool.close()
         self.pool = copy
         migrate.migrate_copy(self, writer, version)
@@ -373,7 +368,11 @@ class SqliteEngine(Opened):
         if not self.pool.is_memory:
             waits = self.pool.options["durability"] == "power"
             if waits:
-                self.sync = SharedSync(self.path, partial(_is_all_moved, ref(self)), is_cleared)
+                move, is_moved = (
+                    partial(_is_all_moved, ref(self)),
+                    partial(is_cleared, key=self.key),
+                )
+                self.sync = SharedSync(self.path, move, is_moved)
             self.upkeep = Upkeep(self, connections.CHECKPOINT_PAGES, syncs=not waits)
             self.pool.close_writers()  # a new one tells it how long the WAL is
             self.pool.on_commit = self.upkeep.note_wal

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memdb.engine.base import Storage
+from memdb.engine.sqlite.cipher import copy_into, require_cipher, unlock
 from memdb.engine.sqlite.connection import (
     MEMORY,
     SET_AUTO_VACUUM,
     Tx,
     create_private,
+    load_image,
     open_error,
     open_temporary,
     translated_errors,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.base import SqliteFile
     from memdb.engine.sqlite.pool import ConnectionPool
+    from memdb.models.keys import FileKey
     from memdb.models.types import Progress
 
 MAX_PER_INDEX = 20
@@ -216,12 +219,12 @@ class SqliteMaintenance:
         """Open a temporary copy of the file for a `with` block."""
         copy = open_temporary("")
         try:
-            with (
-                translated_errors(),
-                self._db.apart(writable=False) as source,
-                copy.raw.backup("main", source.raw, "main") as backup,
-            ):
-                backup.step(ALL_PAGES)
+            with self._db.apart(writable=False) as source:
+                if self._db.key is not None:
+                    load_image(copy.raw, source)
+                else:
+                    with translated_errors(), copy.raw.backup("main", source.raw, "main") as backup:
+                        backup.step(ALL_PAGES)
             yield copy
         finally:
             copy.close()
@@ -436,7 +439,12 @@ class SqliteMaintenance:
         return bounded_foreign(connection, table, timeout_s)
 
     def copy_to(
-        self, target: str, *, replace: bool = False, progress: Progress | None = None
+        self,
+        target: str,
+        key: FileKey | None,
+        *,
+        replace: bool = False,
+        progress: Progress | None = None,
     ) -> int:
         """
         Copy the file as it is at this moment to the file *target*; return its bytes.
@@ -447,14 +455,19 @@ class SqliteMaintenance:
         Others write meanwhile; what they write is not in the copy.
 
         Args:
+            key: Of the copy; None: it is plain. With another key than that of the file its rows
+                are written anew, which takes three times as long.
             replace: Overwrite a file that is there.
             progress: Called with (done, total) pages after each step of 4 MB. What it raises
                 ends the copying, and nothing is left of the copy.
 
         Raises:
             AlreadyExists: *target* is there and *replace* is False.
+            CipherMissing: it cannot be encrypted here.
             FileError: it cannot be written, or is the open file itself.
         """
+        if key is not None:
+            require_cipher(target)
         if os.path.exists(target) and not replace:
             raise AlreadyExists("file", target)
         refuse_output(target)
@@ -462,8 +475,11 @@ class SqliteMaintenance:
             raise FileError(f"{target} is the open file itself: choose another place", target)
         target = os.path.realpath(target)  # a link stays one
         partial = f"{target}.partial"
+        copy = self._copy if key is self._db.key else write_with_key
         try:
-            self._copy(partial, progress)
+            remove_with_wal(partial)
+            with translated_errors(), self._db.apart() as source:
+                copy(source, partial, key, progress)
             move_into_place(partial, target)
         except OSError as error:
             raise FileError(
@@ -474,27 +490,23 @@ class SqliteMaintenance:
                 remove_with_wal(partial)
         return os.stat(target).st_size
 
-    def _copy(self, partial: str, progress: Progress | None) -> None:
-        remove_with_wal(partial)
-        with translated_errors():
-            out = _open_new(partial)
-            try:
-                with self._db.apart() as source:
-                    if self._db.path != MEMORY:
-                        source.run("BEGIN")
-                        source.one(SELECT_FORMAT)  # one snapshot: no commit starts the copy anew
-                    with out.backup("main", source.raw, "main") as backup:
-                        while not backup.step(COPIED_PAGES):
-                            if progress is not None:
-                                progress(backup.page_count - backup.remaining, backup.page_count)
-                        if progress is not None:
-                            progress(backup.page_count, backup.page_count)
-                out.execute(
-                    SET_MARK, {"value": f"0 {os.urandom(8).hex()} - 0"}
-                )  # no WAL is its own
-                out.execute("PRAGMA journal_mode = DELETE").fetchall()
-            finally:
-                out.close()
+    def _copy(
+        self, source: Tx, partial: str, key: FileKey | None, progress: Progress | None
+    ) -> None:
+        out = _open_new(partial, key)
+        try:
+            if self._db.path != MEMORY:
+                source.run("BEGIN")
+                source.one(SELECT_FORMAT)  # one snapshot: no commit starts the copy anew
+            with out.backup("main", source.raw, "main") as backup:
+                while not backup.step(COPIED_PAGES):
+                    if progress is not None:
+                        progress(backup.page_count - backup.remaining, backup.page_count)
+                if progress is not None:
+                    progress(backup.page_count, backup.page_count)
+            _finish_copy(out)
+        finally:
+            out.close()
 
     def is_own_file(self, target: str) -> bool:
         """Return whether *target* is the open file, its WAL, -shm or journal."""
@@ -510,8 +522,35 @@ class SqliteMaintenance:
         return False
 
 
+def write_with_key(
+    source: Tx, partial: str, key: FileKey | None, progress: Progress | None = None
+) -> None:
+    """Write what *source* sees into the new file *partial*, encrypted with *key* or plain."""
+    with _ticking(source, progress):
+        copy_into(source.raw, partial, key)
+    out = _open_new(partial, key)
+    try:
+        _finish_copy(out)
+    finally:
+        out.close()
+
+
+def _finish_copy(out: apsw.Connection) -> None:
+    """Say in a copy that no WAL is its own, and let it be opened in a folder for reading."""
+    out.execute(SET_MARK, {"value": f"0 {os.urandom(8).hex()} - 0"})
+    out.execute("PRAGMA journal_mode = DELETE").fetchall()
+
+
 def _rewrite(tx: Tx, progress: Progress | None) -> None:
     """Rewrite the file without free pages; from now on it gives them back in steps."""
+    with _ticking(tx, progress):
+        tx.run(SET_AUTO_VACUUM)
+        tx.run(VACUUM)
+
+
+@contextmanager
+def _ticking(tx: Tx, progress: Progress | None) -> Iterator[None]:
+    """Tell *progress* in a `with` block that its statements are at work, and then done."""
     pages = _bytes(tx) // PAGE_BYTES
 
     def go_on() -> bool:  # Ctrl-C is noticed here too
@@ -521,8 +560,7 @@ def _rewrite(tx: Tx, progress: Progress | None) -> None:
 
     tx.raw.set_progress_handler(go_on, OPERATIONS)
     try:
-        tx.run(SET_AUTO_VACUUM)
-        tx.run(VACUUM)
+        yield
     finally:
         tx.raw.set_progress_handler(None, OPERATIONS)
     if progress is not None:
@@ -587,12 +625,14 @@ def _file_bytes(path: str) -> int:
         return 0
 
 
-def _open_new(partial: str) -> apsw.Connection:
+def _open_new(partial: str, key: FileKey | None) -> apsw.Connection:
     create_private(partial)
     try:
         connection = apsw.Connection(partial)
     except apsw.Error as error:
         raise open_error(error, partial.removesuffix(".partial")) from error
+    if key is not None:
+        unlock(connection, key)
     register_functions(connection)
     return connection
 

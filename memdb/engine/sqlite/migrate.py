@@ -108,7 +108,7 @@ def migrate_file(db: SqliteFile, version: int) -> None:
             if found == schema.FORMAT:
                 return  # another process was faster, and its copy is the old file
             # Under the lock, so that the steps begin with what was copied.
-            db.maintenance.copy_to(f"{db.path}.v{found}.bak", replace=True)
+            db.maintenance.copy_to(f"{db.path}.v{found}.bak", db.key, replace=True)
             db.pool.wal_guard.begin(tx)
             migrate(tx, found, db.verify)
             tx.commit()

@@ -37,6 +37,8 @@ from memdb.errors import Busy, Closed, Corrupt, FileError, MemDBError, WrongProc
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from memdb.models.keys import FileKey
+
     Identity = tuple[int, ...] | None
 
 # Readers compare their WAL with that of the file this often: once costs 2 µs.
@@ -63,6 +65,7 @@ class ConnectionPool:
     Attributes:
         is_read_only: Whether the file was opened with mode="read".
         identity: Device and inode of the file, None in memory and until it is recognised.
+        key: Of an encrypted file.
         write_lock: Owned by the block that writes; in memory, also by one that reads.
         reading: The outermost reading block of each thread.
     """
@@ -83,7 +86,8 @@ class ConnectionPool:
         self.is_new = True  # until the file has been made or recognised
         self._pid = os.getpid()
         self._wal = f"{path}-wal"
-        self.wal_guard = WalGuard(path)
+        self.key: FileKey | None = options.get("key")
+        self.wal_guard = WalGuard(path, self.key)
         self.identity: Identity = None
         self._memory: Writer | None = None
         # Called with the pages of the WAL; it takes the place of SQLite's own checkpoints.
@@ -394,7 +398,7 @@ class ConnectionPool:
     def settle(self) -> None:
         """Set a WAL aside that is not the file's, and note what is lost; see `wal.settle`."""
         timeout_ms = self.options["timeout_ms"]
-        loss = settle(self.path, timeout_ms, is_read_only=self.is_read_only)
+        loss = settle(self.path, timeout_ms, is_read_only=self.is_read_only, key=self.key)
         if loss is not None:
             self.wal_guard.loss = loss
             if self.is_read_only and has_bytes(self._wal):

@@ -118,7 +118,7 @@ def _stored_version(db: SqliteFile) -> int:
             is_marked = version != 0 and read_mark(tx).is_set
     except StorageError as error:
         if isinstance(error.__cause__, apsw.Error):
-            raise open_error(error.__cause__, db.path) from error
+            raise open_error(error.__cause__, db.path, db.key) from error
         raise
     if is_marked and not has_bytes(f"{db.path}-wal"):
         db.pool.settle()

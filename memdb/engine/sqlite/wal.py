@@ -23,12 +23,14 @@ from __future__ import annotations
 import os
 import re
 import struct
+from contextlib import suppress
 from time import sleep, time_ns
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import apsw
 
 from memdb.engine import compose
+from memdb.engine.sqlite.cipher import PART_BYTES, read_parts, read_start
 from memdb.engine.sqlite.connection import JOURNAL_LIMIT_BYTES, Tx, connect
 from memdb.errors import Busy, FileError, MemDBError
 from memdb.models.record import Record
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from memdb.engine.base import Tx as AnyTx
+    from memdb.models.keys import FileKey
 
 T = TypeVar("T")
 
@@ -154,9 +157,9 @@ class WalGuard:
         loss: What to report as lost, at the next write.
     """
 
-    def __init__(self, path: str) -> None:
-        """Begin without a mark of the file at *path*."""
-        self._path, self._wal = path, f"{path}-wal"
+    def __init__(self, path: str, key: FileKey | None = None) -> None:
+        """Begin without a mark of the file at *path*, encrypted with *key*."""
+        self._path, self._wal, self._key = path, f"{path}-wal", key
         self.loss: str | None = None
         self._writer = 0  # the number of the connection that committed last
         self._looked: tuple[int, int] | None = None  # what an idle file was like when last seen
@@ -241,10 +244,11 @@ class WalGuard:
         state = file_state(self._path)[2:]
         if state == self._file:
             return False
-        alone = read_alone(self._path)
+        alone = read_alone(self._path, self._key)
         if alone is not None and alone.mark.salts:
+            salts = alone.mark.salts
             names = [name for mark in marks for name in (mark.salts, mark.previous)]
-            if alone.mark.salts not in names and not _names_salts(self._wal, alone.mark.salts):
+            if salts not in names and not _names_salts(self._path, salts, self._key):
                 return True
         self._file = state
         return False
@@ -372,16 +376,20 @@ class Alone(Record):
     is_copy: bool
 
 
-def read_alone(path: str) -> Alone | None:
+def read_alone(path: str, key: FileKey | None = None) -> Alone | None:
     """Return what a file says without its WAL; None if it cannot be read. Cost: 0.3 ms."""
     try:
-        alone = Tx(connect(path, durability="power", timeout_ms=0, writable=False, immutable=True))
+        alone = Tx(
+            connect(path, durability="power", timeout_ms=0, writable=False, immutable=True, key=key)
+        )
     except MemDBError:
         return None
     try:
         mark, header = read_mark(alone), read_start(path)
         places = CHANGE_COUNTER_AT, PAGE_COUNT_AT, SCHEMA_AT
         counter, pages, schema = (int.from_bytes(header[at : at + 4], "big") for at in places)
+        if key is not None:  # the header is encrypted but for its first bytes
+            counter, pages, schema = 0, 0, int(*alone.one(SELECT_SCHEMA) or (0,))
         return Alone(mark, counter, pages, mark.schema.isdigit() and mark.schema != str(schema))
     except MemDBError:  # just made, another program's, or damaged, which is found later
         return None
@@ -389,14 +397,14 @@ def read_alone(path: str) -> Alone | None:
         alone.close()
 
 
-def find_wal_problem(path: str) -> str | None:
+def find_wal_problem(path: str, key: FileKey | None = None) -> str | None:
     """
     Return `FOREIGN` if the WAL of the file at *path* is not its own, `MISSING` if it has none.
 
     None if all is well. Cost: 0.5 ms; 0.5 s for 16 MB of another file's WAL; 2 s for a problem
     of a file that others have open, who may be amid setting or clearing the mark.
     """
-    return _lasting(path, lambda: _wal_problem(path))
+    return _lasting(path, lambda: _wal_problem(path, key))
 
 
 def _lasting(path: str, find: Callable[[], T]) -> T:
@@ -408,13 +416,15 @@ def _lasting(path: str, find: Callable[[], T]) -> T:
     return found
 
 
-def _wal_problem(path: str) -> str | None:
-    alone = read_alone(path)
+def _wal_problem(path: str, key: FileKey | None) -> str | None:
+    alone = read_alone(path, key)
     if alone is None:
         return None
+    if key is not None:
+        return _encrypted_wal_problem(path, alone, key)
     mark, wal = alone.mark, f"{path}-wal"
     size, counters, has_marks = 0, [], False
-    try:
+    with suppress(OSError):  # there is none
         for frames, size in _read_commits(wal):  # noqa: B007 (the last is used)
             for number, page in frames:
                 if mark.salts and mark.salts.encode() in page:
@@ -422,11 +432,8 @@ def _wal_problem(path: str) -> str | None:
                 has_marks = has_marks or MARK.search(page) is not None
                 if number == 1:
                     counters.append(int.from_bytes(page[CHANGE_COUNTER_AT:][:4], "big"))
-    except OSError:
-        pass  # there is none
-    if not size:  # a process ended in the first commit of a WAL, unless that was cut
-        is_whole = not mark.is_set or alone.is_copy or _is_later(path, mark)
-        return None if is_whole else MISSING
+    if not size:
+        return _empty_wal_problem(path, alone)
     # Another program's, or one that was begun anew by a process that ended in that moment.
     follows = alone.counter in {*counters, *(one - 1 for one in counters[:1])}
     if not counters:
@@ -435,6 +442,24 @@ def _wal_problem(path: str) -> str | None:
     if follows and (is_markless or not mark.salts):
         return None
     return FOREIGN
+
+
+def _empty_wal_problem(path: str, alone: Alone) -> str | None:
+    """Return `MISSING` unless a process ended in the first commit of a WAL, or needed none."""
+    is_whole = not alone.mark.is_set or alone.is_copy or _is_later(path, alone.mark)
+    return None if is_whole else MISSING
+
+
+def _encrypted_wal_problem(path: str, alone: Alone, key: FileKey) -> str | None:
+    """Do as `_wal_problem` for a WAL whose pages cannot be read as they lie on the disk."""
+    try:
+        has_commits = any(size for _, _, size in read_frames(f"{path}-wal"))
+    except OSError:
+        has_commits = False
+    if not has_commits:
+        return _empty_wal_problem(path, alone)
+    is_own = not alone.mark.salts or _names_salts(path, alone.mark.salts, key)
+    return None if is_own else FOREIGN
 
 
 def _read_commits(wal: str) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
@@ -497,11 +522,44 @@ def _checksum(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]
     return first, second
 
 
-def _names_salts(wal: str, salts: str) -> bool:
+def _names_salts(path: str, salts: str, key: FileKey | None) -> bool:
+    """Return whether the WAL of a file has the *salts*, or its first commits name them."""
     try:
-        return any(salts.encode() in page for frames, _ in _read_commits(wal) for _, page in frames)
+        if key is not None:
+            if read_header(path)[0] == salts:
+                return True
+            mark = _read_played(path, key)
+            return mark is not None and salts in (mark.salts, mark.previous)
+        commits = _read_commits(f"{path}-wal")
+        return any(salts.encode() in page for frames, _ in commits for _, page in frames)
     except OSError:
         return False
+
+
+def _read_played(path: str, key: FileKey) -> Mark | None:
+    """
+    Return the mark of an encrypted file with its WAL played in, None if the two do not fit.
+
+    Only a connection can read the pages, so they are read in a copy beside the file.
+    """
+    copy, ends = f"{path}.played-{os.getpid()}", ("", "-wal", "-shm")
+    tx = None
+    try:
+        with open(copy, "wb") as file:
+            file.writelines(read_parts(path))
+        # No POSIX lock is on the WAL itself, so closing it drops none of SQLite's.
+        with open(f"{path}-wal", "rb") as wal, open(f"{copy}-wal", "wb") as file:
+            file.writelines(iter(lambda: wal.read(PART_BYTES), b""))
+        tx = Tx(connect(copy, durability="process", timeout_ms=0, writable=False, key=key))
+        return read_mark(tx)
+    except MemDBError:
+        return None
+    finally:
+        if tx is not None:
+            tx.close()
+        for end in ends:
+            with suppress(OSError):
+                os.remove(f"{copy}{end}")
 
 
 def _is_later(path: str, mark: Mark) -> bool:
@@ -529,7 +587,9 @@ def read_header(path: str) -> tuple[str, int, int]:
     return header[SALTS].hex(), int.from_bytes(header[8:12], "big"), size
 
 
-def settle(path: str, timeout_ms: int, *, is_read_only: bool) -> str | None:
+def settle(
+    path: str, timeout_ms: int, *, is_read_only: bool, key: FileKey | None = None
+) -> str | None:
     """
     Set a WAL aside that is not that of the file at *path*; return what to report, or None.
 
@@ -538,7 +598,7 @@ def settle(path: str, timeout_ms: int, *, is_read_only: bool) -> str | None:
     Raises:
         Busy: another program has the file open with that WAL.
     """
-    problem = find_wal_problem(path)
+    problem = find_wal_problem(path, key)
     if problem == MISSING:
         return (
             f"{path} was in use when its program ended, and its -wal is missing: if the file was "
@@ -551,7 +611,7 @@ def settle(path: str, timeout_ms: int, *, is_read_only: bool) -> str | None:
         return f"{path}-wal is not the -wal of this file, so it is not read"
     file = _lock_alone(path, timeout_ms)
     try:
-        if find_wal_problem(path) != FOREIGN:
+        if find_wal_problem(path, key) != FOREIGN:
             return None  # another process was faster
         number = 1
         while os.path.lexists(f"{path}-wal.lost-{number}"):
@@ -565,7 +625,7 @@ def settle(path: str, timeout_ms: int, *, is_read_only: bool) -> str | None:
     )
 
 
-def _open_locked(path: str) -> apsw.VFSFile:
+def open_locked(path: str) -> apsw.VFSFile:
     """
     Return a file that no connection has open, locked until it is closed.
 
@@ -587,7 +647,7 @@ def _lock_alone(path: str, timeout_ms: int) -> apsw.VFSFile:
     deadline = time_ns() + timeout_ms * 1_000_000
     while True:
         try:
-            return _open_locked(path)
+            return open_locked(path)
         except apsw.BusyError as error:
             if time_ns() > deadline:
                 raise Busy(
@@ -629,7 +689,7 @@ def _is_open_elsewhere(path: str) -> bool:
 def _is_open(path: str) -> bool:
     """Return whether another connection has the file open."""
     try:
-        file = _open_locked(path)
+        file = open_locked(path)
     except apsw.BusyError:
         return True
     except apsw.Error:
@@ -638,9 +698,9 @@ def _is_open(path: str) -> bool:
     return False
 
 
-def is_cleared(path: str) -> bool:
+def is_cleared(path: str, key: FileKey | None) -> bool:
     """Return whether the file itself says that all of its WAL was moved into it."""
-    alone = read_alone(path)
+    alone = read_alone(path, key)
     return alone is not None and not alone.mark.is_set
 
 
@@ -693,19 +753,6 @@ def untouched_state(path: str) -> tuple[int, ...] | None:
     if not state or any(map(os.path.lexists, (f"{path}-wal", f"{path}-journal"))):
         return None
     return state if abs(time_ns() - state[-1]) > CLOCK_STEP_NS else None
-
-
-def read_start(path: str) -> bytes:
-    """Return the header of a file; b"" if it cannot be read."""
-    # Closing a file that was opened in any other way drops the locks of this process.
-    try:
-        file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
-        try:
-            return file.xRead(100, 0)
-        finally:
-            file.xClose()
-    except apsw.Error:
-        return b""
 
 
 def is_wal_mode(path: str) -> bool:

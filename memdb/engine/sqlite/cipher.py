@@ -1,0 +1,113 @@
+"""
+Encryption at rest (ADR-0063): the package apsw-sqlite3mc in the place of apsw.
+
+Each page of the file and of its WAL is encrypted and authenticated by AEGIS; temporary databases
+stay in memory. The header of the WAL and the checksums of its frames are those of SQLite, over
+the encrypted pages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import apsw
+
+from memdb.errors import CipherMissing, FileError, KeyMissing, NotAMemDB, WrongKey
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from memdb.models.keys import FileKey
+
+MAGIC = b"SQLite format 3\0"
+# Bytes 21 to 23 of every SQLite file, which the cipher leaves readable.
+# Source: https://www.sqlite.org/fileformat2.html (payload fractions)
+FRACTIONS_AT, FRACTIONS = 21, b"\x40\x20\x20"
+
+CIPHER = "aegis"
+ALLOW_WRITES = """/* cipher.allow_writes */
+PRAGMA query_only = OFF
+"""
+
+VACUUM_INTO = """/* cipher.copy */
+VACUUM INTO :target
+"""
+
+HEADER_BYTES, PART_BYTES = 100, 1 << 20
+
+
+def has_cipher() -> bool:
+    """Return whether the apsw that is installed can encrypt."""
+    return any(name.startswith("multipleciphers") for name in apsw.vfs_names())
+
+
+def require_cipher(path: str) -> None:
+    """Raise CipherMissing unless files can be encrypted here."""
+    if not has_cipher():
+        raise CipherMissing(path)
+
+
+def unlock(connection: apsw.Connection, key: FileKey) -> None:
+    """Give *connection* the key, before its first statement."""
+    connection.pragma("cipher", CIPHER)
+    connection.pragma("key", key.secret())
+
+
+def as_uri(path: str, options: str) -> str:
+    """Return the address under which SQLite opens *path* with *options*."""
+    escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{escaped}?{options}"
+
+
+def copy_into(connection: apsw.Connection, path: str, key: FileKey | None) -> None:
+    """
+    Write all that *connection* sees into a new file, encrypted with *key*, or plain.
+
+    To be called with a connection of its own, which may write afterwards.
+    """
+    connection.execute(ALLOW_WRITES)
+    how = "key=" if key is None else f"cipher={CIPHER}&hexkey={key.secret().encode().hex()}"
+    connection.execute(VACUUM_INTO, {"target": as_uri(path, how)}).fetchall()
+
+
+def read_parts(path: str, size: int = PART_BYTES) -> Generator[bytes]:
+    """
+    Yield a file as it is on the disk, *size* bytes at a time.
+
+    Closing a file that was opened in any other way drops the locks of this process.
+    """
+    file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        end = file.xFileSize()
+        for start in range(0, end, size):
+            yield file.xRead(min(size, end - start), start)
+    finally:
+        file.xClose()
+
+
+def read_start(path: str) -> bytes:
+    """Return the header of a file as it is on the disk; b"" if it cannot be read."""
+    parts = read_parts(path, HEADER_BYTES)
+    try:
+        return next(parts, b"")
+    except apsw.Error:
+        return b""
+    finally:
+        parts.close()
+
+
+def is_encrypted(path: str) -> bool:
+    """Return whether a file looks like an encrypted SQLite file."""
+    start = read_start(path)
+    return start[: len(MAGIC)] != MAGIC and start[FRACTIONS_AT:][: len(FRACTIONS)] == FRACTIONS
+
+
+def unreadable(path: str, key: FileKey | None) -> FileError:
+    """Return the error for a file that SQLite calls no database."""
+    if is_encrypted(path):
+        if not has_cipher():
+            return CipherMissing(path)
+        return KeyMissing(path) if key is None else WrongKey(path)
+    if key is not None and read_start(path)[: len(MAGIC)] == MAGIC:
+        return WrongKey(path, is_plain=True)
+    return NotAMemDB(f"{path} is not a SQLite file: check the path", path)
