@@ -401,12 +401,11 @@ class EntryService:
             if span is None:
                 return []
             low, high = span[0] + number_of(after), span[1]
-            filters: dict[str, Any] = {**wanted._asdict(), "limit": count}
-            now_ms = filters.pop("now_ms")
             if at_ms is None:
-                found = entries.list_page(tx, low, high, now_ms=now_ms, **filters)
+                found = entries.list_page(tx, low, high, limit=count, wanted=wanted)
             else:
-                found = past_page(tx, low, high, at_ms=at_ms, **filters)
+                then = wanted.replace(now_ms=at_ms)
+                found = past_page(tx, low, high, limit=count, wanted=then)
             return self._marked(tx, found, at_ms)
 
         return pages_of(self._db, read, lambda row: row.id, after, limit=left, size=PAGE)

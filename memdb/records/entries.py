@@ -7,7 +7,7 @@ Every function joins the caller's transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memdb.models.entries import Entry
 from memdb.tables import checks, entries, entry_history, jobs, tombstones
@@ -75,14 +75,14 @@ def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
         yield from checks.by_hash("entry_spans", "entry", found, rebuildable=True)
 
 
-def page(tx: Tx, after: int, high: int, *, at_ms: int, **asked: Any) -> list[Entry]:
+def page(tx: Tx, after: int, high: int, *, limit: int, wanted: entries.EntryFilter) -> list[Entry]:
     """
-    Return entries with *after* < id <= *high* as they were at *at_ms*, by id.
+    Return entries with *after* < id <= *high* as they were at `wanted.now_ms`, by id.
 
     What was deleted since is gone from the past too; how often an entry was
-    used by then is not known, so that is 0. Arguments as in `memdb.tables.entries.list_as_of`.
+    used by then is not known, so that is 0.
     """
-    found = entries.list_as_of(tx, after, high, at_ms=at_ms, **asked)
+    found = entries.list_as_of(tx, after, high, limit=limit, wanted=wanted)
     now = entries.get_many(tx, [entry_id for entry_id, _ in found])
     made = []
     for entry_id, version in found:

@@ -307,34 +307,9 @@ class EntryFilter(Record):
     inactive: bool = False
 
 
-def list_page(
-    tx: Tx,
-    after: int,
-    high: int,
-    *,
-    limit: int,
-    now_ms: int,
-    category: str | None = None,
-    pinned: bool | None = None,
-    inactive: bool = False,
-) -> list[Entry]:
-    """
-    Return up to *limit* entries with *after* < id <= *high* that hold at *now_ms*, by id.
-
-    Args:
-        category: Only these; None: of every category.
-        pinned: Only those that are, or are not; None: both.
-        inactive: Also those that do not hold.
-    """
-    values = {
-        "after": after,
-        "high": high,
-        "category": category,
-        "pinned": pinned,
-        "inactive": inactive,
-        "limit": limit,
-        "now_ms": now_ms,
-    }
+def list_page(tx: Tx, after: int, high: int, *, limit: int, wanted: EntryFilter) -> list[Entry]:
+    """Return up to *limit* entries with *after* < id <= *high*, by id."""
+    values = {**wanted._asdict(), "after": after, "high": high, "limit": limit}
     return _in_order(tx, SELECT_PAGE, values)
 
 
@@ -478,19 +453,17 @@ SELECT id FROM chain WHERE id <> :start ORDER BY id DESC
 
 # The version of each entry that the file held at a time: the row itself where it was
 # stored by then, else the version of its history that was replaced after it.
-_AT = WANTED.replace(":now_ms", ":at_ms")
-
 SELECT_AS_OF = f"""/* entries.as_of */
 SELECT id, CAST(NULL AS BIGINT) AS version FROM entries
-WHERE id > :after AND id <= :high AND stored_ms <= :at_ms AND {_AT}
+WHERE id > :after AND id <= :high AND stored_ms <= :now_ms AND {WANTED}
 UNION ALL
 SELECT entry_id, version FROM entry_history
 WHERE
   entry_id > :after
   AND entry_id <= :high
-  AND stored_ms <= :at_ms
-  AND replaced_ms > :at_ms
-  AND {_AT}
+  AND stored_ms <= :now_ms
+  AND replaced_ms > :now_ms
+  AND {WANTED}
 ORDER BY 1
 LIMIT :limit
 """
@@ -630,30 +603,10 @@ def list_replaced(tx: Tx, entry_id: int) -> list[int]:
 
 
 def list_as_of(
-    tx: Tx,
-    after: int,
-    high: int,
-    *,
-    at_ms: int,
-    limit: int,
-    category: str | None = None,
-    pinned: bool | None = None,
-    inactive: bool = False,
+    tx: Tx, after: int, high: int, *, limit: int, wanted: EntryFilter
 ) -> list[tuple[int, int | None]]:
-    """
-    Return (id, version) of what an id range held at a time, by id; version None: the row itself.
-
-    Arguments as in `entries.list_page`.
-    """
-    values = {
-        "after": after,
-        "high": high,
-        "at_ms": at_ms,
-        "limit": limit,
-        "category": category,
-        "pinned": pinned,
-        "inactive": inactive,
-    }
+    """Return (id, version) of what held at `wanted.now_ms`, by id; version None: the row itself."""
+    values = {**wanted._asdict(), "after": after, "high": high, "limit": limit}
     return [(int(row[0]), row[1]) for row in tx.all(SELECT_AS_OF, values)]
 
 

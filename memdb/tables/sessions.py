@@ -102,24 +102,17 @@ _INFO = ["title" if name == "label" else name for name in SessionInfo._fields]
 SELECT_INFOS = compose.select("sessions.infos", ["id", *_INFO], "sessions", IN_IDS)
 
 # The newest message is one seek from the end of the session's range.
-SELECT_HEAD = """/* sessions.head */
-SELECT
-  id,
-  name,
-  title,
-  last_seq,
-  coalesce(
+_NEWEST = """coalesce(
     (SELECT max(id) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask)
       & :seq_mask,
     0
-  ),
-  metadata,
-  created_ms,
-  updated_ms,
-  uid
-FROM sessions
-WHERE scope_no = :scope_no AND name = :name AND branch = :branch
-"""
+  )"""
+SELECT_HEAD = compose.select(
+    "sessions.head",
+    ["id", *(_NEWEST if name == "newest_seq" else name for name in Head._fields)],
+    "sessions",
+    "scope_no = :scope_no AND name = :name AND branch = :branch",
+)
 
 # The count is that of its own run: the shared messages are counted along the path.
 _MADE = {"name": "sessions.branch", "parent": "nullif(parent.branch, '')"}
@@ -433,12 +426,10 @@ def head(tx: Tx, scope_no: int, name: str, branch: str = "") -> tuple[int, Sessi
     row = tx.one(SELECT_HEAD, values)
     if row is None:
         return None
-    row_id, name, title, last, newest, metadata, created_ms, updated_ms, uid = row
+    row_id, found = int(row[0]), Head(*row[1:])
     tx.verify("sessions", [row_id])
-    if is_branch(row_id):
-        newest = _newest_on_path(tx, row_id)
-    found = Head(name, title, last, newest, parse_json(metadata, dict), created_ms, updated_ms, uid)
-    return int(row_id), found
+    newest = _newest_on_path(tx, row_id) if is_branch(row_id) else found.newest_seq
+    return row_id, found.replace(newest_seq=newest, metadata=parse_json(row[5], dict))
 
 
 def _newest_on_path(tx: Tx, session: int) -> int:

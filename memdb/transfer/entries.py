@@ -86,7 +86,8 @@ NEW_FIELDS |= {"valid_from_ms", "expires_ms", "message"}
 def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
     """Yield the entries of a scope, active or not, each with its history."""
     after, high = scope_range(scope_no)
-    while page := entries.list_page(tx, after, high, limit=PAGE, now_ms=0, inactive=True):
+    every = entries.EntryFilter(now_ms=0, inactive=True)
+    while page := entries.list_page(tx, after, high, limit=PAGE, wanted=every):
         successors = [entry.superseded_by for entry in page if entry.superseded_by is not None]
         uids = {ref: entry.uid for ref, entry in entries.get_many(tx, successors).items()}
         rejected = _rejected(tx, [entry.id for entry in page])

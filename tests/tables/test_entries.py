@@ -150,9 +150,8 @@ def test_list_page_filters(
     tx: Tx, category: str | None, inactive: bool, limit: int, expected: list[int]
 ) -> None:
     """By category and activity, by id."""
-    page = entries.list_page(
-        tx, ID, ID | 99, limit=limit, now_ms=0, category=category, inactive=inactive
-    )
+    wanted = entries.EntryFilter(0, category=category, inactive=inactive)
+    page = entries.list_page(tx, ID, ID | 99, limit=limit, wanted=wanted)
 
     assert [entry.id & 255 for entry in page] == expected
 
@@ -251,8 +250,9 @@ def test_the_schema_and_the_model_agree_on_what_holds(database: SqliteEngine) ->
     for at_ms in (now - 1, now, now + 1):
         with database.read() as tx:
             span = (1 << 44, (2 << 44) - 1)
-            every = entries.list_page(tx, *span, limit=1000, now_ms=at_ms, inactive=True)
-            held = entries.list_page(tx, *span, limit=1000, now_ms=at_ms)
+            wanted = entries.EntryFilter(at_ms)
+            every = entries.list_page(tx, *span, limit=1000, wanted=wanted.replace(inactive=True))
+            held = entries.list_page(tx, *span, limit=1000, wanted=wanted)
 
         assert len(every) == len(cases)
         assert [entry.id for entry in held] == [entry.id for entry in every if entry.holds(at_ms)]
