@@ -198,7 +198,7 @@ def _past_entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
 def _entries_at(tx: Tx, after: int, high: int, at_ms: int) -> list[Entry]:
     found: list[Entry] = []
     while True:
-        some = page(tx, after, high, at_ms=at_ms, limit=PAGE)
+        some = page(tx, after, high, limit=PAGE, wanted=entries.EntryFilter(at_ms))
         found += some
         if len(some) < PAGE:
             return found
