@@ -11,6 +11,7 @@ replaced, and ids are moved with it.
 
 from __future__ import annotations
 
+from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from memdb.records.scope_rows import (
     total_hash,
     verify_blobs,
 )
+from memdb.records.scopes import PARTS, name_part
 from memdb.tables import copies, jobs
 
 if TYPE_CHECKING:
@@ -180,8 +182,8 @@ class Copier:
     def _plan_state(self, tx: Tx, there: Tx) -> None:
         """Read the values under keys; AlreadyExists if the target has others of an owner."""
         rows: dict[tuple[str, str], list[Row]] = {}
-        for page in _state_pages(tx, self._owner):
-            for row in page:
+        for one in [None] if self._owner is None else _family(self._owner):
+            for row in chain.from_iterable(_state_pages(tx, one)):
                 rows.setdefault((row[0], row[1]), []).append(row)
         scopes = {(part.row.app, part.row.user_name): part for part in self._parts}
         for owner, own in rows.items():
@@ -367,15 +369,22 @@ def check_source(source: Engine, owner: tuple[str, str] | None) -> None:
 
 
 def _chosen(tx: Tx, owner: tuple[str, str] | None) -> list[ScopeRow]:
-    """Return the rows of the scopes that are copied, by number."""
+    """Return the rows of the scopes that are copied, with the parts of the app, by number."""
     rows = copies.list_scopes(tx)
     if owner is None:
         return rows
     app, user = owner
-    found = [row for row in rows if (row.app, row.user_name) == owner]
+    family = _family(owner)
+    found = [row for row in rows if (row.app, row.user_name) in family]
     if not found and not copies.read_state(tx, owner, FIRST_STATE):
         raise NotFound("user", user, f"app {app!r}")
     return found
+
+
+def _family(owner: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return a scope as (app, user), and those of the same user in the parts of its app."""
+    app, user = owner
+    return [owner, *((name_part(app, part), user) for part in PARTS)]
 
 
 def _places(spaces: list[SpaceRow], there: list[SpaceRow]) -> list[int | None]:
