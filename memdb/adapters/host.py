@@ -18,6 +18,7 @@ from memdb.aio.batching import waited
 from memdb.aio.parts import Twin, later
 from memdb.api.session import Preparing
 from memdb.conversations.windows import METADATA_KEY, Source, window_by
+from memdb.errors import InvalidInput
 from memdb.formats.provider_messages import read_messages
 from memdb.models.entries import NewEntry
 from memdb.models.observation import observed
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from memdb.models.reports import SessionHead, SessionSnapshot
     from memdb.models.summaries import ArchivedSpan
     from memdb.models.types import SecretAction, When, WindowStrategy
+
+
+# The longest id of a host that is an external id as it is; of others their digest.
+MAX_ID_CHARS = 1_000
 
 
 @observed
@@ -261,22 +266,27 @@ def mirror(session: Session, said: Iterable[tuple[Any, str | None]]) -> Callable
     """
     Check what a host says in a store of its own; return a function that adds it to *session*.
 
-    A message whose id is known says what it says now, unless it was deleted. One without an id
-    is known by its words and by how often they came before.
+    A message whose id is known says what it says now, unless it was erased. One without an id
+    is known by its words and by how often they came before. What is no message is left out: the
+    host's own store has it.
 
     Args:
         said: Messages of a provider, each with the host's id or None.
 
     Raises:
-        InvalidInput: one is no message, or cannot be stored.
         SecretFound: one holds a secret, and those are refused.
     """
     new: list[NewMessage] = []
     seen: Counter[str] = Counter()
-    for place, (given, message_id) in enumerate(said):
-        for message in read_messages(given, f"messages[{place}]"):
-            words = json.dumps([message.role, message.text, message.parts]).encode()
-            name = message_id or sha256(words).hexdigest()
+    for given, message_id in said:
+        try:
+            found = read_messages(given)
+        except InvalidInput:
+            continue
+        for message in found:
+            name = message_id or json.dumps([message.role, message.text, message.parts])
+            if not message_id or len(name) > MAX_ID_CHARS:
+                name = sha256(name.encode("utf-8", "replace")).hexdigest()
             seen[name] += 1
             number = f"#{seen[name]}" if seen[name] > 1 else ""
             new.append(message.replace(external_id=f"{name}{number}"))

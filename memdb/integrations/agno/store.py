@@ -302,13 +302,17 @@ class _About:
 
 
 def _said(run: Row) -> list[tuple[Row, str | None]]:
-    """Return the messages of a run, each with its id; instructions are the same in each run."""
-    data = run.get("run_data") or {}
+    """
+    Return the messages of a run, each with its id; instructions are the same in each run.
+
+    The run of a member of a team has none: its user is the leader of the team.
+    """
+    data = {} if run.get("parent_run_id") else run.get("run_data") or {}
     messages = [one for one in data.get("messages") or () if not one.get("from_history")]
     return [
         (
             {name: one[name] for name in MESSAGE_FIELDS if one.get(name) is not None},
-            None if one["role"] in INSTRUCTIONS else one.get("id"),
+            None if one.get("role") in INSTRUCTIONS else one.get("id"),
         )
         for one in messages
     ]

@@ -208,7 +208,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
                     add()
 
         self._call(store)
-        if add is not None:
+        if messages:
             self._known.pop(labels[0], None)
             self._known[labels[0]] = messages
             if len(self._known) > KNOWN_THREADS:
@@ -266,7 +266,9 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         new = [
             (message_to_dict(one), one.id)
             for one in said
-            if isinstance(one, BaseMessage) and (one.id is None or known.get(one.id) != one)
+            if isinstance(one, BaseMessage)
+            for before in (known.get(one.id) if one.id else None,)
+            if before is not one and before != one
         ]
         chat = self._scope.session(labels[0])
         return (self._call(lambda: mirror(chat, new)) if new else None), messages

@@ -115,6 +115,10 @@ def test_the_messages_of_runs_are_a_session(tmp_path: Path) -> None:
                 RunOutput(run_id="r2", messages=[*asked, seen, answer], **who), NAME, USER, 1
             )
         assert [one.text for one in chat.messages()][5:] == ["When?", "In May."]
+        given = [Message(role="user", content="Look for ferries.")]  # by the leader of a team
+        member = RunOutput(run_id="r3", parent_run_id="r2", messages=given, **who)
+        db.upsert_run(member, NAME, USER, 2)
+        assert len([*chat.messages()]) == 7
         db.delete_run("r2")
         assert [one.text for one in chat.messages()][5:] == []
         db.delete_session(NAME)

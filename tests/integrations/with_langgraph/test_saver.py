@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint import base
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -286,6 +286,10 @@ def test_the_messages_of_a_thread_are_a_session(saver: MemdbSaver) -> None:
     again.put(config(), checkpoint("id4", messages=[AIMessage("bye")] * 2), {}, {})
     again.put(config(), checkpoint("id5", messages=[asked, AIMessage("bye")]), {}, {})
     assert [text for _, text in said_in(saver)][3:] == ["bye", "bye"]
+    odd = [RemoveMessage(id="9"), HumanMessage("a\0b", id="i" * 3_000), AIMessage([], id="8")]
+    again.put(config(), checkpoint("id6", messages=odd), {}, {})
+    again.put(config(), checkpoint("id7", messages=odd), {}, {})
+    assert [text for _, text in said_in(saver)][5:] == ["a\ufffdb", "[empty message]"]
     again.delete_thread("t")
     assert said_in(saver) == []
     for options in ({"sessions": False}, {"serde": saver.serde}):
