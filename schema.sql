@@ -497,6 +497,25 @@ CREATE TABLE tombstones (
 ) STRICT, WITHOUT ROWID;
 
 
+-- What this file and the sync folder have agreed on (memdb/sync); empty without sync. Nothing is
+-- said here: a thing is the hash of its uid or its name, its version a digest of what it says.
+-- A thing without a row, or with another version, is to be sent; a row without its thing tells
+-- that it was removed.
+CREATE TABLE synced (
+  kind TEXT NOT NULL CHECK (
+    kind IN (
+      'session', 'branch', 'message', 'entry', 'version', 'closed', 'artifact', 'item', 'state'
+    )
+  ),
+  scope_no INTEGER NOT NULL,           -- 0: state of an app
+  thing INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  gone INTEGER NOT NULL DEFAULT 0 CHECK (gone IN (0, 1, 2)),   -- 1: deleted, 2: forgotten
+  stamp INTEGER NOT NULL DEFAULT 0,    -- when it was said last, or removed (memdb/sync/clock.py)
+  PRIMARY KEY (kind, scope_no, thing)
+) STRICT, WITHOUT ROWID;
+
+
 -- Full text, derived from the tables of the same name. Written by the stores,
 -- not by triggers: two to four times faster in bulk. A CJK run is one token in
 -- `text` and its bigrams stand in `bigrams`. memdb ranks without the sizes of

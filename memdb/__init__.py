@@ -27,6 +27,7 @@ Below are the calls that a program makes first. All names can be imported from
     overviews           ScopeCounts DayCount CategoryCount, TextDiff Hunk, Changes SessionPlace
     how it goes         Stats QueueState RefusedText Failure CallStats Event
     saving a file       recover Recovery RecoveredTable restore Restored CopyReport CopiedScope
+    several devices     SyncReport SyncStatus DeviceStatus
     your own parts      Embedder Reranker Model Summarizer Arbiter TokenCounter Detector Clock Ids,
                         with Claim and Verdict (memdb.models.protocols)
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
@@ -141,6 +142,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.reports import CopiedScope as CopiedScope
     from memdb.models.reports import CopyReport as CopyReport
     from memdb.models.reports import DayCount as DayCount
+    from memdb.models.reports import DeviceStatus as DeviceStatus
     from memdb.models.reports import Failure as Failure
     from memdb.models.reports import FileInfo as FileInfo
     from memdb.models.reports import Hunk as Hunk
@@ -163,6 +165,8 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.reports import SessionSnapshot as SessionSnapshot
     from memdb.models.reports import StateValue as StateValue
     from memdb.models.reports import Stats as Stats
+    from memdb.models.reports import SyncReport as SyncReport
+    from memdb.models.reports import SyncStatus as SyncStatus
     from memdb.models.reports import TableColumns as TableColumns
     from memdb.models.reports import TextDiff as TextDiff
     from memdb.models.reports import Upkeep as Upkeep
@@ -249,10 +253,11 @@ _HOMES = {
     ),
     "memdb.models.record": "Page",
     "memdb.models.reports": (
-        "CategoryCount ChangeMark Changes CopiedScope CopyReport DayCount Failure FileInfo Hunk "
-        "ImportReport LeftOut PreviewRow Proof QueueState Receipt RecoveredTable "
+        "CategoryCount ChangeMark Changes CopiedScope CopyReport DayCount DeviceStatus Failure "
+        "FileInfo Hunk ImportReport LeftOut PreviewRow Proof QueueState Receipt RecoveredTable "
         "Recovery RefusedText Restored Rows ScopeCounts Secret SecretPlace SessionHead "
-        "SessionPlace SessionSnapshot StateValue Stats TableColumns TextDiff Upkeep"
+        "SessionPlace SessionSnapshot StateValue Stats SyncReport SyncStatus TableColumns TextDiff "
+        "Upkeep"
     ),
     "memdb.models.settings": "Category Settings",
     "memdb.models.summaries": (

@@ -172,10 +172,12 @@ class MemDB(Twin[database.MemDB]):
     export_lines = listed(database.MemDB.export_lines, "ask")
     query = later(database.MemDB.query, "ask")
     stats = later(database.MemDB.stats, "read")
+    sync = later(database.MemDB.sync, "ask")
+    sync_status = later(database.MemDB.sync_status, "ask")
     changes = later(database.MemDB.changes, "read")
 
     @property
-    def sync(self) -> database.MemDB:
+    def blocking(self) -> database.MemDB:
         """The synchronous file. Its calls block the event loop."""
         return self._sync
 

@@ -22,7 +22,7 @@ from memdb.models.settings import DEFAULTS, Settings, changed, differences, read
 from memdb.records.scopes import ScopeRef
 from memdb.tables import settings
 from memdb.text.times import when_ms
-from memdb.text.validate import int_value, path_value
+from memdb.text.validate import int_value, is_address, path_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from memdb.summaries.builder import Summaries
     from memdb.summaries.editor import SummaryEditor
     from memdb.summaries.tree import SummaryReader
+    from memdb.sync.service import FolderSync
     from memdb.text.screening import SecretScreen
     from memdb.text.tokens import Counting
     from memdb.transfer.lines import TransferServices
@@ -466,6 +467,16 @@ class Services:
         from memdb.formats.importing import import_file
 
         return import_file(self.transfer(secrets), path, **options)
+
+    def sync(self, folder: str | os.PathLike[str]) -> FolderSync:
+        """Return what syncs the file with a folder; see `MemDB.sync`."""
+        from memdb.sync.service import FolderSync
+
+        if is_address(self.db.path):
+            raise Unsupported("a database on a server is synced by none: its clients share it")
+        if getattr(self.db, "key", None) is not None:
+            raise Unsupported("the file is encrypted, and segments are plain: `memdb decrypt` it")
+        return FolderSync(self.transfer(), path_value(folder, "folder"))
 
     def export(
         self,

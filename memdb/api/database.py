@@ -49,7 +49,14 @@ if TYPE_CHECKING:
         Summarizer,
         TokenCounter,
     )
-    from memdb.models.reports import Changes, ImportReport, Stats, TableColumns
+    from memdb.models.reports import (
+        Changes,
+        ImportReport,
+        Stats,
+        SyncReport,
+        SyncStatus,
+        TableColumns,
+    )
     from memdb.models.settings import Category, Settings
     from memdb.models.types import Durability, OpenMode, SecretAction, Work
 
@@ -618,6 +625,36 @@ class MemDB:
             format=format,
             progress=progress,
         )
+
+    def sync(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        key: str | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int], object] | None = None,
+    ) -> SyncReport:
+        """
+        Sync this file with the other devices that use *folder*; see docs/guides/sync.md.
+
+        Args:
+            folder: Of its own, without this file. Any program may carry it.
+            key: The pairing key that the first sync of the first device returns.
+            dry_run: Count, and write nothing.
+            progress: Called with the number of chunks that were merged of a segment.
+
+        Raises:
+            FileError: the folder is absent, or cannot be written.
+            InvalidInput: it is of another memory, the key is needed or wrong.
+        """
+        given = None if key is None else text_value(key, "key")
+        self._services.db.refuse_read_only()
+        sync = self._services.sync(folder)
+        return sync.run(given, dry_run=flag_value(dry_run, "dry_run"), progress=progress)
+
+    def sync_status(self, folder: str | os.PathLike[str]) -> SyncStatus:
+        """Return what *folder* knows of the devices, and what waits to be sent or merged."""
+        return self._services.sync(folder).status()
 
     def export_lines(
         self, *, user: str | None = None, app: str = "default", embeddings: bool = True

@@ -82,6 +82,7 @@ COMMANDS = {
     "encrypt": Loaded("file", "Copy the plain FILE to TARGET, encrypted with a key"),
     "decrypt": Loaded("file", "Copy the encrypted FILE to the plain TARGET"),
     "rekey": Loaded("file", "Give the encrypted FILE another key; backups keep theirs"),
+    "sync": Loaded("sync", "Sync FILE with other devices over FOLDER, which any program carries"),
     "restore": Loaded("file", "Put BACKUP in place of FILE"),
     "recover": Loaded("file", "Make the file NEW of what can be read of FILE"),
     "vacuum": Loaded("file", "Give the free room of FILE back to the disk"),

@@ -26,6 +26,8 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_left
+from hashlib import blake2b
+from marshal import dumps
 from typing import TYPE_CHECKING, Self
 
 from memdb.errors import TooLarge
@@ -211,3 +213,8 @@ def uuid7(now_ms: int, random: bytes | None = None) -> str:
     low = 0x8000000000000000 | bits & 0x3FFFFFFFFFFFFFFF
     text = "%032x" % (high << 64 | low)
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def thing_hash(*values: str | bytes | float | None) -> int:
+    """Return 64 bits that name a thing by *values*, the same in each copy of it. Cost: 1 µs."""
+    return int.from_bytes(blake2b(dumps(values, 2), digest_size=8).digest(), "big", signed=True)

@@ -184,6 +184,59 @@ class CopyReport(Record):
     dry_run: bool
 
 
+class SyncReport(Record):
+    """
+    What a sync did.
+
+    Attributes:
+        device: The id of this device.
+        key: The pairing key, if this sync made it: the other devices ask for it.
+        sent: Things that were sent, by kind.
+        received: Things that were merged, by kind and what was done.
+        waiting: What could not be merged yet, and why.
+        refused: What was left out for good, and why.
+        unconfirmed: Devices that may not have forgotten yet what was forgotten here.
+        dry_run: Nothing was done.
+    """
+
+    device: str
+    key: str | None
+    sent: dict[str, int]
+    received: dict[str, int]
+    waiting: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    unconfirmed: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+class DeviceStatus(Record):
+    """
+    What a folder knows of a device.
+
+    Attributes:
+        is_own: It is this file.
+        number: Of the last segment that it wrote.
+        read: How many of these this file has merged.
+        seen_at: When it synced last, by its own clock; None: not known.
+    """
+
+    id: str
+    name: str
+    is_own: bool
+    number: int
+    read: int
+    seen_at: str | None
+
+
+class SyncStatus(Record):
+    """Devices of a folder, what is to be sent, what waits and why, who has not forgotten yet."""
+
+    devices: tuple[DeviceStatus, ...]
+    pending: int
+    waiting: tuple[str, ...]
+    unconfirmed: tuple[str, ...]
+
+
 class Receipt(Record):
     """
     What was forgotten, when, and whether its bytes are gone; never what it said.

@@ -16,7 +16,7 @@ from memdb.tables import artifacts, blobs, checks, scopes
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Finding
@@ -126,13 +126,28 @@ def remove(tx: Tx, place: Place, version: int | None = None) -> bool:
     newest = artifacts.find(tx, place)
     if newest is not None and newest.info.version > doomed[0].info.version:
         return True  # what is searched stays the same
-    searched = indexed_text("", b"")
-    if newest is not None and is_text_mime(newest.info.mime):
-        sha256 = bytes.fromhex(newest.info.sha256)
-        head = blobs.read_head(tx, newest.blob_no, sha256, 4 * MAX_INDEXED_CHARS)
-        searched = indexed_text(newest.info.mime, head)
-    _set_name(tx, place, known[1], searched)
+    _set_name(tx, place, known[1], _searched(tx, newest))
     return True
+
+
+def renumber(tx: Tx, place: Place, numbers: Mapping[str, int]) -> None:
+    """Give each version of a name, by its uid, the number that *numbers* has for it."""
+    _, last = existing(artifacts.find_name(tx, place), "artifact_names")
+    last = max(last, *numbers.values())
+    for uid, number in numbers.items():
+        artifacts.renumber(tx, place, uid, number + last)  # free: above all of them
+    for uid, number in numbers.items():
+        artifacts.renumber(tx, place, uid, number)
+    _set_name(tx, place, last, _searched(tx, artifacts.find(tx, place)))
+
+
+def _searched(tx: Tx, newest: Stored | None) -> dict[str, str | None]:
+    """Return what `indexed_text` does for a stored version."""
+    if newest is None or not is_text_mime(newest.info.mime):
+        return indexed_text("", b"")
+    sha256 = bytes.fromhex(newest.info.sha256)
+    head = blobs.read_head(tx, newest.blob_no, sha256, 4 * MAX_INDEXED_CHARS)
+    return indexed_text(newest.info.mime, head)
 
 
 def keep_newest(tx: Tx, place: Place, count: int) -> None:
@@ -157,12 +172,7 @@ def rename(tx: Tx, place: Place, target: Place) -> None:
     if artifacts.find(tx, target) is not None:
         raise AlreadyExists("artifact", target.name)
     shift = 0 if taken is None else taken[1]
-    searched = indexed_text("", b"")
-    if is_text_mime(newest.info.mime):
-        sha256 = bytes.fromhex(newest.info.sha256)
-        head = blobs.read_head(tx, newest.blob_no, sha256, 4 * MAX_INDEXED_CHARS)
-        searched = indexed_text(newest.info.mime, head)
-    _set_name(tx, target, known[1] + shift, searched)
+    _set_name(tx, target, known[1] + shift, _searched(tx, newest))
     artifacts.move(tx, place, target, shift)
     _set_name(tx, place, known[1], indexed_text("", b""))
 

@@ -188,3 +188,41 @@ def restore(
     entry_history.add(tx, [{**old, "entry_id": entry_id} for old in versions])
     dependents.clear(tx, scope_no, [row["uid"]])
     return entry_id
+
+
+def unite(tx: Tx, entry_id: int, versions: Sequence[Mapping[str, Any]], stored_ms: int) -> None:
+    """
+    Let an entry have these old versions, oldest first, and no others; what it says now stays.
+
+    Args:
+        stored_ms: When what it says now was stored.
+    """
+    ends = [*(old["stored_ms"] for old in versions[1:]), stored_ms]
+    entry_history.clear(tx, entry_id)
+    entry_history.add(
+        tx,
+        [
+            {
+                **{name: old[name] for name in entry_history.KEPT},
+                "entry_id": entry_id,
+                "version": number,
+                "replaced_ms": max(end, old["stored_ms"]),
+            }
+            for number, (old, end) in enumerate(zip(versions, ends, strict=False), 1)
+        ],
+    )
+    now = entries.row(tx, entry_id)
+    place = {name: now[name] for name in ("active", "superseded_by")}
+    entries.set_outcome(tx, entry_id, **place, version=len(versions) + 1, stored_ms=stored_ms)
+
+
+def set_successor(tx: Tx, entry: Entry, successor: int | None) -> None:
+    """Let an entry stand, or have another one in its place; that makes no version."""
+    entries.set_outcome(
+        tx,
+        entry.id,
+        active=int(successor is None),
+        superseded_by=successor,
+        version=entry.version,
+        stored_ms=entry.stored_ms,
+    )

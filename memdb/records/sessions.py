@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.branches import descendants
+from memdb.engine.branches import branches_of, descendants
 from memdb.errors import NotFound
-from memdb.models.ids import BRANCH_MARK, branch_of, is_branch, session_no_of
+from memdb.models.ids import BRANCH_MARK, MAX_SEQ, branch_of, is_branch, scope_of, session_no_of
 from memdb.records import artifacts, branches, dependents, entries, messages
 from memdb.records.scopes import find_session
 from memdb.tables import checks, jobs, sessions, state
@@ -131,11 +131,42 @@ def remove(tx: Tx, owner: ScopeRef, name: str) -> bool:
 
 def _remove_row(tx: Tx, session: int) -> bool:
     """Remove a session or a branch that none leaves from, with its own messages."""
+    _leave_row(tx, session)
+    return sessions.delete(tx, session)
+
+
+def _leave_row(tx: Tx, session: int) -> None:
     messages.remove_all(tx, session)
     entries.leave_session(tx, session)
     jobs.drop(tx, "session", session)
     tx.words.drop("session", session)
-    return sessions.delete(tx, session)
+
+
+def drop_row(tx: Tx, branch: int) -> None:
+    """Remove a branch that is empty and that none leaves from, without a tombstone."""
+    _leave_row(tx, branch)
+    sessions.drop(tx, branch)
+
+
+def replace_branch(tx: Tx, branch: int, parent: int, leaves_at: int) -> int:
+    """
+    Let a branch leave from a row that is newer than itself: it becomes a newer one; return its id.
+
+    It keeps its name, uid, messages and what refers to these. Those that leave it leave the new
+    row, which is newer than all of them, only if they are replaced too: the caller does so.
+    """
+    place = sessions.place_of(tx, branch)
+    sessions.rename_branch(tx, branch, f"{place['branch']}{BRANCH_MARK}")
+    columns = {name: place.pop(name) for name in ("metadata", "created_ms", "updated_ms")}
+    place |= {"parent_id": parent, "leaves_at": leaves_at}
+    new = sessions.add_branch(tx, scope_of(branch), place, **columns)
+    sessions.raise_seq(tx, new, sessions.last_seq(tx, branch), columns["updated_ms"])
+    messages.move(tx, branch, new, [(1, MAX_SEQ)])
+    for child in branches_of(tx, new):
+        if child.parent_id == branch:
+            replace_branch(tx, child.id, new, child.leaves_at)
+    drop_row(tx, branch)
+    return new
 
 
 def derive(tx: Tx) -> None:

@@ -53,7 +53,7 @@ SELECT name, type, "notnull", pk FROM pragma_table_info(:name) ORDER BY cid
 REFUSED = (apsw.SQLITE_CONSTRAINT, apsw.SQLITE_MISMATCH)
 
 # Made anew, or a matter of the new file.
-NOT_TAKEN = ("meta", "changes")
+NOT_TAKEN = ("meta", "changes", "synced")
 
 # What says the names of scopes, sessions and spaces once more.
 SCOPE_NAMES, SESSION_NAMES = "sqlite_autoindex_scopes_1", "sqlite_autoindex_sessions_1"

@@ -104,6 +104,13 @@ UPDATE_MESSAGE = compose.update(
     "message_id",
 )
 
+UPDATE_NUMBER = compose.update(
+    "artifacts.renumber",
+    "artifacts",
+    "scope_no = :scope_no AND session_no = :session_no AND name = :name AND uid = :uid",
+    "rev_version",
+)
+
 SELECT_MADE_BETWEEN = """/* artifacts.made_between */
 SELECT scope_no, session_no, name, rev_version FROM artifacts
 WHERE scope_no = :scope_no AND message_id BETWEEN :low AND :high
@@ -389,6 +396,11 @@ def move_messages(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) 
     if made:
         tx.verify("artifacts", made)
         tx.run(UPDATE_MESSAGES, {**values, "shift": to - session})
+
+
+def renumber(tx: Tx, place: Place, uid: str, version: int) -> None:
+    """Give a version another number, which is free."""
+    tx.run(UPDATE_NUMBER, {**place.key(), "uid": uid, "rev_version": MAX_INT - version})
 
 
 def raise_version(tx: Tx, name_id: int, version: int) -> None:

@@ -157,6 +157,10 @@ UPDATE_REPEATED = compose.update("entries.repeat", "entries", "id = :id", versio
 
 UPDATE_SUPERSEDED = compose.update("entries.link", "entries", "id = :id", "superseded_by")
 
+UPDATE_OUTCOME = compose.update(
+    "entries.set_outcome", "entries", "id = :id", "version, active, superseded_by, stored_ms"
+)
+
 UPDATE_FORGET_SESSION = compose.update(
     "entries.forget_session",
     "entries",
@@ -879,3 +883,8 @@ def count_states(tx: Tx, scope_no: int, now_ms: int) -> tuple[CategoryCount, ...
         CategoryCount(category, *(of.get(state, 0) for state in states))
         for category, of in counts.items()
     )
+
+
+def set_outcome(tx: Tx, entry_id: int, **columns: int | None) -> None:
+    """Set version, active, superseded_by and stored_ms of an entry, as copies agree on them."""
+    tx.run(UPDATE_OUTCOME, {**columns, "id": entry_id})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
-from memdb.engine.columns import names_of
+from memdb.engine.columns import names_of, names_without
 from memdb.errors import existing
 from memdb.models.entries import EntryVersion
 from memdb.models.ids import MAX_INT, span_holds_any
@@ -111,6 +111,17 @@ WHERE entry_id BETWEEN :low AND :high
 ORDER BY entry_id, version
 """
 
+# What a version keeps, wherever it stands among the others of its entry.
+KEPT = names_without("entry_history", "entry_id", "version", "replaced_ms")
+
+SELECT_ROWS = compose.select(
+    "entry_history.rows", (*KEPT, "replaced_ms"), "entry_history", "entry_id = :entry_id"
+)
+
+DELETE_ALL = """/* entry_history.clear */
+DELETE FROM entry_history WHERE entry_id = :entry_id
+"""
+
 DELETE_VERSION = """/* entry_history.delete */
 DELETE FROM entry_history WHERE entry_id = :entry_id AND version = :version
 """
@@ -201,3 +212,14 @@ def texts_between(tx: Tx, low: int, high: int) -> list[Row]:
 def delete(tx: Tx, entry_id: int, version: int) -> int:
     """Remove what an entry once said; how many rows that were."""
     return tx.run(DELETE_VERSION, {"entry_id": entry_id, "version": version})
+
+
+def rows(tx: Tx, entry_id: int) -> list[dict[str, Any]]:
+    """Return the columns of the old versions of an entry, without their numbers."""
+    found = tx.all(SELECT_ROWS, {"entry_id": entry_id})
+    return [dict(zip((*KEPT, "replaced_ms"), row, strict=True)) for row in found]
+
+
+def clear(tx: Tx, entry_id: int) -> None:
+    """Remove every old version of an entry."""
+    tx.run(DELETE_ALL, {"entry_id": entry_id})

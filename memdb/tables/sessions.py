@@ -140,6 +140,17 @@ ORDER BY id
 LIMIT 500
 """
 
+SELECT_BRANCH_ROW = compose.select(
+    "sessions.branch_row",
+    "name, branch, uid, metadata, created_ms, updated_ms",
+    "sessions",
+    "id = :id",
+)
+
+UPDATE_IDENTITY = compose.update("sessions.set_identity", "sessions", "id = :id", "uid, created_ms")
+
+UPDATE_BRANCH = compose.update("sessions.rename_branch", "sessions", "id = :id", "branch")
+
 SELECT_PARENT = """/* sessions.parent */
 SELECT parent.branch
 FROM sessions
@@ -620,6 +631,28 @@ def delete(tx: Tx, session: int) -> bool:
     """Remove the session's own row, leaving a tombstone; its messages go first."""
     tx.run(INSERT_TOMBSTONE, {"id": session, "now_ms": tx.now_ms, "mark": BRANCH_MARK})
     return tx.run(DELETE_SESSION, {"id": session}) > 0
+
+
+def drop(tx: Tx, session: int) -> None:
+    """Remove the row of a branch that nothing belongs to, without a tombstone."""
+    tx.run(DELETE_SESSION, {"id": session})
+
+
+def rename_branch(tx: Tx, branch: int, name: str) -> None:
+    """Give a branch another name, which its session does not have."""
+    tx.run(UPDATE_BRANCH, {"id": branch, "branch": name})
+
+
+def set_identity(tx: Tx, session: int, uid: str, created_ms: int) -> None:
+    """Let a session be the one that another file has under its name."""
+    tx.run(UPDATE_IDENTITY, {"id": session, "uid": uid, "created_ms": created_ms})
+
+
+def place_of(tx: Tx, branch: int) -> dict[str, Any]:
+    """Return name, branch, uid, metadata and times of a branch that is there."""
+    names = ("name", "branch", "uid", "metadata", "created_ms", "updated_ms")
+    row = existing(tx.one(SELECT_BRANCH_ROW, {"id": branch}), "sessions")
+    return dict(zip(names, row, strict=True))
 
 
 def read_lengths(tx: Tx) -> dict[int, int]:

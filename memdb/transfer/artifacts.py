@@ -29,11 +29,11 @@ from memdb.transfer.lines import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from memdb.engine.base import Tx
-    from memdb.tables.artifacts import Place
+    from memdb.tables.artifacts import Place, Stored
     from memdb.transfer.lines import Target
 
 PART_BYTES = 8 << 20  # of an artifact, in one line
@@ -93,8 +93,10 @@ NAME = Codec(  # a name whose last versions were deleted
 MESSAGE = Codec("message", "session branch seq", needs="session seq")
 
 
-def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
-    """Yield the versions of a scope, and the names whose last versions were deleted."""
+def export(
+    tx: Tx, scope_no: int, wanted: Callable[[str], bool] = lambda _uid: True
+) -> Iterator[dict[str, Any]]:
+    """Yield the *wanted* versions of a scope, and the names whose last versions were deleted."""
     for place, last in artifacts.places(tx, scope_no):
         session = None
         if place.session_no != artifacts.SHARED:
@@ -104,24 +106,29 @@ def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
                 continue  # its session was deleted: the name cannot be used again
         newest = 0
         for stored in reversed(artifacts.versions(tx, place)):
-            info = stored.info
-            newest = info.version
-            message = None
-            if info.message_session is not None:
-                message = {"session": info.message_session, "seq": info.message_seq}
-                if info.message_branch is not None:
-                    message["branch"] = info.message_branch
-            if info.size_bytes > PART_BYTES:
-                count = 0
-                for part in blobs.read_parts(tx, stored.blob_no, PART_BYTES):
-                    yield PART.to_line(None, {"data": b64encode(part).decode()})
-                    count += 1
-                data: dict[str, Any] = {"data": None, "text": None, "parts": count}
-            else:
-                data = _data_fields(blobs.read(tx, stored.blob_no))
-            yield ARTIFACT.to_line(info, {**data, "session": session, "message": message})
+            newest = stored.info.version
+            if wanted(stored.info.uid):
+                yield from _version_lines(tx, stored, session)
         if newest < last:
             yield NAME.to_line(None, {"session": session, "name": place.name, "last_version": last})
+
+
+def _version_lines(tx: Tx, stored: Stored, session: str | None) -> Iterator[dict[str, Any]]:
+    """Yield a version, behind the parts of its bytes if they are many."""
+    info, message = stored.info, None
+    if info.message_session is not None:
+        message = {"session": info.message_session, "seq": info.message_seq}
+        if info.message_branch is not None:
+            message["branch"] = info.message_branch
+    if info.size_bytes > PART_BYTES:
+        count = 0
+        for part in blobs.read_parts(tx, stored.blob_no, PART_BYTES):
+            yield PART.to_line(None, {"data": b64encode(part).decode()})
+            count += 1
+        data: dict[str, Any] = {"data": None, "text": None, "parts": count}
+    else:
+        data = _data_fields(blobs.read(tx, stored.blob_no))
+    yield ARTIFACT.to_line(info, {**data, "session": session, "message": message})
 
 
 def _data_fields(data: bytes) -> dict[str, Any]:

@@ -154,11 +154,13 @@ def test_the_same_as_coroutines(tmp_path: Path) -> None:
             chat, seen = db.scope("ann").session("trip"), []
             stored = await AsyncHost(chat).add([{"role": "user", "text": "a"}], after=seen.append)
             assert seen == [stored] == [await chat.last(1)]
-            assert await db.file.count_tokens(["Hello."]) == db.sync.file.count_tokens(["Hello."])
-            assert HostFile(db.sync).now_ms() == 7
-            mark = HostFile(db.sync).mark()
+            assert await db.file.count_tokens(["Hello."]) == db.blocking.file.count_tokens(
+                ["Hello."]
+            )
+            assert HostFile(db.blocking).now_ms() == 7
+            mark = HostFile(db.blocking).mark()
             assert mark is not None
-            assert mark.stamp == HostFile(db.sync).stamp() == HostFile(db.sync).stamp()
+            assert mark.stamp == HostFile(db.blocking).stamp() == HostFile(db.blocking).stamp()
 
     asyncio.run(use())
 

@@ -18,8 +18,8 @@ REACHABLE = (
     "MemDB Jobs StoredSettings File Scope Session Entries Artifacts Summaries State Items Tools "
     "Worker Transaction"
 ).split()
-MOST_NAMES = 134
-MOST_PARAMETERS = 334
+MOST_NAMES = 136
+MOST_PARAMETERS = 339
 
 PAIRS = [
     (getattr(memdb, name), getattr(module, name))

@@ -27,6 +27,7 @@ WHOLE = (
     "gate.",
     "adoption.",
     "found_rows.",
+    "synced.",  # a sync compares all that is here with what was agreed on
 )
 MAY_SCAN = {
     "branches.path": "the rows of a branch and its parents, found by their ids",

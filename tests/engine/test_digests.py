@@ -20,8 +20,9 @@ from memdb.models.messages import Finding
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
-# What counts changes for those who watch the file: its rows say nothing that could be wrong.
-COUNTS = {"changes"}
+# What counts changes for those who watch the file, and what a sync compares: wrong rows make both
+# look at a thing once more.
+COUNTS = {"changes", "synced"}
 
 # Derived columns, with the check that compares them with what they come from.
 DERIVED = {

@@ -84,6 +84,8 @@ INPUTS = {
     "serve tls_key",
     "serve tokens",
     "settings source",
+    "sync folder",  # files of names of its own
+    "sync pairing_key_file",
     "token add tokens",  # made if it is absent, and else added to
     "token list tokens",
     "token remove tokens",
@@ -91,6 +93,8 @@ INPUTS = {
 }
 PATHS_READ = {
     "MemDB.import_file path",
+    "MemDB.sync folder",  # with files of names of its own
+    "MemDB.sync_status folder",
     "StoredSettings.update settings",
 }
 

@@ -66,6 +66,7 @@ def entry(db: MemDB) -> int:
 WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (memdb.MemDB, "transaction"): lambda db, _: db.transaction().__enter__(),
     (memdb.MemDB, "import_file"): lambda db, other: db.import_file(other, user="ann"),
+    (memdb.MemDB, "sync"): lambda db, other: db.sync(other),
     (memdb.Scope, "remember"): lambda db, _: ann(db).remember("Ann likes cake."),
     (memdb.Scope, "delete"): lambda db, _: ann(db).delete(session="trip"),
     (memdb.Scope, "forget"): lambda db, _: ann(db).forget(query="tea"),
@@ -126,7 +127,7 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
 # Every public call that only reads. `backup` and `export` write somewhere else.
 READS: dict[type, str] = {
     memdb.MemDB: "path closed jobs file user scope shared settings scopes export export_lines query close "
-    "stats changes watch",
+    "stats changes watch sync_status",
     memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
     "find_secrets messages",
     memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context summaries head state "

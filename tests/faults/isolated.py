@@ -379,7 +379,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
 OF_THE_FILE = {
     "File": "check copy info mark spaces stamp",
     "Jobs": "pending",
-    "MemDB": "changes close closed export file jobs path query scopes stats watch",
+    "MemDB": "changes close closed export file jobs path query scopes stats sync_status watch",
     "Worker": "error running",
     "Transaction": "",
 }
@@ -399,6 +399,7 @@ WHOLE_FILE = {
     "vacuum": "the bytes of the file",
     "vacuum whole": "the bytes of the file",
     "backup": "the bytes of the file",
+    "sync": "the memory of everybody",
     "drop_space": "removes everybody's vectors of a model",
     "change settings": "the settings of the file",
 }

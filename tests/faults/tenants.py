@@ -243,6 +243,7 @@ THEIRS = "BETWEEN 3 AND 6"
 ROWS_OF_OTHERS = {
     "meta": "",
     "changes": "",
+    "synced": "",  # of files that are synced
     "settings": "",
     "embedding_spaces": "",
     "scopes": f"scope_no {THEIRS}",

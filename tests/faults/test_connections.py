@@ -451,7 +451,7 @@ def test_coroutines_that_share_a_transaction_enter_it_once(path: str) -> None:
 
     async def run() -> list[Any]:
         async with memdb.aio.open(path, embedder=None, counter="estimate") as db:
-            transaction = db.sync.transaction()
+            transaction = db.blocking.transaction()
 
             def work(sync: MemDB) -> str:
                 with transaction:

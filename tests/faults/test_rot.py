@@ -106,7 +106,8 @@ def contents(path: str) -> dict[str, list[Any]]:
         return {
             name: connection.execute(f'SELECT * FROM "{name}"').fetchall()
             for (name,) in names
-            if name not in ("meta", "changes")  # the mark of a file in use, and of who watches
+            if name
+            not in ("meta", "changes", "synced")  # the mark of a file in use, and of who watches
         }
     finally:
         connection.close()

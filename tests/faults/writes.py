@@ -143,6 +143,8 @@ def entry(db: MemDB, key: str = "home") -> int:
     return found.id
 
 
+SYNC_KEY = "abcd-abcd-abcd-abcd-abcd-abcd-abcd-abcd"
+
 _folder: list[TemporaryDirectory[str]] = []
 
 
@@ -168,6 +170,16 @@ def export_and_import(db: MemDB) -> object:
     target = beside(db, "ann.jsonl")
     db.export(target, user="ann", replace=True)
     return db.import_file(target, user="eve")
+
+
+def sync(db: MemDB) -> object:
+    """Tell a folder what is new, and merge what another file told there."""
+    folder = beside(db, "folder") / "meeting"
+    folder.mkdir(parents=True, exist_ok=True)
+    with memdb.open(folder.parent / "other.db", embedder=None, counter="estimate") as other:
+        other.scope("ann").session("far").append("user", "from another device")
+        other.sync(folder, key=SYNC_KEY)
+    return db.sync(folder, key=SYNC_KEY)
 
 
 def back_up(db: MemDB) -> object:
@@ -674,6 +686,7 @@ WRITES: dict[str, Write] = {
     "export and import": Write(
         ("MemDB.export", "MemDB.import_file"), export_and_import, stepwise=True
     ),
+    "sync": Write(("MemDB.sync",), sync, stepwise=True, invisible=("meta", "synced")),
     "rebuild": Write(
         ("File.rebuild",), lambda db: db.file.rebuild(), unchanging=True, invisible=("jobs",)
     ),
@@ -707,7 +720,7 @@ READS = {
     "Host": "segments snapshot",
     "Items": "keys namespaces",
     "Jobs": "pending",
-    "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats user watch",
+    "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats sync_status user watch",
     "Scope": "app artifacts counts entries find_secrets items messages profile "
     "session sessions state user why",
     "Session": "artifacts branch_name branches find get head last last_seq messages parent "

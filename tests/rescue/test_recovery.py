@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PAGE = 4096
 START_MS = 1_700_000_000_000
 # Vectors and jobs are made anew; meta is the new file's own; a segment is its messages.
-DERIVED = {"meta", "changes", "vector_groups", "jobs", "vectors", "archive_segments"}
+DERIVED = {"meta", "changes", "synced", "vector_groups", "jobs", "vectors", "archive_segments"}
 
 KILLED = """
 import memdb, os, sys, time

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from memdb.engine.columns import digest_columns
 from memdb.errors import Corrupt
+from memdb.models.ids import thing_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,8 +61,9 @@ def changed_digest(*values: str | bytes | float | None) -> int:
 
 
 def register_functions(connection: apsw.Connection) -> None:
-    """Make the functions known on *connection* with which statements write digests."""
+    """Make the functions known on *connection* with which statements write digests and hashes."""
     connection.create_scalar_function("row_digest", row_digest, -1, deterministic=True)
+    connection.create_scalar_function("thing_hash", thing_hash, -1, deterministic=True)
     connection.create_scalar_function("changed_digest", changed_digest, -1, deterministic=True)
 
 

@@ -136,7 +136,7 @@ class Subscriptions:
                 await self._send(uri)
 
     def _stamp_of_file(self) -> int | None:
-        mark = HostFile(self._db.sync).mark()
+        mark = HostFile(self._db.blocking).mark()
         return None if mark is None else mark.stamp
 
     def _wanted(self) -> set[str]:

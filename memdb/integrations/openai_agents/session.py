@@ -203,7 +203,7 @@ class SharedFile:
     @classmethod
     def of(cls, db: memory.MemDB | aio.MemDB) -> SharedFile:
         """Return what serves a file that somebody else opened and closes."""
-        sync = db if isinstance(db, memory.MemDB) else db.sync
+        sync = db if isinstance(db, memory.MemDB) else db.blocking
         return cls(db.path, {}, sync.file.count_tokens, db)
 
     async def db(self) -> aio.MemDB:
@@ -226,7 +226,7 @@ class SharedFile:
     ) -> list[Item]:
         """Return the newest *most* items of *chat*; *work* reads them, if they are not known."""
         db = self._db or await self.db()
-        known = self.answers.get(db.sync, chat, most)
+        known = self.answers.get(db.blocking, chat, most)
         if known is not None:
             return known
 
@@ -249,7 +249,7 @@ class SharedFile:
         """Keep the answers about *chat* true over messages just added; in the worker thread."""
         if self._db is not None:
             items = (item for message in stored for item in items_of(message))
-            self.answers.grew(self._db.sync, chat, (stored[0].seq, stored[-1].seq), items)
+            self.answers.grew(self._db.blocking, chat, (stored[0].seq, stored[-1].seq), items)
 
     def hold(self) -> Self:
         """Count one more who uses it."""

@@ -1,0 +1,169 @@
+"""`memdb sync`: one memory on several devices."""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import sleep
+from typing import TYPE_CHECKING
+
+import click
+
+from memdb.cli.base import verb
+from memdb.cli.output import Counter, clean, note, print_json_line
+from memdb.errors import FileError, InvalidInput
+from memdb.models.record import counted
+
+if TYPE_CHECKING:
+    from memdb import MemDB
+    from memdb.cli.base import Call
+    from memdb.models.reports import SyncReport, SyncStatus
+
+
+@verb(
+    "memdb sync agent.db ~/Sync/memory",
+    "memdb sync agent.db ~/Sync/memory --pairing-key-file key.txt",
+    "memdb sync agent.db ~/Sync/memory --watch",
+    scope=False,
+)
+@click.argument("folder", type=click.Path())
+@click.option(
+    "--pairing-key-file",
+    type=click.Path(),
+    metavar="PATH",
+    help="Holds the key that another sync showed.",
+)
+@click.option("--dry-run", is_flag=True, help="Count what would be sent, and write nothing.")
+@click.option("--status", is_flag=True, help="Show the devices, and what waits and why.")
+@click.option("--watch", is_flag=True, help="Go on with what changes, until Ctrl-C.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 86_400),
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds between two looks with --watch.",
+)
+def sync(
+    call: Call,
+    folder: str,
+    pairing_key_file: str | None,
+    dry_run: bool,
+    status: bool,
+    watch: bool,
+    interval: float,
+) -> None:
+    """
+    Sync FILE with other devices over FOLDER, which any program carries.
+
+    The first device makes a pairing key and shows it; each other device asks for it once. What
+    two devices changed apart is merged: docs/guides/sync.md says how. FILE itself must not be in
+    FOLDER. With --watch and --json, each line is a JSON object.
+    """
+    if (dry_run or status) and watch:
+        raise click.UsageError("--watch changes both: give it without --dry-run and --status.")
+    if status:
+        with call.open(read_only=True) as db:
+            found = db.sync_status(folder)
+        call.reply(found, lambda: _print_status(found))
+        return
+    from memdb.cli.service import ending_by_signals
+
+    with ending_by_signals(), call.open(create=True) as db:
+        report = _sync(db, folder, _key(pairing_key_file), dry_run=dry_run)
+        if not watch:
+            call.reply(report, lambda: _print_report(report))
+            return
+        try:
+            _watch(call, db, folder, report, interval)
+        except KeyboardInterrupt:
+            note("Stopped watching.")
+
+
+def _key(path: str | None) -> str | None:
+    """Return the key in a file, None without one."""
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(1000).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(
+            f"{path} cannot be read ({error}): give the file with the key", path
+        ) from error
+
+
+def _sync(db: MemDB, folder: str, key: str | None, *, dry_run: bool) -> SyncReport:
+    with Counter("Merging", "chunk") as counter:
+        try:
+            return db.sync(folder, key=key, dry_run=dry_run, progress=lambda _: counter.add(1))
+        except InvalidInput as error:
+            if key is not None or "is paired" not in str(error) or not _is_asked():
+                raise
+    typed = click.prompt("Pairing key", hide_input=True, err=True)
+    return db.sync(folder, key=typed, dry_run=dry_run)
+
+
+def _is_asked() -> bool:
+    """Say whether somebody can type a key."""
+    return sys.stdin.isatty()
+
+
+def _watch(call: Call, db: MemDB, folder: str, report: SyncReport, interval: float) -> None:
+    """Sync whenever the file or the folder is another one than after the last sync."""
+    while True:
+        if call.as_json:
+            print_json_line(report.to_dict())
+        elif report.sent or report.received or report.waiting or report.key:
+            _print_report(report)
+        seen = db.changes().mark, _listing(folder)
+        while (db.changes(seen[0]).mark, _listing(folder)) == seen:
+            sleep(interval)
+        report = db.sync(folder)
+
+
+def _listing(folder: str) -> list[tuple[str, int]]:
+    """Return the segments of a folder with their sizes."""
+    found = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".jsonl.gz"):
+                path = os.path.join(place, name)
+                found.append((path, os.path.getsize(path) if os.path.exists(path) else 0))
+    return sorted(found)
+
+
+def _print_report(report: SyncReport) -> None:
+    verb = "Would send" if report.dry_run else "Sent"
+    click.echo(f"{verb}: {_counts(report.sent)}.")
+    if report.received:
+        click.echo(f"Merged: {_counts(report.received)}.")
+    if report.key is not None and not report.dry_run:
+        click.echo(f"Pairing key for the other devices: {report.key}")
+    for waits in report.waiting:
+        note(f"Waiting: {clean(waits)}")
+    for refused in report.refused:
+        note(f"Left out: {clean(refused)}")
+    for device in report.unconfirmed:
+        note(f"Not forgotten yet on {clean(device)}: it has to sync.")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return (
+        ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items())
+        or "nothing"
+    )
+
+
+def _print_status(status: SyncStatus) -> None:
+    for device in status.devices:
+        read = "this device" if device.is_own else f"{device.read} of {device.number} merged"
+        click.echo(f"{device.id}  {clean(device.name or '-')}  {read}  {device.seen_at or '-'}")
+    click.echo(f"{counted(status.pending, 'change')} to send.")
+    for waits in status.waiting:
+        note(f"Waiting: {clean(waits)}")
+    for name in status.unconfirmed:
+        note(f"Not forgotten yet on {clean(name)}: it has to sync.")
+
+
+COMMANDS = {"sync": sync}

@@ -1,0 +1,121 @@
+"""
+The device that a file is: its id, its key, and how far it has written and read.
+
+It stands in the file, so a copy or an older backup says it too. The folder then knows more of
+the device than the file does, and the file becomes a new device (`memdb.sync.service`).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from base64 import b32decode, b32encode
+from binascii import Error as Base32Error
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from memdb.errors import Busy, InvalidInput
+from memdb.models.record import Record
+from memdb.sync.clock import mark_of
+from memdb.tables import synced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from memdb.engine.base import Tx
+
+KEY_BYTES = 20
+GROUP = 4
+
+
+class Device(Record):
+    """
+    What a file says of its device.
+
+    Attributes:
+        id: 16 hexadecimal digits.
+        name: What people call it; it names nothing in the memory.
+        key: The pairing key of all devices of the memory, as text.
+        number: Of its last segment; 0 before the first one.
+        hash: The SHA-256 of that segment.
+        stamp: The highest that it gave or read.
+        seen: By other device, the number and the hash of the last segment that was merged.
+        void: Devices whose clock was wrong, which this file was: nobody reads what they wrote.
+        forgot: By scope, how many things were known to be forgotten at the last sync.
+        confirms: Number of the last segment that tells of something forgotten.
+    """
+
+    id: str
+    name: str
+    key: str
+    number: int = 0
+    hash: str = ""
+    stamp: int = 0
+    seen: dict[str, tuple[int, str]] = {}  # noqa: RUF012 (a Record is never changed)
+    void: tuple[str, ...] = ()
+    forgot: dict[str, int] = {}  # noqa: RUF012 (a Record is never changed)
+    confirms: int = 0
+
+    @property
+    def secret(self) -> bytes:
+        """The key as bytes."""
+        return sha256(self.key.encode()).digest()
+
+    @property
+    def memory(self) -> str:
+        """What names the memory without telling the key."""
+        return sha256(b"memdb sync" + self.secret).hexdigest()[:16]
+
+
+def new_id(taken: Iterable[str]) -> str:
+    """Return the id of a new device, whose stamps differ from those of the devices *taken*."""
+    marks = {mark_of(one) for one in taken}
+    while mark_of(found := secrets.token_hex(8)) in marks:
+        pass
+    return found
+
+
+def new_key() -> str:
+    """Return a new pairing key: eight groups of four letters and digits."""
+    text = b32encode(secrets.token_bytes(KEY_BYTES)).decode().lower()
+    return "-".join(text[place : place + GROUP] for place in range(0, len(text), GROUP))
+
+
+def read_key(value: object) -> str:
+    """
+    Return a pairing key in the form of `new_key`.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    text = "".join(str(value).split()).replace("-", "").lower()
+    try:
+        is_key = len(b32decode(text.upper())) == KEY_BYTES
+    except (Base32Error, ValueError):
+        is_key = False
+    if not isinstance(value, str) or not is_key:
+        raise InvalidInput("key is no pairing key: give the one that the first sync showed")
+    return "-".join(text[place : place + GROUP] for place in range(0, len(text), GROUP))
+
+
+def load(tx: Tx) -> Device | None:
+    """Return the device of the file, None before its first sync."""
+    text = synced.device(tx)
+    if text is None:
+        return None
+    fields = json.loads(text)
+    seen = {name: (number, digest) for name, (number, digest) in fields["seen"].items()}
+    return Device(**{**fields, "seen": seen, "void": tuple(fields["void"])})
+
+
+def store(tx: Tx, before: Device | None, device: Device) -> Device:
+    """
+    Keep *device* in place of *before*, and return it.
+
+    Raises:
+        Busy: another sync of the file changed it meanwhile.
+    """
+    if load(tx) != before:
+        raise Busy("another sync of this file is running: try again when it is done")
+    synced.set_device(tx, json.dumps(device._asdict()))
+    return device

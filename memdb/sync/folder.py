@@ -1,0 +1,289 @@
+"""
+The sync folder: a folder per device, which only that device writes, of numbered segments.
+
+A segment is a gzip file of JSON lines: its head, then lines as an export has them. Behind it
+stands its seal, a gzip member of fixed length with the HMAC-SHA256 of all bytes before, so that a
+segment is checked before a byte of it is read, and `zcat` still shows it. A segment never
+changes. `000007.full.jsonl.gz` tells everything again, and stands for all segments before it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hmac
+import json
+import os
+import re
+from contextlib import suppress
+from hashlib import sha256
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from memdb.errors import FileError, InvalidInput
+from memdb.models.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from memdb.sync.device import Device
+
+FORMAT = 1
+MARK = "memdb-sync.json"
+STATUS = "status.json"
+PARTIAL = ".partial"
+BLOCK_BYTES = 1 << 20
+NAME = re.compile(r"(\d{6,})(\.full)?\.jsonl\.gz")
+DEVICE = re.compile(r"[0-9a-f]{16}")
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+class Refused(Exception):
+    """A segment cannot be merged; the text says why."""
+
+
+class Broken(Refused):
+    """It will not come to be merged as it is: its device has to tell all again."""
+
+
+class Segment(Record):
+    """A segment of a device, as its name tells."""
+
+    path: str
+    number: int
+    is_full: bool
+
+
+class Head(Record):
+    """
+    The first line of a segment.
+
+    Attributes:
+        previous: The hash of the segment before it.
+        stamp: The highest stamp of it.
+        seen: By other device, the number of the last segment that it had merged.
+        void: Devices whose segments nobody reads.
+    """
+
+    device: str
+    name: str
+    number: int
+    previous: str
+    stamp: int
+    seen: dict[str, int]
+    void: tuple[str, ...] = ()
+
+
+def require_folder(folder: str, db_path: str) -> None:
+    """
+    Return if *folder* is one that can be written and does not hold the live file.
+
+    Raises:
+        FileError: it is none, or cannot be written.
+        InvalidInput: the file that is synced is in it.
+    """
+    if not os.path.isdir(folder):
+        raise FileError(f"{folder} is no folder: make it, or give another one", folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FileError(f"{folder} cannot be written: change its rights", folder)
+    real = os.path.realpath(folder)
+    if os.path.realpath(db_path).startswith(os.path.join(real, "")):
+        raise InvalidInput(
+            f"{folder} holds the live file {db_path}, which no program may copy while it is open: "
+            "move the file out of the folder"
+        )
+
+
+def read_mark(folder: str) -> str | None:
+    """
+    Return which memory a folder is of, None for an empty folder, "" if that cannot be read.
+
+    Raises:
+        InvalidInput: it holds something else, or is of a newer memdb.
+    """
+    path = os.path.join(folder, MARK)
+    if not os.path.exists(path):
+        if any(not name.startswith(".") for name in os.listdir(folder)):
+            raise InvalidInput(f"{folder} is no sync folder and is not empty: give an empty folder")
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            fields = json.load(file)
+        memory, version = str(fields["memory"]), int(fields["format"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+    if version > FORMAT:
+        raise InvalidInput(f"{folder} is of a newer memdb (format {version}): update this one")
+    return memory
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file whole: under another name first, then on the disk, then under its own."""
+    with open(path + PARTIAL, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    publish(path)
+
+
+def publish(path: str) -> None:
+    """Give a file that is whole its name."""
+    os.replace(path + PARTIAL, path)
+    handle = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_mark(folder: str, memory: str) -> None:
+    """Say which memory a folder is of."""
+    write_file(os.path.join(folder, MARK), _encode({"memory": memory, "format": FORMAT}).encode())
+
+
+def devices_of(folder: str) -> list[str]:
+    """Return the devices that have written, by their ids."""
+    return sorted(
+        name
+        for name in os.listdir(folder)
+        if DEVICE.fullmatch(name) and os.path.isdir(os.path.join(folder, name))
+    )
+
+
+def segments_of(folder: str, device: str) -> list[Segment]:
+    """Return the segments of a device, by number; a full one before another of its number."""
+    found = []
+    place = os.path.join(folder, device)
+    for name in os.listdir(place) if os.path.isdir(place) else ():
+        match = NAME.fullmatch(name)
+        if match is not None:
+            found.append(Segment(os.path.join(place, name), int(match[1]), match[2] is not None))
+    return sorted(found, key=lambda one: (one.number, not one.is_full))
+
+
+def path_of(folder: str, device: str, number: int, *, is_full: bool) -> str:
+    """Return the path of a segment."""
+    return os.path.join(folder, device, f"{number:06}{'.full' * is_full}.jsonl.gz")
+
+
+def write_partial(path: str, device: Device, head: Head, lines: Iterable[dict[str, Any]]) -> str:
+    """Write a segment beside its name, sealed and on the disk; return its hash."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + PARTIAL, "w+b") as file:
+        with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+            packed.write(
+                f"{_encode({'kind': 'segment', 'format': FORMAT, **head._asdict()})}\n".encode()
+            )
+            for line in lines:
+                packed.write(f"{_encode(line)}\n".encode())
+        seal, _ = _measure(file, device.secret)
+        file.write(seal)
+        file.flush()
+        file.seek(0)
+        digest = sha256()
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+        os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def _measure(file: BinaryIO, secret: bytes, size: int | None = None) -> tuple[bytes, str]:
+    """Return the seal of the first *size* bytes of a file, and their hash; None: of all."""
+    file.seek(0)
+    code, digest = hmac.new(secret, digestmod=sha256), sha256()
+    while block := file.read(BLOCK_BYTES if size is None else min(BLOCK_BYTES, size)):
+        code.update(block)
+        digest.update(block)
+        if size is not None:
+            size -= len(block)
+            if not size:
+                break
+    packed = BytesIO()
+    with gzip.GzipFile("", "wb", 0, packed, mtime=0) as member:
+        member.write(f'{{"kind":"end","hmac":"{code.hexdigest()}"}}\n'.encode())
+    return packed.getvalue(), digest.hexdigest()
+
+
+def hash_of(path: str) -> str:
+    """Return the SHA-256 of a file."""
+    digest = sha256()
+    with open(path, "rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def open_segment(
+    segment: Segment, device: str, key: bytes
+) -> tuple[Head, Iterator[dict[str, Any]]]:
+    """
+    Return the head of a segment, and its lines.
+
+    Raises:
+        Broken: it is cut, changed, or not sealed by *key*.
+        Refused: it is of a newer memdb.
+    """
+    try:
+        file = open(segment.path, "rb")  # noqa: SIM115 (the lines close it)
+        size = os.path.getsize(segment.path)
+        end, _ = _measure(file, key, 0)
+        seal, _ = _measure(file, key, size - len(end)) if size > len(end) else (b"", "")
+        found = file.read(len(end) + 1)
+    except OSError as error:
+        raise Broken(f"cannot be read ({error.strerror})") from error
+    if not seal or not hmac.compare_digest(found, seal):
+        file.close()
+        raise Broken("is cut, changed, or of a device that is not paired")
+    file.seek(0)
+    lines = _lines(file)
+    fields = next(lines)
+    if fields.get("format", FORMAT + 1) > FORMAT:
+        raise Refused(f"is of a newer memdb (format {fields.get('format')}): update this one")
+    head = Head(**{name: fields[name] for name in Head._fields})
+    if (head.device, head.number) != (device, segment.number):
+        raise Broken("stands under another name than it was written")
+    return head, lines
+
+
+def _lines(file: BinaryIO) -> Iterator[dict[str, Any]]:
+    with file, gzip.GzipFile(fileobj=file) as packed:
+        for line in packed:
+            yield json.loads(line)
+
+
+def write_status(folder: str, device: Device, broken: Iterable[str], now_ms: int) -> None:
+    """
+    Tell the others how far this device has read; nothing is written if that is known.
+
+    Args:
+        broken: The devices that have to tell all again.
+    """
+    seen = {name: number for name, (number, _) in sorted(device.seen.items())}
+    fields = {"name": device.name, "number": device.number, "seen": seen, "broken": sorted(broken)}
+    said = _encode(fields)
+    code = hmac.new(device.secret, said.encode(), sha256).hexdigest()
+    path = os.path.join(folder, device.id, STATUS)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    old = _read_status(path)
+    if old is None or old.get("hmac") != code:
+        text = _encode({"said": said, "hmac": code, "at_ms": now_ms})
+        write_file(path, text.encode())
+
+
+def _read_status(path: str) -> dict[str, Any] | None:
+    with suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
+        found = json.load(file)
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def read_status(folder: str, device: str, key: bytes) -> tuple[dict[str, Any], int]:
+    """Return what a device says of itself and when; ({}, 0) if it says nothing that is sealed."""
+    found = _read_status(os.path.join(folder, device, STATUS))
+    if found is None:
+        return {}, 0
+    said = str(found.get("said"))
+    code = hmac.new(key, said.encode(), sha256).hexdigest()
+    if not hmac.compare_digest(code, str(found.get("hmac"))):
+        return {}, 0
+    return json.loads(said), int(found.get("at_ms", 0))

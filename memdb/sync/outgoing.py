@@ -1,0 +1,229 @@
+"""
+What a segment tells: the things that changed since the last one, as lines of an export.
+
+Each line has the stamp of its change besides. A thing that was removed is a line `gone`, which
+names it by its hash only.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from memdb.models.ids import is_branch, seq_of, session_of
+from memdb.models.items import path_of
+from memdb.models.record import Record
+from memdb.records.messages import MOVED
+from memdb.sync.clock import stamp_of
+from memdb.sync.tree import Tree
+from memdb.tables import messages, scopes, sessions, state, synced
+from memdb.transfer import artifacts as artifact_lines
+from memdb.transfer import entries as entry_lines
+from memdb.transfer import messages as message_lines
+from memdb.transfer import others
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memdb.engine.base import Tx
+    from memdb.sync.device import Device
+
+    # By scope and kind.
+    Changes = dict[int, dict[str, list["Sent"]]]
+
+    Line = dict[str, Any]
+
+# Messages before the one that a line names, for where some of them are removed.
+ANCESTORS = 16
+
+
+# Things that no second device can make, so that the first word needs no stamp.
+UNITED = ("message", "version", "artifact")
+
+
+class Sent(Record):
+    """
+    A thing that a segment tells of.
+
+    Attributes:
+        stamp: When it changed; of an artifact, the number that the version had at first.
+        place: Where it is; None for one that is gone.
+        gone: 1 if it was deleted, 2 if it was forgotten.
+    """
+
+    thing: int
+    version: int
+    stamp: int
+    place: int | str | None
+    gone: int = 0
+
+
+def collect(tx: Tx, device: Device, now_ms: int, *, is_full: bool) -> Changes:
+    """Return what differs from what was agreed on; all there is if *is_full*."""
+    found: Changes = {}
+    now = stamp_of(now_ms, device.id, device.stamp)
+    counts, entries = synced.forgotten(tx), synced.forgotten_entries(tx)
+    for kind in synced.THINGS:
+        changed = synced.changed(tx, kind)
+        fresh = {row[:2] for row in changed}
+        for scope_no, thing, version, ms, place, old in (
+            synced.every(tx, kind) if is_full else changed
+        ):
+            stamp = old or 0
+            if kind == "artifact" and old is None:
+                stamp = json.loads(str(place))[2]
+            elif (scope_no, thing) in fresh and (kind not in UNITED or old is not None):
+                stamp = stamp_of(ms, device.id, device.stamp) if ms else now
+            sent = Sent(thing, version, stamp, place)
+            found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
+        for scope_no, thing in synced.removed(tx, kind):
+            is_forgotten = counts.get(scope_no, 0) > device.forgot.get(str(scope_no), 0)
+            if kind == "entry":
+                is_forgotten = (scope_no, thing) in entries
+            sent = Sent(thing, 0, now, None, 2 if is_forgotten else 1)
+            found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
+    for kind, scope_no, thing, gone, stamp in synced.gone(tx) if is_full else ():
+        if kind in synced.THINGS:
+            sent = Sent(thing, 0, stamp, None, gone)
+            found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
+    return found
+
+
+def agree(tx: Tx, changes: Changes) -> None:
+    """Note that the folder knows *changes*."""
+    for scope_no, kinds in changes.items():
+        for kind, sent in kinds.items():
+            rows = [(one.thing, one.version, one.gone, one.stamp) for one in sent]
+            synced.put(tx, kind, scope_no, rows)
+
+
+def list_lines(tx: Tx, changes: Changes) -> Iterator[Line]:
+    """Yield the lines that tell of *changes*."""
+    for scope_no, app, user in scopes.list_all(tx):
+        if scope_no in changes:
+            yield {"kind": "scope", "app": app, "user": user}
+            yield from _scope_lines(tx, scope_no, changes[scope_no])
+    for sent in changes.get(0, {}).get("state", ()):
+        if sent.place is None:
+            yield _gone_line("state", sent)
+        else:
+            app, user, session, key = json.loads(str(sent.place))
+            row = state.find(tx, (app, user, session), key)
+            if row is not None:
+                given = {"user": user, "session": session or None, "value": json.loads(row.value)}
+                yield {**others.STATE.to_line(row, given), **given, "app": app, "stamp": sent.stamp}
+
+
+def _gone_line(kind: str, sent: Sent) -> Line:
+    line = {"kind": "gone", "of": kind, "thing": sent.thing, "stamp": sent.stamp}
+    return {**line, "forgotten": True} if sent.gone > 1 else line
+
+
+def _scope_lines(tx: Tx, scope_no: int, kinds: dict[str, list[Sent]]) -> Iterator[Line]:
+    here: dict[str, dict[int, Sent]] = {}
+    for kind, sent in kinds.items():
+        here[kind] = {one.thing: one for one in sent if one.place is not None}
+        yield from (_gone_line(kind, one) for one in sent if one.place is None)
+    ids = [int(one.place or 0) for one in here.get("session", {}).values()]
+    stamps = {int(one.place or 0): one.stamp for one in here.get("session", {}).values()}
+    for row, info in list_infos(tx, ids):
+        given = {"last_seq": None, "extracted_seq": None}
+        yield {**message_lines.SESSION.to_line(info, given), "stamp": stamps[row]}
+    trees: dict[int, Tree] = {}
+    yield from _branch_lines(tx, here.get("branch", {}), trees)
+    yield from _message_lines(tx, here.get("message", {}), trees)
+    yield from _entry_lines(tx, scope_no, here.get("entry", {}), here.get("version", {}))
+    stamps = {thing: one.stamp for thing, one in here.get("artifact", {}).items()}
+    if stamps:
+        wanted = lambda uid: synced.thing_of(uid) in stamps  # noqa: E731 (a predicate)
+        for line in artifact_lines.export(tx, scope_no, wanted):
+            if line["kind"] == "artifact":
+                line["stamp"] = stamps[synced.thing_of(line["uid"])]
+            if line["kind"] != "artifact_name":
+                yield line
+    values = here.get("item", {})
+    for line in others.export_items(tx, scope_no) if values else ():
+        thing = synced.thing_of(path_of(tuple(line["namespace"])), line["key"])
+        if thing in values:
+            yield {**line, "stamp": values[thing].stamp}
+
+
+def list_infos(tx: Tx, ids: list[int]) -> Iterator[tuple[int, Any]]:
+    """Yield (id, info) of sessions."""
+    for row in sorted(ids):
+        yield from sessions.list_by_id(tx, row - 1, row, limit=1)
+
+
+def _tree(tx: Tx, row: int, trees: dict[int, Tree]) -> Tree:
+    session = sessions.roots(tx, [row])[row] if is_branch(row) else row
+    if session not in trees:
+        trees[session] = Tree(tx, session)
+    return trees[session]
+
+
+def _branch_lines(tx: Tx, sent: dict[int, Sent], trees: dict[int, Tree]) -> Iterator[Line]:
+    for one in sent.values():
+        row = int(one.place or 0)
+        place = sessions.place_of(tx, row)
+        tree = _tree(tx, row, trees)
+        yield {
+            "kind": "branch",
+            "session": place["name"],
+            "name": place["branch"],
+            "after": tree.ancestors(tree.after[place["branch"]], ANCESTORS),
+            "uid": place["uid"],
+            "metadata": None if place["metadata"] is None else json.loads(place["metadata"]),
+            "created_ms": place["created_ms"],
+            "stamp": one.stamp,
+        }
+
+
+def _message_lines(tx: Tx, sent: dict[int, Sent], trees: dict[int, Tree]) -> Iterator[Line]:
+    """Yield messages row by row; one that follows another than the line before says which."""
+    stamps = {int(one.place or 0): one.stamp for one in sent.values()}
+    rows: dict[int, list[int]] = {}
+    for ref in sorted(stamps):
+        rows.setdefault(session_of(ref), []).append(seq_of(ref))
+    for row, seqs in rows.items():
+        name = (sessions.identity(tx, row) or ("", ""))[0]
+        tree = _tree(tx, row, trees)
+        wanted, before, last = set(seqs), None, max(seqs)
+        after = min(seqs) - 1
+        while after < last and (page := messages.list_own(tx, row, name, after, last, MOVED)):
+            for message in page:
+                if message.seq in wanted:
+                    values = ("message", name, None, *message_lines._line_values(message))
+                    line = dict(zip(message_lines.LINE_FIELDS, values, strict=True))
+                    node = tree.nodes[message.uid]
+                    line = {field: value for field, value in line.items() if value is not None}
+                    if node.home:
+                        line["branch"] = node.home
+                    if before is None or node.parent != before:
+                        line["after"] = tree.ancestors(node.parent, ANCESTORS)
+                    if stamps[row | message.seq]:
+                        line["stamp"] = stamps[row | message.seq]
+                    yield line
+                    before = message.uid
+            after = page[-1].seq
+
+
+def _entry_lines(
+    tx: Tx, scope_no: int, sent: dict[int, Sent], versions: dict[int, Sent]
+) -> Iterator[Line]:
+    if not sent and not versions:
+        return
+    closed = synced.closed(tx, scope_no)
+    longer = {json.loads(str(one.place))[0] for one in versions.values()}
+    stamps = {
+        thing: stamp or 0
+        for scope, thing, _, _, place, stamp in synced.every(tx, "entry")
+        if scope == scope_no and (thing in sent or place in longer)
+    }
+    for line in entry_lines.export(tx, scope_no):
+        thing = synced.thing_of(line["uid"])
+        if thing not in stamps:
+            continue
+        if thing in closed:
+            line |= {"active": True}
+            line.pop("superseded_by", None)
+        yield {**line, "stamp": sent[thing].stamp if thing in sent else stamps[thing]}

@@ -1,0 +1,446 @@
+"""
+The sync of a file with a folder: tell what is new here, merge what others sent, tidy up.
+
+A segment is written in three steps, so that a process may die between any two: beside its name,
+noted in the file, given its name. The next sync goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput
+from memdb.models.ids import MAX_INT
+from memdb.models.reports import DeviceStatus, SyncReport, SyncStatus
+from memdb.sync import outgoing
+from memdb.sync.clock import is_ahead, ms_of
+from memdb.sync.device import Device, load, new_id, new_key, read_key, store
+from memdb.sync.folder import (
+    PARTIAL,
+    Broken,
+    Head,
+    Refused,
+    Segment,
+    devices_of,
+    hash_of,
+    open_segment,
+    path_of,
+    publish,
+    read_mark,
+    read_status,
+    require_folder,
+    segments_of,
+    write_mark,
+    write_partial,
+    write_status,
+)
+from memdb.sync.incoming import Merge, chunks_of
+from memdb.sync.tree import Tree
+from memdb.tables import sessions, synced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from memdb.transfer.lines import TransferServices
+
+    Found = tuple[Segment, Head, Iterator[dict[str, Any]]]
+
+# Segments of a device after which it tells everything again in one, if they are as large.
+MAX_SEGMENTS = 64
+
+
+class FolderSync:
+    """One file and one folder."""
+
+    def __init__(self, services: TransferServices, folder: str) -> None:
+        """
+        Sync the file of *services* with *folder*.
+
+        Raises:
+            FileError: it is no folder, or cannot be written.
+            InvalidInput: it holds the live file or other things, or is of a newer memdb.
+        """
+        self._services = services
+        self._db = services.db
+        self._folder = folder
+        require_folder(folder, self._db.path)
+        self._mark = read_mark(folder)
+        with self._db.read() as tx:
+            self._device = load(tx)
+        self._waiting: list[str] = []
+        self._broken: set[str] = set()  # devices whose next segment is damaged
+
+    def run(
+        self,
+        key: str | None,
+        *,
+        dry_run: bool = False,
+        progress: Callable[[int], object] | None = None,
+    ) -> SyncReport:
+        """Sync once; see `MemDB.sync`."""
+        self._db.refuse_inside("sync")
+        made = self._pair(key, dry_run=dry_run)
+        if dry_run:
+            return self._preview(made)
+        if self._mark is None:
+            write_mark(self._folder, self._here.memory)
+        self._recover()
+        self._arrange()
+        is_full = self._here.number == 0
+        sent = self._send(is_full=is_full)
+        merge = self._receive(progress)
+        is_due = (
+            merge.has_forgotten or sent["forgotten"] > 0 or self._has_many() or self._is_asked()
+        )
+        if is_due and not is_full:
+            self._send(is_full=True)
+        if merge.has_forgotten:
+            self._db.maintenance.empty_log()
+        write_status(self._folder, self._here, self._broken, self._db.clock())
+        return SyncReport(
+            self._here.id,
+            made,
+            dict(sent),
+            {name: count for name, count in sorted(merge.counts.items()) if count},
+            tuple(self._waiting),
+            tuple(f"{why} ({count})" for why, count in sorted(merge.refused.items())),
+            self._unconfirmed(),
+        )
+
+    @property
+    def _here(self) -> Device:
+        assert self._device is not None
+        return self._device
+
+    def _pair(self, key: str | None, *, dry_run: bool) -> str | None:
+        """
+        Make sure that the file has the key of the folder; return the key if it is new.
+
+        Raises:
+            InvalidInput: the folder is another memory's, or its key is needed.
+        """
+        given = None if key is None else read_key(key)
+        made = None
+        device = self._device
+        if device is not None:
+            self._mark = self._mark or None  # it is written anew
+        elif self._mark == "":
+            raise InvalidInput(
+                f"{self._folder} says of which memory it is in a file that is not whole: wait "
+                "until that was carried, or sync the first device again"
+            )
+        if device is None:
+            if self._mark is None:
+                given = made = given or new_key()
+            elif given is None:
+                raise InvalidInput(
+                    f"{self._folder} is paired: give the key that the first device showed"
+                )
+            device = Device(
+                new_id(devices_of(self._folder)), platform.node() or "device", str(given)
+            )
+        elif given is not None and given != device.key:
+            raise InvalidInput("key is not the one of this file: leave it out")
+        if self._mark not in (None, device.memory):
+            raise InvalidInput(
+                f"{self._folder} is of another memory, or the key is not its own: give its key"
+            )
+        if self._device is None and not dry_run:
+            with self._db.write() as tx:
+                store(tx, None, device)
+        self._device = device
+        return made
+
+    def _preview(self, made: str | None) -> SyncReport:
+        with self._db.read() as tx:
+            changes = outgoing.collect(
+                tx, self._here, self._db.clock(), is_full=self._here.number == 0
+            )
+        waiting = [
+            f"{len(found)} segments of {device}"
+            for device in devices_of(self._folder)
+            if device != self._here.id and (found := self._unread(device))
+        ]
+        return SyncReport(
+            self._here.id, made, dict(_count(changes)), {}, tuple(waiting), dry_run=True
+        )
+
+    def _unread(self, device: str) -> list[Segment]:
+        read, _ = self._here.seen.get(device, (0, ""))
+        return [one for one in segments_of(self._folder, device) if one.number > read]
+
+    def status(self) -> SyncStatus:
+        """Say what the folder and the file know of each other; nothing changes."""
+        if self._device is None or self._mark != self._device.memory:
+            raise InvalidInput(f"the file was not synced with {self._folder} yet: sync it first")
+        found = []
+        for device in devices_of(self._folder):
+            said, at_ms = read_status(self._folder, device, self._here.secret)
+            segments = segments_of(self._folder, device)
+            found.append(
+                DeviceStatus(
+                    device,
+                    str(said.get("name", "")),
+                    device == self._here.id,
+                    segments[-1].number if segments else 0,
+                    self._here.number
+                    if device == self._here.id
+                    else self._here.seen.get(device, (0, ""))[0],
+                    _shown_time(at_ms) if at_ms else None,
+                )
+            )
+            if device != self._here.id and device not in self._here.void:
+                self._next(device)
+        with self._db.read() as tx:
+            pending = _count(
+                outgoing.collect(tx, self._here, self._db.clock(), is_full=self._here.number == 0)
+            )
+        return SyncStatus(tuple(found), pending.total(), tuple(self._waiting), self._unconfirmed())
+
+    def _unconfirmed(self) -> tuple[str, ...]:
+        """Return the devices that have not read what was forgotten here."""
+        if not self._here.confirms:
+            return ()
+        found = []
+        for device in devices_of(self._folder):
+            if device == self._here.id or device in self._here.void:
+                continue
+            said, _ = read_status(self._folder, device, self._here.secret)
+            if said.get("seen", {}).get(self._here.id, 0) < self._here.confirms:
+                found.append(str(said.get("name") or device))
+        return tuple(found)
+
+    # This device.
+
+    def _recover(self) -> None:
+        """
+        Finish a segment that was noted and not published; become a new device where that is due.
+
+        The folder knows more of the device than the file where the file is a copy or an older
+        backup. A clock that was wrong gave stamps that nobody takes.
+        """
+        here = self._here
+        own = segments_of(self._folder, here.id)
+        last = own[-1].number if own else 0
+        if last < here.number:
+            for is_full in (False, True):
+                path = path_of(self._folder, here.id, here.number, is_full=is_full)
+                if os.path.exists(path + PARTIAL) and hash_of(path + PARTIAL) == here.hash:
+                    publish(path)
+                    return self._tidy()
+            return self._become(here.replace(number=last, hash=""))
+        is_damaged = bool(own) and last == here.number and hash_of(own[-1].path) != here.hash
+        is_other = last > here.number or (is_damaged and self._is_sealed(own[-1]))
+        now_ms = self._db.clock()
+        are_missing = bool(own) and len({one.number for one in own}) <= last - own[0].number
+        if not is_other and (is_damaged or are_missing):
+            return self._become(here.replace(hash=""))  # it tells all again
+        if is_ahead(here.stamp, now_ms):
+            fresh = here.replace(stamp=0, void=(*here.void, here.id))
+            return self._renew(fresh, clamp=now_ms)
+        if is_other:
+            read = (here.number, here.hash) if last > here.number else (here.number - 1, "")
+            self._renew(here.replace(seen={**here.seen, here.id: read}))
+        return None
+
+    def _is_sealed(self, segment: Segment) -> bool:
+        try:
+            open_segment(segment, self._here.id, self._here.secret)
+        except Refused:
+            return False
+        return True
+
+    def _become(self, device: Device) -> None:
+        with self._db.write() as tx:
+            self._device = store(tx, self._device, device)
+
+    def _renew(self, device: Device, clamp: int | None = None) -> None:
+        """Let the file be a new device, which tells everything that it has."""
+        with self._db.write() as tx:
+            if clamp is not None:
+                synced.lower_stamps(tx, clamp << 20)
+            fresh = device.replace(id=new_id(devices_of(self._folder)), number=0, hash="")
+            self._device = store(tx, self._device, fresh)
+
+    def _arrange(self) -> None:
+        """Let the rows of sessions follow what was removed here, as they do on other devices."""
+        with self._db.read() as tx:
+            if not synced.removed(tx, "message"):
+                return
+            rows = [row for row, _, _ in sessions.list_all_branches(tx, 0, MAX_INT, MAX_INT)]
+        with self._db.write() as tx:
+            for session in sorted(set(sessions.roots(tx, rows).values())):
+                Tree(tx, session).arrange(tx)
+
+    def _send(self, *, is_full: bool) -> Counter[str]:
+        """Write a segment of what changed, if anything did; return how many things by kind."""
+        here = self._here
+        number = here.number + 1
+        is_full = is_full or (here.number > 0 and not here.hash)
+        path = path_of(self._folder, here.id, number, is_full=is_full)
+        with self._db.read() as tx:
+            changes = outgoing.collect(tx, here, self._db.clock(), is_full=is_full)
+            counts = _count(changes)
+            if not changes and not is_full:
+                return counts
+            stamps = [
+                one.stamp
+                for kinds in changes.values()
+                for kind, sent in kinds.items()
+                if kind != "artifact"
+                for one in sent
+            ]
+            stamp = max([here.stamp, *stamps])
+            seen = {device: count for device, (count, _) in here.seen.items()}
+            head = Head(here.id, here.name, number, here.hash, stamp, seen, here.void)
+            digest = write_partial(path, here, head, outgoing.list_lines(tx, changes))
+            forgot = {str(scope_no): count for scope_no, count in synced.forgotten(tx).items()}
+        confirms = number if counts["forgotten"] else here.confirms
+        after = here.replace(
+            number=number, hash=digest, stamp=stamp, forgot=forgot, confirms=confirms
+        )
+        with self._db.write() as tx:
+            self._device = store(tx, here, after)
+            outgoing.agree(tx, changes)
+        publish(path)
+        if is_full:
+            self._tidy()
+        return counts
+
+    def _is_asked(self) -> bool:
+        """Say whether a device found a segment of this one damaged, and cannot go on."""
+        own = segments_of(self._folder, self._here.id)
+        full = max((one.number for one in own if one.is_full), default=0)
+        for device in devices_of(self._folder):
+            said, _ = read_status(self._folder, device, self._here.secret)
+            read = said.get("seen", {}).get(self._here.id, 0)
+            if self._here.id in said.get("broken", ()) and read >= full:
+                return True
+        return False
+
+    def _has_many(self) -> bool:
+        """Say whether there are so many segments that one that tells everything is smaller."""
+        own = segments_of(self._folder, self._here.id)
+        if len(own) <= MAX_SEGMENTS:
+            return False
+        sizes = [os.path.getsize(one.path) for one in own]
+        return sum(sizes[1:]) > sizes[0]
+
+    def _tidy(self) -> None:
+        """Remove the own segments that a full one stands for, and folders of void devices."""
+        own = segments_of(self._folder, self._here.id)
+        full = max((one.number for one in own if one.is_full), default=0)
+        for one in own:
+            if one.number < full:
+                os.remove(one.path)
+        place = os.path.join(self._folder, self._here.id)
+        for name in os.listdir(place):
+            if name.endswith(PARTIAL):
+                os.remove(os.path.join(place, name))
+        for device in self._here.void:
+            with suppress(OSError):
+                shutil.rmtree(os.path.join(self._folder, device))
+
+    # The others.
+
+    def _receive(self, progress: Callable[[int], object] | None) -> Merge:
+        """Merge the segments of all other devices, each after those that it had read."""
+        merge = Merge(self._services, self._here)
+        goes_on = True
+        while goes_on:
+            goes_on = False
+            self._waiting.clear()
+            self._broken.clear()
+            for device in devices_of(self._folder):
+                if device != self._here.id and device not in self._here.void:
+                    goes_on |= self._receive_from(device, merge, progress)
+        return merge
+
+    def _receive_from(
+        self, device: str, merge: Merge, progress: Callable[[int], object] | None
+    ) -> bool:
+        """Merge the next segment of a device; False if there is none that can be."""
+        found = self._next(device)
+        if found is None:
+            return False
+        segment, head, lines = found
+        try:
+            for count, chunk in enumerate(chunks_of(lines), 1):
+                with self._db.write() as tx:
+                    merge.write(tx, chunk)
+                if progress is not None:
+                    progress(count)
+        except (KeyError, TypeError, AttributeError) as error:
+            self._waiting.append(f"{_shown(segment, device)} holds a line that is none ({error!r})")
+            return False
+        here = self._here
+        after = here.replace(
+            seen={**here.seen, device: (segment.number, hash_of(segment.path))},
+            stamp=max(here.stamp, head.stamp),
+            void=tuple(sorted({*here.void, *head.void} - {here.id})),
+        )
+        self._become(after)
+        return True
+
+    def _next(self, device: str) -> Found | None:
+        """Return the segment of a device that is to be merged now; None, and why, if none is."""
+        read, digest = self._here.seen.get(device, (0, ""))
+        unread = self._unread(device)
+        full = [one for one in reversed(unread) if one.is_full]
+        why = ""
+        for segment in [one for one in unread if one.number == read + 1] + full:
+            try:
+                head, lines = open_segment(segment, device, self._here.secret)
+                if not segment.is_full and digest and head.previous != digest:
+                    raise Broken("does not follow the one that was read before it")
+                self._require_order(head, is_full=segment.is_full)
+            except Refused as error:
+                why = why or f"{_shown(segment, device)} {error}"
+                if isinstance(error, Broken):
+                    self._broken.add(device)
+                continue
+            return segment, head, lines
+        if unread and not why:
+            why = f"{_shown(unread[0], device)} waits for number {read + 1}, which is missing"
+        if why:
+            self._waiting.append(why)
+        return None
+
+    def _require_order(self, head: Head, *, is_full: bool) -> None:
+        """Raise Refused if a segment is of the future, or what it builds on is still to come."""
+        if is_ahead(head.stamp, self._db.clock()):
+            raise Refused(
+                f"is of {_shown_time(ms_of(head.stamp))}, more than a day ahead: a clock is wrong"
+            )
+        for other, number in () if is_full else head.seen.items():
+            if other == self._here.id or other in self._here.void or other in self._broken:
+                continue
+            read, _ = self._here.seen.get(other, (0, ""))
+            if read < number and segments_of(self._folder, other):
+                raise Refused(f"waits for number {number} of {other}")
+
+
+def _shown_time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
+
+
+def _shown(segment: Segment, device: str) -> str:
+    return f"{device}/{os.path.basename(segment.path)}"
+
+
+def _count(changes: outgoing.Changes) -> Counter[str]:
+    """Return how many things there are by kind, and how many are forgotten."""
+    counts: Counter[str] = Counter()
+    for kinds in changes.values():
+        for kind, sent in kinds.items():
+            counts[kind] += sum(one.place is not None for one in sent)
+            counts["removed"] += sum(one.place is None for one in sent)
+            counts["forgotten"] += sum(one.gone > 1 for one in sent)
+    return +counts

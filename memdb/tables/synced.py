@@ -1,0 +1,333 @@
+"""
+What a file and its sync folder have agreed on. Owns the table `synced`.
+
+A thing of the memory is named by a hash of its uid, or of its name where copies of it are one;
+its version is a digest of what it says. So what changed since the last sync is what has no row
+here or another version, and what was removed is a row without its thing: writers log nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memdb.engine import compose
+from memdb.models.ids import thing_hash
+from memdb.models.messages import uid_to_bytes
+from memdb.models.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from memdb.engine.base import Tx
+
+# Branches that `memdb.sync` made where two devices continued one session: each makes them itself.
+FORKS = "fork-????????"
+
+# What tells one version of an entry from another, in this order.
+SAID = (
+    *("text", "category", "key", "keywords", "importance", "pinned", "valid_from_ms"),
+    *("valid_to_ms", "expires_ms", "metadata", "updated_ms"),
+)
+_SAID = ", ".join(SAID)
+_SAID_BEFORE = ", ".join(f"old.{name}" for name in SAID)
+
+# By kind: scope, thing, version, time of the last change (0: not known), and where it is.
+THINGS = {
+    "session": """
+SELECT scope_no, thing_hash(name), row_digest(title, metadata), 0, id
+FROM sessions WHERE branch = ''
+""",
+    "branch": f"""
+SELECT scope_no, thing_hash(name, branch), row_digest(metadata), 0, id
+FROM sessions WHERE branch <> '' AND branch NOT GLOB '{FORKS}'
+""",
+    "message": """
+SELECT id >> 44, thing_hash(uid), row_digest(content_hash), 0, id FROM messages
+""",
+    "entry": f"""
+SELECT
+  scope_no,
+  thing_hash(uid),
+  row_digest({_SAID}, active, superseded_by IS NULL),
+  stored_ms,
+  id
+FROM entries
+""",
+    "version": f"""
+SELECT
+  entries.scope_no,
+  thing_hash(entries.uid, {_SAID_BEFORE}),
+  0,
+  0,
+  json_array(entry_id, old.version)
+FROM entry_history AS old
+JOIN entries ON entries.id = entry_id
+""",
+    "artifact": """
+SELECT scope_no, thing_hash(uid), 0, 0, json_array(session_no, name, :last - rev_version)
+FROM artifacts
+""",
+    "item": """
+SELECT scope_no, thing_hash(path, key), row_digest(uid, revision), updated_ms, items.id
+FROM items JOIN item_namespaces ON item_namespaces.id = namespace_id
+""",
+    "state": """
+SELECT
+  0,
+  thing_hash(app, user_name, session, key),
+  row_digest(revision, updated_ms),
+  updated_ms,
+  json_array(app, user_name, session, key)
+FROM state
+""",
+}
+
+_NAMED = {
+    kind: f"things (scope_no, thing, version, ms, ref) AS ({sql})" for kind, sql in THINGS.items()
+}
+
+SELECT_CHANGED = {
+    kind: f"""/* synced.changed_{kind} */
+WITH {named}
+SELECT things.scope_no, things.thing, things.version, ms, ref, stamp
+FROM things
+LEFT JOIN synced
+  ON
+    synced.kind = '{kind}'
+    AND synced.scope_no = things.scope_no
+    AND synced.thing = things.thing
+    AND synced.gone = 0
+WHERE synced.version IS NULL OR synced.version <> things.version
+"""
+    for kind, named in _NAMED.items()
+}
+
+SELECT_REMOVED = {
+    kind: f"""/* synced.removed_{kind} */
+WITH {named}
+SELECT scope_no, thing FROM synced WHERE kind = '{kind}' AND gone = 0
+EXCEPT
+SELECT scope_no, thing FROM things
+"""
+    for kind, named in _NAMED.items()
+}
+
+SELECT_HERE = {
+    kind: f"""/* synced.here_{kind} */
+WITH {named}
+SELECT thing, version, ref FROM things
+WHERE scope_no = :scope_no AND thing IN (SELECT value FROM json_each(:things))
+"""
+    for kind, named in _NAMED.items()
+}
+
+SELECT_ALL = {
+    kind: f"""/* synced.all_{kind} */
+WITH {named}
+SELECT things.scope_no, things.thing, things.version, ms, ref, stamp
+FROM things
+LEFT JOIN synced
+  ON
+    synced.kind = '{kind}'
+    AND synced.scope_no = things.scope_no
+    AND synced.thing = things.thing
+"""
+    for kind, named in _NAMED.items()
+}
+
+SELECT_KNOWN = """/* synced.known */
+SELECT thing, version, gone, stamp FROM synced
+WHERE kind = :kind AND scope_no = :scope_no AND thing IN (SELECT value FROM json_each(:things))
+"""
+
+SELECT_GONE = """/* synced.gone */
+SELECT kind, scope_no, thing, gone, stamp FROM synced WHERE gone > 0
+"""
+
+SELECT_CLOSED = """/* synced.closed */
+SELECT thing FROM synced WHERE kind = 'closed' AND scope_no = :scope_no AND gone = 0
+"""
+
+# Entries of one key that stand without an end, or that `memdb.sync` closed for another one.
+SELECT_RIVALS = """/* synced.rivals */
+SELECT id, uid, thing_hash(uid), active, superseded_by, stored_ms FROM entries
+WHERE
+  scope_no = :scope_no
+  AND key = :key
+  AND session_only = :session_only
+  AND (session_only = 0 OR session_id IS :session_id)
+  AND valid_to_ms IS NULL
+  AND (active = 1 OR thing_hash(uid) IN (SELECT value FROM json_each(:closed)))
+"""
+
+UPSERT = compose.insert(
+    "synced.put",
+    "synced",
+    otherwise=compose.conflict("kind, scope_no, thing", "version, gone, stamp"),
+)
+
+UPDATE_STAMPS = """/* synced.lower_stamps */
+UPDATE synced SET stamp = :most WHERE stamp > :most AND kind <> 'artifact'
+"""
+
+SELECT_FORGOTTEN = """/* synced.forgotten */
+SELECT scope_no, count(*) FROM tombstones WHERE forgotten = 1 GROUP BY scope_no
+"""
+
+SELECT_FORGOTTEN_ENTRIES = """/* synced.forgotten_entries */
+SELECT scope_no, thing_hash(uid) FROM tombstones WHERE kind = 'entry' AND forgotten = 1
+"""
+
+# The device, its key and how far it has read; see `memdb.sync.device`.
+SELECT_DEVICE = """/* synced.device */
+SELECT value FROM meta WHERE key = 'sync'
+"""
+
+UPSERT_DEVICE = compose.insert(
+    "synced.set_device",
+    "meta",
+    key="'sync'",
+    value=":value",
+    otherwise=compose.conflict("key", "value"),
+)
+
+SELECT_ENTRY_VERSIONS = f"""/* synced.entry_versions */
+SELECT old.version, thing_hash(entries.uid, {_SAID_BEFORE})
+FROM entry_history AS old
+JOIN entries ON entries.id = entry_id
+WHERE entry_id = :entry_id
+"""
+
+SELECT_UIDS = """/* synced.message_uids */
+SELECT id, uid FROM messages WHERE id BETWEEN :low AND :high ORDER BY id
+"""
+
+SELECT_LENGTHS = """/* synced.lengths */
+SELECT every.id, every.last_seq, every.message_count
+FROM sessions
+JOIN sessions AS every ON every.scope_no = sessions.scope_no AND every.name = sessions.name
+WHERE sessions.id = :id
+ORDER BY every.id
+"""
+
+LAST = (1 << 63) - 1
+
+
+class Known(Record):
+    """What was agreed on of a thing: its version, 1 or 2 if it is *gone*, and the stamp."""
+
+    version: int
+    gone: int
+    stamp: int
+
+
+def thing_of(*names: str | bytes | float | None) -> int:
+    """Return the hash that names a thing: of its uid, or of the names where copies are one."""
+    return thing_hash(*names)
+
+
+def message_thing(uid: str) -> int:
+    """Return the hash that names a message."""
+    return thing_hash(uid_to_bytes(uid))
+
+
+def changed(tx: Tx, kind: str) -> list[tuple[int, int, int, int, int | str, int | None]]:
+    """
+    Return (scope, thing, version, ms, place, stamp) of what is new or differs from its row.
+
+    *ms* is when it was changed, 0 where that is not known; the stamp is that of its row.
+    """
+    return tx.all(SELECT_CHANGED[kind], {"last": LAST} if kind == "artifact" else None)
+
+
+def removed(tx: Tx, kind: str) -> list[tuple[int, int]]:
+    """Return (scope, thing) of what was agreed on and is not here any more."""
+    return tx.all(SELECT_REMOVED[kind], {"last": LAST} if kind == "artifact" else None)
+
+
+def here(
+    tx: Tx, kind: str, scope_no: int, things: Collection[int]
+) -> dict[int, tuple[int, int | str]]:
+    """Return (version, place) of those of *things* that the scope holds. Reads the kind whole."""
+    if not things:
+        return {}
+    values = {"scope_no": scope_no, "things": list(things)}
+    values |= {"last": LAST} if kind == "artifact" else {}
+    return {thing: (version, ref) for thing, version, ref in tx.all(SELECT_HERE[kind], values)}
+
+
+def known(tx: Tx, kind: str, scope_no: int, things: Collection[int]) -> dict[int, Known]:
+    """Return the rows of *things*."""
+    values = {"kind": kind, "scope_no": scope_no, "things": list(things)}
+    return {thing: Known(*row) for thing, *row in tx.all(SELECT_KNOWN, values)}
+
+
+def gone(tx: Tx) -> list[tuple[str, int, int, int, int]]:
+    """Return (kind, scope, thing, gone, stamp) of all that was removed."""
+    return tx.all(SELECT_GONE)
+
+
+def every(tx: Tx, kind: str) -> list[tuple[int, int, int, int, int | str, int | None]]:
+    """Return what `changed` does, of all things of a kind."""
+    return tx.all(SELECT_ALL[kind], {"last": LAST} if kind == "artifact" else None)
+
+
+def closed(tx: Tx, scope_no: int) -> set[int]:
+    """Return the entries of a scope that do not stand because another one has their key."""
+    return {thing for (thing,) in tx.all(SELECT_CLOSED, {"scope_no": scope_no})}
+
+
+def rivals(
+    tx: Tx, scope_no: int, key: tuple[str, int, int | None], shut: Collection[int]
+) -> list[tuple[int, str, int, int, int | None, int]]:
+    """Return (id, uid, thing, active, successor, stored_ms) of what states a key, or would."""
+    names = dict(zip(("key", "session_only", "session_id"), key, strict=True))
+    return tx.all(SELECT_RIVALS, {**names, "scope_no": scope_no, "closed": list(shut)})
+
+
+def put(tx: Tx, kind: str, scope_no: int, rows: Iterable[tuple[int, int, int, int]]) -> None:
+    """Agree on things of a scope, given as (thing, version, gone, stamp)."""
+    names = ("thing", "version", "gone", "stamp")
+    place = {"kind": kind, "scope_no": scope_no}
+    tx.many(UPSERT, [{**place, **dict(zip(names, row, strict=True))} for row in rows])
+
+
+def lower_stamps(tx: Tx, most: int) -> None:
+    """Let no stamp be above *most*."""
+    tx.run(UPDATE_STAMPS, {"most": most})
+
+
+def forgotten(tx: Tx) -> dict[int, int]:
+    """Return how many things each scope knows that were forgotten."""
+    return dict(tx.all(SELECT_FORGOTTEN))
+
+
+def forgotten_entries(tx: Tx) -> set[tuple[int, int]]:
+    """Return (scope, thing) of the entries that were forgotten."""
+    return set(tx.all(SELECT_FORGOTTEN_ENTRIES))
+
+
+def device(tx: Tx) -> str | None:
+    """Return what the file says of its device, as JSON; None before its first sync."""
+    row = tx.one(SELECT_DEVICE)
+    return None if row is None else str(row[0])
+
+
+def set_device(tx: Tx, value: str) -> None:
+    """Keep what the file says of its device."""
+    tx.run(UPSERT_DEVICE, {"value": value})
+
+
+def entry_versions(tx: Tx, entry_id: int) -> dict[int, int]:
+    """Return the thing of each old version of an entry, by its number."""
+    return dict(tx.all(SELECT_ENTRY_VERSIONS, {"entry_id": entry_id}))
+
+
+def message_uids(tx: Tx, low: int, high: int) -> list[tuple[int, bytes]]:
+    """Return (id, uid) of the messages in an id range, as they are stored."""
+    return tx.all(SELECT_UIDS, {"low": low, "high": high})
+
+
+def lengths(tx: Tx, session: int) -> list[tuple[int, int, int]]:
+    """Return (id, last seq, number of messages) of a session and its branches."""
+    return tx.all(SELECT_LENGTHS, {"id": session})

@@ -1,0 +1,186 @@
+"""Two files meet in a folder: pairing, bad input, and what each kind of thing does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from simulator import START_MS, YEAR_MS, canonical
+
+import memdb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DAY_MS = 86_400_000
+
+
+class Pair:
+    """Two files, a folder, and a clock."""
+
+    def __init__(self, place: Path) -> None:
+        """Open two files; the first one is paired."""
+        self.place, self.now_ms, self.opened = place, START_MS, 0
+        self.folder = place / "folder"
+        self.folder.mkdir()
+        self.files: list[memdb.MemDB] = []
+        self.a, self.b = self.open(), self.open()
+        self.a.user("ann").session("trip").append("user", "peanuts are bad")
+        self.key = self.a.sync(self.folder).key
+
+    def open(self) -> memdb.MemDB:
+        """Open another file."""
+        path = self.place / f"{len(self.files)}.db"
+        self.files.append(memdb.open(path, embedder=None, clock=lambda: self.now_ms))
+        return self.files[-1]
+
+    def last(self, db: memdb.MemDB) -> Path:
+        """Return the last segment of a file."""
+        (device,) = [one for one in db.sync_status(self.folder).devices if one.is_own]
+        return max((self.folder / device.id).glob("0*.gz"))
+
+    def say(self, db: memdb.MemDB, text: str) -> Path:
+        """Append a message, sync, and return the segment that tells of it."""
+        db.user("ann").session("trip").append("user", text)
+        db.sync(self.folder)
+        return self.last(db)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Any:
+    """Return two files that are paired, which are closed when the test ends."""
+    pair = Pair(tmp_path)
+    pair.b.sync(pair.folder, key=pair.key)
+    yield pair
+    for db in pair.files:
+        assert db.file.check(deep=True) == []
+        db.close()
+
+
+def test_a_folder_that_does_not_fit_is_refused_by_its_fault(pair: Pair) -> None:
+    """Each is named, and nothing is written into it or the file."""
+    other, new = pair.place / "other", pair.open()
+    cases: dict[str, tuple[Callable[[], object], str]] = {
+        "absent": (lambda: new.sync(pair.place / "none"), "is no folder"),
+        "a file": (lambda: new.sync(new.path), "is no folder"),
+        "with the file": (lambda: new.sync(pair.place), "holds the live file"),
+        "with others' files": (lambda: new.sync(other), "is no sync folder"),
+        "without the key": (lambda: new.sync(pair.folder), "is paired: give the key"),
+        "with no key": (lambda: new.sync(pair.folder, key="abc"), "no pairing key"),
+        "another key": (lambda: new.sync(pair.folder, key="abcd-" * 7 + "abcd"), "another memory"),
+        "not synced": (lambda: new.sync_status(pair.folder), "not synced"),
+    }
+    other.mkdir()
+    (other / "letter.txt").write_text("hi")
+    before = sorted(pair.folder.rglob("*"))
+    found = {}
+    for name, (act, said) in cases.items():
+        with pytest.raises((memdb.InvalidInput, memdb.FileError)) as caught:
+            act()
+        if said not in str(caught.value):
+            found[name] = str(caught.value)
+    assert found == {}
+    assert sorted(pair.folder.rglob("*")) == before
+    assert new.user("ann").sessions() == []
+
+
+def _cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def _changed(data: bytes) -> bytes:
+    return data[:40] + bytes([data[40] ^ 1]) + data[41:]
+
+
+def _unsealed(_: bytes) -> bytes:
+    line = {"kind": "segment", "format": 1, "device": "0" * 16, "number": 2}
+    return gzip.compress(json.dumps(line).encode())
+
+
+def test_a_segment_that_does_not_fit_is_named_and_the_rest_goes_on(pair: Pair) -> None:
+    """Cut, changed or of a stranger: its device tells all again, and nothing is lost."""
+    for change in (_cut, _changed, _unsealed, lambda _: b""):
+        path = pair.say(pair.a, f"said before {change.__name__}")
+        path.write_bytes(change(path.read_bytes()))
+        waiting = pair.b.sync(pair.folder).waiting
+        assert [path.name in one and "is cut, changed" in one for one in waiting] == [True]
+        pair.a.sync(pair.folder)
+        assert pair.b.sync(pair.folder).waiting == ()
+        assert canonical(pair.a) == canonical(pair.b)
+
+
+def test_a_gap_waits_for_what_is_missing(pair: Pair) -> None:
+    """Segments that come out of order are merged in their order."""
+    first = pair.say(pair.a, "one")
+    data = first.read_bytes()
+    first.unlink()
+    second = pair.say(pair.b, "other")  # the rest goes on
+    assert second.exists()
+    first.write_bytes(data)
+    pair.say(pair.a, "two")
+    first.unlink()
+    assert "is missing" in pair.b.sync(pair.folder).waiting[0]
+    first.write_bytes(data)
+    assert pair.b.sync(pair.folder).waiting == ()
+
+
+def test_a_clock_a_year_ahead_is_named_and_begins_anew(pair: Pair) -> None:
+    """What it said waits, and is merged when the clock is right again."""
+    pair.now_ms += YEAR_MS
+    pair.a.user("ann").state["drink"] = "tea"
+    pair.a.sync(pair.folder)
+    pair.now_ms -= YEAR_MS
+    assert "more than a day ahead" in pair.b.sync(pair.folder).waiting[0]
+    assert pair.b.user("ann").state.all() == {}
+    pair.b.user("ann").state["cake"] = "plum"
+    pair.a.sync(pair.folder)
+    assert pair.b.sync(pair.folder).waiting == ()
+    pair.a.sync(pair.folder)
+    assert canonical(pair.a) == canonical(pair.b)
+    assert pair.b.user("ann").state.all() == {"drink": "tea", "cake": "plum"}
+
+
+def test_forgotten_text_leaves_the_folder_and_each_file(pair: Pair) -> None:
+    """No segment and no file has it; until then the report names who has not synced."""
+    pair.b.user("ann").remember("peanuts are bad for Ann")
+    pair.b.sync(pair.folder)
+    pair.a.sync(pair.folder)
+    pair.a.user("ann").forget(query="peanuts")
+    assert len(pair.a.sync(pair.folder).unconfirmed) == 1
+    pair.b.sync(pair.folder)
+    pair.a.sync(pair.folder)
+    assert pair.a.sync(pair.folder).unconfirmed == ()
+    assert b"peanuts" not in b"".join(
+        gzip.decompress(path.read_bytes()) for path in pair.folder.rglob("*.gz")
+    )
+    for db in pair.files:
+        assert "peanuts" not in "".join(db.export_lines())
+        assert b"peanuts" not in Path(db.path).read_bytes()
+
+
+def test_a_file_that_was_copied_becomes_a_new_device(pair: Pair) -> None:
+    """Both copies go on, and nothing of either is lost."""
+    copy = pair.place / "copy.db"
+    pair.a.file.backup(copy)
+    pair.say(pair.a, "from the first")
+    pair.files.append(memdb.open(copy, embedder=None, clock=lambda: pair.now_ms))
+    pair.say(pair.files[-1], "from the copy")
+    for _ in range(2):
+        for db in pair.files:
+            db.sync(pair.folder)
+    assert len(pair.a.sync_status(pair.folder).devices) == 3
+    assert canonical(pair.a) == canonical(pair.b) == canonical(pair.files[-1])
+    assert "from the copy" in "".join(canonical(pair.a))
+
+
+def test_a_dry_run_changes_nothing(pair: Pair) -> None:
+    """It counts what would be sent and what is there to be read."""
+    pair.a.user("ann").session("trip").append("user", "more")
+    before = {path: path.read_bytes() for path in pair.folder.rglob("*") if path.is_file()}
+    report = pair.a.sync(pair.folder, dry_run=True)
+    assert (report.sent, report.dry_run) == ({"message": 1}, True)
+    assert {path: path.read_bytes() for path in before} == before
+    assert pair.a.sync(pair.folder).sent == {"message": 1}
