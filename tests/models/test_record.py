@@ -66,12 +66,14 @@ def test_a_record_is_shown_without_what_is_as_always() -> None:
     assert repr(Point(1, 3, [2])) == "Point(x=1, y=3, label=[2])"
 
 
-def test_a_constructor_by_hand_takes_the_fields() -> None:
-    taken = inspect.signature(memdb.Message.__init__).parameters
-    values = [*range(len(memdb.Message._fields))]
+@pytest.mark.parametrize("record", [memdb.Message, memdb.Piece])
+def test_a_constructor_by_hand_takes_the_fields(record: type[Record]) -> None:
+    taken = inspect.signature(record.__init__).parameters
+    values = [*range(len(record._fields))]
 
-    assert [*taken] == ["self", *memdb.Message._fields]
-    assert [*memdb.Message(*values)._asdict().values()][:-1] == values[:-1]
+    assert [*taken] == ["self", *record._fields]
+    assert {k: p.default for k, p in taken.items() if p.default is not p.empty} == record._defaults
+    assert [*record(*values)._asdict().values()][:-1] == values[:-1]
 
 
 def test_a_record_is_no_sequence() -> None:
