@@ -52,7 +52,7 @@ class Adapter:
             FileError: the file cannot be used.
             InvalidInput: *source* is neither a path nor an open file, or an option is wrong.
         """
-        opened = getattr(source, "sync", source)
+        opened = getattr(source, "blocking", source)
         self._owned = not isinstance(opened, memdb.MemDB)
         unknown = ", ".join(sorted(options.keys() - signature(memdb.open).parameters.keys()))
         if unknown:

@@ -521,7 +521,7 @@ def test_the_memorys_own_app_is_no_app_for_sessions(run):
             sessions.list_sessions(**ids),
             sessions.delete_session(**ids, session_id="s"),
         ):
-            with pytest.raises(InputValidationError, match="memories stand there"):
+            with pytest.raises(InputValidationError, match="a part of another app"):
                 await call
 
     run("session-memdb", steps)

@@ -39,7 +39,7 @@ def test_every_call_of_an_agents_session_keeps_users_apart(
         return snapshot.candidate_items, await session._atomic_replace_items([item])
 
     async def read_theirs(session: Any) -> object:
-        other = MemDBSession(S["session"], session._opened()._db.sync, user="ann")
+        other = MemDBSession(S["session"], session._opened()._db.blocking, user="ann")
         found = await other.get_items(), await other.pop_item(), await other.list_branches()
         await other.clear_session()
         other.close()
