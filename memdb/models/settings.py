@@ -424,7 +424,7 @@ def read_stored(rows: Mapping[str, str]) -> Settings:
         return DEFAULTS
     try:
         fields = {name: json.loads(text) for name, text in rows.items()}
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:  # a damaged row may hold no text
         raise Corrupt(
             f"the settings of the file are damaged ({error}): restore a backup (`memdb restore`) "
             "or take what is left (`memdb recover`)"

@@ -110,7 +110,7 @@ OF_EVERY_VIEW = {"app", "user_name", "status"}
 # Tables of memdb's own: the bytes and places of records, what is derived, work, settings.
 OWN_TABLES = set(
     "archive_segments artifact_names blob_chunks blobs changes embedding_spaces item_namespaces "
-    "jobs messages_fts_tail meta settings vector_groups vectors".split()
+    "jobs messages_fts_tail meta settings synced vector_groups vectors".split()
 )
 DERIVED = {"digest"}  # columns of memdb's own in every table
 # Texts of a caller that need no screening: one of a few words, or a time.

@@ -147,6 +147,7 @@ ANN = frozenset({"ann"})
 SUMMARIZER = ExtractiveSummarizer(EstimateCounter().count_many)
 # How those are called that take more than a text, or something else.
 CALLS: dict[str, Callable[[str], object]] = {
+    "values.text_in": lambda text: values.text_in(text.encode()),
     "transcripts.parse_object": lambda text: transcripts.parse_object(text.encode()),
     "transcripts.document_lines": lambda text: transcripts.document_lines(
         json.dumps({"messages": [text]}).encode()

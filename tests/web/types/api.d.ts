@@ -184,6 +184,7 @@ declare namespace Api {
     other_tables: Array<string>;
     wal_readers: Array<number>;
     migration_copies: Array<string>;
+    is_encrypted: boolean;
   }
   interface Finding {
     code: string;
