@@ -202,7 +202,13 @@ class Jobs:
         return self._worker
 
     def pending(self) -> int:
-        """Return how many jobs `run` has to do, those for other embedders left out."""
+        """
+        Return how many jobs `run` has to do, those for other embedders left out.
+
+        A worker learns from a conversation when it has `extract_every` new messages, or was
+        silent for `extract_idle_ms`; `run` does it now. So wait for a worker by `worker.stop()`
+        and `db.jobs.run()`, not for a number of 0.
+        """
         return self._services.pending()
 
     def _close(self) -> None:

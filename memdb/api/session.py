@@ -128,6 +128,8 @@ class Session:
             given = [role]
         writer = self._services.writer
         drafts = writer.prepare(given, secrets)
+        if not drafts:
+            raise InvalidInput("role holds no message: give a role and a text, or a message")
         return self._store(lambda: writer.append(self._owner, self._ref, drafts, expected)[-1])
 
     def extend(

@@ -238,15 +238,16 @@ def _openai(turns: list[Turn]) -> dict[str, Any]:
 
 
 _OPENAI_BLOCKS = frozenset("text refusal image_url input_audio file".split())
+_SAYING = ("text", "refusal")  # blocks whose text stands under their type
 
 
 def _is_openais(message: Block) -> bool:
     """Say whether OpenAI takes the content of a message in the form that others took over too."""
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
-    has_blank = any("text" in one and not one["text"].strip() for one in blocks)
     is_known = _OPENAI_BLOCKS.issuperset(map(kind_of, blocks)) and not isinstance(content, dict)
-    return is_known and not has_blank
+    said = [one.get(kind_of(one)) for one in blocks if is_known and kind_of(one) in _SAYING]
+    return is_known and all(isinstance(text, str) and text.strip() for text in said)
 
 
 def _openai_message(turn: Turn) -> Block:
