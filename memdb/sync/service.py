@@ -15,9 +15,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput
+from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT
 from memdb.models.reports import DeviceStatus, SyncReport, SyncStatus
+from memdb.records import integrity
 from memdb.sync import outgoing
 from memdb.sync.clock import is_ahead, ms_of
 from memdb.sync.device import Device, load, new_id, new_key, read_key, store
@@ -270,14 +271,32 @@ class FolderSync:
             self._device = store(tx, self._device, fresh)
 
     def _arrange(self) -> None:
-        """Let the rows of sessions follow what was removed here, as they do on other devices."""
+        """
+        Let the rows of sessions follow what was removed here, as they do on other devices.
+
+        Raises:
+            Corrupt: the file is damaged, so what is not here may be lost, not removed.
+        """
         with self._db.read() as tx:
-            if not synced.removed(tx, "message"):
-                return
+            removed = {kind for kind in synced.THINGS if synced.removed(tx, kind)}
+        if removed:
+            self._require_sound()
+        if "message" not in removed:
+            return
+        with self._db.read() as tx:
             rows = [row for row, _, _ in sessions.list_all_branches(tx, 0, MAX_INT, MAX_INT)]
         with self._db.write() as tx:
             for session in sorted(set(sessions.roots(tx, rows).values())):
                 Tree(tx, session).arrange(tx)
+
+    def _require_sound(self) -> None:
+        for one in integrity.check(self._db, deep=True):
+            if not one.rebuildable and one.code != "wal_held":
+                raise Corrupt(
+                    f"the file is damaged ({one.code}: {one.text}), and things that were synced "
+                    "are not in it: other devices must not take them for deleted. Run `memdb "
+                    "check`, then `memdb recover` or restore a backup, and sync that file"
+                )
 
     def _send(self, *, is_full: bool) -> Counter[str]:
         """Write a segment of what changed, if anything did; return how many things by kind."""

@@ -10,12 +10,13 @@ from simulator import run
 if TYPE_CHECKING:
     from pathlib import Path
 
+# 121: a session was deleted and begun anew on one device, and continued on another one.
+SEEDS = (*range(100), 121)
+
 
 def test_three_devices_agree(tmp_path: Path) -> None:
     """After any history each device has the same memory: nothing lost, nothing forgotten back."""
-    wrong = {
-        seed: found for seed in range(100) if (found := run(tmp_path / f"{seed}", seed, steps=25))
-    }
+    wrong = {seed: found for seed in SEEDS if (found := run(tmp_path / f"{seed}", seed, steps=25))}
     assert wrong == {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,3 +185,70 @@ def test_a_dry_run_changes_nothing(pair: Pair) -> None:
     assert (report.sent, report.dry_run) == ({"message": 1}, True)
     assert {path: path.read_bytes() for path in before} == before
     assert pair.a.sync(pair.folder).sent == {"message": 1}
+
+
+def _zero_page(page: bytearray) -> None:
+    page[:] = bytes(len(page))
+
+
+def _empty_leaf(page: bytearray) -> None:
+    if page[0] in (0x0A, 0x0D):  # a leaf, of an index or a table: it says that it has no cells
+        page[3:5] = b"\0\0"
+
+
+@pytest.mark.parametrize("share", [10, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_a_damaged_file_lost_is_not_told_as_removed(pair: Pair, share: int) -> None:
+    """Whichever page is lost, the sync raises before it writes, or tells of nothing removed."""
+    ann = pair.a.user("ann")
+    for number in range(60):
+        ann.session(f"s{number % 3}").append("user", f"message {number} " + "about Oslo " * 9)
+        ann.remember(f"fact {number} about tea", key=None)
+        ann.items.put(("n",), f"{number}", {"text": f"item {number}"})
+        ann.state[f"k{number}"] = number
+    pair.a.sync(pair.folder)
+    pair.a.file.backup(pair.place / "sound.db")
+    sound, raised, wrong = (pair.place / "sound.db").read_bytes(), 0, []
+    size = int.from_bytes(sound[16:18], "big")
+    for number in range(1, len(sound) // size, share):
+        for harm in (_zero_page, _empty_leaf):
+            page = bytearray(sound[number * size : (number + 1) * size])
+            harm(page)
+            path, folder = pair.place / "harmed.db", pair.place / "harmed"
+            path.write_bytes(sound[: number * size] + page + sound[(number + 1) * size :])
+            shutil.copytree(pair.folder, folder)
+            try:
+                with memdb.open(path, embedder=None, clock=lambda: pair.now_ms) as db:
+                    db.user("ann").state["news"] = "of the harmed one"
+                    db.sync(folder)
+            except memdb.MemDBError:
+                raised += 1
+            if b'"gone"' in b"".join(
+                gzip.decompress(one.read_bytes()) for one in folder.rglob("*.gz")
+            ):
+                wrong.append((number, harm.__name__))
+            shutil.rmtree(folder)
+    assert (wrong, raised > 0) == ([], True)
+
+
+def test_a_message_follows_what_is_left_before_it(pair: Pair) -> None:
+    """A long session stays one, and what continues removed messages is in one place everywhere."""
+    said = [{"role": "user", "text": f"{number}"} for number in range(2100)]
+    long, cut, new = [pair.a.user("ann").session(name) for name in ("long", "cut", "new")]
+    long.extend(said)
+    cut.extend(said[:60])
+    new.extend(said[:40])
+    pair.a.sync(pair.folder)
+    pair.b.sync(pair.folder)
+    for name in ("long", "cut", "new"):
+        pair.b.user("ann").session(name).append("user", f"after all of {name}")
+    for seq in range(20, 61):
+        cut.forget(seq)
+    pair.a.user("ann").delete(session="new")
+    new.extend(said[:2])
+    for _ in range(2):
+        pair.b.sync(pair.folder)
+        pair.a.sync(pair.folder)
+    assert canonical(pair.a) == canonical(pair.b)
+    ann = pair.b.user("ann")
+    forks = {name: len(ann.session(name).branches()) for name in ("long", "cut", "new")}
+    assert forks == {"long": 0, "cut": 0, "new": 1}
