@@ -100,6 +100,7 @@ class Merge:
         counts: What was added, changed and removed, by kind.
         refused: Why lines were left out, by what they are.
         has_forgotten: Something was forgotten.
+        above: By session, the message here that its next line follows if it names no other one.
     """
 
     def __init__(self, services: TransferServices, device: Device) -> None:
@@ -109,6 +110,7 @@ class Merge:
         self.counts: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.has_forgotten = False
+        self.above: dict[tuple[int, str], str | None] = {}
         self._trees: dict[int, tuple[list[tuple[int, int, int]], Tree]] = {}
 
     def write(self, tx: Tx, chunk: Chunk) -> None:
@@ -397,15 +399,20 @@ class _Part:
         target = merge.target(self._owner)
         fresh: list[tuple[str, message_lines.MessageLine]] = []
         is_plain = True
-        before: list[str] = []
+        place = self._scope_no, name
         for line in lines:
             uid, thing = line["uid"], synced.message_thing(line["uid"])
-            after = line.get("after", before)
-            before = [uid, *after[:1]] if "after" in line else [uid, *before[:16]]
+            above = merge.above.get(place)
+            if "after" in line:
+                above = None if tree is None else tree.nearest(line["after"], line["seq"])
+            merge.above[place] = (
+                above  # what follows a line that is left out follows what it followed
+            )
             old = known.get(thing)
             if old is not None and old.gone:
                 continue
             if tree is not None and uid in tree.nodes:
+                merge.above[place] = uid
                 self._edit(tree, line, thing, old)
                 continue
             fields = {
@@ -422,7 +429,8 @@ class _Part:
                 session = self._session(name)
                 tree = merge.tree(tx, session)
             home = branch if branch in tree.after else ""
-            is_plain &= tree.add(uid, fields["seq"], after, home)
+            is_plain &= tree.add(uid, fields["seq"], above, home)
+            merge.above[place] = uid
             fresh.append((uid, read))
             self._touch("message", thing, line.get("stamp", 0))
         if not fresh:

@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
     Line = dict[str, Any]
 
-# Messages before the one that a line names, for where some of them are removed.
-ANCESTORS = 16
-
-
 # Things that no second device can make, so that the first word needs no stamp.
 UNITED = ("message", "version", "artifact")
 
@@ -170,7 +166,7 @@ def _branch_lines(tx: Tx, sent: dict[int, Sent], trees: dict[int, Tree]) -> Iter
             "kind": "branch",
             "session": place["name"],
             "name": place["branch"],
-            "after": tree.ancestors(tree.after[place["branch"]], ANCESTORS),
+            "after": tree.ancestors(tree.after[place["branch"]]),
             "uid": place["uid"],
             "metadata": None if place["metadata"] is None else json.loads(place["metadata"]),
             "created_ms": place["created_ms"],
@@ -199,7 +195,7 @@ def _message_lines(tx: Tx, sent: dict[int, Sent], trees: dict[int, Tree]) -> Ite
                     if node.home:
                         line["branch"] = node.home
                     if before is None or node.parent != before:
-                        line["after"] = tree.ancestors(node.parent, ANCESTORS)
+                        line["after"] = tree.ancestors(node.parent)
                     if stamps[row | message.seq]:
                         line["stamp"] = stamps[row | message.seq]
                     yield line

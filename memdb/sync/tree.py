@@ -7,11 +7,12 @@ uid, stays in line, and the other one becomes a branch `fork-...` that leaves th
 depend on nothing but the messages, and each device comes to the same ones by itself.
 
 A home is the session itself or a branch that somebody made: what they have in them is sent of by
-their names; forks are not.
+their names; forks are not, and say in their metadata of which home they are.
 """
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     from memdb.engine.base import Tx
 
 FORK_DIGITS = 8
+
+# In the metadata of a fork: the branch whose messages it has; absent for those of the session.
+HOME = "fork_of"
+
+# Messages before one that are named one by one, for where some of them are removed.
+NEAR = 16
 
 
 class Node:
@@ -77,7 +84,7 @@ class Tree:
             name, above = names[one.id], by_id[one.parent_id]
             self.rows[name] = one.id
             self._parents[name] = above, one.leaves_at
-            self.homes[name] = self.homes[above] if is_fork(name) else name
+            self.homes[name] = _home_of(tx, one.id) if is_fork(name) else name
             leaves = self._last_before(above, one.leaves_at)
             if not is_fork(name):
                 self.after[name] = leaves
@@ -114,27 +121,35 @@ class Tree:
             row, leaves_at = self._parents[row]
             seq = min(seq, leaves_at)
 
-    def ancestors(self, uid: str | None, most: int) -> list[str]:
-        """Return up to *most* messages up to *uid* and before, nearest first."""
+    def ancestors(self, uid: str | None) -> list[str]:
+        """Return *uid* and some before it, nearest first: 16, then ever fewer, and the first."""
         found: list[str] = []
-        while uid is not None and len(found) < most:
-            found.append(uid)
-            uid = self.nodes[uid].parent
+        count, due = 0, 0
+        while uid is not None:
+            before = self.nodes[uid].parent
+            if count == due or before is None:
+                found.append(uid)
+                due += 1 if len(found) < NEAR else due
+            count += 1
+            uid = before
         return found
 
-    def add(self, uid: str, seq: int, after: Sequence[str], home: str) -> bool:
-        """
-        Add a message that comes in; return whether it just goes on with a row.
+    def nearest(self, ancestors: Sequence[str], seq: int) -> str | None:
+        """Return the last message here that a message with *seq* and these *ancestors* follows."""
+        place = next((n for n, one in enumerate(ancestors) if one in self.nodes), None)
+        if place is None:
+            return None
+        found = ancestors[place]
+        if place < NEAR:
+            return found
+        home = self.nodes[found].home
+        below = {node.parent: uid for uid, node in self.nodes.items() if node.home == home}
+        while found in below and self.nodes[below[found]].seq < seq:
+            found = below[found]
+        return found
 
-        Args:
-            after: The messages before it, nearest first: it follows the first that is here.
-        """
-        parent = next((one for one in after if one in self.nodes), None)
-        if parent is None and after:  # all of these were removed
-            earlier = [(one.seq, key) for key, one in self.nodes.items() if one.row == home]
-            parent = max((one for one in earlier if one[0] < seq), default=(0, None))[1]
-            if parent is None:
-                parent = self.after.get(home)
+    def add(self, uid: str, seq: int, parent: str | None, home: str) -> bool:
+        """Add a message that follows *parent*; return whether it just goes on with a row."""
         row = None
         if parent is not None and (parent, home) not in self._followed:
             above = self.nodes[parent]
@@ -205,6 +220,7 @@ class Tree:
             assert node.row is not None
             if node.row == "":
                 continue
+            self.homes[node.row] = node.home
             above = None if node.parent is None else self.nodes[node.parent]
             if above is None or above.row != node.row:
                 places[node.row] = ("", 0) if above is None else (str(above.row), above.seq)
@@ -239,8 +255,9 @@ class Tree:
             sessions.move(tx, row, self.rows[above], leaves_at, ())
         elif row is None:
             place["uid"] = fork_uid(session[0], name)
-            self.rows[name] = branch_records.restore(tx, scope_no, self.rows[above], place, {})
-            self.homes[name] = self.homes.get(above, "")
+            home = self.homes[name]
+            said = {"metadata": json.dumps({HOME: home})} if home else {}
+            self.rows[name] = branch_records.restore(tx, scope_no, self.rows[above], place, said)
         else:
             session_records.replace_branch(tx, row, self.rows[above], leaves_at)
             ids = [one.id for one in branches_of(tx, self.session)]
@@ -253,6 +270,12 @@ class Tree:
             if is_fork(name) and name not in used:
                 session_records.drop_row(tx, self.rows.pop(name))
                 del self._parents[name]
+
+
+def _home_of(tx: Tx, fork: int) -> str:
+    """Return the home of the messages of a fork, which may leave from a row of another one."""
+    metadata = sessions.place_of(tx, fork)["metadata"]
+    return "" if metadata is None else str(json.loads(metadata).get(HOME, ""))
 
 
 def is_fork(name: str) -> bool:
