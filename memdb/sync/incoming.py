@@ -508,8 +508,9 @@ class _Part:
             versions = [_placed(tx, scope_no, one) for one in row.pop("history")]
             is_open = row["active"] and row["key"] is not None and row["valid_to_ms"] is None
             if is_open:  # `_settle` lets the last one stand
-                synced.put(tx, "closed", scope_no, [(thing, 0, 0, 0)])
                 row["active"] = 0
+            if is_open and (wins or entry_id is None):
+                synced.put(tx, "closed", scope_no, [(thing, 0, 0, 0)])
             if entry_id is None:
                 row["superseded_by"] = None
                 ids = self._merge.services.db.ids
