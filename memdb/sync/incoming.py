@@ -509,8 +509,8 @@ class _Part:
             is_open = row["active"] and row["key"] is not None and row["valid_to_ms"] is None
             if is_open:  # `_settle` lets the last one stand
                 row["active"] = 0
-            if is_open and (wins or entry_id is None):
-                synced.put(tx, "closed", scope_no, [(thing, 0, 0, 0)])
+            if (is_open and entry_id is None) or (wins and entry_id is not None):
+                synced.put(tx, "closed", scope_no, [(thing, 0, int(not is_open), 0)])
             if entry_id is None:
                 row["superseded_by"] = None
                 ids = self._merge.services.db.ids
@@ -521,8 +521,6 @@ class _Part:
                 entry_id = int(entry_id)
                 self._unite(entry_id, row["uid"], versions, row if wins else None, other=row)
                 self._merge.counts["entry_changed"] += wins
-                if not is_open and wins:
-                    synced.put(tx, "closed", scope_no, [(thing, 0, 1, 0)])
             if row["key"] is not None:
                 self._keys.add((row["key"], row["session_only"], row["session_id"]))
             if wins or version is None:

@@ -43,6 +43,7 @@ class Computer:
         self.folder = place / "folder"
         self.folder.mkdir(parents=True)
         self.backup: Path | None = None
+        self.untold: set[str] = set()  # forgotten here, and nobody was told yet
         self.number = count()
         self.devices: set[str] = (
             set()
@@ -76,6 +77,7 @@ class Computer:
         key = None if self.note() else self.world.key
         try:
             self.db.sync(self.folder, key=key)
+            self.untold.clear()
         finally:
             self.note()
 
@@ -202,6 +204,7 @@ class World:
             }
             computer.db.user("ann").forget(entry=entry.id)
             self.forgotten |= words
+            computer.untold |= words
 
     def put_item(self, computer: Computer) -> None:
         """Put an item."""
@@ -238,6 +241,7 @@ class World:
                 message = self.random.choice(found)
                 session.forget(message.seq)
                 self.forgotten.add(message.text.split()[0])
+                computer.untold.add(message.text.split()[0])
                 self.removed.add(message.text.split()[0])
 
     def remove_session(self, computer: Computer) -> None:
@@ -254,6 +258,7 @@ class World:
         else:
             owner.forget(session=name)
             self.forgotten |= words
+            computer.untold |= words
         self.removed |= words
 
     # What happens to devices.
@@ -275,6 +280,8 @@ class World:
         elif computer.backup is not None:
             before = words_of(computer.db)
             computer.restore()
+            self.forgotten -= computer.untold
+            computer.untold.clear()
             others = [words_of(one.db) for one in self.computers if one is not computer]
             self.said -= (before - words_of(computer.db)).difference(*others)
 
