@@ -636,7 +636,7 @@ class MemDB:
         self,
         folder: str | os.PathLike[str],
         *,
-        key: str | None = None,
+        pairing_key: str | None = None,
         dry_run: bool = False,
         progress: Callable[[int], object] | None = None,
     ) -> SyncReport:
@@ -645,15 +645,15 @@ class MemDB:
 
         Args:
             folder: Of its own, without this file. Any program may carry it.
-            key: The pairing key that the first sync of the first device returns.
+            pairing_key: What the first sync of the first device returned as `key`.
             dry_run: Count, and write nothing.
             progress: Called with the number of chunks that were merged of a segment.
 
         Raises:
             FileError: the folder is absent, or cannot be written.
-            InvalidInput: it is of another memory, the key is needed or wrong.
+            InvalidInput: it is of another memory, the pairing key is needed or wrong.
         """
-        given = None if key is None else text_value(key, "key")
+        given = None if pairing_key is None else text_value(pairing_key, "pairing_key")
         self._services.db.refuse_read_only()
         sync = self._services.sync(folder)
         return sync.run(given, dry_run=flag_value(dry_run, "dry_run"), progress=progress)

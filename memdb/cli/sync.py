@@ -96,12 +96,14 @@ def _key(path: str | None) -> str | None:
 def _sync(db: MemDB, folder: str, key: str | None, *, dry_run: bool) -> SyncReport:
     with Counter("Merging", "chunk") as counter:
         try:
-            return db.sync(folder, key=key, dry_run=dry_run, progress=lambda _: counter.add(1))
+            return db.sync(
+                folder, pairing_key=key, dry_run=dry_run, progress=lambda _: counter.add(1)
+            )
         except InvalidInput as error:
             if key is not None or "is paired" not in str(error) or not _is_asked():
                 raise
     typed = click.prompt("Pairing key", hide_input=True, err=True)
-    return db.sync(folder, key=typed, dry_run=dry_run)
+    return db.sync(folder, pairing_key=typed, dry_run=dry_run)
 
 
 def _is_asked() -> bool:

@@ -142,16 +142,16 @@ class FolderSync:
                 given = made = given or new_key()
             elif given is None:
                 raise InvalidInput(
-                    f"{self._folder} is paired: give the key that the first device showed"
+                    f"{self._folder} is paired: give the pairing_key that the first device showed"
                 )
             device = Device(
                 new_id(devices_of(self._folder)), platform.node() or "device", str(given)
             )
         elif given is not None and given != device.key:
-            raise InvalidInput("key is not the one of this file: leave it out")
+            raise InvalidInput("pairing_key is not the one of this file: leave it out")
         if self._mark not in (None, device.memory):
             raise InvalidInput(
-                f"{self._folder} is of another memory, or the key is not its own: give its key"
+                f"{self._folder} is of another memory, or pairing_key is not its own: give its key"
             )
         if self._device is None and not dry_run:
             with self._db.write() as tx:

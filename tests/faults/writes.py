@@ -178,8 +178,8 @@ def sync(db: MemDB) -> object:
     folder.mkdir(parents=True, exist_ok=True)
     with memdb.open(folder.parent / "other.db", embedder=None, counter="estimate") as other:
         other.scope("ann").session("far").append("user", "from another device")
-        other.sync(folder, key=SYNC_KEY)
-    return db.sync(folder, key=SYNC_KEY)
+        other.sync(folder, pairing_key=SYNC_KEY)
+    return db.sync(folder, pairing_key=SYNC_KEY)
 
 
 def back_up(db: MemDB) -> object:

@@ -76,7 +76,7 @@ class Computer:
         """Sync with the replica, by the key of the world."""
         key = None if self.note() else self.world.key
         try:
-            self.db.sync(self.folder, key=key)
+            self.db.sync(self.folder, pairing_key=key)
             self.untold.clear()
         finally:
             self.note()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from simulator import run
 
+from memdb.sync import incoming
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -24,6 +26,16 @@ def test_three_devices_agree(tmp_path: Path) -> None:
         if (found := run(tmp_path / f"{seed}", seed, steps))
     }
     assert wrong == {}
+
+
+def test_a_merge_without_clocks_does_not_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each device lets its own word stand, one of 20 histories shows that they differ."""
+    monkeypatch.setattr(
+        incoming._Part, "_wins", lambda _self, _line, _known, version: version is None
+    )
+    assert any("differs" in str(run(tmp_path / f"{seed}", seed, steps=25)) for seed in range(20))
 
 
 @pytest.mark.slow

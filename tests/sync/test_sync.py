@@ -54,7 +54,7 @@ class Pair:
 def pair(tmp_path: Path) -> Any:
     """Return two files that are paired, which are closed when the test ends."""
     pair = Pair(tmp_path)
-    pair.b.sync(pair.folder, key=pair.key)
+    pair.b.sync(pair.folder, pairing_key=pair.key)
     yield pair
     for db in pair.files:
         assert db.file.check(deep=True) == []
@@ -69,9 +69,12 @@ def test_a_folder_that_does_not_fit_is_refused_by_its_fault(pair: Pair) -> None:
         "a file": (lambda: new.sync(new.path), "is no folder"),
         "with the file": (lambda: new.sync(pair.place), "holds the live file"),
         "with others' files": (lambda: new.sync(other), "is no sync folder"),
-        "without the key": (lambda: new.sync(pair.folder), "is paired: give the key"),
-        "with no key": (lambda: new.sync(pair.folder, key="abc"), "no pairing key"),
-        "another key": (lambda: new.sync(pair.folder, key="abcd-" * 7 + "abcd"), "another memory"),
+        "without the key": (lambda: new.sync(pair.folder), "is paired: give the pairing_key"),
+        "with no key": (lambda: new.sync(pair.folder, pairing_key="abc"), "pairing_key is none"),
+        "another key": (
+            lambda: new.sync(pair.folder, pairing_key="abcd-" * 7 + "abcd"),
+            "another memory",
+        ),
         "not synced": (lambda: new.sync_status(pair.folder), "not synced"),
     }
     other.mkdir()
