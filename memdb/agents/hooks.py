@@ -219,18 +219,22 @@ class Call:
             return
         make_folder(self.path)
         app = app_of(self.folder) if self.folder else None
-        rest = []
-        with memdb.open(self.path, busy_timeout_s=BUSY_TIMEOUT_S) as db:
-            for path, session in paths:
-                try:
-                    done = capture(
-                        db, path, user=user_name(), app=app, session=session, deadline=deadline
-                    )
-                except (memdb.FileError, memdb.InvalidInput) as error:
-                    log_error(self.event, error, program=self.program)
-                    continue
-                if not done.is_done:
-                    rest.append(path)
+        rest = [path for path, _ in paths]
+        try:
+            with memdb.open(self.path, busy_timeout_s=BUSY_TIMEOUT_S) as db:
+                for path, session in paths:
+                    try:
+                        done = capture(
+                            db, path, user=user_name(), app=app, session=session, deadline=deadline
+                        )
+                    except (memdb.FileError, memdb.InvalidInput) as error:
+                        log_error(self.event, error, program=self.program)
+                        rest.remove(path)
+                        continue
+                    if done.is_done:
+                        rest.remove(path)
+        except memdb.Busy as error:  # the process of its own waits longer
+            log_error(self.event, error, program=self.program)
         if rest:
             self._go_on(rest, app)
 

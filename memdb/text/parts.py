@@ -12,7 +12,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from memdb.text.resources import compiled
+from memdb.text.sanitize import visible
+
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from memdb.models.settings import Settings
@@ -34,6 +38,9 @@ USUAL_IMAGE_TOKENS = 1_600  # of an image whose size is unknown, such as a link
 CHARS_PER_TOKEN = 4
 BYTES_PER_PAGE = 50_000  # of a PDF whose pages are compressed
 BYTES_PER_SECOND = 4_000  # of sound that says no rate; speech is rarely compressed further
+# Escapes of JSON, several of them at once: letters beyond U+FFFF are two.
+_ESCAPES = r'\\(?:["\\/]|([bfnrt]|u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*))'
+
 _PLACES = ("base64", "url", "uri", "file_id")
 
 
@@ -68,7 +75,8 @@ def part_text(part: Any) -> str:  # noqa: PLR0911 (a line per type)
     if kind == "text":
         return text_value(part.get("text"))
     if kind == "tool_call":
-        return f"{text_value(part.get('name'))}({json_text(part.get('arguments'))})"
+        arguments = readable(json_text(part.get("arguments")))
+        return f"{text_value(part.get('name'))}({arguments})"
     if kind == "tool_result":
         return content_text(part.get("content")) or "[tool_result]"
     if kind == "thinking":
@@ -99,8 +107,32 @@ def warnings_of(parts: Sequence[Any], text: str = "") -> tuple[str, ...]:
 def content_text(content: Any) -> str:
     """Return what a tool gave as text: a text, parts, or any other JSON value."""
     if isinstance(content, list) and content and all(kind_of(part) in KINDS for part in content):
-        return text_of(content)
-    return json_text(content)
+        return readable(text_of(content))
+    return readable(json_text(content))
+
+
+def readable(text: str) -> str:
+    r"""
+    Return what a program wrote as a person reads it: no colours, and JSON without its escapes.
+
+    In JSON a line break and a letter can stand as backslash and n, or u5f35. They become what
+    they stand for, so that search and forgetting see words. Quotes and backslashes stay escaped.
+
+    >>> readable(r'["Hi\nZo\u00eb", "C:\\new"]').splitlines()
+    ['["Hi', 'Zoë", "C:\\\\new"]']
+    """
+    if "\x1b" in text:
+        text = visible(text)
+    if "\\" not in text or text.lstrip()[:1] not in ("{", "["):
+        return text
+    return compiled(_ESCAPES).sub(_unescape, text)
+
+
+def _unescape(found: re.Match[str]) -> str:
+    if found[1] is None:  # a quote or a backslash
+        return found[0]
+    plain: str = json.loads(f'"\\{found[1]}"')
+    return found[0] if any("\ud800" <= one <= "\udfff" or one < "\t" for one in plain) else plain
 
 
 def _media_text(part: Part, kind: str) -> str:
