@@ -131,6 +131,11 @@ class Merge:
                 getattr(part, f"write_{kind}")(lines)
         part.finish()
 
+    def settle(self, tx: Tx) -> None:
+        """Let keys follow what was said and removed here, as they do on other devices."""
+        for scope_no, key, session_only, session in synced.closed_keys(tx):
+            _Part(self, tx, None, scope_no).settle({(key, session_only, session)})
+
     def target(self, owner: ScopeRef) -> Target:
         """Return a scope to import into."""
         return Target(self._services, owner, owner.app, Counter())
@@ -507,7 +512,7 @@ class _Part:
             row = _placed(tx, scope_no, row)
             versions = [_placed(tx, scope_no, one) for one in row.pop("history")]
             is_open = row["active"] and row["key"] is not None and row["valid_to_ms"] is None
-            if is_open:  # `_settle` lets the last one stand
+            if is_open:  # `settle` lets the last one stand
                 row["active"] = 0
             if (is_open and entry_id is None) or (wins and entry_id is not None):
                 synced.put(tx, "closed", scope_no, [(thing, 0, int(not is_open), 0)])
@@ -681,8 +686,7 @@ class _Part:
             found = synced.here(tx, kind, scope_no, stamps)
             rows = [(thing, found[thing][0], 0, stamps[thing]) for thing in found]
             synced.put(tx, kind, scope_no, rows)
-        if self._keys:
-            self._settle()
+        self.settle(self._keys)
 
     def _renumber(self, place: Place) -> None:
         """Number the versions of an artifact by what their devices called them, then by uid."""
@@ -728,11 +732,11 @@ class _Part:
             state.values(self._tx, (self._owner.app, self._owner.user, name))
         )
 
-    def _settle(self) -> None:
+    def settle(self, keys: set[tuple[str, int, int | None]]) -> None:
         """Let the last entry of each key stand, and the others be superseded by it."""
         tx, scope_no = self._tx, self._scope_no
-        shut = synced.closed(tx, scope_no)
-        for key in self._keys:
+        shut = synced.closed(tx, scope_no) if keys else set()
+        for key in keys:
             found = synced.rivals(tx, scope_no, key, shut)
             if not found:
                 continue
@@ -751,11 +755,15 @@ class _Part:
                 if (active, before) != (int(stands), successor):
                     entry = existing(entries.find(tx, entry_id), "entries")
                     entry_writer.set_successor(tx, entry, successor)
-                synced.put(tx, "closed", scope_no, [(thing, 0, int(stands), 0)])
+                if (thing in shut) == stands:
+                    synced.put(tx, "closed", scope_no, [(thing, 0, int(stands), 0)])
             now = synced.here(tx, "entry", scope_no, agreed)
-            synced.put(
-                tx, "entry", scope_no, [(one, now[one][0], 0, known[one].stamp) for one in now]
-            )
+            rows = [
+                (one, now[one][0], 0, known[one].stamp)
+                for one in now
+                if now[one][0] != known[one].version
+            ]
+            synced.put(tx, "entry", scope_no, rows)
 
 
 def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> None:

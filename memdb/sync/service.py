@@ -372,6 +372,8 @@ class FolderSync:
     def _receive(self, progress: Callable[[int], object] | None) -> Merge:
         """Merge the segments of all other devices, each after those that it had read."""
         merge = Merge(self._services, self._here)
+        with self._db.write() as tx:
+            merge.settle(tx)
         goes_on = True
         while goes_on:
             goes_on = False

@@ -160,6 +160,16 @@ WHERE
   AND (active = 1 OR thing_hash(uid) IN (SELECT value FROM json_each(:closed)))
 """
 
+SELECT_CLOSED_KEYS = """/* synced.closed_keys */
+SELECT DISTINCT scope_no, key, session_only, session_id FROM entries
+WHERE
+  key IS NOT NULL
+  AND thing_hash(uid) IN (
+    SELECT thing FROM synced
+    WHERE kind = 'closed' AND synced.scope_no = entries.scope_no AND gone = 0
+  )
+"""
+
 UPSERT = compose.insert(
     "synced.put",
     "synced",
@@ -275,6 +285,11 @@ def every(tx: Tx, kind: str) -> list[tuple[int, int, int, int, int | str, int | 
 def closed(tx: Tx, scope_no: int) -> set[int]:
     """Return the entries of a scope that do not stand because another one has their key."""
     return {thing for (thing,) in tx.all(SELECT_CLOSED, {"scope_no": scope_no})}
+
+
+def closed_keys(tx: Tx) -> list[tuple[int, str, int, int | None]]:
+    """Return (scope, key, session_only, session) of what `closed` has in every scope."""
+    return tx.all(SELECT_CLOSED_KEYS)
 
 
 def rivals(
