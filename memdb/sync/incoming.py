@@ -180,6 +180,7 @@ class _Part:
         self._owner = owner
         self._scope_no = scope_no
         self._touched: dict[str, dict[int, int]] = {}
+        self._versions: dict[int, int] = {}  # of the messages that were stored
         self._arranged: set[int] = set()  # sessions whose rows may be others now
         self._emptied: dict[int, bool] = {}  # rows that may be empty; whether that is forgotten
         self._keys: set[tuple[str, int, int | None]] = set()
@@ -464,6 +465,7 @@ class _Part:
                 tx, row, drafts, services.db.ids, services.space, seqs, services.summarize_every
             )
             sessions.raise_seq(tx, row, max(seqs), updated_ms)
+            self._versions |= synced.message_versions(tx, [row | seq for seq in seqs])
             self._merge.counts["message_added"] += len(lines)
 
     def _edit(self, tree: Tree, line: Line, thing: int, known: Known | None) -> None:
@@ -487,6 +489,7 @@ class _Part:
         services = self._merge.services
         message_records.remove(tx, row, [node.seq])
         message_records.place(tx, row, [draft], services.db.ids, services.space, [node.seq])
+        self._versions |= synced.message_versions(tx, [row | node.seq])
         self._touch("message", thing, line["stamp"])
 
     def write_entry(self, lines: list[Line]) -> None:
@@ -683,8 +686,12 @@ class _Part:
         for row in sorted(self._emptied, reverse=True):
             self._drop_empty(row, is_forgotten=self._emptied[row])
         for kind, stamps in self._touched.items():
-            found = synced.here(tx, kind, scope_no, stamps)
-            rows = [(thing, found[thing][0], 0, stamps[thing]) for thing in found]
+            if kind == "message":
+                versions = {thing: self._versions[thing] for thing in stamps}
+            else:
+                here = synced.here(tx, kind, scope_no, stamps)
+                versions = {thing: version for thing, (version, _) in here.items()}
+            rows = [(thing, versions[thing], 0, stamps[thing]) for thing in versions]
             synced.put(tx, kind, scope_no, rows)
         self.settle(self._keys)
 

@@ -212,6 +212,11 @@ SELECT_UIDS = """/* synced.message_uids */
 SELECT id, uid FROM messages WHERE id BETWEEN :low AND :high ORDER BY id
 """
 
+SELECT_MESSAGE_VERSIONS = """/* synced.message_versions */
+SELECT thing_hash(uid), row_digest(content_hash) FROM messages
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
 SELECT_LENGTHS = """/* synced.lengths */
 SELECT every.id, every.last_seq, every.message_count
 FROM sessions
@@ -341,6 +346,11 @@ def entry_versions(tx: Tx, entry_id: int) -> dict[int, int]:
 def message_uids(tx: Tx, low: int, high: int) -> list[tuple[int, bytes]]:
     """Return (id, uid) of the messages in an id range, as they are stored."""
     return tx.all(SELECT_UIDS, {"low": low, "high": high})
+
+
+def message_versions(tx: Tx, ids: Collection[int]) -> dict[int, int]:
+    """Return the version of each message in *ids*, by its thing; `here` reads all there are."""
+    return dict(tx.all(SELECT_MESSAGE_VERSIONS, {"ids": list(ids)}))
 
 
 def lengths(tx: Tx, session: int) -> list[tuple[int, int, int]]:
