@@ -86,16 +86,24 @@ _NAMED = {
     kind: f"things (scope_no, thing, version, ms, ref) AS ({sql})" for kind, sql in THINGS.items()
 }
 
-SELECT_CHANGED = {
-    kind: f"""/* synced.changed_{kind} */
-WITH {named}
+# All things of a kind, beside what was agreed on of each; the kind follows.
+_AGREED = """
 SELECT things.scope_no, things.thing, things.version, ms, ref, stamp
 FROM things
 LEFT JOIN synced
   ON
-    synced.kind = '{kind}'
-    AND synced.scope_no = things.scope_no
+    synced.scope_no = things.scope_no
     AND synced.thing = things.thing
+    AND synced.kind = """
+
+SELECT_ALL = {
+    kind: f"/* synced.all_{kind} */\nWITH {named}{_AGREED}'{kind}'\n"
+    for kind, named in _NAMED.items()
+}
+
+SELECT_CHANGED = {
+    kind: f"""/* synced.changed_{kind} */
+WITH {named}{_AGREED}'{kind}'
     AND synced.gone = 0
 WHERE synced.version IS NULL OR synced.version <> things.version
 """
@@ -117,20 +125,6 @@ SELECT_HERE = {
 WITH {named}
 SELECT thing, version, ref FROM things
 WHERE scope_no = :scope_no AND thing IN (SELECT value FROM json_each(:things))
-"""
-    for kind, named in _NAMED.items()
-}
-
-SELECT_ALL = {
-    kind: f"""/* synced.all_{kind} */
-WITH {named}
-SELECT things.scope_no, things.thing, things.version, ms, ref, stamp
-FROM things
-LEFT JOIN synced
-  ON
-    synced.kind = '{kind}'
-    AND synced.scope_no = things.scope_no
-    AND synced.thing = things.thing
 """
     for kind, named in _NAMED.items()
 }
