@@ -20,8 +20,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import apsw
-
+from memdb.engine.sqlite.cipher import opened
 from memdb.engine.sqlite.connection import MEMORY, open_temporary, translated_errors
 from memdb.engine.sqlite.gate import list_other_tables
 from memdb.engine.sqlite.maintenance import (
@@ -359,22 +358,15 @@ def _opened(db: SqliteFile, path: str) -> Iterator[tuple[Callable[[int, int], by
     """
     Give a function that reads a file as it is on the disk, by offset and length, and its size.
 
-    Uses SQLite's VFS: closing a file that was opened in any other way drops
-    every lock that this process holds on it. An encrypted file is read as its key opens it,
-    in memory.
+    An encrypted file is read as its key opens it, in memory.
     """
     if db.key is not None and path == db.path:
         with translated_errors(), db.apart(writable=False) as tx:
             image = tx.raw.serialize("main")
         yield lambda start, length: image[start : start + length], len(image)
         return
-    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
-    with translated_errors():
-        file = apsw.VFSFile("", path, flags)
-        try:
-            yield lambda start, length: file.xRead(length, start), file.xFileSize()
-        finally:
-            file.xClose()
+    with translated_errors(), opened(path) as file:
+        yield lambda start, length: file.xRead(length, start), file.xFileSize()
 
 
 def _steps(read: Callable[[int, int], bytes], size: int) -> Iterator[tuple[int, bytes]]:

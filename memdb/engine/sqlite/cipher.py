@@ -8,6 +8,7 @@ the encrypted pages.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import apsw
@@ -15,7 +16,7 @@ import apsw
 from memdb.errors import CipherMissing, FileError, KeyMissing, NotAMemDB, WrongKey
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from memdb.models.keys import FileKey
 
@@ -70,19 +71,27 @@ def copy_into(connection: apsw.Connection, path: str, key: FileKey | None) -> No
     connection.execute(VACUUM_INTO, {"target": as_uri(path, how)}).fetchall()
 
 
-def read_parts(path: str, size: int = PART_BYTES) -> Generator[bytes]:
+@contextmanager
+def opened(path: str) -> Iterator[apsw.VFSFile]:
     """
-    Yield a file as it is on the disk, *size* bytes at a time.
+    Open a file to read it as it is on the disk.
 
-    Closing a file that was opened in any other way drops the locks of this process.
+    Uses SQLite's VFS: closing a file that was opened in any other way drops every lock that this
+    process holds on it.
     """
     file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     try:
+        yield file
+    finally:
+        file.xClose()
+
+
+def read_parts(path: str, size: int = PART_BYTES) -> Generator[bytes]:
+    """Yield a file as it is on the disk, *size* bytes at a time."""
+    with opened(path) as file:
         end = file.xFileSize()
         for start in range(0, end, size):
             yield file.xRead(min(size, end - start), start)
-    finally:
-        file.xClose()
 
 
 def read_start(path: str) -> bytes:

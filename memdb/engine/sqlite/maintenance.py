@@ -475,7 +475,7 @@ class SqliteMaintenance:
             raise FileError(f"{target} is the open file itself: choose another place", target)
         target = os.path.realpath(target)  # a link stays one
         partial = f"{target}.partial"
-        copy = self._copy if key is self._db.key else write_with_key
+        copy = self._copy if key is self._pool.key else write_with_key
         try:
             remove_with_wal(partial)
             with translated_errors(), self._db.apart() as source:
