@@ -17,13 +17,13 @@ import click
 from memdb import __version__
 from memdb.cli import CONTEXT, EPILOG, cli
 from memdb.cli.base import JSON, SCOPE_OPTIONS
-from memdb.cli.command import BY_OPTION, NO_PAGER
+from memdb.cli.command import BY_OPTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 # Options that are described once.
-COMMON = ("user", "app", "file_option", "as_json", "no_pager")
+COMMON = ("user", "app", "file_option", "as_json")
 _ENVIRONMENT = {
     "MEMDB_FILE": "The memory file; FILE is then left out.",
     "MEMDB_USER": "Whose memory it is, as --user.",
@@ -32,7 +32,6 @@ _ENVIRONMENT = {
     "MEMDB_CONFIG": "The path of the config file.",
     "MEMDB_DEBUG": "1 shows tracebacks.",
     "NO_COLOR": "Turns colours off.",
-    "PAGER": "Shows what is higher than the terminal.",
     "EDITOR": "Opened by the edit commands; VISUAL goes before.",
 }
 
@@ -51,7 +50,7 @@ def manual() -> str:
         ".SH DESCRIPTION",
         *_paragraphs(rest),
         ".SH OPTIONS OF MOST COMMANDS",
-        *_options((*SCOPE_OPTIONS, BY_OPTION, JSON, NO_PAGER), root),
+        *_options((*SCOPE_OPTIONS, BY_OPTION, JSON), root),
         ".SH COMMANDS",
         *_commands(cli, root),
         ".SH ENVIRONMENT",
@@ -62,7 +61,7 @@ def manual() -> str:
         ".SH FILES",
         ".TP",
         ".B ~/.config/memdb/config.toml",
-        "Names file, user, app, embedder and pager; all of them are optional.",
+        "Names file, user, app and embedder; all of them are optional.",
         ".SH EXIT STATUS, EXAMPLES AND COMPLETION",
         *_paragraphs(EPILOG.strip()),
     ]

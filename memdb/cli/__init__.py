@@ -16,7 +16,6 @@ from typing import Any
 import click
 
 from memdb import __version__
-from memdb.cli.help import HelpContext
 
 LINE = "memdb.line"  # in the context: the whole command line
 JSON = "--json"
@@ -118,8 +117,6 @@ has the config file. Times are UTC. MEMDB_DEBUG=1 shows tracebacks, NO_COLOR=1 t
 class LazyGroup(click.Group):
     """A group that knows its commands by name and loads only the one that runs."""
 
-    context_class = HelpContext
-
     def __init__(self, *args: Any, table: dict[str, Loaded], **kwargs: Any) -> None:
         """Hold the commands of *table*, in its order."""
         super().__init__(*args, **kwargs)
@@ -185,10 +182,9 @@ class LazyGroup(click.Group):
 @click.option(
     "-f", "--file", type=click.Path(), metavar="PATH", help="FILE, which is then left out."
 )
-@click.option("--no-pager", is_flag=True, help="Print long answers on a terminal at once.")
 @click.version_option(__version__, prog_name="memdb")
 @click.pass_context
-def cli(ctx: click.Context, *, file: str | None, no_pager: bool) -> None:
+def cli(ctx: click.Context, *, file: str | None) -> None:
     """
     Everything an AI agent remembers, in one SQLite file.
 
@@ -197,8 +193,6 @@ def cli(ctx: click.Context, *, file: str | None, no_pager: bool) -> None:
     FILE has only one.
     """
     ctx.meta["memdb.given"] = file
-    if no_pager:
-        ctx.meta["memdb.pager"] = False
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False  # the commands inherit it; https://no-color.org
 

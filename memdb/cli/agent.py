@@ -12,7 +12,6 @@ import click
 
 from memdb.cli.base import verb
 from memdb.cli.command import Noun
-from memdb.cli.help import HelpContext
 from memdb.cli.output import Bar, note, one_line, size, when
 
 if TYPE_CHECKING:
@@ -284,8 +283,6 @@ def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001 (`call` comes w
 
 class HookCommand(click.Command):
     """A command that never fails: its exit code would stop the agent that calls it."""
-
-    context_class = HelpContext
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read *args*; wrong ones are in the log, and nothing is done."""

@@ -17,14 +17,13 @@ import click
 from click.core import ParameterSource
 
 from memdb.cli import discard_output
-from memdb.cli.command import BY_OPTION, FILE, KEY_FILE, NO_PAGER, PAGER, TEXT, Command, is_file
+from memdb.cli.command import BY_OPTION, FILE, KEY_FILE, TEXT, Command, is_file
 from memdb.cli.defaults import shown_path
 from memdb.cli.output import (
     flush,
     is_terminal,
     note,
     one_line,
-    paged,
     print_json,
     print_records,
     say,
@@ -257,7 +256,7 @@ def verb(
 
     def decorate(function: Callable[..., None]) -> click.Command:
         own = [*reversed(getattr(function, "__click_params__", []))]
-        params = [*[FILE] * file, *own, *SCOPE_OPTIONS[: 2 * scope], *[JSON, NO_PAGER] * json]
+        params = [*[FILE] * file, *own, *SCOPE_OPTIONS[: 2 * scope], *[JSON] * json]
         _complete_names(params, None if of is None else of.name)
         command = Command(
             name or function.__name__,
@@ -416,8 +415,7 @@ class Call:
             elif isinstance(text, str):
                 say(text)
             else:
-                with paged(is_wanted=click.get_current_context().meta.get(PAGER, True)):
-                    text()
+                text()
             flush()
         except BrokenPipeError:
             discard_output()

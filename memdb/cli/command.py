@@ -12,7 +12,6 @@ import click
 
 from memdb.cli import discard_output
 from memdb.cli.defaults import default_file, read_config, shown_path
-from memdb.cli.help import HelpContext
 from memdb.cli.output import clean, flush, note, print_json
 from memdb.errors import AlreadyExists, FileError, MemDBError, NotFound, SecretFound
 from memdb.models.keys import KEY_FILE_VARIABLE
@@ -28,7 +27,6 @@ STOPPED = 130  # what a shell reports for a program that Ctrl-C ended
 FILE_OPTION = "file_option"
 NAMED = "memdb.file"  # in the context: what names FILE in place of an argument
 KEY = "memdb.key"  # in the context: the file with the key of FILE
-PAGER = "memdb.pager"  # in the context: False if none is wanted
 FILE = click.Argument(["file"], type=click.Path())
 BY_OPTION = click.Option(
     ["-f", "--file", FILE_OPTION],
@@ -66,21 +64,6 @@ KEY_FILE = click.Option(
 )
 
 
-def switch_pager_off(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    """Keep in the context that --no-pager was given."""
-    if value:
-        ctx.meta[PAGER] = False
-
-
-NO_PAGER = click.Option(
-    ["--no-pager"],
-    is_flag=True,
-    expose_value=False,
-    callback=switch_pager_off,
-    help="Print long answers on a terminal at once, not page by page.",
-)
-
-
 def is_file(param: click.Parameter) -> bool:
     """Return whether a parameter is the argument FILE."""
     return isinstance(param, click.Argument) and param.name == "file"
@@ -93,8 +76,6 @@ class Command(click.Command):
     FILE is its first argument, unless -f, MEMDB_FILE or the config file names it: every
     argument is then one of the command's own.
     """
-
-    context_class = HelpContext
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, without FILE where something else names it."""
@@ -142,7 +123,6 @@ class Command(click.Command):
             if not ctx.resilient_parsing:
                 raise
             config = {}
-        ctx.meta[PAGER] = config.pop("pager", True) and ctx.meta.get(PAGER, True)
         named = {name: value for name, value in config.items() if name != "file"}
         ctx.default_map = {**(ctx.default_map or {}), **named}
         if not any(map(is_file, self.params)):
@@ -196,7 +176,6 @@ class Noun(click.Group):
     """A group whose verbs are listed in the order they were written."""
 
     command_class = Command
-    context_class = HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click gives it)
         """Return the verbs, the everyday ones first."""

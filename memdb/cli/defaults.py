@@ -25,7 +25,6 @@ FILE_VARIABLE = "MEMDB_FILE"
 URL_VARIABLE = "MEMDB_URL"
 CONFIG_VARIABLE = "MEMDB_CONFIG"
 TEXTS = ("file", "user", "app", "embedder")
-FLAGS = ("pager",)
 
 
 class DefaultFile:
@@ -77,12 +76,10 @@ def read_config() -> dict[str, Any]:
     except ValueError as error:
         raise click.UsageError(f"{path} is no TOML ({error}): mend it.") from error
     for name, value in found.items():
-        kind = "a text" if name in TEXTS else "true or false" if name in FLAGS else None
-        if kind is None:
-            names = ", ".join((*TEXTS, *FLAGS))
-            raise click.UsageError(f"{path} has no field {name!r}: it takes {names}.")
-        if not isinstance(value, str if name in TEXTS else bool) or value == "":
-            raise click.UsageError(f"{path}: {name} is {value!r}: write {kind}.")
+        if name not in TEXTS:
+            raise click.UsageError(f"{path} has no field {name!r}: it takes {', '.join(TEXTS)}.")
+        if not isinstance(value, str) or value == "":
+            raise click.UsageError(f"{path}: {name} is {value!r}: write a text.")
     where = found.get("file")
     if where is not None and not (is_address(where) or is_other_address(where)):
         folder = os.path.dirname(os.path.abspath(path))

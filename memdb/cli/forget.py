@@ -194,23 +194,17 @@ def secrets() -> None:
 @verb(
     "memdb secrets scan agent.db --user ann",
     "memdb secrets scan agent.db --all-users --json",
-    "git diff | memdb secrets scan -",
     of=secrets,
-    file=False,
 )
-@click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--all-users", is_flag=True, help="Everything of every user of every app.")
 @click.option("--entropy", is_flag=True, help="Also runs of characters that look random.")
 def scan(call: Call, all_users: bool, entropy: bool) -> None:
     """
     List the secrets in messages, entries and artifacts of FILE.
 
-    FILE "-" is a text on standard input. A secret is never shown in full. Exit
-    code 7 if there is one.
+    A secret is never shown in full. Exit code 7 if there is one.
     """
-    if call.file == "-":
-        found = _in_stdin(entropy=entropy)
-    elif all_users:
+    if all_users:
         refuse_user()
         with call.open() as db:
             found = [one for scope in db.scopes() for one in _in_scope(scope, entropy=entropy)]
@@ -220,51 +214,6 @@ def scan(call: Call, all_users: bool, entropy: bool) -> None:
     call.reply(found, lambda: print_records(SECRET_COLUMNS, found, empty="No secrets found."))
     if found:
         click.get_current_context().exit(StorageError.exit_code)
-
-
-@verb(
-    "memdb secrets redact transcript.txt > shared.txt",
-    "git diff | memdb secrets redact -",
-    of=secrets,
-    file=False,
-    scope=False,
-)
-@click.argument("path", type=click.Path(allow_dash=True))
-def redact(call: Call, path: str) -> None:
-    """
-    Print a text with [REDACTED kind] in the place of each secret.
-
-    PATH is a text file; "-" is standard input. Nothing is written to it.
-    """
-    from memdb.text.secrets import find_secrets, redact_secrets
-
-    text = _read_text(path)
-    found = find_secrets(text)
-    clean = redact_secrets(text, found)
-    data = {"text": clean, "secrets": found}
-    call.reply(data, lambda: click.echo(clean, nl=False))
-
-
-def _read_text(file: str) -> str:
-    """Return the text of a file, or of standard input for "-"."""
-    with click.open_file(file, "rb") as data:
-        return str(data.read(), "utf-8", "replace")
-
-
-def _in_stdin(*, entropy: bool) -> list[dict[str, Any]]:
-    """Return the secrets of a text on standard input."""
-    from memdb.models.reports import SecretPlace
-    from memdb.text.secrets import find_secrets, shown
-
-    text = _read_text("-")
-    return [
-        {
-            "user": None,
-            "app": None,
-            **SecretPlace(one.kind, "standard input", one.start, shown(text, one)).to_dict(),
-        }
-        for one in find_secrets(text, entropy=entropy)
-    ]
 
 
 def _in_scope(scope: Scope, *, entropy: bool) -> list[dict[str, Any]]:

@@ -10,9 +10,7 @@ else ASCII.
 
 from __future__ import annotations
 
-import io
 import sys
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import click
@@ -87,43 +85,6 @@ def flush() -> None:
     """Write what was printed; without standard output there is nothing to write."""
     if sys.stdout is not None:
         sys.stdout.flush()
-
-
-class _Screen(io.StringIO):
-    """What is printed for a terminal, kept until it is known how long it is."""
-
-    encoding = property(lambda _: sys.__stdout__.encoding if sys.__stdout__ else "utf-8")
-
-    def isatty(self) -> bool:
-        """Return True: it is shown on one."""
-        return True
-
-
-@contextmanager
-def paged(*, is_wanted: bool) -> Iterator[None]:
-    """
-    Show what a `with` block prints in PAGER, or `less`, if the terminal is too low for it.
-
-    Elsewhere than on a terminal, and without *is_wanted*, it is printed as it comes.
-    """
-    if not (is_wanted and on_terminal() and is_terminal(sys.stdin)):
-        yield
-        return
-    from shutil import get_terminal_size
-
-    terminal, screen = sys.stdout, _Screen()
-    sys.stdout = screen
-    try:
-        yield
-    finally:
-        sys.stdout = terminal
-        text = screen.getvalue()
-        size = get_terminal_size()
-        lines = (click.unstyle(line) for line in text.split("\n"))
-        if sum(1 + max(0, width_of(one) - 1) // size.columns for one in lines) > size.lines:
-            click.echo_via_pager(text)
-        else:
-            click.echo(text, nl=False)
 
 
 def print_json(value: object) -> None:

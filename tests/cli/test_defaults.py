@@ -124,8 +124,7 @@ def test_a_path_in_the_config(run, tmp_path, config, monkeypatch, name):
     [
         ("file = 5", "file is 5: write a text"),
         ("user = ''", "user is '': write a text"),
-        ("pager = 'no'", "pager is 'no': write true or false"),
-        ("fil = 'x'", "no field 'fil': it takes file, user, app, embedder, pager"),
+        ("fil = 'x'", "no field 'fil': it takes file, user, app, embedder"),
         ("file", "is no TOML"),
         ("\xff", "is no TOML"),
     ],

@@ -180,15 +180,6 @@ def test_secrets_scan_tells_by_its_exit_code(run, trip, path):
     assert KEY not in done.output
 
 
-def test_secrets_scan_reads_standard_input(run):
-    """FILE "-" is a text."""
-    done = run("secrets", "scan", "-", "--json", input=f"export A={KEY}\nB=1\n")
-
-    (found,) = json.loads(done.stdout)
-    assert (found["kind"], found["where"]) == ("github_token", "standard input")
-    assert found["start"] == 9
-
-
 def test_secrets_scan_of_all_users(run_json, run, crowd, path):
     """--all-users looks at everybody, and excludes --user."""
     with memdb.open(path) as db:
@@ -284,19 +275,6 @@ def test_an_error_prints_no_control_character(run, trip):
     assert done.exit_code == 3
     assert "\x1b" not in done.output
     assert "\u202e" not in done.output
-
-
-def test_a_text_is_printed_without_its_secrets(run, run_json, tmp_path):
-    """From a file or standard input, byte for byte else; it is not changed."""
-    key = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
-    file = tmp_path / "transcript.txt"
-    file.write_text(f"use {key}\nnow")
-
-    assert run("secrets", "redact", str(file)).stdout == "use [REDACTED github_token]\nnow"
-    assert run("secrets", "redact", "-", input=f"use {key}").stdout == "use [REDACTED github_token]"
-    found = run_json("secrets", "redact", str(file))
-    assert [one["kind"] for one in found["secrets"]] == ["github_token"]
-    assert file.read_text() == f"use {key}\nnow"
 
 
 def test_the_preview_lists_rows_and_a_digest(run, run_json, trip):

@@ -81,7 +81,6 @@ INPUTS = {
     "pack verify path",
     "rekey new_key_file",
     "restore backup",
-    "secrets redact path",
     "serve tls_cert",
     "serve tls_key",
     "serve tokens",
