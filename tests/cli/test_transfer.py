@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
 import signal
-import zipfile
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -410,22 +408,3 @@ def test_a_watch_stores(run, path, tmp_path):
 
     assert run("import", path, tmp_path, "--user", "ann", "--watch", "--dry-run").exit_code == 2
     assert run("import", path, WORKSHOP, "--user", "ann", "--watch").exit_code == 5
-
-
-def test_the_three_commands_of_the_readme(run, tmp_path, monkeypatch):
-    """After the installation: a downloaded export of ChatGPT in, and the first recall."""
-    monkeypatch.chdir(tmp_path)
-    talks = json.dumps([chatgpt("plants"), chatgpt("kayak")])
-    with zipfile.ZipFile("chatgpt-export.zip", "w") as archive:
-        archive.writestr("chat.html", "<html></html>")
-        archive.writestr("user.json", "{}")
-        archive.writestr("conversations-000.json", talks)
-    readme = (Path(memdb.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    section = readme.partition("## Your own conversations\n")[2].partition("\n## ")[0]
-    commands = [line.split(None, 1)[1] for line in section.splitlines() if line[:9] == "    memdb"]
-    done = [run(*shlex.split(command)) for command in commands]
-
-    assert len(commands) == 2
-    assert [one.exit_code for one in done] == [0, 0]
-    assert "Imported 8 messages in 2 new sessions (chatgpt)" in done[0].stdout
-    assert "plants" in done[1].stdout
