@@ -216,12 +216,12 @@ def unite(tx: Tx, entry_id: int, versions: Sequence[Mapping[str, Any]], stored_m
     entries.set_outcome(tx, entry_id, **place, version=len(versions) + 1, stored_ms=stored_ms)
 
 
-def set_successor(tx: Tx, entry: Entry, successor: int | None) -> None:
-    """Let an entry stand, or have another one in its place; that makes no version."""
+def set_outcome(tx: Tx, entry: Entry, *, active: int, successor: int | None) -> None:
+    """Let an entry hold or not, and name the one in its place; that makes no version."""
     entries.set_outcome(
         tx,
         entry.id,
-        active=int(successor is None),
+        active=active,
         superseded_by=successor,
         version=entry.version,
         stored_ms=entry.stored_ms,

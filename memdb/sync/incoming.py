@@ -34,10 +34,11 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
-from memdb.sync.clock import stamp_of
+from memdb.sync.clock import NOTHING, UNTOLD, Word, beats, history_of
 from memdb.sync.tree import Tree
 from memdb.tables import artifacts, entries, entry_history, items, sessions, state, synced
 from memdb.tables.artifacts import Place
+from memdb.text.validate import json_object
 from memdb.transfer import artifacts as artifact_lines
 from memdb.transfer import entries as entry_lines
 from memdb.transfer import messages as message_lines
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
     from memdb.records.scopes import ScopeRef
-    from memdb.sync.device import Device
     from memdb.tables.synced import Known
     from memdb.transfer.lines import TransferServices
 
@@ -57,6 +57,13 @@ if TYPE_CHECKING:
 
 # Holds the write lock for about 0.1 s.
 CHUNK_LINES = 2000
+
+# Fields of a line that no export has, and what a session's line lacks for an import.
+DERIVED = ("bigrams", "spans", "superseded_by")
+ADDED = ("kind", "stamp", "after")
+NO_SEQS = {"last_seq": 0}
+
+SAID_OF_SESSION = ("created_ms", "updated_ms", "title", "metadata")
 
 ORDER = ("session", "branch", "message", "entry", "artifact", "item", "state")
 
@@ -97,20 +104,22 @@ class Merge:
     Merges the chunks of segments.
 
     Attributes:
+        services: What lines are stored by.
         counts: What was added, changed and removed, by kind.
         refused: Why lines were left out, by what they are.
         has_forgotten: Something was forgotten.
         above: By session, the message here that its next line follows if it names no other one.
+        links: By scope and uid of an entry, its successor, which may come later.
     """
 
-    def __init__(self, services: TransferServices, device: Device) -> None:
-        """Merge into the file of *services*, which is *device*."""
-        self._services = services
-        self._device = device
+    def __init__(self, services: TransferServices) -> None:
+        """Merge into the file of *services*."""
+        self.services = services
         self.counts: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.has_forgotten = False
         self.above: dict[tuple[int, str], str | None] = {}
+        self.links: dict[tuple[int, str], str | None] = {}
         self._trees: dict[int, tuple[list[tuple[int, int, int]], Tree]] = {}
 
     def write(self, tx: Tx, chunk: Chunk) -> None:
@@ -119,7 +128,7 @@ class Merge:
             gone = [line for line in chunk.lines if line["kind"] == "gone"]
             _Part(self, tx, None, 0).remove(gone)
             return
-        owner = self._services.scope(chunk.app, chunk.user)
+        owner = self.services.scope(chunk.app, chunk.user)
         is_state = chunk.lines[0]["kind"] == "state"
         part = _Part(self, tx, owner, 0 if is_state else owner.ensure(tx))
         part.remove([line for line in chunk.lines if line["kind"] == "gone"])
@@ -133,12 +142,12 @@ class Merge:
 
     def settle(self, tx: Tx) -> None:
         """Let keys follow what was said and removed here, as they do on other devices."""
-        for scope_no, key, session_only, session in synced.closed_keys(tx):
+        for scope_no, key, session_only, session in synced.rival_keys(tx):
             _Part(self, tx, None, scope_no).settle({(key, session_only, session)})
 
     def target(self, owner: ScopeRef) -> Target:
         """Return a scope to import into."""
-        return Target(self._services, owner, owner.app, Counter())
+        return Target(self.services, owner, owner.app, Counter())
 
     def tree(self, tx: Tx, session: int) -> Tree:
         """Return the messages of a session, read anew if another one has written."""
@@ -161,14 +170,33 @@ class Merge:
         """Note why a line was left out."""
         self.refused[f"{kind}: {error}"] += 1
 
-    def stamp(self, ms: int, now_ms: int) -> int:
-        """Return the stamp of a change that was not sent yet."""
-        return stamp_of(ms or now_ms, self._device.id, self._device.stamp)
 
-    @property
-    def services(self) -> TransferServices:
-        """What lines are stored by."""
-        return self._services
+class Stand(Record):
+    """
+    What stands of a thing here.
+
+    Attributes:
+        word: The last one of it.
+        place: Where it is; None if it is not here.
+        loses: The line that came is the later word.
+    """
+
+    word: Word
+    place: int | str | None
+    loses: bool = False
+
+
+def _word(line: Line) -> Word:
+    return Word(line.get("stamp", 0))
+
+
+def _stand(known: Known | None, version: int | None, place: int | str | None = None) -> Stand:
+    is_gone = version is None
+    if known is None and is_gone:
+        return Stand(NOTHING, None)
+    if known is not None and (is_gone if known.gone else version == known.version):
+        return Stand(Word(known.stamp, known.gone), place)
+    return Stand(Word(UNTOLD, int(is_gone)), place)
 
 
 class _Part:
@@ -184,20 +212,17 @@ class _Part:
         self._arranged: set[int] = set()  # sessions whose rows may be others now
         self._emptied: dict[int, bool] = {}  # rows that may be empty; whether that is forgotten
         self._keys: set[tuple[str, int, int | None]] = set()
+        self._opened: set[int] = set()  # entries that state a key, and have no place in it yet
         self._places: set[Place] = set()
 
     def _known(self, kind: str, things: Iterable[int]) -> dict[int, Known]:
         return synced.known(self._tx, kind, self._scope_no, [*things])
 
-    def _wins(self, line: Line, known: Known | None, version: int | None) -> bool:
-        """Say whether a line is later than what is here; *version*: of what is here."""
-        if known is not None and (version is None if known.gone else version == known.version):
-            here = known.stamp
-        elif known is None and version is None:
-            here = -1
-        else:  # changed since it was sent
-            here = self._merge.stamp(0, self._tx.now_ms)
-        return bool(line["stamp"] > here)
+    def _stands(self, kind: str, things: list[int]) -> dict[int, Stand]:
+        """Return what stands of each of *things* here."""
+        known = self._known(kind, things)
+        here = synced.here(self._tx, kind, self._scope_no, things)
+        return {thing: _stand(known.get(thing), *here.get(thing, (None, None))) for thing in things}
 
     def _touch(self, kind: str, thing: int, stamp: int) -> None:
         self._touched.setdefault(kind, {})[thing] = stamp
@@ -216,24 +241,15 @@ class _Part:
                 self._remove_kind(kind, by_kind[kind])
 
     def _remove_kind(self, kind: str, lines: list[Line]) -> None:
-        tx, scope_no = self._tx, self._scope_no
-        things = [line["thing"] for line in lines]
-        known, here = self._known(kind, things), synced.here(tx, kind, scope_no, things)
+        stands = self._stands(kind, [line["thing"] for line in lines])
         rows, doomed = [], []
         for line in lines:
-            thing, old = line["thing"], known.get(line["thing"])
-            version, place = here.get(thing, (None, None))
-            gone = 2 if line.get("forgotten") else 1
-            is_sure = kind in ("message", "version", "artifact") or (gone > 1 and kind == "entry")
-            if not is_sure and not self._wins(line, old, version):
-                if old is not None and old.gone:
-                    rows.append((thing, 0, max(old.gone, gone), max(old.stamp, line["stamp"])))
-                continue
-            before = (0, 0) if old is None else (old.gone, old.stamp)
-            rows.append((thing, 0, max(gone, before[0]), max(line["stamp"], before[1])))
-            if place is not None:
-                doomed.append((place, gone > 1))
-        synced.put(tx, kind, scope_no, rows)
+            thing, word = line["thing"], Word(line["stamp"], 2 if line.get("forgotten") else 1)
+            if beats(kind, word, stands[thing].word):
+                rows.append((thing, 0, word.gone, word.stamp))
+                if stands[thing].place is not None:
+                    doomed.append((stands[thing].place, word.gone > 1))
+        synced.put(self._tx, kind, self._scope_no, rows)
         if doomed:
             self._merge.counts[f"{kind}_removed"] += len(doomed)
             self._merge.has_forgotten |= any(forgotten for _, forgotten in doomed)
@@ -268,14 +284,23 @@ class _Part:
         self._remove_session(doomed)
 
     def _remove_entry(self, doomed: list[tuple[int, bool]]) -> None:
-        for entry_id, forgotten in doomed:
+        keys = set()
+        for entry_id, _ in doomed:  # it states its key no longer; others that do may stand then
             row = entries.row(self._tx, entry_id)
             if row["key"] is not None:
-                self._keys.add((row["key"], row["session_only"], row["session_id"]))
+                self._step_back(entry_id)
+                keys.add((row["key"], row["session_only"], row["session_id"]))
+        self.settle(keys)
+        for entry_id, forgotten in doomed:
             if forgotten:
                 entry_records.forget(self._tx, self._scope_no, entry_id)
             else:
                 entry_records.remove(self._tx, entry_id)
+
+    def _step_back(self, entry_id: int) -> None:
+        """Let an entry state its key no longer, and have no successor."""
+        entry = existing(entries.find(self._tx, entry_id), "entries")
+        entry_writer.set_outcome(self._tx, entry, active=0, successor=None)
 
     def _remove_version(self, doomed: list[tuple[str, bool]]) -> None:
         for place, _ in doomed:
@@ -302,45 +327,54 @@ class _Part:
 
     # What is new or changed.
 
-    def _each(self, kind: str, lines: list[Line], write: Callable[[Line], None]) -> None:
-        for line in lines:
+    def _each(
+        self,
+        kind: str,
+        lines: list[Line],
+        named_by: Callable[[Line], tuple[Any, ...]],
+        write: Callable[[Line, Item, Stand], None],
+    ) -> None:
+        """
+        Write each line, or nothing of it and say why.
+
+        Args:
+            named_by: Returns the names of the thing that a line is of.
+            write: Takes a line, what an import reads of it, and what stands here.
+        """
+        things = [synced.thing_of(*named_by(line)) for line in lines]
+        stands = self._stands(kind, things)
+        for line, thing in zip(lines, things, strict=True):
+            stand = stands[thing]
+            stand = stand.replace(loses=beats(kind, _word(line), stand.word))
+            if not stand.loses and stand.place is None:
+                continue
+            fields = {name: one for name, one in line.items() if name not in ADDED}
             try:
-                with self._merge.services.db.write():  # all of a line, or nothing
-                    write(line)
+                with self._merge.services.db.write():
+                    write(line, Item("", kind, fields), stand)
             except REFUSALS as error:
                 self._merge.refuse(kind, error)
+            else:
+                if stand.loses:
+                    self._touch(kind, thing, line["stamp"])
 
     def write_session(self, lines: list[Line]) -> None:
         """Add sessions, and give those that are here the later title and metadata."""
         assert self._owner is not None
-        tx, scope_no = self._tx, self._scope_no
-        things = [synced.thing_of(line["name"]) for line in lines]
-        known, here = self._known("session", things), synced.here(tx, "session", scope_no, things)
-        target = self._merge.target(self._owner)
+        tx, scope_no, target = self._tx, self._scope_no, self._merge.target(self._owner)
 
-        def write(line: Line) -> None:
-            stamp = line["stamp"]
-            thing = synced.thing_of(line["name"])
-            version, session = here.get(thing, (None, None))
-            wins = self._wins(line, known.get(thing), version)
-            fields = {name: value for name, value in line.items() if name not in ("kind", "stamp")}
-            given = {**fields, "last_seq": 0}
-            row = message_lines.read_session(target, Item("", "session", given))
-            if session is None:
-                if not wins:
-                    return
-                times = {name: row[name] for name in ("created_ms", "updated_ms")}
-                said = {name: row[name] for name in ("title", "metadata")}
-                session_records.restore(tx, scope_no, line["name"], row["uid"], {**times, **said})
-                self._merge.counts["session_added"] += 1
-            else:
-                self._be_same(int(session), row)
-                if not wins:
-                    return
-                _describe(tx, int(session), row["title"], row["metadata"])
-            self._touch("session", thing, stamp)
+        def write(line: Line, item: Item, stand: Stand) -> None:
+            row = message_lines.read_session(target, item.replace(fields=item.fields | NO_SEQS))
+            if stand.place is not None:
+                self._be_same(int(stand.place), row)
+                if stand.loses:
+                    _describe(tx, int(stand.place), row["title"], row["metadata"])
+                return
+            said = {name: row[name] for name in SAID_OF_SESSION}
+            session_records.restore(tx, scope_no, line["name"], row["uid"], said)
+            self._merge.counts["session_added"] += 1
 
-        self._each("session", lines, write)
+        self._each("session", lines, lambda line: (line["name"],), write)
 
     def _be_same(self, session: int, row: Line) -> None:
         """Let a session that two devices made be one: the older one of both."""
@@ -355,38 +389,28 @@ class _Part:
 
     def write_branch(self, lines: list[Line]) -> None:
         """Add branches that somebody made."""
-        tx, scope_no = self._tx, self._scope_no
-        things = [synced.thing_of(line["session"], line["name"]) for line in lines]
-        known, here = self._known("branch", things), synced.here(tx, "branch", scope_no, things)
+        tx, scope_no, merge = self._tx, self._scope_no, self._merge
 
-        def write(line: Line) -> None:
-            thing = synced.thing_of(line["session"], line["name"])
-            version, row = here.get(thing, (None, None))
-            if not self._wins(line, known.get(thing), version):
+        def write(line: Line, _item: Item, stand: Stand) -> None:
+            metadata = json_object(line["metadata"], "metadata")
+            if stand.place is not None:
+                if stand.loses:
+                    sessions.describe(tx, int(stand.place), metadata)
                 return
-            metadata = (
-                None
-                if line["metadata"] is None
-                else json.dumps(line["metadata"], ensure_ascii=False)
+            session = self._session(line["session"])
+            tree = merge.tree(tx, session)
+            above = next((one for one in line["after"] if one in tree.nodes), None)
+            node = None if above is None else tree.nodes[above]
+            parent, leaves_at = ("", 0) if node is None else (str(node.row), node.seq)
+            place = {"name": line["session"], "branch": line["name"], "uid": line["uid"]}
+            columns = {"metadata": metadata, "created_ms": line["created_ms"]}
+            branch_records.restore(
+                tx, scope_no, tree.rows[parent], {**place, "leaves_at": leaves_at}, columns
             )
-            if row is None:
-                session = self._session(line["session"])
-                tree = self._merge.tree(tx, session)
-                above = next((one for one in line["after"] if one in tree.nodes), None)
-                leaves_at = 0 if above is None else tree.nodes[above].seq
-                parent = "" if above is None else str(tree.nodes[above].row)
-                place = {"name": line["session"], "branch": line["name"], "uid": line["uid"]}
-                columns = {"metadata": metadata, "created_ms": line["created_ms"]}
-                branch_records.restore(
-                    tx, scope_no, tree.rows[parent], {**place, "leaves_at": leaves_at}, columns
-                )
-                self._merge.drop_tree(session)
-                self._merge.counts["branch_added"] += 1
-            else:
-                sessions.describe(tx, int(row), metadata)
-            self._touch("branch", thing, line["stamp"])
+            merge.drop_tree(session)
+            merge.counts["branch_added"] += 1
 
-        self._each("branch", lines, write)
+        self._each("branch", lines, lambda line: (line["session"], line["name"]), write)
 
     def write_message(self, lines: list[Line]) -> None:
         """Add messages where they belong, and change those that were edited."""
@@ -399,37 +423,34 @@ class _Part:
     def _write_messages(self, name: str, lines: list[Line]) -> None:
         tx, merge = self._tx, self._merge
         assert self._owner is not None
-        known = self._known("message", [synced.message_thing(line["uid"]) for line in lines])
         session = sessions.find(tx, self._scope_no, name)
         tree = None if session is None else merge.tree(tx, session)
+        stands = self._stands_of_messages(tree, lines)
         target = merge.target(self._owner)
         fresh: list[tuple[str, message_lines.MessageLine]] = []
         is_plain = True
         place = self._scope_no, name
         for line in lines:
-            uid, thing = line["uid"], synced.message_thing(line["uid"])
+            uid, thing, word = line["uid"], synced.message_thing(line["uid"]), _word(line)
+            is_here = tree is not None and uid in tree.nodes
             above = merge.above.get(place)
             if "after" in line:
                 above = None if tree is None else tree.nearest(line["after"], line["seq"])
-            merge.above[place] = (
-                above  # what follows a line that is left out follows what it followed
-            )
-            old = known.get(thing)
-            if old is not None and old.gone:
+            # What follows a line that is left out follows what it followed.
+            merge.above[place] = uid if is_here else above
+            if not beats("message", word, stands[thing]):
                 continue
-            if tree is not None and uid in tree.nodes:
-                merge.above[place] = uid
-                self._edit(tree, line, thing, old)
-                continue
-            fields = {
-                key: one for key, one in line.items() if key not in ("kind", "stamp", "after")
-            }
+            fields = {key: one for key, one in line.items() if key not in ADDED}
             branch = fields.pop("branch", None)
             target.last_seqs[name] = fields["seq"]
             try:
                 read = message_lines.read_message(target, Item("", "message", fields))
             except REFUSALS as error:
                 merge.refuse("message", error)
+                continue
+            self._touch("message", thing, word.stamp)
+            if tree is not None and is_here:
+                self._edit(tree.rows[str(tree.nodes[uid].row)] | tree.nodes[uid].seq, read)
                 continue
             if tree is None:
                 session = self._session(name)
@@ -438,7 +459,6 @@ class _Part:
             is_plain &= tree.add(uid, fields["seq"], above, home)
             merge.above[place] = uid
             fresh.append((uid, read))
-            self._touch("message", thing, line.get("stamp", 0))
         if not fresh:
             return
         assert tree is not None
@@ -447,6 +467,16 @@ class _Part:
             tree.arrange(tx)
         self._place(tree, fresh)
         merge.keep_tree(tx, session)
+
+    def _stands_of_messages(self, tree: Tree | None, lines: list[Line]) -> dict[int, Word]:
+        """Return what `_stands` does, of messages, without reading all of them."""
+        known = self._known("message", [synced.message_thing(line["uid"]) for line in lines])
+        nodes = {} if tree is None else tree.nodes
+        here = [nodes[line["uid"]] for line in lines if line["uid"] in nodes]
+        ids = [] if tree is None else [tree.rows[str(node.row)] | node.seq for node in here]
+        versions = synced.message_versions(self._tx, ids)
+        things = [synced.message_thing(line["uid"]) for line in lines]
+        return {thing: _stand(known.get(thing), versions.get(thing)).word for thing in things}
 
     def _place(self, tree: Tree, fresh: list[tuple[str, message_lines.MessageLine]]) -> None:
         """Store messages in the rows that their tree says."""
@@ -468,48 +498,23 @@ class _Part:
             self._versions |= synced.message_versions(tx, [row | seq for seq in seqs])
             self._merge.counts["message_added"] += len(lines)
 
-    def _edit(self, tree: Tree, line: Line, thing: int, known: Known | None) -> None:
+    def _edit(self, place: int, line: message_lines.MessageLine) -> None:
         """Let a message say what its device made of it later."""
-        if known is None or line.get("stamp", 0) <= known.stamp:
-            return
-        assert self._owner is not None
-        tx, node = self._tx, tree.nodes[line["uid"]]
-        row = tree.rows[str(node.row)]
-        fields = {
-            key: one for key, one in line.items() if key not in ("kind", "stamp", "after", "branch")
-        }
-        target = self._merge.target(self._owner)
-        target.last_seqs[line["session"]] = fields["seq"]
-        try:
-            read = message_lines.read_message(target, Item("", "message", fields))
-        except REFUSALS as error:
-            self._merge.refuse("message", error)
-            return
-        (draft,) = message_records.count_drafts([read.draft], self._merge.services.counting)
-        services = self._merge.services
-        message_records.remove(tx, row, [node.seq])
-        message_records.place(tx, row, [draft], services.db.ids, services.space, [node.seq])
-        self._versions |= synced.message_versions(tx, [row | node.seq])
-        self._touch("message", thing, line["stamp"])
+        tx, services = self._tx, self._merge.services
+        row, seqs = session_of(place), [seq_of(place)]
+        drafts = message_records.count_drafts([line.draft], services.counting)
+        message_records.remove(tx, row, seqs)
+        message_records.place(tx, row, drafts, services.db.ids, services.space, seqs)
+        self._versions |= synced.message_versions(tx, [place])
 
     def write_entry(self, lines: list[Line]) -> None:
         """Add entries; of two versions of one the later one stands, the other is history."""
         assert self._owner is not None
-        tx, scope_no = self._tx, self._scope_no
-        things = [synced.thing_of(line["uid"]) for line in lines]
-        known, here = self._known("entry", things), synced.here(tx, "entry", scope_no, things)
-        target = self._merge.target(self._owner)
-        links: list[tuple[str, str | None]] = []
+        tx, scope_no, merge = self._tx, self._scope_no, self._merge
+        target = merge.target(self._owner)
 
-        def write(line: Line) -> None:
-            thing = synced.thing_of(line["uid"])
-            old = known.get(thing)
-            version, entry_id = here.get(thing, (None, None))
-            wins = self._wins(line, old, version)
-            if old is not None and old.gone and (old.gone > 1 or not wins):
-                return
-            fields = {name: value for name, value in line.items() if name not in ("kind", "stamp")}
-            row = entry_lines.read_entry(target, Item("", "entry", fields)).fields
+        def write(_line: Line, item: Item, stand: Stand) -> None:
+            row = entry_lines.read_entry(target, item).fields
             successor = row.pop("superseded_by")
             row.pop("rejected")
             row = _placed(tx, scope_no, row)
@@ -517,159 +522,110 @@ class _Part:
             is_open = row["active"] and row["key"] is not None and row["valid_to_ms"] is None
             if is_open:  # `settle` lets the last one stand
                 row["active"] = 0
-            if (is_open and entry_id is None) or (wins and entry_id is not None):
-                synced.put(tx, "closed", scope_no, [(thing, 0, int(not is_open), 0)])
-            if entry_id is None:
+            if stand.place is None:
                 row["superseded_by"] = None
-                ids = self._merge.services.db.ids
-                entry_id = entry_writer.restore(tx, scope_no, row, [], ids)
-                self._unite(entry_id, row["uid"], versions, None)
-                self._merge.counts["entry_added"] += 1
+                entry_id = entry_writer.restore(tx, scope_no, row, [], merge.services.db.ids)
             else:
-                entry_id = int(entry_id)
-                self._unite(entry_id, row["uid"], versions, row if wins else None, other=row)
-                self._merge.counts["entry_changed"] += wins
+                entry_id = int(stand.place)
+            merge.counts["entry_added" if stand.place is None else "entry_changed"] += stand.loses
+            self._unite(entry_id, row, versions, wins=stand.loses and stand.place is not None)
+            if stand.loses:
+                merge.links[scope_no, row["uid"]] = successor
+            if stand.loses and is_open:
+                self._opened.add(entry_id)
             if row["key"] is not None:
                 self._keys.add((row["key"], row["session_only"], row["session_id"]))
-            if wins or version is None:
-                self._touch("entry", thing, line["stamp"])
-                links.append((row["uid"], successor))
-            else:
-                self._touch("entry", thing, self._stamp_here(old, version))
 
-        self._each("entry", lines, write)
-        for uid, successor in links:
-            span = scope_range(scope_no)
-            found = entries.find_uids(tx, *span, [one for one in (uid, successor) if one])
-            if uid in found:
-                entries.link(tx, found[uid], found.get(successor or ""))
+        self._each("entry", lines, lambda line: (line["uid"],), write)
 
-    def _stamp_here(self, known: Known | None, version: int | None) -> int:
-        if known is None or version != known.version:
-            return self._merge.stamp(0, self._tx.now_ms)
-        return known.stamp
-
-    def _unite(
-        self,
-        entry_id: int,
-        uid: str,
-        versions: list[Line],
-        winner: Line | None,
-        other: Line | None = None,
-    ) -> None:
+    def _unite(self, entry_id: int, came: Line, versions: list[Line], *, wins: bool) -> None:
         """
         Give an entry all old versions that two devices know, in the order they were stored.
 
         Args:
-            winner: The row that is later than what stands here; None: what stands here is.
-            other: The row that came, which is history unless it is the later one.
+            came: What another device says; history unless it *wins*.
+            versions: The old versions that came with it.
         """
-        tx = self._tx
+        tx, uid = self._tx, came["uid"]
         now = entries.row(tx, entry_id)
         now["stored_ms"] = existing(entries.find(tx, entry_id), "entries").stored_ms
-        every = [*entry_history.rows(tx, entry_id), *versions]
-        if winner is not None:
-            every.append({**now, "reason": "update", "replaced_ms": 0})
-            columns = {
-                name: winner[name]
-                for name in entries.SET_FIELDS
-                if name in winner and name not in ("bigrams", "spans", "superseded_by")
-            }
+        old = {**(now if wins else came), "reason": "update"}
+        if wins:
+            columns = {name: came[name] for name in entries.SET_FIELDS if name in came}
+            columns = {name: one for name, one in columns.items() if name not in DERIVED}
             entry_writer.update(tx, entry_id, "update", **{**columns, "superseded_by": None})
-            now = winner
-        elif other is not None:
-            every.append({**other, "reason": "update", "replaced_ms": 0})
-        gone = self._known("version", {_said(uid, one) for one in every})
-        kept: dict[int, Line] = {}
-        for one in ({**version, "active": 1} for version in every):
-            thing = _said(uid, one)
-            if thing != _said(uid, now) and not (thing in gone and gone[thing].gone):
-                kept[thing] = min(kept.get(thing, one), one, key=_rank)
-        ordered = sorted(kept, key=lambda thing: (kept[thing]["stored_ms"], thing))
-        entry_writer.unite(tx, entry_id, [kept[thing] for thing in ordered], now["stored_ms"])
-        for thing in kept:
+            now = came
+        told = [(_said(uid, one), {**one, "active": 1}) for one in (*versions, old)]
+        here = [(_said(uid, one), one) for one in entry_history.rows(tx, entry_id)]
+        known = self._known("version", [thing for thing, _ in (*told, *here)])
+        gone = [thing for thing, one in known.items() if one.gone]
+        kept = history_of([*told, *here], _said(uid, now), gone)
+        entry_writer.unite(tx, entry_id, [one for _, one in kept], now["stored_ms"])
+        for thing in {thing for thing, _ in told} & {thing for thing, _ in kept}:
             self._touch("version", thing, 0)
 
     def write_artifact(self, lines: list[Line]) -> None:
         """Add versions of artifacts, which `finish` brings into their order."""
         assert self._owner is not None
-        tx = self._tx
-        things = [synced.thing_of(line["uid"]) for line in lines if line["kind"] == "artifact"]
-        known = self._known("artifact", things)
-        target = self._merge.target(self._owner)
+        tx, target = self._tx, self._merge.target(self._owner)
 
-        def write(line: Line) -> None:
-            fields = {name: value for name, value in line.items() if name not in ("kind", "stamp")}
-            if line["kind"] == "artifact_part":
-                artifact_lines.read_part(target, Item("", "artifact_part", fields))
-                return
-            item = artifact_lines.read_artifact(target, Item("", "artifact", fields))
-            thing = synced.thing_of(line["uid"])
-            if thing in known and known[thing].gone:
-                return
-            artifact_lines.write_artifacts(target, tx, [item])
-            self._places.add(target.place_of(tx, item.fields["session"], item.fields["name"]))
-            self._touch("artifact", thing, line["stamp"])
+        parts: dict[str, list[Line]] = {}
+        before: list[Line] = []
+        for line in lines:
+            if line["kind"] == "artifact":
+                parts[line["uid"]], before = before, []
+            else:
+                before.append(line)
 
-        self._each("artifact", lines, write)
+        def write(line: Line, item: Item, _stand: Stand) -> None:
+            for part in parts[line["uid"]]:
+                data = {name: one for name, one in part.items() if name not in ADDED}
+                artifact_lines.read_part(target, Item("", "artifact_part", data))
+            read = artifact_lines.read_artifact(target, item)
+            artifact_lines.write_artifacts(target, tx, [read])
+            self._places.add(target.place_of(tx, read.fields["session"], read.fields["name"]))
+
+        whole = [line for line in lines if line["kind"] == "artifact"]
+        self._each("artifact", whole, lambda line: (line["uid"],), write)
         self._merge.counts["artifact_added"] += target.added["artifacts_added"]
 
     def write_item(self, lines: list[Line]) -> None:
         """Put items, of two values of one key the later one."""
         assert self._owner is not None
-        tx, scope_no = self._tx, self._scope_no
-        things = {
-            synced.thing_of(path_of(tuple(one["namespace"])), one["key"]): one for one in lines
-        }
-        known, here = self._known("item", things), synced.here(tx, "item", scope_no, things)
-        target = self._merge.target(self._owner)
+        tx, target = self._tx, self._merge.target(self._owner)
 
-        def write(line: Line) -> None:
-            thing = synced.thing_of(path_of(tuple(line["namespace"])), line["key"])
-            version, item_id = here.get(thing, (None, None))
-            if not self._wins(line, known.get(thing), version):
-                return
-            fields = {name: value for name, value in line.items() if name not in ("kind", "stamp")}
-            read = others.read_item(target, Item("", "item", fields))
-            if item_id is not None:
-                self._remove_item([(int(item_id), False)])
-            others.write_items(target, tx, [read])
-            self._merge.counts["item_changed"] += 1
-            self._touch("item", thing, line["stamp"])
+        def write(_line: Line, item: Item, stand: Stand) -> None:
+            read = others.read_item(target, item)
+            if stand.loses:
+                if stand.place is not None:
+                    self._remove_item([(int(stand.place), False)])
+                others.write_items(target, tx, [read])
+                self._merge.counts["item_changed"] += 1
 
-        self._each("item", lines, write)
+        def named_by(line: Line) -> tuple[Any, ...]:
+            return path_of(tuple(line["namespace"])), line["key"]
+
+        self._each("item", lines, named_by, write)
 
     def write_state(self, lines: list[Line]) -> None:
         """Put values of state, of two under one key the later one."""
         assert self._owner is not None
-        tx = self._tx
-        names = [(one["app"], one["user"], one.get("session") or "", one["key"]) for one in lines]
-        things = [synced.thing_of(*name) for name in names]
-        known, here = self._known("state", things), synced.here(tx, "state", 0, things)
-        target = self._merge.target(self._owner)
+        tx, target = self._tx, self._merge.target(self._owner)
 
-        def write(line: Line) -> None:
-            place = line["app"], line["user"], line.get("session") or ""
-            thing = synced.thing_of(*place, line["key"])
-            version, _ = here.get(thing, (None, None))
-            if not self._wins(line, known.get(thing), version):
-                return
-            fields = {
-                name: value
-                for name, value in line.items()
-                if name not in ("kind", "stamp", "app", "user")
-                and (value is not None or name == "value")
-            }
-            if not line["user"]:
-                fields["user"] = ""
-            row = others.read_state(target, Item("", "state", fields))
-            if version is not None:
-                state_records.remove(tx, place, line["key"])
-            others.write_state(target, tx, [row])
-            self._merge.counts["state_changed"] += 1
-            self._touch("state", thing, line["stamp"])
+        def write(line: Line, item: Item, stand: Stand) -> None:
+            left_out = ("app", "user") if line["user"] else ("app",)
+            fields = {name: one for name, one in item.fields.items() if name not in left_out}
+            row = others.read_state(target, item.replace(fields=fields))
+            if stand.loses:
+                if stand.place is not None:
+                    self._remove_state([(str(stand.place), False)])
+                others.write_state(target, tx, [row])
+                self._merge.counts["state_changed"] += 1
 
-        self._each("state", lines, write)
+        def named_by(line: Line) -> tuple[Any, ...]:
+            return line["app"], line["user"], line.get("session") or "", line["key"]
+
+        self._each("state", lines, named_by, write)
 
     # What follows from all of it.
 
@@ -685,6 +641,8 @@ class _Part:
             self._renumber(place)
         for row in sorted(self._emptied, reverse=True):
             self._drop_empty(row, is_forgotten=self._emptied[row])
+        self._link()
+        self.settle(self._keys)
         for kind, stamps in self._touched.items():
             if kind == "message":
                 versions = {thing: self._versions[thing] for thing in stamps}
@@ -693,7 +651,19 @@ class _Part:
                 versions = {thing: version for thing, (version, _) in here.items()}
             rows = [(thing, versions[thing], 0, stamps[thing]) for thing in versions]
             synced.put(tx, kind, scope_no, rows)
-        self.settle(self._keys)
+
+    def _link(self) -> None:
+        """Name the successors of entries, as far as both are here."""
+        links = self._merge.links
+        mine = {uid: to for (scope_no, uid), to in links.items() if scope_no == self._scope_no}
+        span = scope_range(self._scope_no)
+        found = entries.find_uids(
+            self._tx, *span, [one for pair in mine.items() for one in pair if one]
+        )
+        for uid, to in mine.items():
+            if uid in found and (to is None or to in found):
+                entries.link(self._tx, found[uid], None if to is None else found[to])
+                del links[self._scope_no, uid]
 
     def _renumber(self, place: Place) -> None:
         """Number the versions of an artifact by what their devices called them, then by uid."""
@@ -742,35 +712,19 @@ class _Part:
     def settle(self, keys: set[tuple[str, int, int | None]]) -> None:
         """Let the last entry of each key stand, and the others be superseded by it."""
         tx, scope_no = self._tx, self._scope_no
-        shut = synced.closed(tx, scope_no) if keys else set()
         for key in keys:
-            found = synced.rivals(tx, scope_no, key, shut)
-            if not found:
-                continue
+            found = synced.rivals(tx, scope_no, key, self._opened)
             known = self._known("entry", [row[2] for row in found])
-            rank = {
-                row[0]: (known[row[2]].stamp if row[2] in known else row[5] << 20, row[1])
-                for row in found
-            }
-            last = max(rank, key=rank.__getitem__)
-            agreed = [row[2] for row in found if row[2] in known]
-            for entry_id, _, thing, active, before, _ in sorted(
-                found, key=lambda row: row[0] == last
-            ):
+            stamps = {thing: one.stamp for thing, one in known.items()}
+            stamps |= self._touched.get("entry", {})
+            rank = {row[0]: (stamps.get(row[2], row[5] << 20), row[1]) for row in found}
+            last = max(rank, key=rank.__getitem__, default=0)
+            for entry_id, _, _, active, before, _ in sorted(found, key=lambda row: row[0] == last):
                 stands = entry_id == last
                 successor = None if stands else last
                 if (active, before) != (int(stands), successor):
                     entry = existing(entries.find(tx, entry_id), "entries")
-                    entry_writer.set_successor(tx, entry, successor)
-                if (thing in shut) == stands:
-                    synced.put(tx, "closed", scope_no, [(thing, 0, int(stands), 0)])
-            now = synced.here(tx, "entry", scope_no, agreed)
-            rows = [
-                (one, now[one][0], 0, known[one].stamp)
-                for one in now
-                if now[one][0] != known[one].version
-            ]
-            synced.put(tx, "entry", scope_no, rows)
+                    entry_writer.set_outcome(tx, entry, active=int(stands), successor=successor)
 
 
 def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> None:
@@ -784,10 +738,6 @@ def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> 
 def _said(uid: str, row: Line) -> int:
     """Return the thing that a version of an entry is."""
     return synced.thing_of(uid, *(row[name] for name in synced.SAID))
-
-
-def _rank(row: Line) -> tuple[Any, ...]:
-    return row["replaced_ms"] == 0, row["replaced_ms"], row["reason"]
 
 
 def _placed(tx: Tx, scope_no: int, line: Line) -> Line:

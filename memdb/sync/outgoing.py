@@ -208,7 +208,6 @@ def _entry_lines(
 ) -> Iterator[Line]:
     if not sent and not versions:
         return
-    closed = synced.closed(tx, scope_no)
     longer = {json.loads(str(one.place))[0] for one in versions.values()}
     stamps = {
         thing: stamp or 0
@@ -219,7 +218,8 @@ def _entry_lines(
         thing = synced.thing_of(line["uid"])
         if thing not in stamps:
             continue
-        if thing in closed:
-            line |= {"active": True}
-            line.pop("superseded_by", None)
+        gave_way = "superseded_by" in line and "key" in line and "valid_to_ms" not in line
+        if gave_way and not line["active"]:  # which one stands each device finds out
+            line["active"] = True
+            del line["superseded_by"]
         yield {**line, "stamp": sent[thing].stamp if thing in sent else stamps[thing]}

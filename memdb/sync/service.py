@@ -371,7 +371,7 @@ class FolderSync:
 
     def _receive(self, progress: Callable[[int], object] | None) -> Merge:
         """Merge the segments of all other devices, each after those that it had read."""
-        merge = Merge(self._services, self._here)
+        merge = Merge(self._services)
         with self._db.write() as tx:
             merge.settle(tx)
         goes_on = True

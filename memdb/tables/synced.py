@@ -26,10 +26,14 @@ FORKS = "fork-????????"
 # What tells one version of an entry from another, in this order.
 SAID = (
     *("text", "category", "key", "keywords", "importance", "pinned", "valid_from_ms"),
-    *("valid_to_ms", "expires_ms", "metadata", "updated_ms"),
+    *("valid_to_ms", "expires_ms", "metadata", "updated_ms", "stored_ms"),
 )
 _SAID = ", ".join(SAID)
 _SAID_BEFORE = ", ".join(f"old.{name}" for name in SAID)
+
+# An entry that states its key but for another one, which was said later on a second device: which
+# of them stands follows from all of them, and is no change of any.
+_GAVE_WAY = "(active = 0 AND key IS NOT NULL AND valid_to_ms IS NULL AND superseded_by IS NOT NULL)"
 
 # By kind: scope, thing, version, time of the last change (0: not known), and where it is.
 THINGS = {
@@ -48,7 +52,7 @@ SELECT id >> 44, thing_hash(uid), row_digest(content_hash), 0, id FROM messages
 SELECT
   scope_no,
   thing_hash(uid),
-  row_digest({_SAID}, active, superseded_by IS NULL),
+  row_digest({_SAID}, active OR {_GAVE_WAY}),
   stored_ms,
   id
 FROM entries
@@ -138,12 +142,8 @@ SELECT_GONE = """/* synced.gone */
 SELECT kind, scope_no, thing, gone, stamp FROM synced WHERE gone > 0
 """
 
-SELECT_CLOSED = """/* synced.closed */
-SELECT thing FROM synced WHERE kind = 'closed' AND scope_no = :scope_no AND gone = 0
-"""
-
-# Entries of one key that stand without an end, or that `memdb.sync` closed for another one.
-SELECT_RIVALS = """/* synced.rivals */
+# Entries that state a key, or would if no other one did; *opened* were not placed yet.
+SELECT_RIVALS = f"""/* synced.rivals */
 SELECT id, uid, thing_hash(uid), active, superseded_by, stored_ms FROM entries
 WHERE
   scope_no = :scope_no
@@ -151,17 +151,11 @@ WHERE
   AND session_only = :session_only
   AND (session_only = 0 OR session_id IS :session_id)
   AND valid_to_ms IS NULL
-  AND (active = 1 OR thing_hash(uid) IN (SELECT value FROM json_each(:closed)))
+  AND (active = 1 OR {_GAVE_WAY} OR id IN (SELECT value FROM json_each(:opened)))
 """
 
-SELECT_CLOSED_KEYS = """/* synced.closed_keys */
-SELECT DISTINCT scope_no, key, session_only, session_id FROM entries
-WHERE
-  key IS NOT NULL
-  AND thing_hash(uid) IN (
-    SELECT thing FROM synced
-    WHERE kind = 'closed' AND synced.scope_no = entries.scope_no AND gone = 0
-  )
+SELECT_RIVAL_KEYS = f"""/* synced.rival_keys */
+SELECT DISTINCT scope_no, key, session_only, session_id FROM entries WHERE {_GAVE_WAY}
 """
 
 UPSERT = compose.insert(
@@ -281,22 +275,17 @@ def every(tx: Tx, kind: str) -> list[tuple[int, int, int, int, int | str, int | 
     return tx.all(SELECT_ALL[kind], {"last": LAST} if kind == "artifact" else None)
 
 
-def closed(tx: Tx, scope_no: int) -> set[int]:
-    """Return the entries of a scope that do not stand because another one has their key."""
-    return {thing for (thing,) in tx.all(SELECT_CLOSED, {"scope_no": scope_no})}
-
-
-def closed_keys(tx: Tx) -> list[tuple[int, str, int, int | None]]:
-    """Return (scope, key, session_only, session) of what `closed` has in every scope."""
-    return tx.all(SELECT_CLOSED_KEYS)
+def rival_keys(tx: Tx) -> list[tuple[int, str, int, int | None]]:
+    """Return (scope, key, session_only, session) of what several entries state."""
+    return tx.all(SELECT_RIVAL_KEYS)
 
 
 def rivals(
-    tx: Tx, scope_no: int, key: tuple[str, int, int | None], shut: Collection[int]
+    tx: Tx, scope_no: int, key: tuple[str, int, int | None], opened: Collection[int]
 ) -> list[tuple[int, str, int, int, int | None, int]]:
     """Return (id, uid, thing, active, successor, stored_ms) of what states a key, or would."""
     names = dict(zip(("key", "session_only", "session_id"), key, strict=True))
-    return tx.all(SELECT_RIVALS, {**names, "scope_no": scope_no, "closed": list(shut)})
+    return tx.all(SELECT_RIVALS, {**names, "scope_no": scope_no, "opened": list(opened)})
 
 
 def put(tx: Tx, kind: str, scope_no: int, rows: Iterable[tuple[int, int, int, int]]) -> None:

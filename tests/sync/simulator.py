@@ -114,8 +114,11 @@ class Secrets:
 class World:
     """Some computers, and what was said and removed in them so far."""
 
-    def __init__(self, place: Path, seed: int, computers: int = 3) -> None:
-        """Begin with empty files."""
+    def __init__(
+        self, place: Path, seed: int, computers: int = 3, *, actions: dict[str, int] | None = None
+    ) -> None:
+        """Begin with empty files; *actions*: what people do, and how often."""
+        self.actions = EVERY if actions is None else actions
         self.random = random.Random(seed)
         device.secrets = Secrets(self.random)  # type: ignore[attr-defined]  # of a seed
         self.now_ms = START_MS
@@ -124,6 +127,8 @@ class World:
         self.said: set[str] = set()  # of messages that nobody removed
         self.removed: set[str] = set()
         self.forgotten: set[str] = set()
+        self.writers: dict[str, set[Computer]] = {}  # of each fact
+        self.deleted: dict[str, Computer] = {}  # facts that nobody else had changed
         self.computers = [
             Computer(self, place / f"c{number}", self.random.randint(-11, 11) * HOUR_MS)
             for number in range(computers)
@@ -144,7 +149,7 @@ class World:
         """Let somebody do something."""
         self.now_ms += self.random.randint(1, HOUR_MS)
         computer = self.random.choice(self.computers)
-        name = self.random.choices(list(ACTIONS), list(ACTIONS.values()))[0]
+        name = self.random.choices(list(self.actions), list(self.actions.values()))[0]
         with suppress(memdb.NotFound, memdb.InvalidInput, memdb.AlreadyExists):
             getattr(self, name)(computer)
 
@@ -180,7 +185,38 @@ class World:
     def remember(self, computer: Computer) -> None:
         """Remember a fact, under a key at times."""
         key = self.random.choice([None, "k1", "k2"])
-        computer.db.user("ann").remember(f"{self.word()} is true", key=key)
+        owner = computer.db.user("ann")
+        before = None if key is None else owner.entries.find(key)
+        if before is not None:
+            self._wrote(computer, before)
+        self._wrote(computer, owner.remember(f"{self.word()} is true", key=key).entry)
+
+    def _wrote(self, computer: Computer, entry: Any) -> None:
+        self.writers.setdefault(entry.uid, set()).add(computer)
+        if self.deleted.get(entry.uid, computer) is not computer:
+            del self.deleted[entry.uid]
+
+    def repeat(self, computer: Computer) -> None:
+        """Say a fact again."""
+        entry = self._entry(computer)
+        if entry is not None and entry.active:
+            done = computer.db.user("ann").remember(entry.text, key=entry.key)
+            self._wrote(computer, entry)
+            self._wrote(computer, done.entry)
+
+    def pin(self, computer: Computer) -> None:
+        """Pin a fact, or let it go; what it says stays."""
+        entry = self._entry(computer)
+        if entry is not None:
+            self._wrote(computer, entry)
+            computer.db.user("ann").entries.update(entry.id, pinned=not entry.pinned)
+
+    def retire(self, computer: Computer) -> None:
+        """Let a fact hold no more, or again."""
+        entry = self._entry(computer)
+        if entry is not None:
+            self._wrote(computer, entry)
+            computer.db.user("ann").entries.update(entry.id, active=not entry.active)
 
     def _entry(self, computer: Computer) -> Any:
         found = list(computer.db.user("ann").entries.list(inactive=True, limit=100))
@@ -190,6 +226,7 @@ class World:
         """Correct a fact."""
         entry = self._entry(computer)
         if entry is not None:
+            self._wrote(computer, entry)
             computer.db.user("ann").entries.update(entry.id, text=f"{self.word()} is right")
 
     def delete_entry(self, computer: Computer) -> None:
@@ -197,6 +234,8 @@ class World:
         entry = self._entry(computer)
         if entry is not None and self.random.random() < 0.5:
             computer.db.user("ann").entries.delete(entry.id)
+            if self.writers[entry.uid] == {computer}:
+                self.deleted[entry.uid] = computer
         elif entry is not None:
             words = {entry.text.split()[0]}
             words |= {
@@ -281,6 +320,7 @@ class World:
             before = words_of(computer.db)
             computer.restore()
             self.forgotten -= computer.untold
+            self.deleted = {uid: one for uid, one in self.deleted.items() if one is not computer}
             computer.untold.clear()
             others = [words_of(one.db) for one in self.computers if one is not computer]
             self.said -= (before - words_of(computer.db)).difference(*others)
@@ -361,6 +401,7 @@ class World:
             ]
             every = json.dumps(list(computer.db.export_lines()))
             wrong += [f"c{number} has {word}" for word in self.forgotten if f"{word} " in every]
+            wrong += [f"c{number} has {uid} again" for uid in self.deleted if f'"{uid}"' in text]
             wrong += [f"c{number}: {one}" for one in computer.db.file.check(deep=True)]
         return wrong
 
@@ -385,6 +426,10 @@ ACTIONS = {
     "back_up": 2,
     "wait": 1,
 }
+
+
+# Besides, in new histories: those above stay as they are, so that a seed gives what it gave.
+EVERY = {**ACTIONS, "repeat": 3, "pin": 3, "retire": 3}
 
 
 def lines_of(db: memdb.MemDB) -> list[dict[str, Any]]:
@@ -455,9 +500,11 @@ class killed_after:  # noqa: N801 (a context)
         service.write_status, service.write_partial = self.write_status, self.write_partial
 
 
-def run(place: Path, seed: int, steps: int = 40) -> list[str]:
+def run(
+    place: Path, seed: int, steps: int = 40, actions: dict[str, int] | None = None
+) -> list[str]:
     """Return what is wrong after a history."""
-    world = World(place, seed)
+    world = World(place, seed, actions=actions)
     try:
         for _ in range(steps):
             world.act()

@@ -5,25 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from simulator import run
+from simulator import ACTIONS, EVERY, run
 
 from memdb.sync import incoming
+from memdb.sync.clock import NOTHING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-# By seed, the steps of histories: those of a seed that once did not agree are looked at besides.
+# By seed, the steps of histories that once did not agree.
 # 121: a session was begun anew on one device and continued on another; 3268: a fork of a branch
-# that two devices made; 4019: an older word of a fact that was superseded meanwhile.
-STEPS = {**dict.fromkeys(range(100), 25), 121: 25, 3268: 40, 4019: 40}
+# that two devices made; 4019: an older word of a fact that was superseded meanwhile;
+# 6142: a fact was edited whose successor was removed.
+ONCE = {121: 25, 3268: 40, 4019: 40, 6142: 40}
 
 
 def test_three_devices_agree(tmp_path: Path) -> None:
     """After any history each device has the same memory: nothing lost, nothing forgotten back."""
+    histories = [(seed, 25, EVERY) for seed in range(100)]
+    histories += [(seed, steps, ACTIONS) for seed, steps in ONCE.items()]
     wrong = {
-        seed: found
-        for seed, steps in STEPS.items()
-        if (found := run(tmp_path / f"{seed}", seed, steps))
+        (seed, steps): found
+        for seed, steps, actions in histories
+        if (found := run(tmp_path / f"{seed}-{steps}", seed, steps, actions))
     }
     assert wrong == {}
 
@@ -32,9 +36,7 @@ def test_a_merge_without_clocks_does_not_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where each device lets its own word stand, one of 20 histories shows that they differ."""
-    monkeypatch.setattr(
-        incoming._Part, "_wins", lambda _self, _line, _known, version: version is None
-    )
+    monkeypatch.setattr(incoming, "beats", lambda _kind, _word, other: other == NOTHING)
     assert any("differs" in str(run(tmp_path / f"{seed}", seed, steps=25)) for seed in range(20))
 
 

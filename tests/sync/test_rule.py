@@ -1,0 +1,59 @@
+"""The rule of a merge, by itself: any order of any words comes to one result."""
+
+from __future__ import annotations
+
+import random
+from functools import reduce
+from itertools import permutations
+from typing import Any
+
+from memdb.sync.clock import NOTHING, UNITED, Word, beats, history_of
+
+KINDS = (*UNITED, "session", "branch", "entry", "item", "state")
+
+
+def _entry_after(words: list[tuple[Word, dict[str, Any]]]) -> tuple[Word, list[tuple[int, str]]]:
+    """Return what stands of an entry and its history after some words of it, one by one."""
+    (stands, now), *others = words
+    kept = history_of(now["history"], now["thing"], ())
+    for word, said in others:
+        loser = said
+        if beats("entry", word, stands):
+            stands, now, loser = word, said, now
+        kept = history_of([*kept, *said["history"], (loser["thing"], loser)], now["thing"], ())
+    return stands, [(thing, one["reason"]) for thing, one in kept]
+
+
+def test_the_word_that_stands_is_the_same_in_any_order() -> None:
+    """Of every kind: later, deleted, forgotten; each word may come twice."""
+    wrong = []
+    words = [NOTHING, *(Word(stamp, gone) for stamp in (1, 2, 3) for gone in (0, 1, 2))]
+    for kind in KINDS:
+        for chosen in permutations(words, 3):
+            found = {
+                reduce(lambda one, word: word if beats(kind, word, one) else one, order)
+                for order in permutations([*chosen, chosen[0]])
+            }
+            if len(found) > 1:
+                wrong.append((kind, chosen, found))
+    assert wrong == []
+
+
+def test_the_history_of_an_entry_is_the_same_in_any_order() -> None:
+    """Versions that devices made apart are united, whichever of them came first or twice."""
+    chance, wrong = random.Random(1), []
+    for _ in range(300):
+        count = chance.randint(2, 4)
+        words = []
+        for number in range(1, count + 1):
+            old = chance.sample(range(10, 16), 3)
+            history = [
+                (one, {"stored_ms": one, "trust": "trusted", "reason": chance.choice("ab")})
+                for one in old
+            ]
+            said = {"thing": number, "stored_ms": number, "trust": "trusted", "reason": "update"}
+            words.append((Word(number), {**said, "history": history}))
+        found = {str(_entry_after([*order, order[0]])) for order in map(list, permutations(words))}
+        if len(found) > 1:
+            wrong.append(found)
+    assert wrong == []
