@@ -1,9 +1,8 @@
 """
 Parser of English date expressions: dates, and times relative to a day.
 
-`find_times` writes the times of a statement in full ("last week" becomes "in
-the week of 6 May 2024"), `days_about` returns the days that a text speaks of,
-`asked_days` those that a question names. Dates in digits work in every language.
+`find_times` returns the times that a text names for certain, `days_about` the days that
+it speaks of, `asked_days` those that a question names. Dates in digits work in every language.
 A day is a day of UTC. Pure: no clock, callers pass the day that a text is
 relative to.
 """
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import date, timedelta
 
-    # First and last day of a time, and how it is written in full; None: not certain enough.
-    _Resolved = tuple[date, date, str | None]
+    # First and last day of a time, and whether the text is certain enough to mean no other.
+    _Resolved = tuple[date, date, bool]
     # Words of which the text has one, the pattern, and what a match means.
     _Row = tuple[tuple[str, ...], str, Callable[[re.Match[str], "_Reference"], _Resolved | None]]
 else:
@@ -213,14 +212,11 @@ class TimeMention(Record):
     Attributes:
         start: With *end* where the text names it.
         span: The days of that day, week, month or year.
-        shown: The same time as a date: "on 7 May 2023"; "" where the text is not
-            certain enough to say it so.
     """
 
     start: int
     end: int
     span: DaySpan
-    shown: str
 
     @property
     def first_ms(self) -> int:
@@ -247,8 +243,8 @@ def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list
         ahead: Whether it is about the future; decides the year of a day or
             month. None means the nearest one.
 
-    >>> [time.shown for time in find_times("I flew in yesterday, she comes next month.", 0)]
-    ['on 31 December 1969', 'in February 1970']
+    >>> [time.span for time in find_times("I flew in yesterday, she comes next month.", 0)]
+    [DaySpan(first=-1, last=-1), DaySpan(first=31, last=58)]
     """
     reference = _Reference(EPOCH + timedelta(days=created_ms // DAY_MS), ahead=ahead)
     return _times(text, reference, _TIMES, is_certain=True)
@@ -300,27 +296,16 @@ def _times(
                 resolved = resolve(match, reference)
             except (ValueError, OverflowError):
                 continue  # 31 June, or outside of the calendar
-            if resolved is None or (is_certain and resolved[2] is None):
+            if resolved is None or (is_certain and not resolved[2]):
                 continue
-            first, last, shown = resolved
-            times.append(TimeMention(start, end, span_of(first, last), shown or ""))
+            times.append(TimeMention(start, end, span_of(*resolved[:2])))
             is_read[start:end] = b"\1" * (end - start)
     return sorted(times, key=lambda time: time.start)
 
 
-def _written(unit: str, days: tuple[date, date]) -> _Resolved:
-    """Return *days*, a unit of time, with what that unit is called in words."""
-    first = days[0]
-    month = f"{MONTHS[first.month - 1].capitalize()} {first.year}"
-    lead = {"week": "in the week of ", "weekend": "on the weekend of ", "day": "on "}
-    if unit in lead:
-        return *days, f"{lead[unit]}{first.day} {month}"
-    return *days, f"in {month if unit == 'month' else first.year}"
-
-
 def _time_near(match: re.Match[str], reference: _Reference) -> _Resolved:
     day = _near_day(match, reference.day)
-    return _written("day", (day, day))
+    return day, day, True
 
 
 def _time_away(match: re.Match[str], reference: _Reference) -> _Resolved | None:
@@ -331,9 +316,8 @@ def _time_away(match: re.Match[str], reference: _Reference) -> _Resolved | None:
     unit, sign = match["unit"].lower(), -1 if end else 1
     if match["count"].lower() in _VAGUE_COUNTS:
         near, far = (period_of(unit, reference.day, sign * count) for count in _VAGUE_RANGE)
-        return min(near[0], far[0]), max(near[1], far[1]), None
-    time = _written(unit, period_of(unit, reference.day, sign * _count(match)))
-    return (*time[:2], None) if end == "back" else time
+        return min(near[0], far[0]), max(near[1], far[1]), False
+    return *period_of(unit, reference.day, sign * _count(match)), end != "back"
 
 
 def _time_neighbour(match: re.Match[str], reference: _Reference) -> _Resolved | None:
@@ -342,12 +326,12 @@ def _time_neighbour(match: re.Match[str], reference: _Reference) -> _Resolved | 
     if unit == "day" or _is_possessive(match):
         return None
     if unit:
-        return _written(unit, period_of(unit, reference.day, step))
+        return *period_of(unit, reference.day, step), True
     if step > 0:  # "next Friday" is this week's or the one after
         day = _weekday(match, reference.day + timedelta(days=1), ahead=True)
-        return day, day + timedelta(days=7), None
+        return day, day + timedelta(days=7), False
     day = _weekday(match, reference.day, ahead=step == 0)
-    return _written("day", (day, day))
+    return day, day, True
 
 
 def _is_possessive(match: re.Match[str]) -> bool:
@@ -356,14 +340,14 @@ def _is_possessive(match: re.Match[str]) -> bool:
 
 def _time_recent(match: re.Match[str], reference: _Reference) -> _Resolved:
     days = _count(match) * UNIT_DAYS[match["unit"].lower()]
-    return reference.day - timedelta(days=days), reference.day, None
+    return reference.day - timedelta(days=days), reference.day, False
 
 
 def _time_weekday(match: re.Match[str], reference: _Reference) -> _Resolved | None:
     if reference.ahead is None:
         return None
     day = _weekday(match, reference.day, ahead=reference.ahead)
-    return _written("day", (day, day))
+    return day, day, True
 
 
 def _time_dated(match: re.Match[str], reference: _Reference) -> _Resolved | None:
@@ -371,47 +355,37 @@ def _time_dated(match: re.Match[str], reference: _Reference) -> _Resolved | None
     if month is None:
         return None
     if day is None:
-        return None if year is None else (*month_of(year, month), None)
+        return None if year is None else (*month_of(year, month), False)
     if year is not None:
-        return _written("day", (date(year, month, day),) * 2)
-    return _written(
-        "day",
-        nearest(lambda year: (date(year, month, day),) * 2, reference.day, ahead=reference.ahead),
-    )
+        return date(year, month, day), date(year, month, day), True
+    days = nearest(lambda of: (date(of, month, day),) * 2, reference.day, ahead=reference.ahead)
+    return *days, True
 
 
 def _time_week_of(match: re.Match[str], reference: _Reference) -> _Resolved | None:
-    """Resolve "the week of 6 May 2024", as `find_times` writes it."""
+    """Resolve "the week of 6 May 2024"."""
     time = _time_dated(match, reference)
-    return None if time is None else (*period_of(match["unit"].lower(), time[0], 0), None)
+    return None if time is None else (*period_of(match["unit"].lower(), time[0], 0), False)
 
 
 def _time_in_month(match: re.Match[str], reference: _Reference) -> _Resolved:
     year, month = _number(match, "year"), _MONTH_NUMBERS[match["month"].lower()]
-    lead = match[0].split()[0].lower()
     if year is not None:
-        days = month_of(year, month)
-    else:
-        ahead = {"since": False, "last": False, "next": True}.get(lead, reference.ahead)
-        days = nearest(lambda year: month_of(year, month), reference.day, ahead=ahead)
-    return _since(lead, _written("month", days))
+        return *month_of(year, month), True
+    lead = match[0].split()[0].lower()
+    ahead = {"since": False, "last": False, "next": True}.get(lead, reference.ahead)
+    return *nearest(lambda year: month_of(year, month), reference.day, ahead=ahead), True
 
 
 def _time_month(match: re.Match[str], reference: _Reference) -> _Resolved | None:
     if _number(match, "year") is None and not _is_month(match.string, match):
         return None
-    return (*_time_in_month(match, reference)[:2], None)
+    return (*_time_in_month(match, reference)[:2], False)
 
 
 def _time_year(match: re.Match[str], _: _Reference) -> _Resolved:
-    lead = match[0].split()[0].lower()
     year = int(match["year"])
-    return _since(lead, _written("year", (date(year, 1, 1), date(year, 12, 31))))
-
-
-def _since(lead: str, time: _Resolved) -> _Resolved:
-    first, last, shown = time
-    return first, last, f"since {shown[3:]}" if lead == "since" and shown else shown
+    return date(year, 1, 1), date(year, 12, 31), True
 
 
 def _time_season(match: re.Match[str], reference: _Reference) -> _Resolved | None:
@@ -429,7 +403,7 @@ def _time_holiday(match: re.Match[str], reference: _Reference) -> _Resolved:
 
 def _time_quarter(match: re.Match[str], _: _Reference) -> _Resolved:
     year, month = int(match["year"]), 3 * int(match["quarter"])
-    return month_of(year, month - 2)[0], month_of(year, month)[1], None
+    return month_of(year, month - 2)[0], month_of(year, month)[1], False
 
 
 def _yearly(
@@ -438,11 +412,11 @@ def _yearly(
     """Resolve what comes once a year: of the year that is named, or the nearest one."""
     day, step = reference.day, (match["step"] or "").lower()
     if match["year"] or step == "this":
-        return *make(int(match["year"] or day.year)), None
+        return *make(int(match["year"] or day.year)), False
     if step == "last":
-        return *nearest(make, day, is_over=True), None
+        return *nearest(make, day, is_over=True), False
     ahead = True if step == "next" else reference.ahead
-    return *nearest(make, day, ahead=ahead), None
+    return *nearest(make, day, ahead=ahead), False
 
 
 # Words without which a pattern finds nothing: in lower case, one of them is in the text.
@@ -576,20 +550,20 @@ def _offset_from(span: DaySpan, match: re.Match[str]) -> DaySpan:
 def _asked_ago(match: re.Match[str], reference: _Reference) -> _Resolved:
     count, unit = _count(match), match["unit"].lower()
     if unit in ("year", "month"):
-        return *period_of(unit, reference.day, -count), None
+        return *period_of(unit, reference.day, -count), False
     day = reference.day - timedelta(days=count * UNIT_DAYS[unit])
     vague = unit != "day" or count >= UNIT_DAYS["week"]
     margin = timedelta(days=(2 if count == 1 else 3) if vague else 0)
-    return day - margin, day + margin, None
+    return day - margin, day + margin, False
 
 
 def _asked_neighbour(match: re.Match[str], reference: _Reference) -> _Resolved:
     step = _STEPS[match["step"].lower()]
     if match["unit"]:
-        return *period_of(match["unit"].lower(), reference.day, step), None
+        return *period_of(match["unit"].lower(), reference.day, step), False
     # "This Monday" of a question is the latest one, today included.
     day = _weekday(match, reference.day + timedelta(days=step >= 0), ahead=step > 0)
-    return day, day + timedelta(days=7 if step > 0 else 0), None
+    return day, day + timedelta(days=7 if step > 0 else 0), False
 
 
 def _asked_month(match: re.Match[str], reference: _Reference) -> _Resolved:
@@ -600,7 +574,7 @@ def _asked_month(match: re.Match[str], reference: _Reference) -> _Resolved:
         year -= 1
     elif step > 0 and month <= reference.day.month:
         year += 1
-    return *month_of(year, month), None
+    return *month_of(year, month), False
 
 
 _ASKED_TIMES: tuple[_Row, ...] = (
