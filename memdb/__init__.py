@@ -27,6 +27,7 @@ Below are the calls that a program makes first. All names can be imported from
     overviews           ScopeCounts DayCount CategoryCount, TextDiff Hunk, Changes SessionPlace
     how it goes         Stats QueueState RefusedText Failure CallStats Event
     saving a file       recover Recovery RecoveredTable restore Restored CopyReport CopiedScope
+    a file per user     open_folder Folder Lease FolderStats
     several devices     SyncReport SyncStatus DeviceStatus
     your own parts      Embedder Reranker Model Summarizer Arbiter TokenCounter Detector Clock Ids,
                         with Claim and Verdict (memdb.models.protocols)
@@ -94,6 +95,10 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.errors import VersionConflict as VersionConflict
     from memdb.errors import WrongKey as WrongKey
     from memdb.errors import WrongProcess as WrongProcess
+    from memdb.folder.folder import Folder as Folder
+    from memdb.folder.folder import FolderStats as FolderStats
+    from memdb.folder.folder import Lease as Lease
+    from memdb.folder.folder import open_folder as open_folder
     from memdb.models.entries import Candidate as Candidate
     from memdb.models.entries import Entry as Entry
     from memdb.models.entries import EntryVersion as EntryVersion
@@ -239,6 +244,7 @@ _HOMES = {
         "SessionClosed SettingsTooNew StorageError TooLarge Unavailable Unreadable "
         "Unsupported VersionConflict WrongKey WrongProcess"
     ),
+    "memdb.folder.folder": "Folder FolderStats Lease open_folder",
     "memdb.models.entries": (
         "Candidate Entry EntryVersion Extracted Link NewEntry Outcome Remembered"
     ),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.aio.batching import waited
 from memdb.aio.parts import Twin, later
+from memdb.api._resolve import STATIC, embedder_by_name, model_by_name
 from memdb.api.session import Preparing
 from memdb.conversations.windows import METADATA_KEY, Source, window_by
 from memdb.errors import InvalidInput
@@ -312,6 +313,15 @@ class HostFile:
         self._services = db._services
         self._db = db._services.db
 
+    @property
+    def commits(self) -> int:
+        """How many transactions of this handle were committed."""
+        return self._db.commits
+
+    def keep_to(self, user: str) -> None:
+        """Refuse from now on to store what is another user's, or in no user's scope."""
+        self._db.only_user = user
+
     def now_ms(self) -> int:
         """Return the time by the clock that the file was opened with, in UTC milliseconds."""
         return self._db.clock()
@@ -349,6 +359,23 @@ class HostFile:
         """
         self._services.counting.count_many(["warm"])
         self._services.indexer.warm()
+
+
+def pin_of(scope: Scope) -> object:
+    """Return what lives for as long as *scope*, or anything that came from it, is in use."""
+    return scope._owner
+
+
+def loaded_ports(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of `memdb.open` for many files: models that they name are loaded once."""
+    loaded = dict(options)
+    for field in ("embedder", "previous_embedder"):
+        name = loaded.get(field)
+        if isinstance(name, str) and name != STATIC:
+            loaded[field] = embedder_by_name(name)
+    if isinstance(loaded.get("model"), str):
+        loaded["model"] = model_by_name(loaded["model"])
+    return loaded
 
 
 class HostEntries:

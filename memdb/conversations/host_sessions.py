@@ -331,6 +331,7 @@ class HostSessionService:
 
     def _put(self, tx: Tx, given: Mapping[Place, Mapping[str, str]]) -> None:
         for place, values in given.items():
+            self._db.refuse_user(place[1])
             state_records.put(tx, None, place, values, self._db.ids)
 
     def clear(self, place: Place) -> None:

@@ -409,9 +409,11 @@ class Engine(Protocol):
         commits: Write transactions of this object that were committed so far.
         is_read_only: Whether it was opened with mode="read": every write is refused.
         key: Of an encrypted file, else None.
+        only_user: Whose scopes it may hold; None: anybody's.
     """
 
     path: str
+    only_user: str | None
     key: FileKey | None
     clock: Clock
     ids: Ids
@@ -420,6 +422,9 @@ class Engine(Protocol):
 
     def refuse_read_only(self) -> None:
         """Raise ReadOnly if it was opened with mode="read"; `write` does so too."""
+
+    def refuse_user(self, user: str) -> None:
+        """Raise Unsupported if the scopes of *user* belong into another file."""
 
     def refuse_inside(self, call: str) -> None:
         """Raise InvalidInput if this thread is inside `with engine.write()`; it names *call*."""

@@ -18,7 +18,7 @@ from threading import Lock, RLock, get_ident
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from weakref import ref
 
-from memdb.errors import InvalidInput, ReadOnly
+from memdb.errors import InvalidInput, ReadOnly, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,10 +136,12 @@ class Opened:
     Attributes:
         path: Where it is, for error messages.
         is_read_only: Whether every write is refused.
+        only_user: Whose scopes it may hold; None: anybody's.
     """
 
     path: str
     is_read_only: bool
+    only_user: str | None = None
 
     def find_writer(self) -> Block | None:
         """Return the outermost block in which this thread writes, None without one."""
@@ -159,6 +161,16 @@ class Opened:
             raise ReadOnly(
                 f'{self.path} was opened with mode="read": open it without, to write to it',
                 self.path,
+            )
+
+    def refuse_user(self, user: str) -> None:
+        """Raise Unsupported if the scopes of *user* belong into another file."""
+        if self.only_user not in (None, user):
+            whose = f"the user {user!r}" if user else "all users"
+            call = f"user({user!r})" if user else "shared()"
+            raise Unsupported(
+                f"{self.path} holds the memory of {self.only_user!r} alone, and this is of {whose}:"
+                f" write it by the folder's {call}"
             )
 
     def refuse_inside(self, call: str) -> None:

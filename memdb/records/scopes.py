@@ -54,7 +54,7 @@ def part_of(app: str) -> str:
 class ScopeRef:
     """The scope (*app*, *user*) of a file; it need not exist yet."""
 
-    __slots__ = ("_db", "_scope_no", "_screen", "app", "user")
+    __slots__ = ("__weakref__", "_db", "_scope_no", "_screen", "app", "user")
 
     def __init__(
         self, db: Engine, app: str, user: str, screen: Callable[[], SecretScreen] | None = None
@@ -106,11 +106,13 @@ class ScopeRef:
 
         Raises:
             SecretFound: the scope is new, its names hold a secret, and those are refused.
+            Unsupported: the file is that of another user.
         """
         if self._scope_no is not None:
             return self._scope_no
         found = self.find(tx)
         if found is None:
+            self._db.refuse_user(self.user)
             if self._screen is not None:
                 self._screen().pass_fields("scope", {"app": self.app, "user": self.user})
             found = scopes.ensure(tx, self.app, self.user, self._db.ids(tx.now_ms))

@@ -8,7 +8,7 @@ from functools import cache
 from cases import each
 from source_tree import FILES, nodes_of
 
-OUTSIDE = ("agents", "aio", "cli", "integrations")
+OUTSIDE = ("agents", "aio", "cli", "folder", "integrations")
 
 
 @cache

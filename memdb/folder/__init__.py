@@ -1,0 +1,1 @@
+"""A folder of files: a memdb file for each user, opened when it is asked for."""

@@ -1,0 +1,99 @@
+"""
+`due.db`: whose files may hold work that is due, and who owns the folder.
+
+The process that writes to a folder keeps SQLite's lock on this file until it ends, however it
+ends. What the file holds says only where to look: it may name a file too many, never one too few.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from threading import Lock
+
+from memdb.errors import Busy, FileError
+
+NAME = "due.db"
+PRIVATE = 0o600
+
+# NORMAL: a power cut may take the last rows, and a user's file is looked at when it is next opened.
+BEGIN = """
+PRAGMA locking_mode = EXCLUSIVE;
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS due (user TEXT PRIMARY KEY, due_ms INTEGER NOT NULL) WITHOUT ROWID;
+COMMIT;
+"""
+PUT = "INSERT OR REPLACE INTO due (user, due_ms) VALUES (?, ?)"
+ADD = "INSERT OR IGNORE INTO due (user, due_ms) VALUES (?, ?)"
+DELETE = "DELETE FROM due WHERE user = ?"
+SELECT = "SELECT user FROM due WHERE due_ms <= ? ORDER BY due_ms, user"
+COUNT = "SELECT count(*) FROM due"
+
+
+class DueFile:
+    """The open `due.db` of a folder; whoever has it owns the folder. Thread-safe."""
+
+    def __init__(self, folder: str) -> None:
+        """
+        Own *folder*.
+
+        Raises:
+            Busy: another process, or another handle of this one, owns it.
+            FileError: the file cannot be used.
+        """
+        path = os.path.join(folder, NAME)
+        self._lock = Lock()
+        try:
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+            self._connection = sqlite3.connect(
+                path, timeout=0, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._connection.executescript(BEGIN)
+            except sqlite3.Error:
+                self._connection.close()
+                raise
+        except (sqlite3.Error, OSError) as error:
+            if "locked" in str(error):
+                raise Busy(
+                    f"{folder} is open for writing elsewhere: let that program serve it, or open "
+                    'it with mode="read"'
+                ) from error
+            raise FileError(
+                f"{path} cannot be used ({error}): remove it, and a new one is made", path
+            ) from error
+
+    def add(self, user: str, due_ms: int) -> bool:
+        """Name a user whose file may hold work; one that is named keeps its time: False."""
+        return self._run(ADD, user, due_ms).rowcount > 0
+
+    def put(self, user: str, due_ms: int) -> None:
+        """Say when a user's file is to be looked at next."""
+        self._run(PUT, user, due_ms)
+
+    def remove(self, user: str) -> None:
+        """Say that nothing is left to do in a user's file."""
+        self._run(DELETE, user)
+
+    def find(self, now_ms: int) -> list[str]:
+        """Return whose files are to be looked at, the longest due first."""
+        with self._lock:
+            return [user for (user,) in self._connection.execute(SELECT, (now_ms,))]
+
+    def count(self) -> int:
+        """Return how many users are named."""
+        with self._lock:
+            return int(self._connection.execute(COUNT).fetchone()[0])
+
+    def _run(self, sql: str, *values: int | str) -> sqlite3.Cursor:
+        with self._lock:
+            return self._connection.execute(sql, values)
+
+    def close(self) -> None:
+        """Give the folder up."""
+        with self._lock:
+            self._connection.close()

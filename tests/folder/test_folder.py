@@ -1,0 +1,262 @@
+"""A folder of files: which file is whose, which are open, and what is left of a user."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import memdb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+OWNER = """
+import sys, memdb
+folder = memdb.open_folder(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+# Names that a file system would change, take for others, or refuse.
+NAMES = ["ann", "Ann", "aNN", "京都", "a/b", "..", ".", "con", "a%2fb", "x.db", "\u00e9", "e\u0301"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[memdb.Folder]:
+    """Return an open folder that keeps three files open."""
+    with memdb.open_folder(tmp_path, max_open=3) as opened:
+        yield opened
+
+
+def files_of(path: Path) -> list[str]:
+    """Return every file below a folder but its own two."""
+    found = [os.path.join(at, name) for at, _, names in os.walk(path) for name in names]
+    return [one for one in found if not os.path.basename(one).startswith(("due.db", "shared.db"))]
+
+
+def open_below(path: Path) -> set[str]:
+    """Return the files below a folder that this process has open."""
+    place = "/proc/self/fd"
+    targets = (os.path.join(place, one) for one in os.listdir(place))
+    links = [os.readlink(one) for one in targets if os.path.lexists(one)]
+    return {one for one in links if one.startswith(str(path)) and "due.db" not in one}
+
+
+def use(scope: memdb.Scope, word: str) -> list[Any]:
+    """Call what a program calls, and return what it answers."""
+    chat = scope.session("trip")
+    chat.append("user", f"We fly to {word} on 3 May.")
+    scope.remember(f"The hotel is in {word}.", key="hotel")
+    chat.artifacts.save("plan.md", f"Day 1: {word}")
+    scope.items.put(("notes",), "k1", {"text": word})
+    chat.state.put("city", word)
+    return [
+        [(one.seq, one.role, one.text) for one in chat.last(9)],
+        [(one.text, one.key) for one in scope.entries.list()],
+        [one.text for one in scope.recall(word)],
+        chat.context(500, query=word).to("openai"),
+        scope.items.get(("notes",), "k1").value,
+        chat.state.get("city"),
+        scope.forget(query=word, dry_run=True).removed,
+    ]
+
+
+def test_a_user_of_a_folder_is_as_one_of_a_file(folder: memdb.Folder) -> None:
+    """The same calls give the same answers."""
+    with memdb.open(":memory:") as db:
+        for user in NAMES:
+            assert use(folder.user(user), "Oslo") == use(db.scope(user), "Oslo"), user
+
+
+def test_names_come_back(folder: memdb.Folder, tmp_path: Path) -> None:
+    """Each name has a file of its own, a listing opens none, and pages of it are complete."""
+    for name in NAMES:
+        folder.user(name)
+
+    assert sorted(folder.list()) == sorted(NAMES)
+    assert len({one.lower() for one in files_of(tmp_path) if one.endswith(".db")}) == len(NAMES)
+    paged: list[str] = []
+    while page := folder.list(after=paged[-1] if paged else None, limit=4):
+        paged += page
+    assert paged == folder.list()
+    with pytest.raises(memdb.TooLarge, match="give a shorter user"):
+        folder.user("京" * 30)
+
+
+def test_only_files_that_nobody_uses_are_closed(folder: memdb.Folder, tmp_path: Path) -> None:
+    """A scope, a session of it, or a lease keeps a file open; of the others three stay so."""
+    kept = folder.user("kept").session("trip")
+    lease = folder.open("leased")
+    for number in range(10):
+        folder.user(f"user {number}").session("trip").append("user", "hello")
+    opened = {one for one in open_below(tmp_path) if one.endswith(".db")}
+
+    assert len(opened) == 3
+    assert kept.append("user", "still open").seq == 1
+    assert lease.db.scope("leased").sessions() == []
+    names = {os.path.basename(one) for one in opened}
+    assert {"kept.db", "leased.db"} <= names
+    assert folder.stats().open == 3
+    assert folder.stats().users == 12
+
+
+def test_many_threads_on_few_handles(folder: memdb.Folder) -> None:
+    """Whatever thread asks for whom while files open and close, all that was stored is there."""
+    failures: list[Exception] = []
+
+    def append(seed: int) -> None:
+        order = random.Random(seed)
+        try:
+            for _ in range(60):
+                folder.user(f"u{order.randrange(9)}").session("s").append("user", f"hello {seed}")
+        except Exception as error:  # noqa: BLE001 (told by the test)
+            failures.append(error)
+
+    threads = [threading.Thread(target=append, args=(seed,)) for seed in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert failures == []
+    counts = [len(folder.user(name).session("s").last(400)) for name in folder.list()]
+    assert sum(counts) == 360
+
+
+def test_a_folder_has_one_owner(tmp_path: Path) -> None:
+    """A second process is refused, one that only reads is not, and a killed one leaves no lock."""
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert owner.stdout is not None
+    try:
+        owner.stdout.readline()
+        with pytest.raises(memdb.Busy, match="open for writing elsewhere"):
+            memdb.open_folder(tmp_path)
+        with memdb.open_folder(tmp_path, mode="read") as reader:
+            assert reader.list() == []
+            with pytest.raises(memdb.NotFound):
+                reader.user("ann")
+            with pytest.raises(memdb.ReadOnly):
+                reader.delete("ann")
+    finally:
+        owner.send_signal(signal.SIGKILL)
+        owner.communicate()
+    with memdb.open_folder(tmp_path) as folder:
+        folder.user("ann").remember("Ann has a dog.")
+
+
+def test_a_file_holds_one_user(folder: memdb.Folder) -> None:
+    """What is another's, or everybody's, is stored in no user's file, by any way in."""
+    ann = folder.user("ann")
+    lease = folder.open("ann")
+    ways: list[Callable[[], object]] = [
+        lambda: ann.remember("Lunch is at noon.", shared=True),
+        lambda: lease.db.shared().remember("Lunch is at noon."),
+        lambda: lease.db.scope("bob").session("trip").append("user", "hello"),
+        lambda: lease.db.scope("bob").state.put("city", "Oslo"),
+        lambda: lease.db.scope("bob").items.put(("notes",), "k1", {}),
+        lambda: lease.db.scope("bob").session("trip").artifacts.save("plan.md", "Day 1"),
+        lambda: folder.shared().remember("Lunch is at noon.", shared=False) and 1 / 0,
+    ]
+    for way in ways[:-1]:
+        with pytest.raises(memdb.Unsupported, match="by the folder's"):
+            way()
+    assert lease.db.scopes() == []
+    with pytest.raises(ZeroDivisionError):
+        ways[-1]()
+
+
+def test_due_work_is_found_again(tmp_path: Path) -> None:
+    """Work of files that were closed, also by a kill, is done later; then nobody is named."""
+    with memdb.open_folder(tmp_path, max_open=1) as folder:
+        for number in range(5):
+            folder.user(f"u{number}").session("s").append("user", "We fly to Oslo.")
+    with memdb.open_folder(tmp_path) as folder:
+        folder.user("reader").sessions()
+        assert folder.stats().due == 6
+
+        assert folder.work() == 10  # five to embed, five to learn from
+        assert folder.stats().due == 0
+        assert folder.work() == 0
+        scope = folder.user("u1")
+        assert folder.stats().due == 1
+        folder.work()
+        assert folder.stats().due == 1  # somebody may still write by the scope
+        scope.session("s").append("user", "We sail to Bergen.")
+        del scope
+        assert folder.work() == 2
+        assert folder.stats().due == 0
+
+
+def test_what_fails_in_one_file_stops_no_other(tmp_path: Path) -> None:
+    """A damaged file is named as failed, and the work of the others is done."""
+    with memdb.open_folder(tmp_path, max_open=1) as folder:
+        for number in range(3):
+            folder.user(f"u{number}").session("s").append("user", "We fly to Oslo.")
+        folder.user("last")
+        [broken] = [one for one in files_of(tmp_path) if one.endswith("u1.db")]
+        with open(broken, "r+b") as file:
+            file.write(b"damaged " * 100)
+        with pytest.raises(memdb.FileError):
+            folder.work()
+        assert [*folder.failures] == ["u1"]
+        assert folder.stats().due == 1
+
+
+def test_nothing_is_left_of_a_user(folder: memdb.Folder, tmp_path: Path) -> None:
+    """After moving and deleting, no file and no descriptor is left, and a held scope is closed."""
+    there = tmp_path / "there"
+    there.mkdir()
+    for number in range(40):
+        use(folder.user(f"u{number}"), "Oslo")
+    held = folder.user("u0")
+
+    for number in range(20):
+        assert folder.delete(f"u{number}")
+        assert not folder.delete(f"u{number}")
+    for number in range(20, 40):
+        folder.move(f"u{number}", there)
+
+    with pytest.raises(memdb.Closed):
+        held.sessions()
+    assert folder.list() == []
+    assert folder.stats().due == 0
+    assert [one for one in files_of(tmp_path) if not one.startswith(str(there))] == []
+    assert open_below(tmp_path) == set()
+    with memdb.open_folder(there) as moved:
+        assert len(moved.list()) == 20
+        assert use(moved.user("u20"), "Bergen")[0][0] == (1, "user", "We fly to Oslo on 3 May.")
+        with moved.open("u21") as db:
+            assert db.file.check(deep=True) == []
+        folder.user("u21")
+        with pytest.raises(memdb.AlreadyExists):
+            folder.move("u21", there)
+        assert "u21" in folder
+
+
+def test_options_that_cannot_be(tmp_path: Path) -> None:
+    """A wrong option is named before anything is made."""
+    cases: list[tuple[type[Exception], dict[str, Any]]] = [
+        (memdb.FileError, {"path": tmp_path / "absent"}),
+        (memdb.InvalidInput, {"path": tmp_path, "mode": "append"}),
+        (memdb.InvalidInput, {"path": tmp_path, "max_open": 0}),
+        (memdb.InvalidInput, {"path": tmp_path, "embedder": "minilm"}),
+    ]
+    for error, given in cases:
+        with pytest.raises(error):
+            memdb.open_folder(given.pop("path"), **given)
+    assert os.listdir(tmp_path) == []
+    folder = memdb.open_folder(tmp_path)
+    folder.close()
+    folder.close()
+    with pytest.raises(memdb.Closed, match="open_folder"):
+        folder.user("ann")
