@@ -1,4 +1,4 @@
-"""`memdb demo`: an example conversation, imported, learnt from, asked and shown."""
+"""`memdb demo`: six things that memdb does on an example conversation, each answer checked."""
 
 from __future__ import annotations
 
@@ -8,67 +8,49 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from memdb.adapters.host import Host
 from memdb.cli.base import Call, verb
-from memdb.cli.output import (
-    Column,
-    on_terminal,
-    one_line,
-    print_table,
-    shorten,
-    size,
-    terminal_width,
-    when,
-)
-from memdb.cli.recall import source_of
+from memdb.cli.layout import wrap
+from memdb.cli.output import clean
 from memdb.errors import AlreadyExists, FileError
-from memdb.models.record import counted
+from memdb.models.record import Record, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from memdb.api.database import MemDB
     from memdb.api.scope import Scope
     from memdb.models.entries import Entry
-    from memdb.models.messages import ArtifactVersion, ContextWindow, Hit, Hits
 
 USER = "mara"
-PLAN = "user:opening-plan.md"
-QUESTIONS = 5
-HITS = 4
-SHOWN = 5
+LONG = "workshop"
+TALK = "trip"
+SAID = (
+    "Morning! I am allergic to peanuts, so no satay for the staff party.",
+    "Can you look up the weather in Malmö?",
+    "My train to Malmö leaves at 9:15 on Friday.",
+)
+CORRECTED = "My train to Malmö leaves at 9:45 on Friday, not at 9:15."
 BUDGET_TOKENS = 400
+WIDTH = 80
 
 
-class Report:
-    """What the demo found; each part takes its time into *seconds*."""
+class Moment(Record):
+    """
+    One thing that the demo shows.
 
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self.seconds: dict[str, float] = {}
-        self.learnt: list[Entry] = []
-        self.answers: list[tuple[dict[str, Any], Hits]] = []
-        self.evidence: set[tuple[str | None, int | None, str]] = set()
-        self.window: ContextWindow | None = None
-        self.session = ""
-        self.versions: list[ArtifactVersion] = []
-        self.size_bytes = 0
+    Attributes:
+        title: Its heading.
+        lines: What was asked and answered; a line that begins with "$" or ">" is a question.
+        right: Whether the answer is the one that the example's author expects.
+    """
 
-    @contextmanager
-    def timed(self, name: str) -> Iterator[None]:
-        """Add the time of a `with` block to *seconds* under *name*."""
-        started = perf_counter()
-        yield
-        self.seconds[name] = perf_counter() - started
-
-    def is_evidence(self, hit: Hit, expected: list[str]) -> bool:
-        """Return whether a hit is, or was learnt from, one of the *expected* messages."""
-        source = hit.source
-        return any((source.session, source.seq, one) in self.evidence for one in expected)
+    title: str
+    lines: tuple[str, ...]
+    right: bool
 
 
 @verb("memdb demo", "memdb demo --keep demo.db", file=False, scope=False)
@@ -77,53 +59,152 @@ def demo(call: Call, keep: str | None) -> None:
     """
     Show in a few seconds what memdb does.
 
-    An example conversation goes into a temporary file, memdb learns from it, and
-    it is asked five questions. Nothing of yours is read or changed.
+    The demo imports an example conversation into a temporary file, learns from new
+    messages, corrects a fact, asks questions and forgets. It changes nothing of yours.
     """
     if keep is not None and os.path.exists(keep):
         raise AlreadyExists("file", click.format_filename(keep))
     with TemporaryDirectory(prefix="memdb-demo-") as folder:
         path = keep or os.path.join(folder, "demo.db")
-        report = _run(path)
-    call.reply(_as_dict(report, keep), lambda: _print(report, keep))
-
-
-def _run(path: str) -> Report:
-    report = Report()
-    with _examples() as folder, report.timed("all"):
         with Call({"file": path}).open(create=True) as db:
-            with report.timed("import"):
-                db.import_file(folder / "workshop.jsonl", user=USER)
-            scope = db.scope(USER)
-            with report.timed("learn"):
-                for session in sorted(scope.sessions(), key=lambda one: one.created_ms):
-                    scope.session(session.name).extract()
-            report.learnt = list(scope.entries.list())
-            with report.timed("embed"):
-                db.jobs.run()
-            _ask(scope, folder, report)
-        report.size_bytes = Path(path).stat().st_size
-    return report
+            _import_example(db, Path(folder))
+            moments = [show(db.scope(USER)) for show in MOMENTS]
+    report = {"path": keep, "moments": [one.to_dict() for one in moments]}
+    call.reply(report, lambda: _print(moments, keep))
 
 
-def _ask(scope: Scope, folder: Path, report: Report) -> None:
-    """Put the questions to *scope*, and read a window and the versions of the plan."""
-    asked = json.loads((folder / "questions.json").read_text(encoding="utf-8"))["questions"]
-    for number, question in enumerate(asked[:QUESTIONS], start=1):
-        with report.timed(f"question {number}"):
-            hits = scope.recall(question["question"], HITS)
-        report.answers.append((question, hits))
-    report.evidence = {
-        (session.name, message.seq, message.external_id or "")
-        for session in scope.sessions()
-        for message in scope.session(session.name).messages()
-    }
-    newest = max(scope.sessions(), key=lambda session: session.updated_ms)
-    report.session = newest.name
-    with report.timed("window"):
-        report.window = Host(scope.session(newest.name)).window(budget_tokens=BUDGET_TOKENS)
-    with report.timed("versions"):
-        report.versions = scope.artifacts.versions(PLAN)
+def learn(scope: Scope) -> Moment:
+    """Learn from a conversation: two sentences are facts, one is a question."""
+    chat = scope.session(TALK)
+    for text in SAID:
+        chat.append("user", text)
+    chat.extract()
+    learnt = tuple(entry.text for entry in _learnt(scope))
+    return Moment(
+        "Learn from a conversation, without a model",
+        (*(f"> {text}" for text in SAID), *(f"learnt: {text}" for text in learnt)),
+        right=learnt == (SAID[0].removeprefix("Morning! "), SAID[2]),
+    )
+
+
+def correct(scope: Scope) -> Moment:
+    """Link a correction to the fact that it corrects."""
+    chat = scope.session(TALK)
+    chat.append("user", CORRECTED)
+    chat.extract()
+    newest = _learnt(scope)[-1]
+    corrected = [link for link in scope.entries.links(newest.id) if link.kind == "corrects"]
+    return Moment(
+        "Correct a fact, and keep the old one",
+        (
+            f"> {CORRECTED}",
+            *(
+                f"corrects ({link.probability:.0%}): {scope.entries.get(link.older_id).text}"
+                for link in corrected
+            ),
+        ),
+        right=[scope.entries.get(link.older_id).text for link in corrected] == [SAID[2]],
+    )
+
+
+def find(scope: Scope) -> Moment:
+    """Answer a question, and say why."""
+    question = "When does my train leave?"
+    hits = scope.recall(question, 1, explain=True)
+    return Moment(
+        "Find it, and say why",
+        (f"? {question}", f"{hits.certainty}: {hits[0].text}", f"why: {hits[0].why}"),
+        right=hits.certainty == "sure" and "9:45" in hits[0].text,
+    )
+
+
+def doubt(scope: Scope) -> Moment:
+    """Say that an answer is not sure, and that there is none."""
+    unsure, none = "What is the real rent in the lease?", "What is the wifi password?"
+    closest, nothing = scope.recall(unsure, 1), scope.recall(none)
+    return Moment(
+        "Say what is not sure, and what is not known",
+        (
+            f"? {unsure}",
+            f"{closest.certainty}: {closest[0].text}",
+            f"? {none}",
+            f"{nothing.certainty}: {nothing.missing['hits'].partition(';')[0]}",
+        ),
+        right=(closest.certainty, nothing.certainty) == ("unsure", "none")
+        and "15 400" in closest[0].text,
+    )
+
+
+def fit(scope: Scope) -> Moment:
+    """Fit a long conversation into a small budget, with the messages that a question needs."""
+    question = "What is the real rent in the lease?"
+    chat = scope.session(LONG)
+    window = chat.context(BUDGET_TOKENS, question)
+    recalled = [piece.text for piece in window.pieces if piece.kind == "recalled"]
+    newest = [piece for piece in window.pieces if piece.kind == "message"]
+    evidence = [text for text in recalled if "15 400" in text]
+    return Moment(
+        f"Fit {counted(chat.last_seq, 'message')} into {BUDGET_TOKENS} tokens",
+        (
+            f"? {question}",
+            f"{window.tokens} tokens: {counted(len(recalled), 'message')} about the question, "
+            f"and the newest {len(newest)}",
+            *(f"recalled: {text}" for text in evidence[:1]),
+        ),
+        right=window.tokens <= BUDGET_TOKENS and bool(evidence),
+    )
+
+
+def forget(scope: Scope) -> Moment:
+    """Forget a word everywhere, and search the bytes of the file for it."""
+    receipt = scope.forget(query="peanuts", everything=True, prove=True)
+    proof = receipt.proof
+    hits = scope.recall("peanuts")
+    removed = ", ".join(f"{kind} {count}" for kind, count in receipt.removed.items() if count)
+    return Moment(
+        "Forget, and prove it on the bytes",
+        (
+            "forget: peanuts",
+            f"removed: {removed}",
+            f"left of it in the file: {proof.found_bytes if proof else '?'} bytes",
+            "? peanuts",
+            hits.certainty,
+        ),
+        right=receipt.proven and proof is not None and not proof.found_bytes and not hits,
+    )
+
+
+def _learnt(scope: Scope) -> list[Entry]:
+    """Return the entries of the talk, oldest first."""
+    found = [entry for entry in scope.entries.list() if entry.session == TALK]
+    return sorted(found, key=lambda entry: entry.id)
+
+
+STEPS = """\
+Now with your own:
+  1. memdb import {0} chatgpt-export.zip --user YOU
+       conversations of ChatGPT, Claude and others
+  2. memdb recall {0} "which plants did I ask about?"
+       ask; `memdb web FILE` shows all of it in a browser
+  3. memdb agent install claude-code
+       a memory for your coding agent; codex, cursor, gemini-cli too"""
+MOMENTS: tuple[Callable[[Scope], Moment], ...] = (learn, correct, find, doubt, fit, forget)
+
+
+def _import_example(db: MemDB, folder: Path) -> None:
+    """Import the messages of the example as one conversation."""
+    with _examples() as examples:
+        lines = (examples / "workshop.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    messages = [
+        json.dumps({name: value for name, value in record.items() if name != "session"})
+        for record in sorted(records, key=lambda record: record.get("created_ms", 0))
+        if record["kind"] == "message"
+    ]
+    source = folder / "workshop.jsonl"
+    source.write_text("\n".join(messages), encoding="utf-8")
+    db.import_file(source, user=USER, session=LONG)
+    db.jobs.run()
 
 
 @contextmanager
@@ -142,92 +223,19 @@ def _examples() -> Iterator[Path]:
         )
 
 
-def _as_dict(report: Report, keep: str | None) -> dict[str, Any]:
-    return {
-        "path": keep,
-        "learnt": [entry.to_dict() for entry in report.learnt],
-        "questions": [
-            {
-                "question": question["question"],
-                "expected": question["expected"],
-                "hits": [hit.to_dict() for hit in hits],
-            }
-            for question, hits in report.answers
-        ],
-        "session": report.session,
-        "window": report.window and report.window.to_dict(),
-        "versions": [one.to_dict() for one in report.versions],
-        "size_bytes": report.size_bytes,
-        "seconds": {name: round(value, 4) for name, value in report.seconds.items()},
-    }
-
-
-def _print(report: Report, keep: str | None) -> None:
-    said = len(report.evidence)
-    _heading(f"Learnt without a model from {said} messages: {len(report.learnt)} entries")
-    for entry in report.learnt[-SHOWN:]:
-        text = f"{_mark(entry)}{entry.text}"
-        _line(f"{entry.id} {when(entry.created_ms)}: {text}")
-    click.echo()
-    columns = [Column(""), Column("SOURCE", cut=True), Column("SAID"), Column("TEXT", cut=True)]
-    for number, (question, hits) in enumerate(report.answers, start=1):
-        took = report.seconds[f"question {number}"] * 1000
-        click.echo(f"{click.style(question['question'], bold=True)}  ({took:.0f} ms)")
-        rows = [
-            (
-                "*" if report.is_evidence(hit, question["expected"]) else "",
-                source_of(hit),
-                when(hit.source.created_ms),
-                f"{_mark(hit)}{hit.text}",
-            )
-            for hit in hits
-        ]
-        print_table(columns, rows, titles=False)
+def _print(moments: list[Moment], keep: str | None) -> None:
+    for number, moment in enumerate(moments, start=1):
+        click.secho(f"{number}. {moment.title}", bold=True)
+        for line in moment.lines:
+            for part in wrap(clean(line), WIDTH, "     ", "   "):
+                click.secho(part, dim=line[0] in "?>")
+        click.secho(
+            "   right" if moment.right else "   WRONG", fg="green" if moment.right else "red"
+        )
         click.echo()
-    click.echo("* holds the evidence, or was learnt from it, by examples/questions.json\n")
-    _print_window(report)
-    _heading(f"Versions of {PLAN}")
-    for one in report.versions:
-        of = f"by {one.message_session}#{one.message_seq}" if one.message_seq else ""
-        click.echo(f"  {when(one.created_ms)}  version {one.version}  {size(one.size_bytes)}  {of}")
-    seconds = report.seconds
-    click.echo(
-        f"\n{size(report.size_bytes)} in one file; import {seconds['import'] * 1000:.0f} ms, "
-        f"learning {seconds['learn'] * 1000:.0f} ms, embedding {seconds['embed'] * 1000:.0f} ms, "
-        f"all {seconds['all']:.1f} s"
-    )
-    if keep is not None:
-        path = click.format_filename(keep)
-        click.echo(f'Go on with: memdb recall {path} "which tea does she drink?"')
-
-
-def _print_window(report: Report) -> None:
-    window = report.window
-    if window is None:
-        return
-    count = counted(len(window.messages), "message")
-    _heading(
-        f"What a model gets of {report.session}: {count}, {window.tokens} of "
-        f"{window.budget_tokens} tokens"
-    )
-    for message in window.messages:
-        _line(f"#{message.seq} {message.author or message.role}: {message.text}")
-    click.echo()
-
-
-def _mark(found: Entry | Hit) -> str:
-    """Return what stands before a text that a newer one outdates; "" for another."""
-    newer = found.outdated_by
-    return "" if newer is None else f"(older: see entry {newer}) "
-
-
-def _line(text: str) -> None:
-    line = one_line(text)
-    click.echo("  " + (shorten(line, terminal_width() - 2) if on_terminal() else line))
-
-
-def _heading(text: str) -> None:
-    click.secho(text, bold=True)
+    right = sum(one.right for one in moments)
+    click.echo(f"{right} of {len(moments)} answers are right. No model and no network took part.\n")
+    click.echo(STEPS.format("agent.db" if keep is None else click.format_filename(keep)))
 
 
 COMMANDS = {"demo": demo}

@@ -123,8 +123,7 @@ def crowd(path: str, frozen: None) -> str:
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the output be that of a terminal with 60 columns."""
     # Commands are imported at their first use: not while the function below is another one.
-    import memdb.cli.artifact
-    import memdb.cli.demo  # noqa: F401 (loads it once)
+    import memdb.cli.artifact  # noqa: F401 (loads it once)
 
     monkeypatch.setattr("memdb.cli.output.on_terminal", lambda: True)
     monkeypatch.setitem(UNSET, "COLUMNS", "60")

@@ -247,7 +247,8 @@ def test_an_empty_file_says_how_to_begin(tmp_path: Path, open_tab: Callable[...,
     with memdb.open(tmp_path / "empty.db") as db, served(db) as site:
         tab = open_tab(site)
         page = tab.open("conversations")
-        page.wait_for_selector("text=Nothing said yet.")
+        page.wait_for_selector("text=Nothing said yet. Three first steps:")
+        assert page.locator(".empty li code").count() == 3
         for view in VIEWS_WITH_EMPTY:
             tab.open(view)
             assert page.locator(".problem").count() == 0, view

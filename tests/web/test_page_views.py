@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 from base64 import b64encode
 from io import BytesIO
@@ -300,10 +299,9 @@ def test_a_conversation_of_100_000_messages(open_tab: Callable[..., Tab], tmp_pa
 @pytest.mark.skipif("not os.environ.get('MEMDB_PICTURES')", reason="MEMDB_PICTURES=1 takes them")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pictures_for_the_docs(open_tab: Callable[..., Tab], tmp_path: Path, theme: str) -> None:
-    """Take the seven views of the demo, wide and narrow, into docs/pictures."""
+    """Take the seven views of the example, wide and narrow, into docs/pictures."""
     path = tmp_path / "demo.db"
-    command = [sys.executable, "-m", "memdb", "demo", "--keep", str(path)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    make_workshop(path)
     PICTURES.mkdir(exist_ok=True)
     with memdb.open(path) as db, served(db) as site:
         rent = next(one.id for one in db.scope("mara").entries.list() if "15 400" in one.text)
@@ -338,8 +336,20 @@ def test_pictures_for_the_docs(open_tab: Callable[..., Tab], tmp_path: Path, the
         sheet.close()
 
 
+def make_workshop(path: Path) -> None:
+    """Import the example's conversations and artifacts, learn from them, and tell the rent twice."""
+    with memdb.open(path) as db:
+        db.import_file(ROOT / "examples" / "workshop.jsonl", user="mara")
+        mara = db.scope("mara")
+        for session in mara.sessions():
+            mara.session(session.name).extract()
+        mara.remember("The rent is 14 500 SEK a month.", session="kickoff")
+        mara.remember("The rent is 15 400 SEK a month.", session="rent-surprise")
+        db.jobs.run()
+
+
 def demo_names(db: memdb.MemDB) -> Names:
-    """Return what the actions are shown with, in the demo."""
+    """Return what the actions are shown with, in the example."""
     entries = db.scope("mara").entries.list()
     rent = next(one.id for one in entries if "14 500 SEK a month" in one.text)
     return Names("mara", "budget-review", rent, "name=user:opening-plan.md", "rent")
@@ -371,11 +381,10 @@ def know_for_years(path: Path) -> None:
 @pytest.mark.skipif("not os.environ.get('MEMDB_PICTURES')", reason="MEMDB_PICTURES=1 takes them")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pictures_of_actions(open_tab: Callable[..., Tab], tmp_path: Path, theme: str) -> None:
-    """Take what the documents tell of, each on a copy of the demo, in 40 colours."""
+    """Take what the documents tell of, each on a copy of the example, in 40 colours."""
     images = pytest.importorskip("PIL.Image")
     path = tmp_path / "demo.db"
-    command = [sys.executable, "-m", "memdb", "demo", "--keep", str(path)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    make_workshop(path)
     size = {"width": 960, "height": 660}
     for name in PICTURED:
         act = look_back if name == "as-of" else ACTIONS[name]

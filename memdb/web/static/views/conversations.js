@@ -107,6 +107,12 @@ async function drawTree(holder, ctx, name, jump, kept) {
   if (focused !== undefined) find(holder, `[data-id="${focused}"] button`)?.focus({ preventScroll: true });
 }
 
+/** Return three steps for a file without conversations. */
+const firstSteps = () => h("div", { class: "empty" }, h("p", {}, "Nothing said yet. Three first steps:"), h("ol", {},
+  h("li", {}, "Import your conversations: ", h("code", {}, "memdb import FILE chatgpt-export.zip --user YOU")),
+  h("li", {}, "Ask, with / on this page: ", h("code", {}, 'memdb recall FILE "what did I ask about?"')),
+  h("li", {}, "Give your coding agent a memory: ", h("code", {}, "memdb agent install claude-code"))));
+
 /** @type {Page.Mount} */
 export async function mount(root, ctx) {
   const list = h("section", { class: "pane", "aria-label": "Conversations" });
@@ -129,7 +135,7 @@ export async function mount(root, ctx) {
 
   if (ctx.scope.user === undefined) {
     fill(list, headOf(h("h1", { tabindex: -1 }, "Conversations")));
-    fill(reader, h("div", { class: "empty" }, h("p", {}, "Nothing said yet."), h("p", {}, "Bring what you have: ", h("code", {}, "memdb import FILE conversations.json"))));
+    fill(reader, firstSteps());
     panes.setAttribute("data-open", "");
     return { refresh: async () => { location.reload(); }, update: async () => {} };
   }
@@ -146,7 +152,7 @@ export async function mount(root, ctx) {
   /** @type {KeyedList<"sessions">} */
   const sessions = new KeyedList(list, rows, {
     noun: "sessions", query: () => ({ ...ctx.scope, order: "updated" }), draw: drawSession, failed: (error) => ctx.problem(error, () => sessions.load()),
-    empty: () => h("div", { class: "empty" }, h("p", {}, "Nothing said yet."), h("p", {}, "Bring what you have: ", h("code", {}, "memdb import FILE conversations.json"))),
+    empty: () => firstSteps(),
   });
   fill(list, headOf(h("h1", { tabindex: -1 }, "Conversations")), rows);
 
