@@ -294,7 +294,9 @@ def mirror(session: Session, said: Iterable[tuple[Any, str | None]]) -> Callable
     store = Host(session).prepare(new, keep=True)
 
     def add() -> None:
-        for stored, now in zip(store(), new, strict=True):
+        said = {message.external_id: message for message in new}
+        for stored in store():
+            now = said[stored.external_id]
             is_erased = not stored.text and stored.parts is None
             before = (stored.role, stored.parts or stored.text)
             if not is_erased and before != (now.role, now.parts or now.text):

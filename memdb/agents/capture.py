@@ -271,7 +271,8 @@ class _Capture:
         with self._db.transaction():
             heads = {chat: chat.head() for chat, _ in stores}
             self._branch_off(taken_back)
-            fresh = {chat: _new(store(), heads[chat]) for chat, store in stores}
+            stored = {chat: store() for chat, store in stores}
+            fresh = {chat: _new(stored[chat], heads[chat]) for chat in heads}
             if title[1] and self._chat.last_seq:
                 position = position.replace(title_rank=title[0])
                 self._chat.update(title=redact_secrets(title[1]))
@@ -283,6 +284,9 @@ class _Capture:
             self._positions.put(POSITIONS, self._key, position.to_dict(), index=False)
         self._position = position
         self._added += sum(map(len, fresh.values()))
+        away = sum(len(said) - len(stored[chat]) for chat, said in chats)
+        if away:
+            self._left_out["forgotten before"] += away
 
     def _branch_off(self, prompt: str | None) -> None:
         """Leave what was said from a prompt on to a branch alone, which is called as it."""

@@ -121,8 +121,9 @@ class MessageService:
             session: Its name; the session is made if it is new.
             expected: The session's last seq as the caller knows it, 0 for
                 none: of two writers that know the same, one succeeds.
-            keep: A stored message stays also if the one with its external id
-                differs.
+            keep: The messages are a copy of what another store has. A stored message
+                stays also if the one with its external id differs, and one that was
+                forgotten stays away.
 
         Raises:
             AlreadyExists: an external id belongs to a different message.
@@ -136,6 +137,10 @@ class MessageService:
             return []
         self.screen.pass_fields("session", {"name": session})
         with self._db.write() as tx:
+            if keep:
+                drafts = _without_forgotten(tx, owner, session, drafts)
+                if not drafts:
+                    return []
             target = session_records.ensure(tx, owner, session, self._db.ids)
             if known_seq is not None:
                 last_seq = sessions.last_seq(tx, target)
@@ -323,6 +328,18 @@ class MessageService:
         columns = {"title": info.title, "metadata": json_object(info.metadata, "metadata")}
         uid = self._db.ids(tx.now_ms)
         return session_records.restore(tx, owner.ensure(tx), name, uid, columns)
+
+
+def _without_forgotten(
+    tx: Tx, owner: ScopeRef, session: str, drafts: Sequence[Draft]
+) -> Sequence[Draft]:
+    """Return the drafts without those whose external id was forgotten in a session."""
+    scope_no, target = owner.find(tx), find_session(tx, owner, session)
+    ids = [draft.external_id for draft in drafts]
+    gone = set() if scope_no is None else message_records.find_kept_away(tx, scope_no, session, ids)
+    if gone and target is not None:  # one may have been said again
+        gone -= messages.by_externals(tx, target, sorted(gone)).keys()
+    return [draft for draft in drafts if draft.external_id not in gone] if gone else drafts
 
 
 def _newest(

@@ -384,7 +384,7 @@ class DeletionService:
         for name in sorted(names):
             session_records.forget(tx, owner, name)
         for name_or_all in selection.state:
-            state_records.remove_user(tx, owner, name_or_all)
+            state_records.forget(tx, owner, name_or_all)
         if None in selection.state and scope_no is not None:
             dependents.hide_all(tx, scope_no)
 
@@ -423,7 +423,8 @@ def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
         artifact_records.remove(tx, place, version)
     for entry_id in selection.entries:
         entry_records.remove(tx, entry_id)
-    _remove_versions(tx, selection)
+    for entry_id, version, *_ in selection.versions:
+        entry_records.remove_version(tx, entry_id, version)
     for stored in items.get_many(tx, selection.items).values():
         item_records.remove(tx, stored)
     for _, name in selection.whole:
@@ -434,20 +435,16 @@ def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
 
 def _forget_rest(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
     """Remove what goes of things that stay."""
-    _remove_versions(tx, selection)
+    for entry_id, version, *_ in selection.versions:
+        entry_records.forget_version(tx, entry_id, version)
     for session, key in selection.keys:
-        state_records.remove(tx, (owner.app, owner.user, session), key)
+        state_records.forget(tx, owner, session, key)
     for place, version in selection.copies:
         artifact_records.forget_version(tx, place, version)
     for row, _ in selection.titles:
         session_records.undescribe(tx, row)
     if selection.stones:
         dependents.hide_named(tx, owner.ensure(tx), selection.stones)
-
-
-def _remove_versions(tx: Tx, selection: Selection) -> None:
-    for entry_id, version, *_ in selection.versions:
-        entry_records.remove_version(tx, entry_id, version)
 
 
 def _count(tx: Tx, found: list[Found]) -> Counts:

@@ -22,7 +22,6 @@ Source: docs/coding-agents.md
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from itertools import groupby
@@ -33,6 +32,7 @@ from memdb.formats.claude_code import is_echo, program_role, read_entry, title_o
 from memdb.formats.projects import app_of
 from memdb.formats.provider_messages import read_messages, role_of
 from memdb.formats.provider_parts import read_part
+from memdb.models.ids import made_id
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.text.parts import content_text, json_text, kind_of, text_of, text_value, without_original
@@ -243,9 +243,9 @@ def with_ids(messages: list[NewMessage], offset: int, raw: bytes) -> list[NewMes
         offset: The byte of the transcript at which the line begins.
         raw: The line with its line end.
     """
-    digest = hashlib.sha256(raw).hexdigest()[:12]
+    made = made_id(str(offset), raw)
     return [
-        one if one.external_id else one.replace(external_id=f"{offset}:{digest}#{number}")
+        one if one.external_id else one.replace(external_id=f"{made}#{number}")
         for number, one in enumerate(messages, start=1)
     ]
 

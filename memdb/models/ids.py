@@ -62,6 +62,27 @@ MASKS = {"seq_mask": MAX_SEQ, "max_int": MAX_INT}
 BRANCH_MARK = "\x1f"
 
 
+MADE_DIGITS = 12  # hexadecimal, of the content of a made id
+
+
+def made_id(place: str, content: bytes) -> str:
+    """Return an id for what has none in its source, by its place and its content."""
+    return f"{place}~{blake2b(content, digest_size=MADE_DIGITS // 2).hexdigest()}"
+
+
+def without_content(external_id: str) -> str:
+    """
+    Return an id from which the content cannot be guessed: a made id keeps 8 bits of its digest.
+
+    >>> without_content("line-3~0123456789ab#2")
+    'line-3~01#2'
+    """
+    place, mark, made = external_id.rpartition("~")
+    digest, number_mark, number = made.partition("#")
+    is_made = mark and len(digest) == MADE_DIGITS
+    return f"{place}~{digest[:2]}{number_mark}{number}" if is_made else external_id
+
+
 class BranchName(str):
     """
     The name of a session together with that of a branch of it.

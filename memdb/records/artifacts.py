@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import AlreadyExists, InvalidInput, existing
+from memdb.models.ids import session_id
 from memdb.models.record import Record
 from memdb.records import dependents
-from memdb.tables import artifacts, blobs, checks, scopes
+from memdb.tables import artifacts, blobs, checks, scopes, sessions
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
@@ -193,6 +194,7 @@ def forget(tx: Tx, place: Place) -> None:
     """Remove a name as `remove_name` does; its tombstones hold a digest in place of the name."""
     versions = [stored.info.version for stored in artifacts.versions(tx, place)]
     digest = dependents.digest_of(place.name)
+    dependents.keep_away(tx, place.scope_no, "artifact", [_source_names(tx, place)])
     remove_name(tx, place)
     for version in versions:
         ref, hidden = f"{place.name}@{version}", f"{digest}@{version}"
@@ -201,9 +203,29 @@ def forget(tx: Tx, place: Place) -> None:
 
 def forget_version(tx: Tx, place: Place, version: int) -> None:
     """Remove a version as `remove` does; its tombstone holds a digest in place of the name."""
+    found = artifacts.find(tx, place, version)
+    if found is not None:
+        names = (*_source_names(tx, place), str(found.info.created_ms))
+        dependents.keep_away(tx, place.scope_no, "artifact", [names])
     remove(tx, place, version)
     ref, hidden = f"{place.name}@{version}", f"{dependents.digest_of(place.name)}@{version}"
     dependents.hide(tx, place.scope_no, "artifact", ref, hidden)
+
+
+def is_kept_away(
+    tx: Tx, scope_no: int, session: str | None, name: str, created_ms: int | None
+) -> bool:
+    """Return whether a name, or its version of this time, was forgotten; session None: shared."""
+    whole = session or "", name
+    given = [whole, (*whole, str(created_ms))]
+    return bool(dependents.are_kept_away(tx, scope_no, "artifact", given))
+
+
+def _source_names(tx: Tx, place: Place) -> tuple[str, str]:
+    if place.session_no == artifacts.SHARED:
+        return "", place.name
+    session = session_id(place.scope_no, place.session_no)
+    return sessions.names(tx, [session])[session], place.name
 
 
 def remove_session(tx: Tx, scope_no: int, session_no: int) -> None:

@@ -10,18 +10,19 @@ forgotten does not come back by an import.
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
 from memdb.tables import checks, tombstones
+from memdb.tables.tombstones import Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Finding
-    from memdb.tables.tombstones import Tombstone
 
 
 def digest_of(name: str) -> str:
@@ -57,6 +58,37 @@ def clear(tx: Tx, scope_no: int, uids: Sequence[str]) -> None:
 def are_forgotten(tx: Tx, scope_no: int, uids: Iterable[str]) -> set[str]:
     """Return those of *uids* that were forgotten in a scope: no import brings them back."""
     return tombstones.forgotten(tx, scope_no, uids)
+
+
+def source_uid(kind: str, *names: str) -> str:
+    """Return the uid of the tombstone for what a source calls by *names*: a hash of these alone."""
+    return "source:" + sha256(json.dumps([kind, *names]).encode()).hexdigest()[:32]
+
+
+def keep_away(tx: Tx, scope_no: int, kind: str, names: Iterable[Sequence[str]]) -> None:
+    """
+    Let no import bring back what sources call by *names*; it was forgotten.
+
+    What a program calls a thing is the same each time that it is exported. It says nothing of
+    its text, so nobody can guess from a tombstone what was said.
+    """
+    for each in names:
+        uid = source_uid(kind, *each)
+        tombstones.add(tx, scope_no, Tombstone(uid, kind, "source", tx.now_ms, forgotten=True))
+
+
+def are_kept_away(
+    tx: Tx, scope_no: int, kind: str, names: Sequence[tuple[str, ...]]
+) -> set[tuple[str, ...]]:
+    """Return those of *names* that `keep_away` was told of."""
+    uids = {each: source_uid(kind, *each) for each in names}
+    forgotten = are_forgotten(tx, scope_no, uids.values()) if uids else set()
+    return {each for each, uid in uids.items() if uid in forgotten}
+
+
+def stand_for(tx: Tx, scope_no: int, uid: str, entry_id: int) -> None:
+    """Let the entry that an import repeats stand for its line: both are forgotten together."""
+    tombstones.add(tx, scope_no, Tombstone(uid, "entry", str(entry_id), tx.now_ms))
 
 
 def restore(tx: Tx, scope_no: int, stones: Sequence[Tombstone]) -> None:

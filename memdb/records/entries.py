@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.models.entries import Entry
+from memdb.models.ids import scope_of
+from memdb.records import dependents
 from memdb.tables import checks, entries, entry_history, jobs, tombstones
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def remove(tx: Tx, entry_id: int) -> bool:
 
 def forget(tx: Tx, scope_no: int, entry_id: int) -> None:
     """Remove an entry as `remove` does, so that no import brings it back."""
+    _keep_key_away(tx, entry_id)
     remove(tx, entry_id)
     tombstones.forget_entry(tx, scope_no, entry_id)
 
@@ -46,6 +49,19 @@ def forget(tx: Tx, scope_no: int, entry_id: int) -> None:
 def remove_version(tx: Tx, entry_id: int, version: int) -> None:
     """Remove what an entry said in an old version."""
     entry_history.delete(tx, entry_id, version)
+
+
+def forget_version(tx: Tx, entry_id: int, version: int) -> None:
+    """Remove what an entry said in an old version, so that no import brings it back."""
+    _keep_key_away(tx, entry_id)
+    remove_version(tx, entry_id, version)
+
+
+def _keep_key_away(tx: Tx, entry_id: int) -> None:
+    """Let no import say anything under the key of an entry: its versions have no other name."""
+    entry = entries.find(tx, entry_id)
+    if entry is not None and entry.key is not None:
+        dependents.keep_away(tx, scope_of(entry_id), "entry", [(entry.key,)])
 
 
 def leave_session(tx: Tx, session: int) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import Corrupt, VersionConflict
 from memdb.models.ids import scope_of, scope_range
+from memdb.models.items import path_of
 from memdb.models.record import Record
 from memdb.records import dependents, spaces
 from memdb.tables import checks, items, jobs, scopes, tombstones
@@ -165,6 +166,7 @@ def forget(tx: Tx, stored: StoredItem) -> None:
     ref = str(stored.item.id - scope_range(scope_no)[0])
     tombstone = Tombstone(stored.item.uid, "item", ref, tx.now_ms, forgotten=True)
     tombstones.add(tx, scope_no, tombstone)
+    dependents.keep_away(tx, scope_no, "item", [(path_of(stored.item.namespace), stored.item.key)])
 
 
 def refresh(tx: Tx, found: Iterable[Item]) -> list[Item]:

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge
 from memdb.models.fields import SCREENED
-from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, scope_of, session_of, session_range
+from memdb.models.ids import (
+    MAX_INT,
+    MAX_SEQ,
+    is_branch,
+    scope_of,
+    session_of,
+    session_range,
+    without_content,
+)
 from memdb.models.messages import ROLES, Finding, Message, NewMessage
 from memdb.models.record import Record
 from memdb.models.settings import ACTIONS, ALLOW, SUMMARIZE_EVERY
@@ -527,10 +535,30 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
         ref = f"sha256:{digest}#{row_id - session}"
         stone = Tombstone(uid, "message", ref, tx.now_ms, forgotten=True)
         tombstones.add(tx, scope_of(session), stone)
+    for low, high in spans_of(seqs):
+        keep_away(tx, session, session | low, session | high)
     _remove_rows(tx, session, seqs)
     summary_records.remove_shared(tx, session, seqs)
     jobs.clear_errors(tx, session)
     sessions.touch(tx, session)
+
+
+def keep_away(tx: Tx, session: int, low: int, high: int) -> None:
+    """Let no import bring back the messages of a row in an id range, which are forgotten."""
+    name = sessions.names(tx, [session])[session]
+    given = (_source_names(name, one) for one in messages.external_ids(tx, low, high))
+    dependent_records.keep_away(tx, scope_of(session), "message", given)
+
+
+def find_kept_away(tx: Tx, scope_no: int, session: str, ids: Iterable[str | None]) -> set[str]:
+    """Return those external ids of a session, its branches included, that were forgotten."""
+    names = {one: _source_names(str(session), one) for one in ids if one is not None}
+    gone = dependent_records.are_kept_away(tx, scope_no, "message", [*names.values()])
+    return {one for one, each in names.items() if each in gone}
+
+
+def _source_names(session: str, external_id: str) -> tuple[str, str]:
+    return session, without_content(external_id)
 
 
 def queue_refused(tx: Tx, space_no: int, errors: Mapping[int, str]) -> None:

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import branches_of, descendants
 from memdb.errors import NotFound
-from memdb.models.ids import BRANCH_MARK, MAX_SEQ, branch_of, is_branch, scope_of, session_no_of
+from memdb.models.ids import (
+    BRANCH_MARK,
+    MAX_SEQ,
+    branch_of,
+    is_branch,
+    scope_of,
+    session_no_of,
+    session_range,
+)
 from memdb.records import artifacts, branches, dependents, entries, messages
 from memdb.records.scopes import find_session
 from memdb.tables import checks, jobs, sessions, state
@@ -95,10 +103,12 @@ def forget(tx: Tx, owner: ScopeRef, name: str) -> bool:
     No tombstone says its name, nor that of an artifact, also of what was deleted before:
     which session an artifact belonged to is not known any more.
     """
-    is_here = remove(tx, owner, name)
+    is_here = remove(tx, owner, name, is_forgotten=True)
     scope_no = owner.find(tx)
     if scope_no is not None:
         branch = branch_of(name)
+        if not branch:
+            dependents.keep_away(tx, scope_no, "session", [(name,)])
         ref = f"{name}{BRANCH_MARK}{branch}" if branch else name
         dependents.hide(tx, scope_no, "session", ref, dependents.digest_of(ref))
         if not branch:
@@ -106,7 +116,7 @@ def forget(tx: Tx, owner: ScopeRef, name: str) -> bool:
     return is_here
 
 
-def remove(tx: Tx, owner: ScopeRef, name: str) -> bool:
+def remove(tx: Tx, owner: ScopeRef, name: str, *, is_forgotten: bool = False) -> bool:
     """
     Remove a session with everything that hangs on it; False if it is absent.
 
@@ -121,6 +131,8 @@ def remove(tx: Tx, owner: ScopeRef, name: str) -> bool:
     if is_branch(session):
         for row in going:
             branches.leave_to_others(tx, row, going)
+    for row in going if is_forgotten else ():
+        messages.keep_away(tx, row, *session_range(row))
     for branch in reversed(going[1:]):
         _remove_row(tx, branch)
     if not is_branch(session):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import VersionConflict
-from memdb.records import sessions
+from memdb.records import dependents, sessions
 from memdb.tables import state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.protocols import Ids
@@ -60,6 +60,30 @@ def restore(tx: Tx, owner: ScopeRef, row: StateRow, ids: Ids) -> bool:
 def remove(tx: Tx, place: Place, key: str | None = None) -> bool:
     """Remove a key of a place, every key for None; False if there was none."""
     return state.clear(tx, *place) > 0 if key is None else state.delete(tx, place, key)
+
+
+def forget(tx: Tx, owner: ScopeRef, session: str | None, key: str | None = None) -> None:
+    """Remove a value of a session, or all of them for None, so that no import brings it back."""
+    after, doomed = None, []
+    while page := state.list_page(tx, owner.app, owner.user, after=after):
+        after = page[-1]
+        doomed += [row for row in page if session in (None, row.session) and key in (None, row.key)]
+    names = [_source_names(row) for row in doomed]
+    if names:
+        dependents.keep_away(tx, owner.ensure(tx), "item", names)
+    for row in doomed:
+        state.delete(tx, (owner.app, owner.user, row.session), row.key)
+
+
+def find_kept_away(tx: Tx, owner: ScopeRef, rows: Sequence[StateRow]) -> list[StateRow]:
+    """Return those of *rows* of an import that were forgotten."""
+    names = {_source_names(row): row for row in rows}
+    gone = dependents.are_kept_away(tx, owner.ensure(tx), "item", [*names])
+    return [names[each] for each in gone]
+
+
+def _source_names(row: StateRow) -> tuple[str, ...]:
+    return "state", row.session, row.key
 
 
 def remove_user(tx: Tx, owner: ScopeRef, session: str | None) -> int:

@@ -86,6 +86,14 @@ SELECT_EXTERNALS = compose.select(
 
 SELECT_UIDS = compose.select("messages.uids", "id, uid", "messages", IN_IDS)
 
+SELECT_EXTERNAL_IDS = compose.select(
+    "messages.external_ids",
+    "external_id",
+    "messages",
+    "id BETWEEN :low AND :high AND external_id IS NOT NULL",
+    order="id",
+)
+
 # A list of values for a statement is JSON, which holds no bytes.
 SELECT_ALL_UIDS = """/* messages.all_uids */
 SELECT id, uid FROM messages WHERE id > :after AND id <= :high ORDER BY id LIMIT 5000
@@ -281,6 +289,11 @@ def by_externals(tx: Tx, session: int, external_ids: list[str]) -> dict[str, tup
         rows += tx.all(SELECT_EXTERNALS, values)
     filled = _filled(tx, rows, EXTERNALS)
     return {external_id: (row_id, role, text) for external_id, row_id, role, text in filled}
+
+
+def external_ids(tx: Tx, low: int, high: int) -> list[str]:
+    """Return the host's ids of the messages in an id range, of those that have one."""
+    return [one for (one,) in tx.all(SELECT_EXTERNAL_IDS, {"low": low, "high": high})]
 
 
 def uids(tx: Tx, ids: Collection[int]) -> dict[int, str]:

@@ -3,7 +3,9 @@ Tombstones: what was removed, and when; never what it said. Owns `tombstones`.
 
 Each delete leaves one. Here is what moving them between files
 takes; a row that comes back takes its tombstone away. What was forgotten
-does not come back by an import.
+does not come back by an import. Of what another program exports the uid is
+new at each import, so a second tombstone has `source:` and a hash of what
+that program calls the thing (`memdb.records.dependents.keep_away`).
 """
 
 from __future__ import annotations

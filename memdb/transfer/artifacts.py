@@ -215,7 +215,8 @@ def write_artifacts(target: Target, tx: Tx, lines: list[Item]) -> None:
     exported = [line.fields["uid"] for line in lines if line.fields["version"] is not None]
     forgotten = target.are_forgotten(tx, exported) if exported else set()
     for line in lines:
-        if line.fields["session"] in target.gone or line.fields["uid"] in forgotten:
+        row = line.fields
+        if row["session"] in target.gone or row["uid"] in forgotten or _is_away(target, tx, row):
             target.added["forgotten"] += 1
             continue
         write = _save_next if line.fields["version"] is None else _restore
@@ -224,6 +225,15 @@ def write_artifacts(target: Target, tx: Tx, lines: list[Item]) -> None:
         except REFUSALS as error:
             raise located(line.place, error) from error
         target.added["artifacts_added" if added else "artifacts_known"] += 1
+
+
+def _is_away(target: Target, tx: Tx, row: dict[str, Any]) -> bool:
+    """Return whether a hand-written version was forgotten here."""
+    if row["version"] is not None:
+        return False
+    session = None if row["name"].startswith(SHARED_PREFIX) else row["session"]
+    place = target.owner.ensure(tx), session, row["name"], row["created_ms"]
+    return artifact_records.is_kept_away(tx, *place)
 
 
 def write_names(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from memdb.entries.validation import content_columns, screen_entry, validate
 from memdb.errors import InvalidInput, existing
 from memdb.models.entries import LINK_KINDS, EntryChanges, EntryVersion, NewEntry
 from memdb.models.ids import MAX_INT, MAX_SEQ, number_of, scope_range
-from memdb.records import entry_writer, links, spaces
+from memdb.records import dependents, entry_writer, links, spaces
 from memdb.tables import entries, entry_history
 from memdb.text.trust import TRUST
 from memdb.text.validate import (
@@ -197,9 +197,13 @@ def write_entries(target: Target, tx: Tx, lines: list[Item]) -> None:
     uids = [line.fields["uid"] for line in lines]
     known = entries.find_uids(tx, *target.span(tx), uids)
     forgotten = target.are_forgotten(tx, uids)
+    keys = [(line.fields["new"].key,) for line in lines if "new" in line.fields]
+    keys = [each for each in keys if isinstance(each[0], str)]
+    away = dependents.are_kept_away(tx, target.owner.ensure(tx), "entry", keys)
     for line in lines:
         row, uid = line.fields, line.fields["uid"]
         is_gone = bool(row.get("session_only")) and target.is_gone(place_name(row))
+        is_gone = is_gone or ("new" in row and (row["new"].key,) in away)
         if is_gone or uid in forgotten:
             target.added["forgotten"] += 1
             continue
@@ -298,6 +302,8 @@ def _remember(target: Target, tx: Tx, line: Item, known: dict[str, int]) -> bool
     except REFUSALS as error:
         raise located(line.place, error) from error
     known[uid] = done.entry.id
+    if done.entry.uid != uid:  # it is said already: who forgets that entry forgets this line too
+        dependents.stand_for(tx, target.owner.ensure(tx), uid, done.entry.id)
     return True
 
 

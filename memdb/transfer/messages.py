@@ -32,6 +32,7 @@ from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.models.settings import ALLOW, REDACT
 from memdb.records import branches as branch_records
+from memdb.records import dependents as dependent_records
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records.messages import Draft, count_drafts, read_draft
@@ -189,6 +190,8 @@ def write_sessions(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
     scope_no = target.owner.ensure(tx)
     note_titles(target, tx, rows)
     forgotten = target.are_forgotten(tx, [row["uid"] for row in rows if row["uid"]])
+    names = [(row["name"],) for row in rows if not row["uid"]]
+    away = dependent_records.are_kept_away(tx, scope_no, "session", names)
     for row in rows:
         name, last_seq = row["name"], row["last_seq"]
         if row["uid"] in forgotten:
@@ -196,6 +199,8 @@ def write_sessions(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
             target.added["forgotten"] += 1
             continue
         session = sessions.find(tx, scope_no, name)
+        if session is None and row["uid"] is None and (name,) in away:
+            continue  # its messages that are new make it again, without its title
         fresh = session is None
         own = fresh and last_seq is not None
         columns = ("title", "metadata", "created_ms", "updated_ms")
@@ -399,12 +404,31 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
     for line in lines:
         groups.setdefault(line.session, []).append(line)
     for session, group in groups.items():
-        if target.is_gone(session):
-            target.added["forgotten"] += len(group)
-        elif group[0].in_tree:
-            write_tree(target, tx, session, group)
+        kept = _without_forgotten(target, tx, session, group)
+        target.added["forgotten"] += len(group) - len(kept)
+        if not kept:
+            continue
+        if kept[0].in_tree:
+            write_tree(target, tx, session, kept)
         else:
-            MessageMerge(target, tx, target.session(tx, session)).write(group)
+            MessageMerge(target, tx, target.session(tx, session)).write(kept)
+
+
+def _without_forgotten(
+    target: Target, tx: Tx, session: str, lines: list[MessageLine]
+) -> list[MessageLine]:
+    """Return the lines without what was forgotten here, known by its uid or its source's id."""
+    if target.is_gone(session):
+        return []
+    uids = [line.draft.uid for line in lines if line.seq is not None and line.draft.uid]
+    ids = [line.draft.external_id for line in lines if line.seq is None]
+    forgotten = target.are_forgotten(tx, uids) if uids else set()
+    away = message_records.find_kept_away(tx, target.owner.ensure(tx), session, ids)
+    return [
+        line
+        for line in lines
+        if not (line.draft.external_id in away if line.seq is None else line.draft.uid in forgotten)
+    ]
 
 
 def note_titles(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
@@ -462,22 +486,11 @@ class MessageMerge:
 
     def write(self, lines: list[MessageLine]) -> None:
         """Add the lines that are new."""
-        lines = self._without_forgotten(lines)
         self._load(lines)
         fresh = [(line, self._free_seq(line)) for line in lines if not self._is_stored(line)]
         self._insert(fresh)
         self._target.added["messages_added"] += len(fresh)
         self._target.added["messages_known"] += len(lines) - len(fresh)
-
-    def _without_forgotten(self, lines: list[MessageLine]) -> list[MessageLine]:
-        """Return the lines without the exported messages that were forgotten here."""
-        uids = [line.draft.uid for line in lines if line.seq is not None and line.draft.uid]
-        forgotten = self._target.are_forgotten(self._tx, uids) if uids else set()
-        if not forgotten:
-            return lines
-        kept = [line for line in lines if line.seq is None or line.draft.uid not in forgotten]
-        self._target.added["forgotten"] += len(lines) - len(kept)
-        return kept
 
     def _load(self, lines: list[MessageLine]) -> None:
         """Look up the external ids, seqs and uids of *lines*."""

@@ -290,8 +290,10 @@ def read_state(target: Target, item: Item) -> StateRow:
 def write_state(target: Target, tx: Tx, rows: list[StateRow]) -> None:
     """Add the values whose key is new; the values of another app are left out."""
     owner, ids = target.owner, target.services.db.ids
+    own = [row for row in rows if row.user]
+    away = state_records.find_kept_away(tx, owner, own) if own else []
     for row in rows:
-        if target.is_gone(row.session):
+        if target.is_gone(row.session) or row in away:
             target.added["forgotten"] += 1
         elif row.user or target.file_app == owner.app:
             target.added["state_added"] += state_records.restore(tx, owner, row, ids)
@@ -406,9 +408,11 @@ def write_items(target: Target, tx: Tx, lines: list[ItemLine]) -> None:
     """Add the items whose key is new; the others stay as they are, those forgotten stay away."""
     scope_no = target.owner.ensure(tx)
     forgotten = target.are_forgotten(tx, [line.was.uid for line in lines if line.was is not None])
+    names = {id(line): (line.draft.path, line.draft.key) for line in lines if line.was is None}
+    away = dependent_records.are_kept_away(tx, scope_no, "item", [*names.values()])
     ids = target.services.db.ids
     for line in lines:
-        if line.was is not None and line.was.uid in forgotten:
+        if (line.was is not None and line.was.uid in forgotten) or names.get(id(line)) in away:
             target.added["forgotten"] += 1
             continue
         was = line.was

@@ -10,13 +10,13 @@ category and no role (flowcraft's long_term/*.jsonl), else a message:
 from __future__ import annotations
 
 from functools import partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import Format, groups
 from memdb.formats.provider_messages import read_messages, role_of
 from memdb.formats.source import parse_line
+from memdb.models.ids import made_id
 from memdb.text.validate import int_value
 from memdb.transfer.lines import EXPORT_VERSION, Item, any_time, located
 
@@ -142,8 +142,7 @@ def _complete(
         fields["session"] = session
     if fields.get("external_id") is None:
         # So that importing the file again, or going on with it, adds nothing twice.
-        digest = blake2b(line, digest_size=6).hexdigest()
-        fields["external_id"] = f"line-{number}-{digest}{suffix}"
+        fields["external_id"] = made_id(f"line-{number}", line) + suffix
 
 
 def _is_bare(given: dict[str, Any]) -> bool:

@@ -8,13 +8,13 @@ the file and its number. What a message may be says `memdb.formats.provider_mess
 from __future__ import annotations
 
 import json
-from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import EMPTY, Format, elements, groups, line_values
 from memdb.formats.imports.jsonl import provider_messages
+from memdb.models.ids import made_id
 from memdb.transfer.lines import Item, left_out
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def _conversation(place: str, value: Any) -> Iterator[Item]:
             number += 1
             if fields.get("external_id") is None:
                 content = json.dumps(given, sort_keys=True).encode()
-                digest = blake2b(content, digest_size=6).hexdigest()
-                fields["external_id"] = f"{number}-{digest}"
+                fields["external_id"] = made_id(str(number), content)
             about = {**fields, "session": value["session"]}
             yield Item(f"{place}, message {number}", "message", about)
 

@@ -100,11 +100,9 @@ class MemdbMemoryService(Service, BaseMemoryService):
         def write() -> None:
             chat = self._talks(app_name, user_id).session(session_id or UNKNOWN_SESSION)
             with self._db.transaction():
-                stored = chat.extend(kept, keep=True)
-                for event, message in [
-                    *zip(kept, stored, strict=True),
-                    *((event, chat.find(event.external_id or "")) for event in silent),
-                ]:
+                stored = {one.external_id: one for one in chat.extend(kept, keep=True)}
+                for event in (*kept, *silent):
+                    message = stored.get(event.external_id) or chat.find(event.external_id or "")
                     if message is not None and _differs(message, event):
                         metadata = event.metadata or message.metadata
                         chat.edit(message.seq, event.replace(metadata=metadata))

@@ -158,12 +158,12 @@ class MemdbSessionStore(Adapter, SessionStore):
         store = Host(chosen).prepare([message for one in read for message in one], keep=True)
         with self._db.transaction():
             before = chosen.last_seq
-            stored = iter(store())
-            added = []
-            for line, messages in zip(lines, read, strict=True):
-                first, *_ = [next(stored) for _ in messages]
-                if first.seq > before:
-                    added.append(line)
+            fresh = {one.external_id for one in store() if one.seq > before}
+            added = [
+                line
+                for line, messages in zip(lines, read, strict=True)
+                if any(one.external_id in fresh for one in messages)
+            ]
             if added:
                 self._describe(chosen, key, added)
 

@@ -442,3 +442,23 @@ def test_what_the_user_said_stands_before_its_echo(
     found = asyncio.run(main()).memories
 
     assert [one.content.parts[0].text for one in found[:2]] == [words, echo]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"everything": True}, {"query": "fox"}, {"session": "s"}], ids=str
+)
+def test_a_session_that_is_added_again_brings_nothing_back(asked, tmp_path):
+    """A session service that keeps its events elsewhere adds them once more after a forget."""
+
+    async def steps():
+        async with MemdbMemoryService(tmp_path / "a.db") as memory:
+            talk = session(event("The red fox."))
+            for _ in range(2):
+                await memory.add_session_to_memory(talk)
+                with memdb.open(tmp_path / "a.db") as db:
+                    db.scope(ANN["user_id"], ANN["app_name"]).forget(**asked)
+            await memory.add_session_to_memory(talk)
+            assert found(await memory.search_memory(**ANN, query="fox")) == []
+
+    asyncio.run(steps())
+    assert b"fox" not in (tmp_path / "a.db").read_bytes()
