@@ -45,6 +45,15 @@ def test_each_test_in_a_document_exists(page):
     ] == []
 
 
+def test_each_contract_names_its_test():
+    """A sentence of docs/contracts.md without a test is no contract."""
+    text = (ROOT / "docs" / "contracts.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "promise" not in line]
+
+    assert len(rows) > 40
+    assert [line for line in rows if not re.search(r"\| `tests/[\w/]+\.py::\w+` \|$", line)] == []
+
+
 def test_the_tour_of_the_source_leads_to_functions():
     """Each name of "Reading the source" can be imported."""
     tour = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Reading the source")[1]
