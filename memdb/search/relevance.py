@@ -170,10 +170,12 @@ def limited(value: float, facts: Mapping[str, float]) -> float:
 
     A near miss holds the person and the thing, and lacks the word for what is asked. Keywords
     ask nothing: they name a topic, of which a row may lack more. So may an answer to a question
-    about oneself, which is rarely asked in the words of the fact.
+    about oneself, which is rarely asked in the words of the fact; but some of it the row holds,
+    for such questions are asked about what was never told, too.
     """
     least = LEAST_TOPICS_TYPED if facts["typed"] or facts["keywords"] else LEAST_TOPICS
-    is_sure = facts["topics"] >= least or facts["own"] >= SURELY_OWN
+    is_own = facts["own"] >= SURELY_OWN and facts["topics"] > 0
+    is_sure = is_own or facts["topics"] >= least
     return value if is_sure else min(value, ALMOST_SURE)
 
 

@@ -172,7 +172,7 @@ SURELY_OWN = 4
 """Relevance from which on a row answers the question for sure, and below which it is no answer. A
 row that holds less of what the words but names say than `LEAST_TOPICS` is at most almost sure; than
 `LEAST_TOPICS_TYPED` if it has the number, time or name that is asked for, or if the query is of
-keywords. A question that asks so clearly for what one tells of oneself needs neither.
+keywords. Of a question that asks so clearly for what one tells of oneself it holds any.
 """
 
 HIT_LEAST = 0.05

@@ -287,6 +287,26 @@ def test_keywords_are_sure_of_a_topic_that_a_question_is_not(ann: memdb.Scope) -
     }
 
 
+def test_a_question_about_oneself_is_sure_only_of_a_text_that_holds_some_of_it(
+    path: str, open_db: Any
+) -> None:
+    """What was never told is asked for in the words of what was: how one asks is no evidence."""
+    facts = ("Ann lives in Bergen.", "My sister Clara lives in Graz.", "We are moving in spring.")
+    scope = open_db(path, embedder="static").scope("user")
+    for text in (*facts, "I work at the harbour office."):
+        scope.remember(text)
+    untold = (
+        "where do I send the bills of my trip?",
+        "Which mattress did I settle on?",
+        "Which printer do I have at home?",
+        "What's on my shopping list?",
+        "Where did my parents meet?",
+    )
+
+    assert [ask for ask in untold if scope.recall(ask).certainty == "sure"] == []
+    assert scope.recall("Where do I work?")[0].is_sure
+
+
 def test_more_of_the_question_scores_more(path: str, open_db: Any) -> None:
     """Each further word of it that a text holds."""
     scores = []
