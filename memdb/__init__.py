@@ -26,7 +26,7 @@ Below are the calls that a program makes first. All names can be imported from
                         Rows TableColumns, rekey
     overviews           ScopeCounts DayCount CategoryCount, TextDiff Hunk, Changes SessionPlace
     how it goes         Stats QueueState RefusedText Failure CallStats Event
-    saving a file       recover Recovery RecoveredTable restore Restored CopyReport CopiedScope
+    saving a file       recover Recovery RecoveredTable restore Restored CopyReport
     a file per user     open_folder Folder Lease FolderStats
     several devices     SyncReport SyncStatus DeviceStatus
     your own parts      Embedder Reranker Model Summarizer Arbiter TokenCounter Detector Clock Ids,
@@ -144,7 +144,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.reports import CategoryCount as CategoryCount
     from memdb.models.reports import ChangeMark as ChangeMark
     from memdb.models.reports import Changes as Changes
-    from memdb.models.reports import CopiedScope as CopiedScope
     from memdb.models.reports import CopyReport as CopyReport
     from memdb.models.reports import DayCount as DayCount
     from memdb.models.reports import DeviceStatus as DeviceStatus
@@ -259,7 +258,7 @@ _HOMES = {
     ),
     "memdb.models.record": "Page",
     "memdb.models.reports": (
-        "CategoryCount ChangeMark Changes CopiedScope CopyReport DayCount DeviceStatus Failure "
+        "CategoryCount ChangeMark Changes CopyReport DayCount DeviceStatus Failure "
         "FileInfo Hunk ImportReport LeftOut PreviewRow Proof QueueState Receipt RecoveredTable "
         "Recovery RefusedText Restored Rows ScopeCounts Secret SecretPlace SessionHead "
         "SessionPlace SessionSnapshot StateValue Stats SyncReport SyncStatus TableColumns TextDiff "

@@ -13,7 +13,7 @@ from memdb.models.keys import key_value
 from memdb.models.observation import observed
 from memdb.records import integrity
 from memdb.tables import spaces as space_rows
-from memdb.text.validate import flag_value, is_address, name_value, path_value, shown_address
+from memdb.text.validate import flag_value, is_address, path_value, shown_address
 from memdb.transfer import copy as copying
 
 if TYPE_CHECKING:
@@ -133,49 +133,40 @@ class File:
         self,
         target: str | os.PathLike[str],
         *,
-        user: str | None = None,
-        app: str = "default",
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> CopyReport:
         """
-        Copy the memory into another database, and prove that the copy is equal.
+        Copy everything into an empty database, and prove that the copy is equal.
 
-        Each row keeps its uid, seq, revision and version; vectors are copied, so nothing is
+        Each row keeps its ids, uid, seq, revision and version; vectors are copied, so nothing is
         embedded again. What is copied appears at the target at once, after it was read again
-        there. A copy that was stopped leaves nothing; what the target has already with the same
-        content stays. In a target with other users the numbers in the ids of entries may become
-        others. Others may use both meanwhile, but who writes to a target file waits: the copy
-        is of the moment when it began.
+        there. A copy that was stopped leaves nothing. Others may use the source meanwhile: the
+        copy is of the moment when it began. One user's memory goes by `export` and `import_file`.
 
         Args:
-            target: A file, made if it is new; one with the key of this file.
-            user: Copy this user's memory only; None: everything, and into an empty
-                target the settings too.
-            app: The program that the memory of *user* belongs to.
+            target: A file, made if it is new, with the key of this file; or a server.
             dry_run: Count, and store nothing.
-            progress: Called with (done, total) rows after each batch.
+            progress: Called with (done, total) rows now and then.
 
         Raises:
-            AlreadyExists: the target has memory of the same user with other content.
-            NotFound: *user* has no memory here.
+            AlreadyExists: the target holds something.
             InvalidInput: the target is this database or its backup; or called inside a
                 transaction.
             Corrupt: what is copied is damaged here.
             FileError: the target cannot be opened.
 
-        Cost: 1 s per 40,000 rows; twice the memory of a batch.
+        Cost: 1 s per 40,000 rows.
         """
         flag_value(dry_run, "dry_run")
         path = path_value(target, "target", is_database=True)
-        owner = None if user is None else (name_value(app, "app"), name_value(user, "user"))
-        copying.check_source(self._db, owner)
+        self._db.refuse_inside("copy")
         if path == MEMORY or self._db.maintenance.is_own_file(path):
             raise InvalidInput(f"{path} is no target for a copy: give the path of another file")
         key = None if is_address(path) else self._db.key
         there = open_target(path, dry_run=dry_run, clock=self._db.clock, ids=self._db.ids, key=key)
         try:
-            report = copying.copy(self._db, there, owner=owner, dry_run=dry_run, progress=progress)
+            report = copying.copy(self._db, there, dry_run=dry_run, progress=progress)
         finally:
             there.close()
         return report.replace(target=shown_address(path) if is_address(path) else path)

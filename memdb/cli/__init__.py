@@ -77,7 +77,7 @@ COMMANDS = {
     "check": Loaded("file", "Prove that FILE is sound"),
     "rebuild": Loaded("file", "Make the indexes and counters of FILE anew"),
     "backup": Loaded("file", "Copy FILE while others use it"),
-    "copy": Loaded("transfer", "Copy the memory of SOURCE into TARGET, and prove that it is equal"),
+    "copy": Loaded("transfer", "Copy all of SOURCE into TARGET, and prove that it is equal"),
     "encrypt": Loaded("file", "Copy the plain FILE to TARGET, encrypted with a key"),
     "decrypt": Loaded("file", "Copy the encrypted FILE to the plain TARGET"),
     "rekey": Loaded("file", "Give the encrypted FILE another key; backups keep theirs"),

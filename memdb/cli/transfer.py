@@ -339,78 +339,50 @@ def _echo_document(
 
 @verb(
     "memdb copy agent.db new.db",
-    "memdb copy agent.db team.db --scope ann --dry-run",
+    "memdb copy agent.db new.db --dry-run",
     file=False,
     scope=False,
 )
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
-@click.option("--scope", "user", metavar="USER", help="Only the memory of this user.")
-@click.option("--app", metavar="NAME", help='The program it belongs to; "default" without it.')
 @click.option("--dry-run", is_flag=True, help="Count what would be copied, and store nothing.")
 def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
     """
-    Copy the memory of SOURCE into TARGET, and prove that it is equal.
+    Copy all of SOURCE into TARGET, and prove that it is equal.
 
     Ids, numbers, versions, history and vectors stay as they are; nothing is embedded
     again. What is copied appears in TARGET at once, when all of it was read again
-    there. After Ctrl-C, SIGTERM or a crash the same command begins anew. A user that TARGET has
-    already with other content is refused. TARGET is made if it is new.
+    there. After Ctrl-C, SIGTERM or a crash the same command begins anew. TARGET is new
+    or empty. One user's memory goes by `memdb export` and `memdb import`.
     """
-    if call.app is not None and call.user is None:
-        raise click.UsageError("--app needs --scope.")
     from memdb.cli.service import ending_by_signals
 
     call.use_file(source)
-    begun, steps = False, [0, 0]  # each row is written, then read again
+    is_over = False
     try:
         with ending_by_signals(), call.open(read_only=True) as db, Bar("Copying") as bar:
-            begun = True
 
-            def show(*counts: int) -> None:
-                steps[:] = counts
-                bar.to(*counts)
+            def show(done: int, total: int) -> None:
+                nonlocal is_over
+                is_over = done == total
+                bar.to(done, total)
 
-            report = db.file.copy(
-                target, user=call.user, app=call.app or DEFAULT_APP, dry_run=dry_run, progress=show
-            )
+            report = db.file.copy(target, dry_run=dry_run, progress=show)
     except (KeyboardInterrupt, SystemExit) as end:
-        note(_stopped_copy(target, steps, dry_run=dry_run or not begun))
+        note(f"\nStopped. {'All' if is_over else 'Nothing'} is in {shown_path(target)}.")
         click.get_current_context().exit(_exit_code(end))
     call.reply(report, lambda: _print_copy(report))
 
 
-def _stopped_copy(target: str, steps: Sequence[int], *, dry_run: bool) -> str:
-    """Return what a copy that was stopped says: what is done, and how to go on."""
-    if dry_run:
-        return "\nStopped. Nothing was copied."
-    done, total = steps
-    shown = shown_path(target)
-    if total and done == total:
-        return f"\nStopped. All is in {shown}; run the same command again to make sure."
-    far = f"{done:,} of {total:,} steps are done (rows are written, then read again). "
-    return (
-        f"\nStopped. {far if total else ''}{shown} shows nothing of it until all is there. "
-        "Run the same command again: it begins anew."
-    )
-
-
 def _print_copy(report: CopyReport) -> None:
     """Print how many rows of each table there are, and what happened to them."""
-    rows = [(name, count) for name, count in report.rows.items() if count]
-    print_records(COPY_COLUMNS, rows)
-    there = sum(one.was_there for one in report.scopes)
-    if there:
-        note(f"There already, with the same content: {counted(there, 'user')}.")
-    total, users = sum(report.rows.values()), len(report.scopes) - there
+    print_records(COPY_COLUMNS, [(name, count) for name, count in report.rows.items() if count])
+    what = counted(sum(report.rows.values()), "row")
     shown = click.format_filename(report.target)
-    what = f"{counted(total, 'row')} of {counted(users, 'user')}"
     if report.dry_run:
         note(f"Would copy {what} to {shown}.")
-    elif total:
-        note(f"Copied {what} to {shown}, and read them again there: equal.")
     else:
-        note("Nothing is left to copy.")
+        note(f"Copied {what} to {shown}, and read them again there: equal.")
 
 
 def append_from(call: Call, session: str, text: str) -> None:

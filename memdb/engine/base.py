@@ -240,8 +240,8 @@ class Vectors(Protocol):
     def drop_some(self, space_no: int) -> bool:
         """Remove some thousand vectors of a space; False when it has none left."""
 
-    def count(self, space_no: int, scope_no: int | None = None) -> int:
-        """Return how many vectors a space holds, in all or of one scope."""
+    def count(self, space_no: int) -> int:
+        """Return how many vectors a space holds."""
 
     def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
         """Return the vectors of those of *refs* that have one, by ref."""

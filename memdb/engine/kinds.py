@@ -24,10 +24,6 @@ KINDS = {
     "settings": "settings",
 }
 
-# The row of a scope tells of all that a copy loads for it; what belongs to no scope tells itself.
-SHOWS_SCOPE = "copies.insert_scope"
-SHOWN_AT_ONCE = ("settings", "state")
-
 # Statements on those tables that are not counted.
 UNCOUNTED = {
     "messages.insert": "its session is longer",
@@ -50,11 +46,9 @@ UNCOUNTED = {
 def kind_of(sql: str) -> str | None:
     """Return the kind of thing that a statement changes; None for one that is not counted."""
     name = sql[3 : sql.find(" */")] if sql.startswith("/* ") else ""
-    if name == SHOWS_SCOPE:
-        return "scope"
     return None if name in UNCOUNTED else KINDS.get(name.partition(".")[0])
 
 
 def kind_loaded(table: str) -> str | None:
-    """Return the kind of thing that loaded rows change; None if the row of their scope tells it."""
-    return KINDS[table] if table in SHOWN_AT_ONCE else None
+    """Return the kind of thing that loaded rows of a table change; None if it is not counted."""
+    return "scope" if table == "scopes" else KINDS.get(table)

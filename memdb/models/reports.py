@@ -150,37 +150,20 @@ class Restored(Record):
     dry_run: bool
 
 
-class CopiedScope(Record):
-    """
-    One scope of a copy.
-
-    Attributes:
-        rows: Of all tables, vectors too.
-        sha256: Hash of its content, the same in source and target; None for a dry run.
-        was_there: The target had it already, with the same content.
-    """
-
-    app: str
-    user: str
-    rows: int
-    sha256: str | None
-    was_there: bool
-
-
 class CopyReport(Record):
     """
     What a copy from one database into another did, or would do.
 
     Attributes:
         target: Where the copy is, without a password.
-        scopes: Each with its hash, which was read again from the target.
         rows: Copied rows by table; "vectors" counts vectors, "state" values under keys.
+        sha256: Hash of all rows, the same in source and target; None for a dry run.
         dry_run: Nothing was stored.
     """
 
     target: str
-    scopes: tuple[CopiedScope, ...]
     rows: dict[str, int]
+    sha256: str | None
     dry_run: bool
 
 

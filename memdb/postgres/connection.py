@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine.base import Asking
 from memdb.engine.kinds import kind_loaded
 from memdb.errors import Busy, MemDBError, StorageError
+from memdb.models.ids import MAX_SCOPE_NO
 from memdb.postgres import commits, driver
 from memdb.postgres.binary import copy_rows
-from memdb.postgres.dialect import UNGUESSED, Statement, statement_of
+from memdb.postgres.dialect import NUMBERED, UNGUESSED, Statement, statement_of
 from memdb.postgres.facts import Facts
 from memdb.postgres.link import Tries
 from memdb.postgres.vectors import PostgresVectors
@@ -564,6 +565,8 @@ class Tx(Asking):
             if kind is not None:
                 self._kinds.add(kind)
             self.apart(lambda connection: copy_rows(connection, table, columns, rows))
+            if table in NUMBERED:
+                self.all(NUMBERED[table], {"most": MAX_SCOPE_NO} if table == "scopes" else None)
 
     def apart(self, work: Callable[[Any], Any]) -> Any:
         """

@@ -73,9 +73,6 @@ RETURNING scope_no
     "scopes.count": """/* dialect.count_scopes */
 SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM scope_numbers
 """,
-    "copies.new_scope_no": """/* dialect.new_scope_no */
-SELECT next_scope_no()
-""",
     "blobs.insert": """/* dialect.insert_blob */
 INSERT INTO blobs (blob_no, sha256, size_bytes, created_ms) OVERRIDING SYSTEM VALUE
 VALUES (:drawn, :sha256, :size_bytes, :now_ms)
@@ -114,6 +111,23 @@ SELECT nextval('blobs_blob_no_seq')
 """,
     "spaces.add_space": """/* dialect.draw_space */
 SELECT nextval('embedding_spaces_space_no_seq')
+""",
+}
+
+# After rows of a table were loaded with their numbers, the next ones are others.
+NUMBERED = {
+    "scopes": """/* dialect.skip_scopes */
+SELECT setval(
+  'scope_numbers', partitions * max((scope_no - 1) % ((:most + 1) / partitions) + 1), false
+)
+FROM scopes CROSS JOIN memdb_format
+GROUP BY partitions
+""",
+    "blobs": """/* dialect.skip_blobs */
+SELECT setval('blobs_blob_no_seq', max(blob_no)) FROM blobs
+""",
+    "embedding_spaces": """/* dialect.skip_spaces */
+SELECT setval('embedding_spaces_space_no_seq', max(space_no)) FROM embedding_spaces
 """,
 }
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
 from memdb.engine.sketches import from_bytes, to_bytes
-from memdb.models.ids import ALL_IDS, SCOPE_SHIFT, scope_range
+from memdb.models.ids import SCOPE_SHIFT
 from memdb.postgres.binary import from_pgvector, row_of, to_pgvector
 from memdb.tables import jobs
 
@@ -209,7 +209,7 @@ LIMIT :limit
 """
 
 COUNT_VECTORS = """/* vectors.count_rows */
-SELECT count(*) FROM vectors WHERE space_no = :space_no AND ref BETWEEN :low AND :high
+SELECT count(*) FROM vectors WHERE space_no = :space_no
 """
 
 SELECT_BETWEEN = """/* vectors.between */
@@ -402,10 +402,9 @@ class PostgresVectors:
         self.drop(kind, refs[0], refs[-1], space_no)
         return True
 
-    def count(self, space_no: int, scope_no: int | None = None) -> int:
-        """Return how many vectors a space holds, in all or of one scope; reads an index."""
-        low, high = ALL_IDS if scope_no is None else scope_range(scope_no)
-        return self._tx.read_number(COUNT_VECTORS, {"space_no": space_no, "low": low, "high": high})
+    def count(self, space_no: int) -> int:
+        """Return how many vectors a space holds; reads an index."""
+        return self._tx.read_number(COUNT_VECTORS, {"space_no": space_no})
 
     def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
         """Return the vectors of those of *refs* that have one, by ref; see `list_page`."""

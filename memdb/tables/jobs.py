@@ -560,16 +560,13 @@ SELECT
   CAST(:now_ms AS BIGINT)
 FROM messages
 WHERE
-  id BETWEEN :low AND :high
-  AND (text <> '' OR text IS NULL)
+  (text <> '' OR text IS NULL)
   AND NOT EXISTS ({VECTOR_OF.format(kind="message", ref="messages.id")})
 GROUP BY id >> 24
 UNION ALL
 SELECT 'embed', 'entry', id, :space_no, version, :now_ms
 FROM entries
-WHERE
-  id BETWEEN :low AND :high
-  AND (:again = 1 OR NOT EXISTS ({VECTOR_OF.format(kind="entry", ref="entries.id")}))
+WHERE :again = 1 OR NOT EXISTS ({VECTOR_OF.format(kind="entry", ref="entries.id")})
 """,
     compose.conflict(
         KEY,
@@ -588,7 +585,7 @@ INSERT_ITEMS = compose.insert_select(
 WITH RECURSIVE texts (ref, last_ref) AS (
   SELECT vector_ref, vector_ref + vector_count - 1
   FROM items
-  WHERE vector_ref BETWEEN :low AND :high AND embedded = 1
+  WHERE vector_ref IS NOT NULL AND embedded = 1
   UNION ALL
   SELECT ref + 1, last_ref FROM texts WHERE ref < last_ref
 )
@@ -665,17 +662,14 @@ def count_subjects(tx: Tx) -> int:
     return tx.read_number(SELECT_SUBJECTS)
 
 
-def add_missing(
-    tx: Tx, space_no: int, span: tuple[int, int] = (0, MAX_INT), *, again: bool = False
-) -> int:
+def add_missing(tx: Tx, space_no: int, *, again: bool = False) -> int:
     """
-    Queue what has no vector in a space; return how many jobs. Reads all messages of the span.
+    Queue what has no vector in a space; return how many jobs. Reads all messages.
 
     Args:
-        span: First and last id.
         again: Also every entry: its vector may be that of an earlier text.
     """
-    values = {"space_no": space_no, "low": span[0], "high": span[1], "now_ms": tx.now_ms}
+    values = {"space_no": space_no, "now_ms": tx.now_ms}
     queued = tx.run(INSERT_MISSING, {**values, "again": int(again), "seq_mask": MAX_SEQ})
     return queued + tx.run(INSERT_ITEMS, values)
 

@@ -307,5 +307,5 @@ def test_every_statement_that_writes_is_counted_or_not() -> None:
             assert kind is None or name == "entries.update", name
     assert not set(kinds.UNCOUNTED) - seen
     assert {name.partition(".")[0] for name in seen} - {*kinds.KINDS} == {
-        "blobs", "checks", "copies", "jobs", "scopes", "spaces", "synced", "tombstones",
+        "blobs", "checks", "jobs", "scopes", "spaces", "synced", "tombstones",
     }  # fmt: skip

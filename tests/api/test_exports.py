@@ -35,7 +35,6 @@ NAMES = [
     "Compacted",
     "Conflict",
     "ContextWindow",
-    "CopiedScope",
     "CopyReport",
     "Corrupt",
     "DayCount",

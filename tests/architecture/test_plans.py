@@ -19,6 +19,7 @@ WHOLE = (
     "migrate.",
     "packing.",
     "checks.",
+    "copies.",
     "meta.",
     "proof.",
     "remaining.",
@@ -30,15 +31,13 @@ WHOLE = (
     "synced.",  # a sync compares all that is here with what was agreed on
 )
 MAY_SCAN = {
+    "jobs.embed_missing": "only for a new space, which lacks every vector",
     "branches.path": "the rows of a branch and its parents, found by their ids",
     "overviews.message_days": "the rows of one scope, which a subquery reads by their ids",
     "query.virtual": "a row per table and index of the schema",
     "settings.get_all": "a row per field that was set",
     "schema.marks": "asks whether there is any table",
     "schema.meta": "asks whether there is one table",
-    "copies.scopes": "a copy reads the rows of all scopes",
-    "copies.settings": "a row per field that was set",
-    "copies.spaces": "a file has a handful of spaces",
     "links.broken": "only check and rebuild run it",
     "links.stale": "only check and rebuild run it",
     "writer.counts": "a row per kind of thing",

@@ -40,9 +40,8 @@ VALUES = {
 
 # Statements whose plan names more than one partition of a table, each with its reason.
 JOINED = "joined by id: the other partitions are in the plan and never executed"
-WHOLE_FILE = ("checks.", "meta.")  # check, rebuild and info read everything
+WHOLE_FILE = ("checks.", "copies.", "meta.")  # check, rebuild, copy and info read everything
 READ_MORE = {
-    "copies.jobs": "a copy reads the jobs of all scopes, once",
     "entries.ended": "upkeep of the whole file",
     "entries.hashed": "a deep check reads everything",
     "entries.spans": "a deep check reads everything",

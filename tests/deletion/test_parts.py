@@ -105,15 +105,3 @@ def test_secrets_of_the_parts_are_found(db):
     part.items.put(("s",), "k", b"\0\xd9 ghp_0123456789abcdefghijABCDEFGHIJ012345 ", index=False)
     (found,) = db.scope("ann", "travel").find_secrets()
     assert found.where.startswith("travel (checkpoints): item")
-
-
-def test_a_copy_of_a_scope_holds_the_parts(tmp_path: Path):
-    """Copying one user's memory into another file takes what adapters keep beside it."""
-    with closing(memdb.open(tmp_path / "a.db", embedder=None)) as db:
-        say(db, "ann", "travel")
-        say(db, "bob", "travel")
-        db.file.copy(tmp_path / "b.db", user="ann", app="travel")
-    with closing(memdb.open(tmp_path / "b.db", embedder=None)) as other:
-        found = {(scope.user, scope.app) for scope in other.scopes()}
-        assert found == {("ann", "travel"), *(("ann", name_part("travel", one)) for one in PARTS)}
-        assert other.file.check(deep=True) == []

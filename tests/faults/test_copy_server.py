@@ -11,7 +11,6 @@ from tenants import NOW_MS, OTHERS, open_as
 from test_copy import Stop, lines_of, look_at, rows_of, stop_after
 
 import memdb
-from memdb.records import scope_rows
 from memdb.transfer import copy as copying
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every page be told."""
     monkeypatch.setattr(copying, "TELL_S", 0)
-    monkeypatch.setattr(scope_rows, "VECTOR_LIMIT", 20)
+    monkeypatch.setattr(copying, "VECTOR_LIMIT", 20)
 
 
 @pytest.fixture
@@ -66,26 +65,30 @@ def test_to_a_server_and_back(source: MemDB, server: Any, tmp_path: Path) -> Non
             assert lines_of(db, user, app) == lines_of(source, user, app)
         assert [one for one in db.file.check() if one.code != "schema"] == []
         again = db.file.copy(back)
-    assert [one.rows for one in again.scopes] == [one.rows for one in there.scopes]
+    assert (again.rows, again.sha256) == (there.rows, there.sha256)
     assert rows_of(back) == rows_of(source.path)
     with look_at(back) as db:
         assert db.file.check(deep=True) == []
 
 
-def test_from_one_server_to_another(source: MemDB, server: Any, tmp_path: Path) -> None:
-    """Only one user, into a database with others; one that stopped begins anew."""
+def test_from_one_server_to_another(source: MemDB, server: Any) -> None:
+    """One that stopped begins anew; what is added later gets numbers that nothing has."""
     first, second = own_database(server, "first"), own_database(server, "second")
     source.file.copy(first)
-    with open_server(second) as db:
-        db.scope("x", "theirs").remember("x was here.")
-    user, app = OTHERS[0]
     with open_server(first) as db:
         with pytest.raises(Stop):
-            db.file.copy(second, user=user, app=app, progress=stop_after(20))
-        db.file.copy(second, user=user, app=app)
+            db.file.copy(second, progress=stop_after(20))
+        db.file.copy(second)
     with open_server(second) as db:
-        assert lines_of(db, user, app) == lines_of(source, user, app)
-        assert {one.user for one in db.scopes()} == {"x", user}
+        for user, app in OTHERS:
+            assert lines_of(db, user, app) == lines_of(source, user, app)
+        users = len(db.scopes())
+        for number in range(12):  # more than there are partitions
+            db.scope(f"new {number}").artifacts.save("user:a.txt", f"{number}".encode())
+        assert len(db.scopes()) == users + 12
+        assert [one for one in db.file.check() if one.code != "schema"] == []
+        with pytest.raises(memdb.AlreadyExists):
+            source.file.copy(second)
 
 
 def test_a_search_on_the_server_finds_the_same(source: MemDB, server: Any) -> None:

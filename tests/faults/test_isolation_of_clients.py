@@ -305,7 +305,6 @@ COMMANDS: dict[str, list[list[str]]] = {
 # Commands without --user are about the file, or about none.
 SERVERS = {
     "mcp": "serves tools, see tests/integrations/with_mcp/test_isolation.py",
-    "copy": "writes another file, see tests/faults/test_copy.py",
     "token add": "reads no memory: it names a user in a file of tokens",
 }
 

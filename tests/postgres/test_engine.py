@@ -27,7 +27,7 @@ from memdb.postgres.maintenance import SELECT_BYTES
 from memdb.postgres.schema import FORMAT
 from memdb.postgres.wire import Wire
 from memdb.postgres.words import PostgresWords
-from memdb.tables import copies, scopes, sessions, settings
+from memdb.tables import scopes, sessions, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -260,7 +260,7 @@ def test_numbers_and_sizes_may_differ_after_a_loss(
     engine, other = open_engine(), open_engine()
     with engine.write() as tx:
         ann = scopes.ensure(tx, "app", "ann", "u")
-        own = copies.new_scope_no(tx, 1)
+        own = tx.read_number("/* test.next_scope */ SELECT next_scope_no()")
         kill_all(address)
         with other.write() as beside:
             bob = scopes.ensure(beside, "app", "bob", "v")

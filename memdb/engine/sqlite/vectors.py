@@ -28,7 +28,7 @@ from memdb.engine.sketches import (
     from_planes,
     to_planes,
 )
-from memdb.models.ids import ALL_IDS, scope_of, scope_range
+from memdb.models.ids import scope_of, scope_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -173,8 +173,7 @@ LIMIT :limit
 """  # noqa: S608 (names of schema.sql)
 
 SELECT_COUNT = """/* vectors.count */
-SELECT coalesce(sum(length(slots)), 0) FROM vector_groups
-WHERE space_no = :space_no AND id BETWEEN :low AND :high
+SELECT coalesce(sum(length(slots)), 0) FROM vector_groups WHERE space_no = :space_no
 """
 
 DELETE_BAD_VECTORS = """/* vectors.delete_unusable */
@@ -300,10 +299,9 @@ class SqliteVectors:
         self.drop(kind, low, high, space_no)
         return True
 
-    def count(self, space_no: int, scope_no: int | None = None) -> int:
-        """Return how many vectors a space holds, in all or of one scope; reads the groups only."""
-        low, high = ALL_IDS if scope_no is None else scope_range(scope_no)
-        return self._tx.read_number(SELECT_COUNT, {"space_no": space_no, "low": low, "high": high})
+    def count(self, space_no: int) -> int:
+        """Return how many vectors a space holds; reads the groups only."""
+        return self._tx.read_number(SELECT_COUNT, {"space_no": space_no})
 
     def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
         """Return the vectors of those of *refs* that have one, by ref; see `list_page`."""
