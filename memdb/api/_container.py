@@ -474,8 +474,6 @@ class Services:
 
         if is_address(self.db.path):
             raise Unsupported("a database on a server is synced by none: its clients share it")
-        if getattr(self.db, "key", None) is not None:
-            raise Unsupported("the file is encrypted, and segments are plain: `memdb decrypt` it")
         return FolderSync(self.transfer(), path_value(folder, "folder"))
 
     def export(

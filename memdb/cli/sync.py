@@ -11,7 +11,8 @@ import click
 
 from memdb.cli.base import verb
 from memdb.cli.output import Counter, clean, note, print_json_line
-from memdb.errors import FileError, InvalidInput
+from memdb.errors import InvalidInput
+from memdb.models.keys import read_key_file
 from memdb.models.record import counted
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     "--pairing-key-file",
     type=click.Path(),
     metavar="PATH",
-    help="Holds the key that another sync showed.",
+    help="Holds the key that another sync showed; nobody else may read it.",
 )
 @click.option("--dry-run", is_flag=True, help="Count what would be sent, and write nothing.")
 @click.option("--status", is_flag=True, help="Show the devices, and what waits and why.")
@@ -70,7 +71,8 @@ def sync(
     from memdb.cli.service import ending_by_signals
 
     with ending_by_signals(), call.open(create=True) as db:
-        report = _sync(db, folder, _key(pairing_key_file), dry_run=dry_run)
+        key = None if pairing_key_file is None else read_key_file(pairing_key_file).secret()
+        report = _sync(db, folder, key, dry_run=dry_run)
         if not watch:
             call.reply(report, lambda: _print_report(report))
             return
@@ -80,19 +82,6 @@ def sync(
             note("Stopped watching.")
 
 
-def _key(path: str | None) -> str | None:
-    """Return the key in a file, None without one."""
-    if path is None:
-        return None
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read(1000).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(
-            f"{path} cannot be read ({error}): give the file with the key", path
-        ) from error
-
-
 def _sync(db: MemDB, folder: str, key: str | None, *, dry_run: bool) -> SyncReport:
     with Counter("Merging", "chunk") as counter:
         try:
@@ -100,15 +89,10 @@ def _sync(db: MemDB, folder: str, key: str | None, *, dry_run: bool) -> SyncRepo
                 folder, pairing_key=key, dry_run=dry_run, progress=lambda _: counter.add(1)
             )
         except InvalidInput as error:
-            if key is not None or "is paired" not in str(error) or not _is_asked():
+            if key is not None or "is paired" not in str(error) or not sys.stdin.isatty():
                 raise
     typed = click.prompt("Pairing key", hide_input=True, err=True)
     return db.sync(folder, pairing_key=typed, dry_run=dry_run)
-
-
-def _is_asked() -> bool:
-    """Say whether somebody can type a key."""
-    return sys.stdin.isatty()
 
 
 def _watch(call: Call, db: MemDB, folder: str, report: SyncReport, interval: float) -> None:
@@ -125,11 +109,11 @@ def _watch(call: Call, db: MemDB, folder: str, report: SyncReport, interval: flo
 
 
 def _listing(folder: str) -> list[tuple[str, int]]:
-    """Return the segments of a folder with their sizes."""
+    """Return the files of a folder with their sizes."""
     found = []
     for place, _, names in os.walk(folder):
         for name in names:
-            if name.endswith(".jsonl.gz"):
+            if not name.endswith(".partial"):
                 path = os.path.join(place, name)
                 found.append((path, os.path.getsize(path) if os.path.exists(path) else 0))
     return sorted(found)

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from memdb.errors import Busy, InvalidInput
+from memdb.models.keys import FileKey
 from memdb.models.record import Record
 from memdb.sync.clock import mark_of
 from memdb.tables import synced
@@ -43,6 +44,7 @@ class Device(Record):
         void: Devices whose clock was wrong, which this file was: nobody reads what they wrote.
         forgot: By scope, how many things were known to be forgotten at the last sync.
         confirms: Number of the last segment that tells of something forgotten.
+        is_encrypted: The segments of the memory are.
     """
 
     id: str
@@ -55,11 +57,17 @@ class Device(Record):
     void: tuple[str, ...] = ()
     forgot: dict[str, int] = {}  # noqa: RUF012 (a Record is never changed)
     confirms: int = 0
+    is_encrypted: bool = False
 
     @property
     def secret(self) -> bytes:
         """The key as bytes."""
         return sha256(self.key.encode()).digest()
+
+    @property
+    def cipher_key(self) -> FileKey:
+        """What segments are encrypted with."""
+        return FileKey(sha256(b"memdb sync segment" + self.secret).digest())
 
     @property
     def memory(self) -> str:

@@ -5,6 +5,9 @@ A segment is a gzip file of JSON lines: its head, then lines as an export has th
 stands its seal, a gzip member of fixed length with the HMAC-SHA256 of all bytes before, so that a
 segment is checked before a byte of it is read, and `zcat` still shows it. A segment never
 changes. `000007.full.jsonl.gz` tells everything again, and stands for all segments before it.
+
+In the folder of an encrypted file `000007.jsonl.gz.db` holds the same gzip file, encrypted by a
+key that derives from the pairing key.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ import hmac
 import json
 import os
 import re
+import zlib
 from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from memdb.engine.sqlite import cipher
 from memdb.errors import FileError, InvalidInput
 from memdb.models.record import Record
 
@@ -32,7 +38,8 @@ MARK = "memdb-sync.json"
 STATUS = "status.json"
 PARTIAL = ".partial"
 BLOCK_BYTES = 1 << 20
-NAME = re.compile(r"(\d{6,})(\.full)?\.jsonl\.gz")
+NAME = re.compile(r"(\d{6,})(\.full)?\.jsonl\.gz(\.db)?")
+GZIP_BITS = 31
 DEVICE = re.compile(r"[0-9a-f]{16}")
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
@@ -52,6 +59,13 @@ class Segment(Record):
     path: str
     number: int
     is_full: bool
+
+
+class Mark(Record):
+    """Which memory a folder is of, "" if that cannot be read, and how segments are written."""
+
+    memory: str
+    is_encrypted: bool
 
 
 class Head(Record):
@@ -94,9 +108,9 @@ def require_folder(folder: str, db_path: str) -> None:
         )
 
 
-def read_mark(folder: str) -> str | None:
+def read_mark(folder: str) -> Mark | None:
     """
-    Return which memory a folder is of, None for an empty folder, "" if that cannot be read.
+    Return what a folder says of itself; None for an empty folder.
 
     Raises:
         InvalidInput: it holds something else, or is of a newer memdb.
@@ -110,11 +124,12 @@ def read_mark(folder: str) -> str | None:
         with open(path, encoding="utf-8") as file:
             fields = json.load(file)
         memory, version = str(fields["memory"]), int(fields["format"])
+        is_encrypted = bool(fields["encrypted"])
     except (ValueError, KeyError, TypeError):
-        return ""
+        return Mark("", is_encrypted=False)
     if version > FORMAT:
         raise InvalidInput(f"{folder} is of a newer memdb (format {version}): update this one")
-    return memory
+    return Mark(memory, is_encrypted)
 
 
 def write_file(path: str, data: bytes) -> None:
@@ -136,9 +151,10 @@ def publish(path: str) -> None:
         os.close(handle)
 
 
-def write_mark(folder: str, memory: str) -> None:
+def write_mark(folder: str, device: Device) -> None:
     """Say which memory a folder is of."""
-    write_file(os.path.join(folder, MARK), _encode({"memory": memory, "format": FORMAT}).encode())
+    said = {"memory": device.memory, "format": FORMAT, "encrypted": device.is_encrypted}
+    write_file(os.path.join(folder, MARK), _encode(said).encode())
 
 
 def devices_of(folder: str) -> list[str]:
@@ -161,30 +177,42 @@ def segments_of(folder: str, device: str) -> list[Segment]:
     return sorted(found, key=lambda one: (one.number, not one.is_full))
 
 
-def path_of(folder: str, device: str, number: int, *, is_full: bool) -> str:
+def path_of(folder: str, device: Device, number: int, *, is_full: bool) -> str:
     """Return the path of a segment."""
-    return os.path.join(folder, device, f"{number:06}{'.full' * is_full}.jsonl.gz")
+    name = f"{number:06}{'.full' * is_full}.jsonl.gz{'.db' * device.is_encrypted}"
+    return os.path.join(folder, device.id, name)
 
 
 def write_partial(path: str, device: Device, head: Head, lines: Iterable[dict[str, Any]]) -> str:
     """Write a segment beside its name, sealed and on the disk; return its hash."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path + PARTIAL, "w+b") as file:
-        with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-            packed.write(
-                f"{_encode({'kind': 'segment', 'format': FORMAT, **head._asdict()})}\n".encode()
-            )
-            for line in lines:
-                packed.write(f"{_encode(line)}\n".encode())
+    with suppress(FileNotFoundError):
+        os.remove(path + PARTIAL)
+    first = {"kind": "segment", "format": FORMAT, **head._asdict()}
+    parts = _packed(chain([first], lines))
+    if device.is_encrypted:
+        cipher.write_stream(path + PARTIAL, device.cipher_key, parts)
+    else:
+        with open(path + PARTIAL, "wb") as file:
+            file.writelines(parts)
+    with open(path + PARTIAL, "r+b") as file:
         seal, _ = _measure(file, device.secret)
         file.write(seal)
         file.flush()
-        file.seek(0)
-        digest = sha256()
-        while block := file.read(BLOCK_BYTES):
-            digest.update(block)
         os.fsync(file.fileno())
-    return digest.hexdigest()
+    return hash_of(path + PARTIAL)
+
+
+def _packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """Yield lines as the blocks of a gzip file."""
+    packer = zlib.compressobj(6, wbits=GZIP_BITS)
+    found: list[bytes] = []
+    for line in lines:
+        found.append(packer.compress(f"{_encode(line)}\n".encode()))
+        if sum(map(len, found)) >= BLOCK_BYTES:
+            yield b"".join(found)
+            found = []
+    yield b"".join([*found, packer.flush()])
 
 
 def _measure(file: BinaryIO, secret: bytes, size: int | None = None) -> tuple[bytes, str]:
@@ -207,35 +235,35 @@ def _measure(file: BinaryIO, secret: bytes, size: int | None = None) -> tuple[by
 def hash_of(path: str) -> str:
     """Return the SHA-256 of a file."""
     digest = sha256()
-    with open(path, "rb") as file:
-        while block := file.read(BLOCK_BYTES):
-            digest.update(block)
+    for block in _blocks(path):
+        digest.update(block)
     return digest.hexdigest()
 
 
 def open_segment(
-    segment: Segment, device: str, key: bytes
+    segment: Segment, device: str, own: Device
 ) -> tuple[Head, Iterator[dict[str, Any]]]:
     """
-    Return the head of a segment, and its lines.
+    Return the head of a segment of *device*, and its lines, by the keys of *own*.
 
     Raises:
-        Broken: it is cut, changed, or not sealed by *key*.
+        Broken: it is cut, changed, or not sealed by its key.
         Refused: it is of a newer memdb.
     """
     try:
-        file = open(segment.path, "rb")  # noqa: SIM115 (the lines close it)
-        size = os.path.getsize(segment.path)
-        end, _ = _measure(file, key, 0)
-        seal, _ = _measure(file, key, size - len(end)) if size > len(end) else (b"", "")
-        found = file.read(len(end) + 1)
+        with open(segment.path, "rb") as file:
+            size = os.path.getsize(segment.path)
+            end, _ = _measure(file, own.secret, 0)
+            seal, _ = _measure(file, own.secret, size - len(end)) if size > len(end) else (b"", "")
+            found = file.read(len(end) + 1)
     except OSError as error:
         raise Broken(f"cannot be read ({error.strerror})") from error
     if not seal or not hmac.compare_digest(found, seal):
-        file.close()
         raise Broken("is cut, changed, or of a device that is not paired")
-    file.seek(0)
-    lines = _lines(file)
+    if segment.path.endswith(".db"):
+        lines = _lines(cipher.read_stream(segment.path, own.cipher_key))
+    else:
+        lines = _lines(_blocks(segment.path))
     fields = next(lines)
     if fields.get("format", FORMAT + 1) > FORMAT:
         raise Refused(f"is of a newer memdb (format {fields.get('format')}): update this one")
@@ -245,10 +273,19 @@ def open_segment(
     return head, lines
 
 
-def _lines(file: BinaryIO) -> Iterator[dict[str, Any]]:
-    with file, gzip.GzipFile(fileobj=file) as packed:
-        for line in packed:
-            yield json.loads(line)
+def _blocks(path: str) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            yield block
+
+
+def _lines(blocks: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a gzip file, up to the end of its first member: the seal follows."""
+    unpacker = zlib.decompressobj(GZIP_BITS)
+    begun = b""
+    for block in blocks:
+        *whole, begun = (begun + unpacker.decompress(block)).split(b"\n")
+        yield from map(json.loads, whole)
 
 
 def write_status(folder: str, device: Device, broken: Iterable[str], now_ms: int) -> None:

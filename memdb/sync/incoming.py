@@ -22,6 +22,7 @@ from memdb.models.ids import (
     session_no_of,
     session_of,
     session_range,
+    thing_hash,
 )
 from memdb.models.items import path_of
 from memdb.models.record import Record
@@ -66,6 +67,7 @@ NO_SEQS = {"last_seq": 0}
 SAID_OF_SESSION = ("created_ms", "updated_ms", "title", "metadata")
 
 ORDER = ("session", "branch", "message", "entry", "artifact", "item", "state")
+REMOVED = ("state", "item", "artifact", "version", "entry", "message", "branch", "session")
 
 
 class Chunk(Record):
@@ -89,7 +91,8 @@ def chunks_of(lines: Iterator[Line]) -> Iterator[Chunk]:
         elif line["kind"] == "gone" and line["of"] == "state":
             scope = "state", "", ""
         is_part = bool(found) and found[-1]["kind"] == "artifact_part"
-        if scope != before or (len(found) >= CHUNK_LINES and not is_part):
+        is_whole = is_part or line["kind"] == "gone"  # what is gone costs one look at the scope
+        if scope != before or (len(found) >= CHUNK_LINES and not is_whole):
             if found:
                 yield Chunk(*before[1:], found)
             found = []
@@ -124,30 +127,22 @@ class Merge:
 
     def write(self, tx: Tx, chunk: Chunk) -> None:
         """Merge a chunk. Transaction: joins the caller's."""
-        if not chunk.app:
-            gone = [line for line in chunk.lines if line["kind"] == "gone"]
-            _Part(self, tx, None, 0).remove(gone)
-            return
-        owner = self.services.scope(chunk.app, chunk.user)
-        is_state = chunk.lines[0]["kind"] == "state"
-        part = _Part(self, tx, owner, 0 if is_state else owner.ensure(tx))
-        part.remove([line for line in chunk.lines if line["kind"] == "gone"])
+        owner = self.services.scope(chunk.app, chunk.user) if chunk.app else None
+        is_state = owner is None or chunk.lines[0]["kind"] == "state"
+        part = _Part(self, tx, owner, 0 if owner is None or is_state else owner.ensure(tx))
+        groups: dict[str, list[Line]] = {}
+        for line in chunk.lines:
+            groups.setdefault(line["kind"].removesuffix("_part"), []).append(line)
+        part.remove(groups.get("gone", ()))
         for kind in ORDER:
-            lines = [line for line in chunk.lines if line["kind"] == kind]
-            if kind == "artifact":
-                lines = [line for line in chunk.lines if line["kind"].startswith("artifact")]
-            if lines:
-                getattr(part, f"write_{kind}")(lines)
+            if kind in groups:
+                getattr(part, f"write_{kind}")(groups[kind])
         part.finish()
 
     def settle(self, tx: Tx) -> None:
         """Let keys follow what was said and removed here, as they do on other devices."""
         for scope_no, key, session_only, session in synced.rival_keys(tx):
             _Part(self, tx, None, scope_no).settle({(key, session_only, session)})
-
-    def target(self, owner: ScopeRef) -> Target:
-        """Return a scope to import into."""
-        return Target(self.services, owner, owner.app, Counter())
 
     def tree(self, tx: Tx, session: int) -> Tree:
         """Return the messages of a session, read anew if another one has written."""
@@ -205,7 +200,7 @@ class _Part:
     def __init__(self, merge: Merge, tx: Tx, owner: ScopeRef | None, scope_no: int) -> None:
         self._merge = merge
         self._tx = tx
-        self._owner = owner
+        self._scope = owner
         self._scope_no = scope_no
         self._touched: dict[str, dict[int, int]] = {}
         self._versions: dict[int, int] = {}  # of the messages that were stored
@@ -215,8 +210,20 @@ class _Part:
         self._opened: set[int] = set()  # entries that state a key, and have no place in it yet
         self._places: set[Place] = set()
 
+    @property
+    def _owner(self) -> ScopeRef:
+        assert self._scope is not None
+        return self._scope
+
+    def _target(self) -> Target:
+        return Target(self._merge.services, self._owner, self._owner.app, Counter())
+
     def _known(self, kind: str, things: Iterable[int]) -> dict[int, Known]:
         return synced.known(self._tx, kind, self._scope_no, [*things])
+
+    def _stamps(self, kind: str, things: Iterable[int]) -> dict[int, int]:
+        known = self._known(kind, things)
+        return {thing: one.stamp for thing, one in known.items()} | self._touched.get(kind, {})
 
     def _stands(self, kind: str, things: list[int]) -> dict[int, Stand]:
         """Return what stands of each of *things* here."""
@@ -229,14 +236,12 @@ class _Part:
 
     # What is gone.
 
-    def remove(self, lines: list[Line]) -> None:
+    def remove(self, lines: Iterable[Line]) -> None:
         """Remove what other devices removed, unless it was changed later."""
         by_kind: dict[str, list[Line]] = {}
         for line in lines:
             by_kind.setdefault(line["of"], []).append(line)
-        for kind in reversed(ORDER):
-            if kind == "entry" and "version" in by_kind:
-                self._remove_kind("version", by_kind["version"])
+        for kind in REMOVED:
             if kind in by_kind:
                 self._remove_kind(kind, by_kind[kind])
 
@@ -280,8 +285,7 @@ class _Part:
             session_records.undescribe(self._tx, row)
             self._emptied[row] = forgotten
 
-    def _remove_branch(self, doomed: list[tuple[int, bool]]) -> None:
-        self._remove_session(doomed)
+    _remove_branch = _remove_session
 
     def _remove_entry(self, doomed: list[tuple[int, bool]]) -> None:
         keys = set()
@@ -341,7 +345,7 @@ class _Part:
             named_by: Returns the names of the thing that a line is of.
             write: Takes a line, what an import reads of it, and what stands here.
         """
-        things = [synced.thing_of(*named_by(line)) for line in lines]
+        things = [thing_hash(*named_by(line)) for line in lines]
         stands = self._stands(kind, things)
         for line, thing in zip(lines, things, strict=True):
             stand = stands[thing]
@@ -360,8 +364,7 @@ class _Part:
 
     def write_session(self, lines: list[Line]) -> None:
         """Add sessions, and give those that are here the later title and metadata."""
-        assert self._owner is not None
-        tx, scope_no, target = self._tx, self._scope_no, self._merge.target(self._owner)
+        tx, scope_no, target = self._tx, self._scope_no, self._target()
 
         def write(line: Line, item: Item, stand: Stand) -> None:
             row = message_lines.read_session(target, item.replace(fields=item.fields | NO_SEQS))
@@ -384,7 +387,6 @@ class _Part:
             sessions.set_identity(self._tx, session, uid, created_ms)
 
     def _session(self, name: str) -> int:
-        assert self._owner is not None
         return session_records.ensure(self._tx, self._owner, name, self._merge.services.db.ids)
 
     def write_branch(self, lines: list[Line]) -> None:
@@ -422,11 +424,10 @@ class _Part:
 
     def _write_messages(self, name: str, lines: list[Line]) -> None:
         tx, merge = self._tx, self._merge
-        assert self._owner is not None
         session = sessions.find(tx, self._scope_no, name)
         tree = None if session is None else merge.tree(tx, session)
         stands = self._stands_of_messages(tree, lines)
-        target = merge.target(self._owner)
+        target = self._target()
         fresh: list[tuple[str, message_lines.MessageLine]] = []
         is_plain = True
         place = self._scope_no, name
@@ -441,7 +442,7 @@ class _Part:
             if not beats("message", word, stands[thing]):
                 continue
             fields = {key: one for key, one in line.items() if key not in ADDED}
-            branch = fields.pop("branch", None)
+            home = fields.pop("branch", "")
             target.last_seqs[name] = fields["seq"]
             try:
                 read = message_lines.read_message(target, Item("", "message", fields))
@@ -455,7 +456,6 @@ class _Part:
             if tree is None:
                 session = self._session(name)
                 tree = merge.tree(tx, session)
-            home = branch if branch in tree.after else ""
             is_plain &= tree.add(uid, fields["seq"], above, home)
             merge.above[place] = uid
             fresh.append((uid, read))
@@ -509,9 +509,8 @@ class _Part:
 
     def write_entry(self, lines: list[Line]) -> None:
         """Add entries; of two versions of one the later one stands, the other is history."""
-        assert self._owner is not None
         tx, scope_no, merge = self._tx, self._scope_no, self._merge
-        target = merge.target(self._owner)
+        target = self._target()
 
         def write(_line: Line, item: Item, stand: Stand) -> None:
             row = entry_lines.read_entry(target, item).fields
@@ -566,8 +565,7 @@ class _Part:
 
     def write_artifact(self, lines: list[Line]) -> None:
         """Add versions of artifacts, which `finish` brings into their order."""
-        assert self._owner is not None
-        tx, target = self._tx, self._merge.target(self._owner)
+        tx, target = self._tx, self._target()
 
         parts: dict[str, list[Line]] = {}
         before: list[Line] = []
@@ -591,8 +589,7 @@ class _Part:
 
     def write_item(self, lines: list[Line]) -> None:
         """Put items, of two values of one key the later one."""
-        assert self._owner is not None
-        tx, target = self._tx, self._merge.target(self._owner)
+        tx, target = self._tx, self._target()
 
         def write(_line: Line, item: Item, stand: Stand) -> None:
             read = others.read_item(target, item)
@@ -609,8 +606,7 @@ class _Part:
 
     def write_state(self, lines: list[Line]) -> None:
         """Put values of state, of two under one key the later one."""
-        assert self._owner is not None
-        tx, target = self._tx, self._merge.target(self._owner)
+        tx, target = self._tx, self._target()
 
         def write(line: Line, item: Item, stand: Stand) -> None:
             left_out = ("app", "user") if line["user"] else ("app",)
@@ -668,14 +664,9 @@ class _Part:
     def _renumber(self, place: Place) -> None:
         """Number the versions of an artifact by what their devices called them, then by uid."""
         found = artifacts.versions(self._tx, place)
-        things = {synced.thing_of(one.info.uid): one.info for one in found}
-        known = self._known("artifact", things)
-        known_now = self._touched.get("artifact", {})
-        first = {
-            info.uid: known_now.get(thing)
-            or (known[thing].stamp if thing in known else info.version)
-            for thing, info in things.items()
-        }
+        things = {thing_hash(one.info.uid): one.info for one in found}
+        stamps = self._stamps("artifact", things)
+        first = {info.uid: stamps.get(thing, info.version) for thing, info in things.items()}
         numbers: dict[str, int] = {}
         number = 0
         for uid in sorted(first, key=lambda one: (first[one], one)):
@@ -687,23 +678,21 @@ class _Part:
         """Remove a session or branch that another device removed, if nothing is left in it."""
         tx = self._tx
         known = sessions.identity(tx, row)
-        if known is None or self._owner is None:
+        if known is None:
             return
         name, branch = known[0], sessions.branch_names(tx, [row]).get(row, "")
-        thing = synced.thing_of(name, branch) if branch else synced.thing_of(name)
+        thing = thing_hash(name, branch) if branch else thing_hash(name)
         agreed = self._known("branch" if branch else "session", [thing]).get(thing)
         if agreed is None or not agreed.gone or descendants(tx, row):
             return
-        if sessions.totals(tx, *session_range(row))[1] or entries.session_only(tx, row):
-            return
-        if not branch and self._holds_other(row, name):
+        holds = sessions.totals(tx, *session_range(row))[1] or entries.session_only(tx, row)
+        if holds or (not branch and self._holds_other(row, name)):
             return
         full = BranchName(name, branch) if branch else name
         (session_records.forget if is_forgotten else session_records.remove)(tx, self._owner, full)
 
     def _holds_other(self, session: int, name: str) -> bool:
         """Say whether a session has artifacts or state."""
-        assert self._owner is not None
         places = artifact_records.list_places(self._tx, self._scope_no, session_no_of(session))
         return any(artifacts.find(self._tx, place) is not None for place in places) or bool(
             state.values(self._tx, (self._owner.app, self._owner.user, name))
@@ -714,9 +703,7 @@ class _Part:
         tx, scope_no = self._tx, self._scope_no
         for key in keys:
             found = synced.rivals(tx, scope_no, key, self._opened)
-            known = self._known("entry", [row[2] for row in found])
-            stamps = {thing: one.stamp for thing, one in known.items()}
-            stamps |= self._touched.get("entry", {})
+            stamps = self._stamps("entry", [row[2] for row in found])
             rank = {row[0]: (stamps.get(row[2], row[5] << 20), row[1]) for row in found}
             last = max(rank, key=rank.__getitem__, default=0)
             for entry_id, _, _, active, before, _ in sorted(found, key=lambda row: row[0] == last):
@@ -737,7 +724,7 @@ def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> 
 
 def _said(uid: str, row: Line) -> int:
     """Return the thing that a version of an entry is."""
-    return synced.thing_of(uid, *(row[name] for name in synced.SAID))
+    return thing_hash(uid, *(row[name] for name in synced.SAID))
 
 
 def _placed(tx: Tx, scope_no: int, line: Line) -> Line:

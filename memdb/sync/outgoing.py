@@ -8,13 +8,14 @@ names it by its hash only.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from memdb.models.ids import is_branch, seq_of, session_of
+from memdb.models.ids import is_branch, seq_of, session_of, thing_hash
 from memdb.models.items import path_of
 from memdb.models.record import Record
 from memdb.records.messages import MOVED
-from memdb.sync.clock import stamp_of
+from memdb.sync.clock import UNITED, stamp_of
 from memdb.sync.tree import Tree
 from memdb.tables import messages, scopes, sessions, state, synced
 from memdb.transfer import artifacts as artifact_lines
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     Changes = dict[int, dict[str, list["Sent"]]]
 
     Line = dict[str, Any]
-
-# Things that no second device can make, so that the first word needs no stamp.
-UNITED = ("message", "version", "artifact")
 
 
 class Sent(Record):
@@ -58,31 +56,34 @@ def collect(tx: Tx, device: Device, now_ms: int, *, is_full: bool) -> Changes:
     """Return what differs from what was agreed on; all there is if *is_full*."""
     found: Changes = {}
     now = stamp_of(now_ms, device.id, device.stamp)
-    counts, entries = synced.forgotten(tx), synced.forgotten_entries(tx)
+    counts = count_forgotten(tx)
+    entries = {(one, thing) for one, kind, thing in synced.forgotten(tx) if kind == "entry"}
+    for kind, scope_no, thing, gone, stamp in synced.gone(tx) if is_full else ():
+        sent = Sent(thing, 0, min(stamp, now), None, gone)
+        found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
     for kind in synced.THINGS:
-        changed = synced.changed(tx, kind)
-        fresh = {row[:2] for row in changed}
-        for scope_no, thing, version, ms, place, old in (
-            synced.every(tx, kind) if is_full else changed
+        for scope_no, thing, version, ms, place, old, is_fresh in synced.things(
+            tx, kind, is_full=is_full
         ):
-            stamp = old or 0
+            stamp = min(old or 0, now)  # one of a clock that was ahead is none
             if kind == "artifact" and old is None:
                 stamp = json.loads(str(place))[2]
-            elif (scope_no, thing) in fresh and (kind not in UNITED or old is not None):
-                stamp = stamp_of(ms, device.id, device.stamp) if ms else now
+            elif is_fresh and (kind not in UNITED or old is not None):
+                stamp = stamp_of(min(ms or now_ms, now_ms), device.id, device.stamp)
             sent = Sent(thing, version, stamp, place)
             found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
         for scope_no, thing in synced.removed(tx, kind):
-            is_forgotten = counts.get(scope_no, 0) > device.forgot.get(str(scope_no), 0)
+            is_forgotten = counts[str(scope_no)] > device.forgot.get(str(scope_no), 0)
             if kind == "entry":
                 is_forgotten = (scope_no, thing) in entries
             sent = Sent(thing, 0, now, None, 2 if is_forgotten else 1)
             found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
-    for kind, scope_no, thing, gone, stamp in synced.gone(tx) if is_full else ():
-        if kind in synced.THINGS:
-            sent = Sent(thing, 0, stamp, None, gone)
-            found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
     return found
+
+
+def count_forgotten(tx: Tx) -> Counter[str]:
+    """Return how many things of each scope were forgotten."""
+    return Counter(str(scope_no) for scope_no, _, _ in synced.forgotten(tx))
 
 
 def agree(tx: Tx, changes: Changes) -> None:
@@ -120,9 +121,8 @@ def _scope_lines(tx: Tx, scope_no: int, kinds: dict[str, list[Sent]]) -> Iterato
     for kind, sent in kinds.items():
         here[kind] = {one.thing: one for one in sent if one.place is not None}
         yield from (_gone_line(kind, one) for one in sent if one.place is None)
-    ids = [int(one.place or 0) for one in here.get("session", {}).values()]
     stamps = {int(one.place or 0): one.stamp for one in here.get("session", {}).values()}
-    for row, info in list_infos(tx, ids):
+    for row, info in list_infos(tx, [*stamps]):
         given = {"last_seq": None, "extracted_seq": None}
         yield {**message_lines.SESSION.to_line(info, given), "stamp": stamps[row]}
     trees: dict[int, Tree] = {}
@@ -131,15 +131,15 @@ def _scope_lines(tx: Tx, scope_no: int, kinds: dict[str, list[Sent]]) -> Iterato
     yield from _entry_lines(tx, scope_no, here.get("entry", {}), here.get("version", {}))
     stamps = {thing: one.stamp for thing, one in here.get("artifact", {}).items()}
     if stamps:
-        wanted = lambda uid: synced.thing_of(uid) in stamps  # noqa: E731 (a predicate)
+        wanted = lambda uid: thing_hash(uid) in stamps  # noqa: E731 (a predicate)
         for line in artifact_lines.export(tx, scope_no, wanted):
             if line["kind"] == "artifact":
-                line["stamp"] = stamps[synced.thing_of(line["uid"])]
+                line["stamp"] = stamps[thing_hash(line["uid"])]
             if line["kind"] != "artifact_name":
                 yield line
     values = here.get("item", {})
     for line in others.export_items(tx, scope_no) if values else ():
-        thing = synced.thing_of(path_of(tuple(line["namespace"])), line["key"])
+        thing = thing_hash(path_of(tuple(line["namespace"])), line["key"])
         if thing in values:
             yield {**line, "stamp": values[thing].stamp}
 
@@ -211,11 +211,11 @@ def _entry_lines(
     longer = {json.loads(str(one.place))[0] for one in versions.values()}
     stamps = {
         thing: stamp or 0
-        for scope, thing, _, _, place, stamp in synced.every(tx, "entry")
+        for scope, thing, _, _, place, stamp, _ in synced.things(tx, "entry", is_full=True)
         if scope == scope_no and (thing in sent or place in longer)
     }
     for line in entry_lines.export(tx, scope_no):
-        thing = synced.thing_of(line["uid"])
+        thing = thing_hash(line["uid"])
         if thing not in stamps:
             continue
         gave_way = "superseded_by" in line and "key" in line and "valid_to_ms" not in line

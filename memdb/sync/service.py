@@ -15,12 +15,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from memdb.engine.sqlite import cipher
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT
 from memdb.models.reports import DeviceStatus, SyncReport, SyncStatus
 from memdb.records import integrity
 from memdb.sync import outgoing
-from memdb.sync.clock import is_ahead, ms_of
+from memdb.sync.clock import is_ahead, ms_of, stamp_of
 from memdb.sync.device import Device, load, new_id, new_key, read_key, store
 from memdb.sync.folder import (
     PARTIAL,
@@ -91,7 +92,7 @@ class FolderSync:
         if dry_run:
             return self._preview(made)
         if self._mark is None:
-            write_mark(self._folder, self._here.memory)
+            write_mark(self._folder, self._here)
         self._recover()
         self._arrange()
         is_full = self._here.number == 0
@@ -128,50 +129,64 @@ class FolderSync:
             InvalidInput: the folder is another memory's, or its key is needed.
         """
         given = None if key is None else read_key(key)
-        made = None
-        device = self._device
-        if device is not None:
-            self._mark = self._mark or None  # it is written anew
-        elif self._mark == "":
+        mark, device, made = self._mark, self._device, None
+        if device is None:
+            device, made = self._join(given)
+        elif given not in (None, device.key):
+            raise InvalidInput("pairing_key is not the one of this file: leave it out")
+        if mark is None:
+            device = device.replace(is_encrypted=self._db.key is not None)
+        elif not mark.memory:
+            self._mark = None  # it is written anew
+        elif mark.memory != device.memory:
+            raise InvalidInput(
+                f"{self._folder} is of another memory, or pairing_key is not its own: give its key"
+            )
+        else:
+            device = device.replace(is_encrypted=mark.is_encrypted)
+        if device.is_encrypted:
+            cipher.require_cipher(self._folder)
+        elif self._db.key is not None:
+            raise InvalidInput(
+                f"{self._folder} has plain segments, and the file is encrypted: give an empty "
+                "folder, or `memdb decrypt` the file"
+            )
+        if device != self._device and not dry_run:
+            with self._db.write() as tx:
+                store(tx, self._device, device)
+        self._device = device
+        return made
+
+    def _join(self, given: str | None) -> tuple[Device, str | None]:
+        """Return a new device, and its key if that is new."""
+        mark, made = self._mark, None
+        if mark is None:
+            given = made = given or new_key()
+        elif not mark.memory:
             raise InvalidInput(
                 f"{self._folder} says of which memory it is in a file that is not whole: wait "
                 "until that was carried, or sync the first device again"
             )
-        if device is None:
-            if self._mark is None:
-                given = made = given or new_key()
-            elif given is None:
-                raise InvalidInput(
-                    f"{self._folder} is paired: give the pairing_key that the first device showed"
-                )
-            device = Device(
-                new_id(devices_of(self._folder)), platform.node() or "device", str(given)
-            )
-        elif given is not None and given != device.key:
-            raise InvalidInput("pairing_key is not the one of this file: leave it out")
-        if self._mark not in (None, device.memory):
+        elif given is None:
             raise InvalidInput(
-                f"{self._folder} is of another memory, or pairing_key is not its own: give its key"
+                f"{self._folder} is paired: give the pairing_key that the first device showed"
             )
-        if self._device is None and not dry_run:
-            with self._db.write() as tx:
-                store(tx, None, device)
-        self._device = device
-        return made
+        name = platform.node() or "device"
+        return Device(new_id(devices_of(self._folder)), name, str(given)), made
 
     def _preview(self, made: str | None) -> SyncReport:
-        with self._db.read() as tx:
-            changes = outgoing.collect(
-                tx, self._here, self._db.clock(), is_full=self._here.number == 0
-            )
         waiting = [
             f"{len(found)} segments of {device}"
             for device in devices_of(self._folder)
             if device != self._here.id and (found := self._unread(device))
         ]
-        return SyncReport(
-            self._here.id, made, dict(_count(changes)), {}, tuple(waiting), dry_run=True
-        )
+        sent = dict(self._pending())
+        return SyncReport(self._here.id, made, sent, {}, tuple(waiting), dry_run=True)
+
+    def _pending(self) -> Counter[str]:
+        here, now_ms = self._here, self._db.clock()
+        with self._db.read() as tx:
+            return _count(outgoing.collect(tx, here, now_ms, is_full=here.number == 0))
 
     def _unread(self, device: str) -> list[Segment]:
         read, _ = self._here.seen.get(device, (0, ""))
@@ -179,7 +194,7 @@ class FolderSync:
 
     def status(self) -> SyncStatus:
         """Say what the folder and the file know of each other; nothing changes."""
-        if self._device is None or self._mark != self._device.memory:
+        if self._device is None or self._mark is None or self._mark.memory != self._here.memory:
             raise InvalidInput(f"the file was not synced with {self._folder} yet: sync it first")
         found = []
         for device in devices_of(self._folder):
@@ -199,11 +214,8 @@ class FolderSync:
             )
             if device != self._here.id and device not in self._here.void:
                 self._next(device)
-        with self._db.read() as tx:
-            pending = _count(
-                outgoing.collect(tx, self._here, self._db.clock(), is_full=self._here.number == 0)
-            )
-        return SyncStatus(tuple(found), pending.total(), tuple(self._waiting), self._unconfirmed())
+        pending = self._pending().total()
+        return SyncStatus(tuple(found), pending, tuple(self._waiting), self._unconfirmed())
 
     def _unconfirmed(self) -> tuple[str, ...]:
         """Return the devices that have not read what was forgotten here."""
@@ -232,20 +244,18 @@ class FolderSync:
         last = own[-1].number if own else 0
         if last < here.number:
             for is_full in (False, True):
-                path = path_of(self._folder, here.id, here.number, is_full=is_full)
+                path = path_of(self._folder, here, here.number, is_full=is_full)
                 if os.path.exists(path + PARTIAL) and hash_of(path + PARTIAL) == here.hash:
                     publish(path)
                     return self._tidy()
             return self._become(here.replace(number=last, hash=""))
         is_damaged = bool(own) and last == here.number and hash_of(own[-1].path) != here.hash
         is_other = last > here.number or (is_damaged and self._is_sealed(own[-1]))
-        now_ms = self._db.clock()
         are_missing = bool(own) and len({one.number for one in own}) <= last - own[0].number
         if not is_other and (is_damaged or are_missing):
             return self._become(here.replace(hash=""))  # it tells all again
-        if is_ahead(here.stamp, now_ms):
-            fresh = here.replace(stamp=0, void=(*here.void, here.id))
-            return self._renew(fresh, clamp=now_ms)
+        if is_ahead(here.stamp, self._db.clock()):
+            return self._renew(here.replace(stamp=0, void=(*here.void, here.id)))
         if is_other:
             read = (here.number, here.hash) if last > here.number else (here.number - 1, "")
             self._renew(here.replace(seen={**here.seen, here.id: read}))
@@ -253,7 +263,7 @@ class FolderSync:
 
     def _is_sealed(self, segment: Segment) -> bool:
         try:
-            open_segment(segment, self._here.id, self._here.secret)
+            open_segment(segment, self._here.id, self._here)
         except Refused:
             return False
         return True
@@ -262,13 +272,9 @@ class FolderSync:
         with self._db.write() as tx:
             self._device = store(tx, self._device, device)
 
-    def _renew(self, device: Device, clamp: int | None = None) -> None:
+    def _renew(self, device: Device) -> None:
         """Let the file be a new device, which tells everything that it has."""
-        with self._db.write() as tx:
-            if clamp is not None:
-                synced.lower_stamps(tx, clamp << 20)
-            fresh = device.replace(id=new_id(devices_of(self._folder)), number=0, hash="")
-            self._device = store(tx, self._device, fresh)
+        self._become(device.replace(id=new_id(devices_of(self._folder)), number=0, hash=""))
 
     def _arrange(self) -> None:
         """
@@ -300,27 +306,20 @@ class FolderSync:
 
     def _send(self, *, is_full: bool) -> Counter[str]:
         """Write a segment of what changed, if anything did; return how many things by kind."""
-        here = self._here
+        here, now_ms = self._here, self._db.clock()
         number = here.number + 1
         is_full = is_full or (here.number > 0 and not here.hash)
-        path = path_of(self._folder, here.id, number, is_full=is_full)
+        path = path_of(self._folder, here, number, is_full=is_full)
         with self._db.read() as tx:
-            changes = outgoing.collect(tx, here, self._db.clock(), is_full=is_full)
+            changes = outgoing.collect(tx, here, now_ms, is_full=is_full)
             counts = _count(changes)
             if not changes and not is_full:
                 return counts
-            stamps = [
-                one.stamp
-                for kinds in changes.values()
-                for kind, sent in kinds.items()
-                if kind != "artifact"
-                for one in sent
-            ]
-            stamp = max([here.stamp, *stamps])
+            stamp = stamp_of(now_ms, here.id, here.stamp)
             seen = {device: count for device, (count, _) in here.seen.items()}
             head = Head(here.id, here.name, number, here.hash, stamp, seen, here.void)
             digest = write_partial(path, here, head, outgoing.list_lines(tx, changes))
-            forgot = {str(scope_no): count for scope_no, count in synced.forgotten(tx).items()}
+            forgot = dict(outgoing.count_forgotten(tx))
         confirms = number if counts["forgotten"] else here.confirms
         after = here.replace(
             number=number, hash=digest, stamp=stamp, forgot=forgot, confirms=confirms
@@ -418,7 +417,7 @@ class FolderSync:
         why = ""
         for segment in [one for one in unread if one.number == read + 1] + full:
             try:
-                head, lines = open_segment(segment, device, self._here.secret)
+                head, lines = open_segment(segment, device, self._here)
                 if not segment.is_full and digest and head.previous != digest:
                     raise Broken("does not follow the one that was read before it")
                 self._require_order(head, is_full=segment.is_full)

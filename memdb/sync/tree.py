@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from memdb.engine.branches import branches_of
 from memdb.engine.segments import spans_of
-from memdb.models.ids import seq_of, session_range
+from memdb.models.ids import seq_of, session_range, thing_hash
 from memdb.models.messages import uid_from_bytes
 from memdb.records import branches as branch_records
 from memdb.records import messages as message_records
@@ -256,7 +256,7 @@ class Tree:
         elif row is None:
             place["uid"] = fork_uid(session[0], name)
             home = self.homes[name]
-            said = {"metadata": json.dumps({HOME: home})} if home else {}
+            said = {"metadata": json.dumps({HOME: home})} if home not in ("", name) else {}
             self.rows[name] = branch_records.restore(tx, scope_no, self.rows[above], place, said)
         else:
             session_records.replace_branch(tx, row, self.rows[above], leaves_at)
@@ -290,7 +290,7 @@ def fork_name(uid: str) -> str:
 
 def fork_uid(session: str, name: str) -> str:
     """Return the uid of a fork: the same wherever it is made."""
-    high = synced.thing_of(session, name) & ((1 << 64) - 1)
-    low = synced.thing_of(name, session) & ((1 << 64) - 1)
+    high = thing_hash(session, name) & ((1 << 64) - 1)
+    low = thing_hash(name, session) & ((1 << 64) - 1)
     digits = f"{high:016x}{low:016x}"
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"

@@ -90,26 +90,30 @@ _NAMED = {
     kind: f"things (scope_no, thing, version, ms, ref) AS ({sql})" for kind, sql in THINGS.items()
 }
 
-# All things of a kind, beside what was agreed on of each; the kind follows.
-_AGREED = """
-SELECT things.scope_no, things.thing, things.version, ms, ref, stamp
+# Things of a kind beside what was agreed on of each, and whether it is new or says other things.
+SELECT_THINGS = {
+    kind: f"""/* synced.{kind} */
+WITH {named}
+SELECT
+  things.scope_no,
+  things.thing,
+  things.version,
+  ms,
+  ref,
+  stamp,
+  synced.gone IS NOT 0 OR synced.version <> things.version AS is_fresh
 FROM things
 LEFT JOIN synced
   ON
     synced.scope_no = things.scope_no
     AND synced.thing = things.thing
-    AND synced.kind = """
-
-SELECT_ALL = {
-    kind: f"/* synced.all_{kind} */\nWITH {named}{_AGREED}'{kind}'\n"
-    for kind, named in _NAMED.items()
-}
-
-SELECT_CHANGED = {
-    kind: f"""/* synced.changed_{kind} */
-WITH {named}{_AGREED}'{kind}'
-    AND synced.gone = 0
-WHERE synced.version IS NULL OR synced.version <> things.version
+    AND synced.kind = '{kind}'
+WHERE
+  (:is_full OR is_fresh)
+  AND (
+    :things IS NULL
+    OR (things.scope_no = :scope_no AND things.thing IN (SELECT value FROM json_each(:things)))
+  )
 """
     for kind, named in _NAMED.items()
 }
@@ -124,23 +128,14 @@ SELECT scope_no, thing FROM things
     for kind, named in _NAMED.items()
 }
 
-SELECT_HERE = {
-    kind: f"""/* synced.here_{kind} */
-WITH {named}
-SELECT thing, version, ref FROM things
-WHERE scope_no = :scope_no AND thing IN (SELECT value FROM json_each(:things))
-"""
-    for kind, named in _NAMED.items()
-}
-
 SELECT_KNOWN = """/* synced.known */
 SELECT thing, version, gone, stamp FROM synced
 WHERE kind = :kind AND scope_no = :scope_no AND thing IN (SELECT value FROM json_each(:things))
 """
 
-SELECT_GONE = """/* synced.gone */
-SELECT kind, scope_no, thing, gone, stamp FROM synced WHERE gone > 0
-"""
+SELECT_GONE = compose.select(
+    "synced.gone", "kind, scope_no, thing, gone, stamp", "synced", "gone > 0"
+)
 
 # Entries that state a key, or would if no other one did; *opened* were not placed yet.
 SELECT_RIVALS = f"""/* synced.rivals */
@@ -164,22 +159,12 @@ UPSERT = compose.insert(
     otherwise=compose.conflict("kind, scope_no, thing", "version, gone, stamp"),
 )
 
-UPDATE_STAMPS = """/* synced.lower_stamps */
-UPDATE synced SET stamp = :most WHERE stamp > :most AND kind <> 'artifact'
-"""
-
 SELECT_FORGOTTEN = """/* synced.forgotten */
-SELECT scope_no, count(*) FROM tombstones WHERE forgotten = 1 GROUP BY scope_no
-"""
-
-SELECT_FORGOTTEN_ENTRIES = """/* synced.forgotten_entries */
-SELECT scope_no, thing_hash(uid) FROM tombstones WHERE kind = 'entry' AND forgotten = 1
+SELECT scope_no, kind, thing_hash(uid) FROM tombstones WHERE forgotten = 1
 """
 
 # The device, its key and how far it has read; see `memdb.sync.device`.
-SELECT_DEVICE = """/* synced.device */
-SELECT value FROM meta WHERE key = 'sync'
-"""
+SELECT_DEVICE = compose.select("synced.device", "value", "meta", "key = 'sync'")
 
 UPSERT_DEVICE = compose.insert(
     "synced.set_device",
@@ -188,13 +173,6 @@ UPSERT_DEVICE = compose.insert(
     value=":value",
     otherwise=compose.conflict("key", "value"),
 )
-
-SELECT_ENTRY_VERSIONS = f"""/* synced.entry_versions */
-SELECT old.version, thing_hash(entries.uid, {_SAID_BEFORE})
-FROM entry_history AS old
-JOIN entries ON entries.id = entry_id
-WHERE entry_id = :entry_id
-"""
 
 SELECT_UIDS = """/* synced.message_uids */
 SELECT id, uid FROM messages WHERE id BETWEEN :low AND :high ORDER BY id
@@ -213,7 +191,7 @@ WHERE sessions.id = :id
 ORDER BY every.id
 """
 
-LAST = (1 << 63) - 1
+_LAST = {"artifact": {"last": (1 << 63) - 1}}
 
 
 class Known(Record):
@@ -224,39 +202,35 @@ class Known(Record):
     stamp: int
 
 
-def thing_of(*names: str | bytes | float | None) -> int:
-    """Return the hash that names a thing: of its uid, or of the names where copies are one."""
-    return thing_hash(*names)
-
-
 def message_thing(uid: str) -> int:
     """Return the hash that names a message."""
     return thing_hash(uid_to_bytes(uid))
 
 
-def changed(tx: Tx, kind: str) -> list[tuple[int, int, int, int, int | str, int | None]]:
+def things(
+    tx: Tx, kind: str, *, is_full: bool, scope_no: int = 0, among: Collection[int] | None = None
+) -> list[tuple[int, int, int, int, int | str, int | None, int]]:
     """
-    Return (scope, thing, version, ms, place, stamp) of what is new or differs from its row.
+    Return (scope, thing, version, ms, place, stamp, is_fresh) of things; *is_full*: also of old.
 
-    *ms* is when it was changed, 0 where that is not known; the stamp is that of its row.
+    *ms* is when it was changed, 0 where that is not known; the stamp is that of its row. It is
+    fresh if it has none, or differs from it. *among*: only of these things of a scope.
     """
-    return tx.all(SELECT_CHANGED[kind], {"last": LAST} if kind == "artifact" else None)
+    values = {"is_full": int(is_full), "scope_no": scope_no, "things": among and list(among)}
+    return tx.all(SELECT_THINGS[kind], {**values, **_LAST.get(kind, {})})
 
 
 def removed(tx: Tx, kind: str) -> list[tuple[int, int]]:
     """Return (scope, thing) of what was agreed on and is not here any more."""
-    return tx.all(SELECT_REMOVED[kind], {"last": LAST} if kind == "artifact" else None)
+    return tx.all(SELECT_REMOVED[kind], _LAST.get(kind))
 
 
 def here(
-    tx: Tx, kind: str, scope_no: int, things: Collection[int]
+    tx: Tx, kind: str, scope_no: int, among: Collection[int]
 ) -> dict[int, tuple[int, int | str]]:
-    """Return (version, place) of those of *things* that the scope holds. Reads the kind whole."""
-    if not things:
-        return {}
-    values = {"scope_no": scope_no, "things": list(things)}
-    values |= {"last": LAST} if kind == "artifact" else {}
-    return {thing: (version, ref) for thing, version, ref in tx.all(SELECT_HERE[kind], values)}
+    """Return (version, place) of those things that the scope holds. Reads the kind whole."""
+    found = things(tx, kind, is_full=True, scope_no=scope_no, among=among) if among else ()
+    return {thing: (version, ref) for _, thing, version, _, ref, _, _ in found}
 
 
 def known(tx: Tx, kind: str, scope_no: int, things: Collection[int]) -> dict[int, Known]:
@@ -268,11 +242,6 @@ def known(tx: Tx, kind: str, scope_no: int, things: Collection[int]) -> dict[int
 def gone(tx: Tx) -> list[tuple[str, int, int, int, int]]:
     """Return (kind, scope, thing, gone, stamp) of all that was removed."""
     return tx.all(SELECT_GONE)
-
-
-def every(tx: Tx, kind: str) -> list[tuple[int, int, int, int, int | str, int | None]]:
-    """Return what `changed` does, of all things of a kind."""
-    return tx.all(SELECT_ALL[kind], {"last": LAST} if kind == "artifact" else None)
 
 
 def rival_keys(tx: Tx) -> list[tuple[int, str, int, int | None]]:
@@ -295,19 +264,9 @@ def put(tx: Tx, kind: str, scope_no: int, rows: Iterable[tuple[int, int, int, in
     tx.many(UPSERT, [{**place, **dict(zip(names, row, strict=True))} for row in rows])
 
 
-def lower_stamps(tx: Tx, most: int) -> None:
-    """Let no stamp be above *most*."""
-    tx.run(UPDATE_STAMPS, {"most": most})
-
-
-def forgotten(tx: Tx) -> dict[int, int]:
-    """Return how many things each scope knows that were forgotten."""
-    return dict(tx.all(SELECT_FORGOTTEN))
-
-
-def forgotten_entries(tx: Tx) -> set[tuple[int, int]]:
-    """Return (scope, thing) of the entries that were forgotten."""
-    return set(tx.all(SELECT_FORGOTTEN_ENTRIES))
+def forgotten(tx: Tx) -> list[tuple[int, str, int]]:
+    """Return (scope, kind, hash of the uid) of all that was forgotten."""
+    return tx.all(SELECT_FORGOTTEN)
 
 
 def device(tx: Tx) -> str | None:
@@ -319,11 +278,6 @@ def device(tx: Tx) -> str | None:
 def set_device(tx: Tx, value: str) -> None:
     """Keep what the file says of its device."""
     tx.run(UPSERT_DEVICE, {"value": value})
-
-
-def entry_versions(tx: Tx, entry_id: int) -> dict[int, int]:
-    """Return the thing of each old version of an entry, by its number."""
-    return dict(tx.all(SELECT_ENTRY_VERSIONS, {"entry_id": entry_id}))
 
 
 def message_uids(tx: Tx, low: int, high: int) -> list[tuple[int, bytes]]:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 from simulator import START_MS, YEAR_MS, canonical
 
 import memdb
+from memdb.cli import cli
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -255,3 +257,13 @@ def test_a_message_follows_what_is_left_before_it(pair: Pair) -> None:
     ann = pair.b.user("ann")
     forks = {name: len(ann.session(name).branches()) for name in ("long", "cut", "new")}
     assert forks == {"long": 0, "cut": 0, "new": 1}
+
+
+def test_the_command_takes_the_pairing_key_from_a_file_of_its_user(pair: Pair) -> None:
+    """A file that others may read is refused by name, and the key is in no argument."""
+    path, key = pair.place / "new.db", pair.place / "key.txt"
+    key.write_text(f"{pair.key}\n")
+    command = ["sync", str(path), str(pair.folder), "--pairing-key-file", str(key), "--json"]
+    for mode, said in ((0o644, "can be read by others"), (0o600, '"message_added": 1')):
+        key.chmod(mode)
+        assert said in CliRunner().invoke(cli, command).output

@@ -16,7 +16,7 @@ import apsw
 from memdb.errors import CipherMissing, FileError, KeyMissing, NotAMemDB, WrongKey
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from memdb.models.keys import FileKey
 
@@ -32,6 +32,19 @@ PRAGMA query_only = OFF
 
 VACUUM_INTO = """/* cipher.copy */
 VACUUM INTO :target
+"""
+
+# A stream that is no database is encrypted as one, of a table of parts.
+CREATE_PARTS = """/* cipher.create_parts */
+CREATE TABLE parts (number INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT
+"""
+
+INSERT_PART = """/* cipher.insert_part */
+INSERT INTO parts (data) VALUES (:data)
+"""
+
+SELECT_PARTS = """/* cipher.parts */
+SELECT data FROM parts ORDER BY number
 """
 
 HEADER_BYTES, PART_BYTES = 100, 1 << 20
@@ -103,6 +116,31 @@ def read_start(path: str) -> bytes:
         return b""
     finally:
         parts.close()
+
+
+def write_stream(path: str, key: FileKey, parts: Iterable[bytes]) -> None:
+    """Write *parts* into a new file that only *key* opens; what is not whole tells nothing."""
+    connection = apsw.Connection(path)
+    try:
+        unlock(connection, key)
+        connection.pragma("journal_mode", "OFF")
+        connection.execute(CREATE_PARTS)
+        with connection:
+            connection.executemany(INSERT_PART, ({"data": part} for part in parts))
+    finally:
+        connection.close()
+
+
+def read_stream(path: str, key: FileKey) -> Iterator[bytes]:
+    """Yield the parts of a file that `write_stream` wrote."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(as_uri(path, "immutable=1"), flags)
+    try:
+        unlock(connection, key)
+        for (part,) in connection.execute(SELECT_PARTS):
+            yield part
+    finally:
+        connection.close()
 
 
 def is_encrypted(path: str) -> bool:
