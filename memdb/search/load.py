@@ -14,7 +14,6 @@ from memdb.models.ids import SESSION_SHIFT, is_branch
 from memdb.models.messages import Hit, Source, Why
 from memdb.models.record import Record
 from memdb.records.links import LEAST, find_newest, links_among
-from memdb.records.links import SURE as LINK_SURE
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, Content, kinds_of
 from memdb.search.order import Ties, held_words, put_in_order, reason_of
@@ -126,7 +125,7 @@ def _ties(
     repeats = {
         link.newer_id: link.older_id
         for link in (links_among(tx, question.scope_no, ids) if len(ids) > 1 else ())
-        if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LINK_SURE
+        if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LEAST
     }
     same = {older: newer for newer, older in reversed(repeats.items())} | repeats
     keys += contents

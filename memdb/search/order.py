@@ -96,8 +96,13 @@ def put_in_order(
     """
     ties = ties or Ties([hit.source.entry_id for hit in hits], [None] * len(hits))
     every = [*map(_marked, (*hits, *ties.taken), ties.links)]
-    heads = _heads(every, words_of, ties.same) if folds else [*range(len(every))]
-    newer = _newer(query, every, words_of, ties, heads) if by_time else {}
+    heads = _heads(query, every, words_of, ties.same) if folds else [*range(len(every))]
+    # Else the time that is asked for decides.
+    alike = [*_alike(query, every[:ORDERED], words_of)] if by_time and not query.is_dated else []
+    for one, other in alike:
+        if heads[one] == heads[other] == other:
+            heads = [one if head == other else head for head in heads]
+    newer = _newer(query, every, words_of, ties, heads, alike) if by_time else {}
     also: dict[int, list[Source]] = {}
     for place, (head, hit) in enumerate(zip(heads, hits, strict=False)):
         if place != head:
@@ -110,7 +115,8 @@ def put_in_order(
         for place, older in _behind_newer(heads[start], None, newer, seen):
             hit = every[place]
             if place in also:
-                hit = hit.replace(also=(*hit.also, *also[place]))
+                score = max(hit.score, every[start].score) if place == heads[start] else hit.score
+                hit = hit.replace(also=(*hit.also, *also[place]), score=score)
             if older is not None:
                 score, is_sure = max(hit.score, every[older].score), every[older].is_sure
                 hit = hit.replace(score=score, is_sure=hit.is_sure or is_sure, why=NEWER)
@@ -133,9 +139,11 @@ def _marked(hit: Hit, link: Link | None) -> Hit:
     return hit
 
 
-def _heads(hits: Sequence[Hit], words_of: TextWords, same: Mapping[int, int]) -> list[int]:
+def _heads(
+    query: Query, hits: Sequence[Hit], words_of: TextWords, same: Mapping[int, int]
+) -> list[int]:
     """
-    Return of each hit the place of the first one that says the same.
+    Return of each hit the place of the first one that says the same, with its asked words.
 
     It has the same words and signs and is of the same kind, or is the message that an entry was
     learnt from; or it is another entry that repeats it.
@@ -153,13 +161,21 @@ def _heads(hits: Sequence[Hit], words_of: TextWords, same: Mapping[int, int]) ->
         if entry_id is not None:
             names += [one for one in (entry_id, same.get(entry_id)) if one is not None]
         head = next((first[name] for name in names if name in first), place)
+        asked = held_words(query.content, told)
+        if len(held_words(asked, words[head])) < len(asked):
+            head = place  # it may be a wrong guess, and the question asks for what that one lacks
         first.update((name, head) for name in names if name not in first)
         heads.append(head)
     return heads
 
 
 def _newer(
-    query: Query, hits: Sequence[Hit], words_of: TextWords, ties: Ties, heads: Sequence[int]
+    query: Query,
+    hits: Sequence[Hit],
+    words_of: TextWords,
+    ties: Ties,
+    heads: Sequence[int],
+    alike: Iterable[tuple[int, int]],
 ) -> dict[int, list[int]]:
     """
     Return by place of a hit those that are newer and outdate it, the linked one first.
@@ -180,11 +196,10 @@ def _newer(
         asked = held_words(named, words_of[hit.text])
         if len(held_words(asked, words_of[hits[newer].text])) == len(asked):
             found.setdefault(head, []).append(newer)
-    if not query.is_dated:  # else the time that is asked for decides
-        for one, other in _alike(query, hits[:ORDERED], words_of):
-            newer, older = heads[one], heads[other]
-            if times[newer] > times[older]:
-                found.setdefault(older, []).append(newer)
+    for one, other in alike:
+        newer, older = heads[one], heads[other]
+        if times[newer] > times[older]:
+            found.setdefault(older, []).append(newer)
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 import memdb
 from memdb.facts import pairs
 from memdb.models.messages import Hit, Source
-from memdb.search.order import put_in_order
+from memdb.search.order import Ties, put_in_order
 from memdb.search.parse import parse_query
 from memdb.text.terms import query_words
 
@@ -186,6 +186,28 @@ def test_equal_texts_are_one_hit(ann: memdb.Scope) -> None:
         ann.items.put((), key, "A green lamp.")
     found = ann.recall("green lamp", kinds=["item"])
     assert {hit.source.key for hit in found} == {"a", "b"}
+
+
+def test_what_a_link_folds_hides_nothing_that_was_asked_for() -> None:
+    """The newer of two that answer alike is shown; what holds more of the question stays a hit."""
+    told = ("My locker is number 12.", "My locker has the number 12.")
+    other = "The padlock of my locker is green."
+    wrong = []
+    for texts, question, shown in (
+        (told, "which locker is mine?", told[1:]),
+        (told[::-1], "which locker is mine?", told[:1]),
+        ((told[0], other), "is the padlock of my locker green?", (told[0], other)),
+    ):
+        hits = [
+            Hit("entry", text, 0.9 - 0.1 * at, at, Source(entry_id=at + 1, created_ms=at))
+            for at, text in enumerate(texts)
+        ]
+        words_of = {text: query_words(text) for text in texts}
+        ties = Ties([1, 2], [None, None], same={1: 2, 2: 1})
+        found = put_in_order(parse_query(question), hits, words_of, ties)
+        if tuple(hit.text for hit in found) != shown or found[0].score != hits[0].score:
+            wrong.append((question, found))
+    assert wrong == []
 
 
 def test_a_question_is_no_answer_to_itself(ann: memdb.Scope) -> None:
