@@ -330,7 +330,7 @@ def owner_of(db: MemDB, kind: str, given: dict[str, Any]) -> Any:
         InvalidInput: a name cannot be one.
         NotFound: there is no such branch.
     """
-    if kind in ("MemDB", "File", "Jobs", "StoredSettings"):
+    if kind in ("MemDB", "File", "Jobs", "StoredSettings", "Folder"):
         whole = {"File": "file", "Jobs": "jobs", "StoredSettings": "settings"}
         return getattr(db, whole[kind]) if kind in whole else db
     user, app = given.pop("user"), given.pop("app", "default")

@@ -68,6 +68,7 @@ COMMANDS = {
     "web": Loaded("serve", "Show FILE in a browser, and serve its JSON API"),
     "serve": Loaded("serve", "Serve the JSON API of FILE to programs, by tokens of one user each"),
     "token": Loaded("serve", "Make, list and remove the tokens of `memdb serve`"),
+    "users": Loaded("serve", "List, move and delete the users of a folder of files"),
     "mcp": Loaded("service", "Serve one user's memory over the Model Context Protocol"),
     "agent": Loaded("agent", "Be the memory of Claude Code, Codex, Cursor or Gemini CLI"),
     "space": Loaded("file", "List and drop the vectors of each embedder"),

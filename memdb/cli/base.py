@@ -327,6 +327,10 @@ class Call:
         import memdb
 
         path, shown = self.file, self.shown_file
+        if os.path.isdir(path):
+            from memdb.folder.folder import file_in
+
+            path = file_in(path, self.user, create=create)
         if path == ":memory:":
             raise FileError(":memory: would be gone at the end of the command: give a path", path)
         if not create and not is_address(path) and not size_of(path):

@@ -1,4 +1,4 @@
-"""`memdb web`, `memdb serve` and `memdb token`: the page and the JSON API of a file."""
+"""`memdb web`, `serve`, `token`, `users`: the page and the JSON API of a file or a folder."""
 
 from __future__ import annotations
 
@@ -9,24 +9,34 @@ import stat
 import sys
 import threading
 import webbrowser
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from memdb.cli.base import DEFAULT_APP, embedder_option, is_writable, verb
+from memdb.cli.base import (
+    DEFAULT_APP,
+    embedder_named,
+    embedder_option,
+    is_writable,
+    limit_option,
+    verb,
+)
 from memdb.cli.command import Noun
 from memdb.cli.output import Column, note, one_line
 from memdb.cli.service import ending_by_signals
-from memdb.errors import FileError
+from memdb.errors import FileError, NotFound
 from memdb.models.ids import system_clock
 from memdb.providers.shared import missing_extra
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
+    from memdb import Folder, MemDB
     from memdb.cli.base import Call
+    from memdb.models.types import OpenMode
     from memdb.web.app import App
     from memdb.web.tokens import Grant
 
@@ -60,6 +70,7 @@ NETWORK = ("openai:", "llm:")  # embedders that may ask a server
     metavar="PATH",
     help="Let programs in that send the token in it; made if it is new.",
 )
+@click.option("--user", metavar="NAME", help="Whose file is shown, if FILE is a folder of files.")
 @embedder_option
 def web(
     call: Call,
@@ -189,6 +200,13 @@ COLUMNS = (
 @click.option("--tls-cert", type=click.Path(), metavar="PATH", help="Certificate chain, PEM.")
 @click.option("--tls-key", type=click.Path(), metavar="PATH", help="Its key, PEM.")
 @click.option("--plain", is_flag=True, help="No TLS on other hosts: a proxy before it has it.")
+@click.option(
+    "--max-open",
+    type=click.IntRange(1, 100_000),
+    default=100,
+    show_default=True,
+    help="Files of a folder that stay open while nobody uses them.",
+)
 @click.option("--read-only", is_flag=True, help="Without any call that writes.")
 @embedder_option
 def serve(
@@ -199,14 +217,16 @@ def serve(
     tls_cert: str | None,
     tls_key: str | None,
     plain: bool,
+    max_open: int,
     read_only: bool,
 ) -> None:
     """
     Serve the JSON API of FILE to programs, by tokens of one user each.
 
-    FILE may be the address of a server; MEMDB_URL names it without showing it to other
-    programs. Ctrl-C and SIGTERM end it when the calls in progress are finished. Needs
-    the extra: pip install "memdb-sqlite[web]".
+    FILE may be a folder: each user then has a file in it, and due work is done here. It
+    may be the address of a server, which MEMDB_URL names without showing it to others.
+    Ctrl-C and SIGTERM end it when the calls in progress are finished. Needs the extra:
+    pip install "memdb-sqlite[web]".
     """
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key go together.")
@@ -222,12 +242,31 @@ def serve(
         raise missing_extra("web", error) from error
     grants = TokenFile(tokens)
     certificate = None if tls_cert is None or tls_key is None else (tls_cert, tls_key)
-    with ending_by_signals(), call.open(create=not read_only, read_only=read_only) as db:
-        served = service.Service(db, grants, read_only=read_only or not is_writable(call.file))
+    read_only = read_only or (os.path.exists(call.file) and not is_writable(call.file))
+    with ending_by_signals(), _opened(call, max_open, read_only=read_only) as db:
+        served = service.Service(db, grants, read_only=read_only)
         listener = service.listen(host, port)
         kind = "http" if certificate is None else "https"
         note(f"Serving {call.shown_file} at {kind}://{host}:{listener.getsockname()[1]}/api/v1/")
         service.serve(served, listener, certificate)
+
+
+@contextmanager
+def _opened(call: Call, max_open: int, *, read_only: bool) -> Iterator[MemDB | Folder]:
+    """Open FILE, or the folder that it is with a worker for its files."""
+    if not os.path.isdir(call.file):
+        with call.open(create=not read_only, read_only=read_only) as db:
+            yield db
+        return
+    import memdb
+
+    embedder = embedder_named(call.embedder)
+    mode: OpenMode = "read" if read_only else "write"
+    given: dict[str, Any] = {"mode": mode, "max_open": max_open, "embedder": embedder}
+    with memdb.open_folder(call.file, **given) as folder:
+        if not read_only:
+            folder.start()
+        yield folder
 
 
 @click.group(cls=Noun)
@@ -289,4 +328,52 @@ def _facts(grant: Grant) -> dict[str, Any]:
     return {"user": grant.user, "app": grant.app, "shared": grant.shared}
 
 
-COMMANDS = {"web": web, "serve": serve, "token": token}
+@click.group(cls=Noun)
+def users() -> None:
+    """List, move and delete the users of a folder of files."""
+
+
+@verb("memdb users list memories", of=users, name="list", file=False, scope=False)
+@click.argument("folder", type=click.Path())
+@limit_option(1000)
+@click.option("--after", metavar="NAME", help="Begin behind this user: the last one shown.")
+def list_users(call: Call, folder: str, limit: int, after: str | None) -> None:
+    """List the users of FOLDER, in the order of their files."""
+    import memdb
+
+    with memdb.open_folder(folder, mode="read") as opened:
+        names = opened.list(after=after, limit=limit)
+    call.reply(names, lambda: click.echo("\n".join(map(one_line, names)), nl=bool(names)))
+
+
+@verb("memdb users move memories ann /mnt/b/memories", of=users, file=False, scope=False)
+@click.argument("folder", type=click.Path())
+@click.argument("name")
+@click.argument("target", type=click.Path())
+def move(call: Call, folder: str, name: str, target: str) -> None:
+    """Move the file of the user NAME to the folder TARGET; nobody may serve FOLDER now."""
+    import memdb
+
+    with memdb.open_folder(folder) as opened:
+        path = opened.move(name, target)
+    call.reply({"user": name, "path": path}, f"Moved {one_line(name)} to {path}")
+
+
+@verb("memdb users delete memories ann", of=users, file=False, scope=False)
+@click.argument("folder", type=click.Path())
+@click.argument("name")
+@click.option("--yes", "-y", is_flag=True, help="Delete it without asking first.")
+def delete(call: Call, folder: str, name: str, yes: bool) -> None:
+    """Delete the file of the user NAME, and so all that is theirs."""
+    import memdb
+
+    with memdb.open_folder(folder) as opened:
+        if name not in opened:
+            raise NotFound("user", name, opened.path)
+        if not yes:
+            click.confirm(f"Delete all that {one_line(name)} has?", abort=True, err=True)
+        opened.delete(name)
+    call.reply({"user": name, "deleted": True}, f"Deleted {one_line(name)}.")
+
+
+COMMANDS = {"web": web, "serve": serve, "token": token, "users": users}

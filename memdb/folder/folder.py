@@ -52,8 +52,45 @@ MAX_NAME_BYTES = 240  # file systems take 255
 # A file that nobody has asked for so long is idle, and its work is done.
 IDLE_S = 2.0
 NEVER = -1
+PRIVATE = 0o700
 LOOK_MS = 2_000  # until the next look at a file that is in use
 RETRY_MS = 60_000  # after a failure, and for work whose time has not come
+
+
+def place_of(user: str) -> str:
+    """
+    Return where a user's file is below the folder.
+
+    The name of the file is that of the user, so that a listing opens none, and two folders of
+    its hash keep each small.
+
+    >>> place_of("ann@example.com")
+    '71/d4/ann%40example%2ecom.db'
+    """
+    data = user.encode("utf-8", "surrogatepass")
+    name = "".join(chr(byte) if byte in PLAIN else f"%{byte:02x}" for byte in data)
+    if len(name) > MAX_NAME_BYTES:
+        raise TooLarge("the name of a user's file", MAX_NAME_BYTES, len(name), "shorten the user")
+    digest = sha256(data).hexdigest()
+    return os.path.join(digest[:2], digest[2:4], name + SUFFIX)
+
+
+def file_in(folder: str, user: str | None, *, create: bool = False) -> str:
+    """
+    Return the path of a user's file in a folder that some other program may own.
+
+    Args:
+        create: Make the folders around it.
+
+    Raises:
+        InvalidInput: no user is named.
+    """
+    if user is None:
+        raise InvalidInput(f"{folder} is a folder with a file for each user: say whose with --user")
+    path = os.path.join(folder, place_of(name_value(user, "user")))
+    if create:
+        os.makedirs(os.path.dirname(path), mode=PRIVATE, exist_ok=True)
+    return path
 
 
 class FolderStats(Record):
@@ -184,6 +221,10 @@ class Folder:
         """
         return self._take(user and name_value(user, "user"), create=create)
 
+    def empty(self) -> MemDB:
+        """Return an empty memory on no disk with the options of the files: whose is not there."""
+        return memdb.open(":memory:", **{**self._options, "mode": "write", "key": None})
+
     def list(self, *, after: str | None = None, limit: int | None = None) -> list[str]:
         """
         Return the users, in the order of their files; a page of them with *limit*.
@@ -192,7 +233,7 @@ class Folder:
             after: The last user of the page before.
         """
         found: list[str] = []
-        start = "" if after is None else self._place_of(after)
+        start = "" if after is None else place_of(after)
         for place in self._places(start):
             if limit is not None and len(found) >= limit:
                 break
@@ -218,9 +259,9 @@ class Folder:
             AlreadyExists: the other folder has a file of that user.
             NotFound: there is no such user.
         """
-        target = os.path.join(path_value(folder, "folder"), self._place_of(user))
+        target = os.path.join(path_value(folder, "folder"), place_of(user))
         with self._removing(user) as path:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.makedirs(os.path.dirname(target), mode=PRIVATE, exist_ok=True)
             with memdb.open(path, **self._options) as db:
                 db.file.backup(target)
         return target
@@ -296,7 +337,7 @@ class Folder:
         if not os.path.exists(path):
             if self.is_read_only or not create:
                 raise NotFound("user", user, self.path)
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            os.makedirs(os.path.dirname(path), mode=PRIVATE, exist_ok=True)
         handle = _Handle(memdb.open(path, **self._options))
         handle.host.keep_to(user)
         return handle
@@ -413,26 +454,7 @@ class Folder:
             )
 
     def _file_of(self, user: str) -> str:
-        """Return the path of a user's file."""
-        place = self._place_of(user) if user else SHARED_FILE
-        return os.path.join(self.path, place)
-
-    @staticmethod
-    def _place_of(user: str) -> str:
-        """
-        Return where a user's file is below the folder.
-
-        The name of the file is that of the user, so that a listing opens none, and two folders of
-        its hash keep each small.
-        """
-        data = user.encode("utf-8", "surrogatepass")
-        name = "".join(chr(byte) if byte in PLAIN else f"%{byte:02x}" for byte in data)
-        if len(name) > MAX_NAME_BYTES:
-            raise TooLarge(
-                "the name of a user's file", MAX_NAME_BYTES, len(name), "give a shorter user"
-            )
-        digest = sha256(data).hexdigest()
-        return os.path.join(digest[:2], digest[2:4], name + SUFFIX)
+        return os.path.join(self.path, place_of(user) if user else SHARED_FILE)
 
     def _places(self, start: str) -> Iterator[str]:
         """Yield where the files of users are, in order, from that at *start* on."""

@@ -54,7 +54,7 @@ UNIONS: dict[str, list[dict[str, Any]]] = {
 USER = {"user": "str", "app": "str"}
 SESSION = {**USER, "session": "str", "branch": "str | None"}
 # The classes that are asked of all of a memory, not of one user's.
-WHOLE_KINDS = ("MemDB", "File", "Jobs", "StoredSettings")
+WHOLE_KINDS = ("MemDB", "File", "Jobs", "StoredSettings", "Folder")
 IDENTITIES: dict[str, dict[str, str]] = {
     **{kind: {} for kind in WHOLE_KINDS},
     **dict.fromkeys(("Scope", "Entries", "Artifacts", "Items"), USER),

@@ -155,11 +155,11 @@ def _takes_null(parameter: Parameter) -> bool:
     return any(one.get("type", "null") == "null" for one in schemas)
 
 
-def find_routes(*, read_only: bool) -> dict[str, dict[str, Route]]:
-    """Return the routes by path and method; none that writes for *read_only*."""
-    reads = {verb.noun: verb for verb in VERBS if verb.method == "GET"}
+def find_routes(verbs: Sequence[Verb] = VERBS, *, read_only: bool) -> dict[str, dict[str, Route]]:
+    """Return the routes of *verbs* by path and method; none that writes for *read_only*."""
+    reads = {verb.noun: verb for verb in verbs if verb.method == "GET"}
     found: dict[str, dict[str, Route]] = {}
-    for verb in VERBS:
+    for verb in verbs:
         if verb.writes and read_only:
             continue
         current = None
@@ -205,10 +205,10 @@ class Cursors:
 class Api:
     """Answers the requests of one open file."""
 
-    def __init__(self, db: MemDB, *, read_only: bool) -> None:
-        """Serve *db*."""
+    def __init__(self, db: MemDB, *, read_only: bool, verbs: Sequence[Verb] = VERBS) -> None:
+        """Serve *db* by *verbs*."""
         self.db = db
-        self.routes = find_routes(read_only=read_only)
+        self.routes = find_routes(verbs, read_only=read_only)
         self._cursors = Cursors()
         self._readers = ThreadPoolExecutor(READ_THREADS, "memdb-read")
         self._slow = ThreadPoolExecutor(READ_THREADS, "memdb-slow")
@@ -258,7 +258,7 @@ class Api:
                 arguments = route.read(query, body)
                 if within_scope:
                     arguments |= route.kept_within(arguments)
-                return self._respond(route, arguments, headers)
+                return self._respond_with(route, arguments, headers)
             except VersionConflict as error:
                 if not route.verb.swaps:
                     return from_error(error)
@@ -269,15 +269,28 @@ class Api:
         verb = route.verb
         return await self.run(call, writes=verb.writes, slow=verb.is_slow)  # type: ignore[no-any-return]  # what `call` returns
 
-    def _respond(
+    def _respond_with(
         self, route: Route, arguments: dict[str, Any], headers: Mapping[str, str]
     ) -> Response:
+        """Answer by the file that is lent, which stays open for as long as the answer lives."""
+        db, lease = self.lend(route, arguments)
+        answer = self._respond(db, route, arguments, headers)
+        answer.lease = lease  # type: ignore[attr-defined]  # a stream reads as it is sent
+        return answer
+
+    def lend(self, route: Route, arguments: dict[str, Any]) -> tuple[MemDB, object]:  # noqa: ARG002 (a folder needs both)
+        """Return the file that a request is about, and what keeps it open."""
+        return self.db, None
+
+    def _respond(
+        self, db: MemDB, route: Route, arguments: dict[str, Any], headers: Mapping[str, str]
+    ) -> Response:
         if route.verb.page:
-            return self._page(route, arguments)
+            return self._page(db, route, arguments)
         if route.current is None:
-            result = route.call(self.db, arguments)
+            result = route.call(db, arguments)
         else:
-            result = self._change(route, route.current, arguments, headers)
+            result = self._change(db, route, route.current, arguments, headers)
         streamed = self._streamed(route, result)
         if streamed is not None:
             return streamed
@@ -305,7 +318,7 @@ class Api:
             return self._stream(_with_end(result), KINDS["jsonl"])
         return None
 
-    def _page(self, route: Route, arguments: dict[str, Any]) -> Response:
+    def _page(self, db: MemDB, route: Route, arguments: dict[str, Any]) -> Response:
         """Return a page of a list; a row more is read, to say whether there are more."""
         noun, limit = route.verb.noun, arguments.pop("limit", PAGE_LIMIT)
         kind = arguments.pop("format", None)
@@ -314,23 +327,32 @@ class Api:
         after = arguments.pop("after", None)
         place = None if after is None else self._cursors.unseal(after, noun, arguments)
         if kind is not None:
-            lines = lines_of(self._all_rows(route, arguments, place), kind)
+            lines = lines_of(self._all_rows(db, route, arguments, place), kind)
             return self._stream(lines, KINDS[kind], download_headers(f"{noun}.{kind}"))
-        found = list(route.call(self.db, arguments, after=place, limit=limit + 1))
+        found = list(route.call(db, arguments, after=place, limit=limit + 1))
         if len(found) <= limit:
             return encode(list_of(found, None))
         last = _place_of(found[limit - 1], route)
         return encode(list_of(found[:limit], self._cursors.seal(last, noun, arguments)))
 
     def _change(
-        self, route: Route, current: Route, arguments: Mapping[str, Any], headers: Mapping[str, str]
+        self,
+        db: MemDB,
+        route: Route,
+        current: Route,
+        arguments: Mapping[str, Any],
+        headers: Mapping[str, str],
     ) -> Any:
         """Call a verb that changes something, if it is as `If-Match` says."""
-        expected = self._expected(current, arguments, headers)
-        return route.call(self.db, arguments, expected=expected)
+        expected = self._expected(db, current, arguments, headers)
+        return route.call(db, arguments, expected=expected)
 
     def _expected(
-        self, current: Route, arguments: Mapping[str, Any], headers: Mapping[str, str]
+        self,
+        db: MemDB,
+        current: Route,
+        arguments: Mapping[str, Any],
+        headers: Mapping[str, str],
     ) -> Any:
         """
         Return what `If-Match` names, or its revision; 0 for what must be new.
@@ -344,7 +366,7 @@ class Api:
             if headers.get("if-none-match") != "*":
                 raise Refused("no_revision", "this changes what you may not have seen")
             return 0
-        found = current.call(self.db, arguments)
+        found = current.call(db, arguments)
         if found is None:
             raise NotFound(current.verb.noun, _last(arguments))
         tag = etag_of(found)
@@ -352,10 +374,12 @@ class Api:
             raise Refused("stale", f"it is at {tag}, not at {match[:80]}", {"ETag": str(tag)})
         return revision_of(found) or found
 
-    def _all_rows(self, route: Route, arguments: Mapping[str, Any], place: Any) -> Iterator[Any]:
+    def _all_rows(
+        self, db: MemDB, route: Route, arguments: Mapping[str, Any], place: Any
+    ) -> Iterator[Any]:
         """Yield every row of a list from a place on."""
         while True:
-            rows = list(route.call(self.db, arguments, after=place, limit=MAX_PAGE_LIMIT))
+            rows = list(route.call(db, arguments, after=place, limit=MAX_PAGE_LIMIT))
             yield from rows
             if len(rows) < MAX_PAGE_LIMIT:
                 return

@@ -1,5 +1,5 @@
 """
-`memdb serve`: the JSON API for programs, each with a token that is bound to a user.
+`memdb serve`: the JSON API of a file or a folder for programs, each with a token of a user.
 
 The table of verbs is that of `memdb web`. A token of one user reaches the verbs of scopes and
 sessions, for that user and app only; a token for everything reaches all. There is no page, no
@@ -17,8 +17,10 @@ from starlette.routing import Route as Path
 
 from memdb.adapters.host import HostFile
 from memdb.errors import FileError, InvalidInput
+from memdb.folder.folder import Folder
 from memdb.web.app import application
 from memdb.web.errors import Refused
+from memdb.web.folders import FolderApi
 from memdb.web.guard import READS, Guard
 from memdb.web.limits import BACKLOG, Server, admit
 from memdb.web.parameters import is_whole
@@ -46,10 +48,14 @@ ABOUT = (
 class Service:
     """The server of one open database for programs."""
 
-    def __init__(self, db: MemDB, tokens: TokenFile, *, read_only: bool = False) -> None:
+    def __init__(self, db: MemDB | Folder, tokens: TokenFile, *, read_only: bool = False) -> None:
         """Serve *db* to who has one of *tokens*; *read_only*: without any route that writes."""
-        self.db = db
-        self.api = Api(db, read_only=read_only)
+        if isinstance(db, Folder):
+            self.api: Api = FolderApi(db, read_only=read_only)
+            self._probe: Callable[[], object] = lambda: db.list(limit=1)
+        else:
+            self.api = Api(db, read_only=read_only)
+            self._probe = db.file.spaces
         probes = [Path("/health", self._health), Path("/ready", self._ready)]
         app = application(self.api, self._answer, (ABOUT, ""), probes)
         self.guard = TokenGuard(app, tokens)
@@ -70,7 +76,7 @@ class Service:
 
     async def _ready(self, request: Request) -> Response:  # noqa: ARG002 (Starlette gives it)
         """Say that the database answers, by a small read."""
-        await self.api.run(self.db.file.spaces)
+        await self.api.run(self._probe)
         return encode({"ok": True})
 
 
@@ -180,7 +186,7 @@ def serve(
     Raises:
         FileError: certificate or key cannot be read.
     """
-    HostFile(service.db).warm()
+    HostFile(service.api.db).warm()
     server = ServiceServer(service, certificate)
     try:
         server.config.load()

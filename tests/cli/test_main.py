@@ -91,6 +91,7 @@ LEAVES = [
     ("web",),
     ("serve",),
     *(("token", name) for name in ("add", "list", "remove")),
+    *(("users", name) for name in ("list", "move", "delete")),
     ("mcp",),
     *(("agent", name) for name in ("install", "package", "status", "import", "mcp", "hook")),
     ("space", "list"),

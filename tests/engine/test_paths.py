@@ -91,6 +91,10 @@ INPUTS = {
     "token list tokens",
     "token remove tokens",
     "web token_file",  # made if it is absent, and never written over
+    "users delete folder",
+    "users list folder",
+    "users move folder",
+    "users move target",
 }
 PATHS_READ = {
     "MemDB.import_file path",

@@ -11,8 +11,10 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 import memdb
+from memdb.cli import cli
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +89,7 @@ def test_names_come_back(folder: memdb.Folder, tmp_path: Path) -> None:
     while page := folder.list(after=paged[-1] if paged else None, limit=4):
         paged += page
     assert paged == folder.list()
-    with pytest.raises(memdb.TooLarge, match="give a shorter user"):
+    with pytest.raises(memdb.TooLarge, match="shorten the user"):
         folder.user("京" * 30)
 
 
@@ -241,6 +243,33 @@ def test_nothing_is_left_of_a_user(folder: memdb.Folder, tmp_path: Path) -> None
         with pytest.raises(memdb.AlreadyExists):
             folder.move("u21", there)
         assert "u21" in folder
+
+
+def test_commands_of_a_folder(tmp_path: Path) -> None:
+    """A command on a folder is about the file of --user; users are listed, moved and deleted."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+
+    def run(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli, [*words])
+        return done.exit_code, done.output
+
+    def use(user: str, *words: str) -> tuple[int, str]:
+        return run(*words, "--user", user)
+
+    assert use("ann", "chat", "append", str(here), "trip", "We fly to Oslo.")[0] == 0
+    assert use("bob", "remember", str(here), "Bob sails to Bergen.")[0] == 0
+    assert "Oslo" in use("ann", "recall", str(here), "where do we fly?")[1]
+    assert "Bergen" not in use("ann", "recall", str(here), "Bergen")[1]
+    assert use("eve", "recall", str(here), "Bergen")[0] == 6
+    assert "say whose with --user" in run("recall", str(here), "Bergen")[1]
+    assert sorted(run("users", "list", str(here))[1].split()) == ["ann", "bob"]
+    assert run("users", "move", str(here), "ann", str(there))[0] == 0
+    assert run("users", "move", str(here), "ann", str(there))[0] == 3
+    assert run("users", "delete", str(here), "bob", "--yes")[0] == 0
+    assert run("users", "list", str(here)) == (0, "")
+    assert "Oslo" in use("ann", "recall", str(there), "where do we fly?")[1]
 
 
 def test_options_that_cannot_be(tmp_path: Path) -> None:
