@@ -113,6 +113,7 @@ lint: $(STAMP)
 	$(BIN)/codespell
 	$(BIN)/validate-pyproject pyproject.toml
 	$(BIN)/lint-imports
+	$(BIN)/python docs/words.py
 	.ci/page-types
 
 types: $(STAMP)

@@ -1,1 +1,1 @@
-"""What a model is handed within a token budget."""
+"""Contexts: the messages for a model within a token budget."""

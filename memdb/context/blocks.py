@@ -180,7 +180,7 @@ COUNTED_AT_ONCE = 32
 
 class Recalled(Record):
     """
-    What a context shows besides the session: entries, and messages that match the question.
+    Parts of a context besides the session: entries, and messages that match the question.
 
     Attributes:
         entries: Hits of the question, best first.

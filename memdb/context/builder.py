@@ -294,8 +294,8 @@ class _Plan:
         Return the newest messages up to the first beyond *limit*, and whether these are all.
 
         The newest unit is whole if its first message is among the newest
-        `FIRST_PAGE` before the limit is met: reading goes on for one page
-        where a tool answers a call that was not read.
+        `FIRST_PAGE` before the limit is met. One more page is read if a tool
+        answers a call that was not read.
         """
         found: list[Message] = []
         costs: list[int] = []
@@ -345,8 +345,8 @@ class _Plan:
 
         *share* of them (percent) is left for the hits. Tokens that the
         summaries do not need go to the tail. Both depend on where the tail
-        begins, not on how far it has grown, so the text of the summaries stays
-        the same until it begins elsewhere.
+        begins, not on how far it has grown. So the text of the summaries stays
+        the same until the tail begins elsewhere.
         """
         self._shortened = set()
         room = left - left * share // 100

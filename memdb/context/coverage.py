@@ -156,7 +156,7 @@ class Coverage:
         return found
 
     def _any(self, after_seq: int, last_seq: int) -> bool:
-        """Say whether there is a message after *after_seq* up to *last_seq*."""
+        """Return whether there is a message after *after_seq* up to *last_seq*."""
         found = messages.last(self._tx, self._session, self._name, 1, last_seq + 1)
         return bool(found) and found[0].seq > after_seq
 
@@ -174,7 +174,7 @@ class Coverage:
         return found
 
     def _loose(self, first_seq: int, end_seq: int) -> list[Part]:
-        """Return messages that no summary may stand for, condensed ten by ten, newest first."""
+        """Return messages that no summary covers, condensed ten by ten, newest first."""
         if end_seq < first_seq:
             return []
         run = messages.last(self._tx, self._session, self._name, MOST_LOOSE, end_seq + 1)
@@ -257,7 +257,7 @@ def _part(summary: Summary) -> Part:
 
 
 def _line(part: Part, text: str, reason: str) -> Line:
-    """Return the line of a part; one that reads like an order says so."""
+    """Return the line of a part; a text that reads like an order is marked."""
     kind = "digest" if part.summary_id is None else "summary"
     trust = part.trust
     piece = Piece(

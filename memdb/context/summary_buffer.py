@@ -1,10 +1,10 @@
 """
 Summary buffer: a window of one block of summaries and the newest messages.
 
-The strategy of hector (docs/seeds/hector.md), but nothing is replaced: summaries
-are made of messages that stay stored, they cannot fall out of the window, and a
-long run of tool calls moves the cut too. The cut depends on the number of
-tokens in the session, so that every process returns the same window.
+The strategy of hector (docs/seeds/hector.md), but nothing is replaced. Summaries
+are made of messages that stay stored, and cannot fall out of the window. A long
+run of tool calls moves the cut too. The cut depends on the number of tokens in
+the session, so that every process returns the same window.
 """
 
 from __future__ import annotations

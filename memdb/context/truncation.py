@@ -78,7 +78,7 @@ def shorten(
     A tool call that no room is left for goes together with its results.
 
     Args:
-        budget_tokens: Of which *room* is what the rest of a context leaves.
+        budget_tokens: The whole budget; the rest of the context leaves *room* of it.
 
     Raises:
         TooLarge: not even views of `LEAST_TOKENS` fit; it says what budget would do.

@@ -6,8 +6,8 @@ such jobs, embeds a batch outside of transactions, and stores the vectors of row
 change meanwhile. A crash or a failing embedder leaves the job in the queue.
 
 A file that gets a new embedder gets a new space. Until it is complete, the old
-one answers if its embedder is at hand: only the model that made the vectors of a
-space can embed a query for it.
+space answers if its embedder is at hand. Only the model that made the vectors of
+a space can embed a query for it.
 """
 
 from __future__ import annotations
@@ -372,11 +372,11 @@ class Indexer:
         """
         Return the space that answers now. None means that there is no embedder.
 
-        The embedder's own space once it is complete; before, the one of the
-        previous embedder if that is complete, else what there is of its own.
+        The embedder's own space answers once it is complete. Before, the space of
+        the previous embedder answers if that is complete, else the incomplete one.
 
         Args:
-            span: The id range whose texts `partly` counts: a scope is told
+            span: The id range whose texts `partly` counts: a scope learns
                 nothing about others.
         """
         if self._own is None:

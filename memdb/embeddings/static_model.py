@@ -11,9 +11,9 @@ the component plus 8, so none is negative and none carries into the next:
 65,536 pieces x weight 255 x 15 stays below 2**32.
 
 Words of similar meaning come from the same table. One query word is compared
-with a few thousand words of texts at once: byte j of all their rows is one
-plane, a 256-byte translation turns it into the products with byte j of the
-query word, and the planes are added as long integers of two bytes each.
+with a few thousand words of texts at once. Byte j of all their rows is one plane.
+A 256-byte translation turns it into the products with byte j of the query word.
+The planes are added as long integers of two bytes each.
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ class StaticEmbedder:
     stop words count little. A chat message takes about 0.05 ms. Only the first
     65,536 characters of a text count.
 
-    Words in other scripts are not in the table: each becomes the sum of
+    Words in other scripts are not in the table. Each becomes the sum of
     pseudo-random vectors for its runs of 2 to 4 characters (1 to 2 in Chinese
-    and Japanese), so that texts which share words or parts of words are near
-    each other, but no meaning is known. `covers` tells which case a text is.
+    and Japanese). So texts that share words or parts of words are near each
+    other, but no meaning is known. `covers` returns which case a text is.
 
     May be shared between threads. It keeps the sums of the last 4,096 distinct
     words or fewer, about 2.5 MB.
@@ -269,7 +269,7 @@ def table() -> Table:
 
 
 def _read_table() -> Table:
-    """Read the table file; its format is told in `build_static_en.py`."""
+    """Read the table file; its format is in `build_static_en.py`."""
     data = read_bytes(__file__, "data/static_en.bin")
     sizes_start = data.index(b"\n") + 1
     count = int(data[sizes_start : data.index(b" ", sizes_start)])

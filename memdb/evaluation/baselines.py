@@ -1,10 +1,9 @@
 """
-What recall has to beat: plain FTS5, and the plain cosine of the embedder.
+Baselines that recall has to beat: plain FTS5, and the plain cosine of the embedder.
 
-Neither is memdb: FTS5 with its porter stemmer and its bm25, asked for any word of the
-question but stop words, and for pairs of characters in scripts without spaces; and the
-cosine of the question with every text, of vectors as the embedder gives them. Both rank
-turns; a session is as good as its best turn.
+FTS5 uses its porter stemmer and its bm25. Its query has every word of the question but stop
+words, and pairs of characters in scripts without spaces. The cosine compares the question with
+every text by the embedder's vectors. Both rank turns; a session is as good as its best turn.
 """
 
 from __future__ import annotations

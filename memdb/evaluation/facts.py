@@ -1,8 +1,8 @@
 """
 Measure learning: tell the statements of a data set, ask for them, read its chats.
 
-Each case is told twice: to memory as it is, and to one that keeps every statement and links
-none ("add all"), which is what it has to beat. A case has a scope of its own, or shares one with
+Each case is stored twice: in memory as it is, and in the baseline "add all", which keeps every
+statement and links none. A case has a scope of its own, or shares one with
 so many others that it stands in a crowd. No answer is judged by a model: a hit is of a statement
 if it comes from it, and holds for its words (`facts_set.Case`).
 """
@@ -169,7 +169,7 @@ def _grouped(cases: Sequence[Case], crowd: int) -> list[list[Case]]:
 
 
 def _remembered(place: _Place, group: list[Case]) -> Iterator[tuple[Case, str, bool]]:
-    """Tell the cases of a scope by `remember`, then ask for each."""
+    """Store the cases of a scope by `remember`, then ask for each."""
     scope = place.db.scope(f"told {group[0].id}", APP)
     told: dict[int, dict[str, int]] = {}
     stored: set[str] = set()
@@ -218,7 +218,7 @@ def _older(scope: Scope, entry: Entry) -> list[Link]:
 
 
 def _chatted(place: _Place, group: list[Case]) -> Iterator[tuple[Case, str, bool]]:
-    """Tell the cases of a scope in conversations, learn from them unless alone, then ask."""
+    """Store the cases of a scope in conversations, learn from them unless alone, then ask."""
     group = [case for case in group if case.said]
     if not group:
         return
@@ -241,7 +241,7 @@ def _chatted(place: _Place, group: list[Case]) -> Iterator[tuple[Case, str, bool
 
 
 def _in_order(place: _Place, group: list[Case]) -> Iterator[tuple[Case, int]]:
-    """Yield each case with the number of its statement, and set the clock to when it is said."""
+    """Yield each case with the number of its statement, and set the clock to its time."""
     for minute, case in enumerate(group):
         place.clock.now_ms = START_MS + minute * MINUTE_MS
         yield case, 0

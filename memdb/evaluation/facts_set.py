@@ -72,7 +72,7 @@ class Said(Record):
 
 
 class Listed(Record):
-    """What a chat tells: a fact or what is none, with the numbers of its messages from 1."""
+    """A fact of a chat, or a text that is none, with the numbers of its messages from 1."""
 
     kind: str
     text: str

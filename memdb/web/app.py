@@ -215,8 +215,8 @@ class App:
         """
         Load what the first requests need: what counts, embeds and searches.
 
-        Searches by the first letters of a word of the newest conversation, and by the word;
-        nothing of it counts as use, and no server is asked.
+        Searches by the first letters of a word of the newest conversation, and by the word.
+        The search counts no use and asks no server.
         """
         try:
             if not self.asks_network:

@@ -1,10 +1,10 @@
 """
 Bytes and plain texts: artifacts as downloads or images, a session as a page of text.
 
-Bytes of a file are foreign: they are answered as a download, under a policy in which
-nothing runs, with a cleaned name. Only what is by its first bytes an image that browsers
-draw, of at most 20 MB and 40 megapixels, is answered with the type of an image; the page
-shows it in `<img>`, where a script in an SVG does not run. All else is octets.
+Bytes of a file are foreign. They are sent as a download with a cleaned name, under a policy in
+which nothing runs. Only an image that browsers draw gets the type of an image: by its first
+bytes, of at most 20 MB and 40 megapixels. The page shows it in `<img>`, where a script in an
+SVG does not run. All else is octets.
 """
 
 from __future__ import annotations

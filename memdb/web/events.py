@@ -87,7 +87,7 @@ class Events:
             raise Refused(REFUSALS[self.end], f"the file was {self.end} while it was open")
 
     def close(self) -> None:
-        """Tell every stream that the server ends, and end them."""
+        """End every stream, with an event that the server ends."""
         self._finish("closing")
 
     def _finish(self, kind: str) -> None:

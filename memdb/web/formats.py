@@ -28,7 +28,7 @@ END = "complete"
 
 
 def lines_of(rows: Iterable[Record], kind: str) -> Iterator[str]:
-    """Yield *rows* in the format *kind*, line by line, without line ends; the end is said."""
+    """Yield *rows* in the format *kind*, line by line, and mark the end; no line has a line end."""
     makers = {"jsonl": _json_lines, "csv": _csv_lines, "md": _markdown_lines}
     count = 0
 

@@ -3,9 +3,9 @@ The guard of `memdb web`: it stands before routing and checks every request.
 
 Host, method, size, credential, origin and content type are checked, and every answer gets
 the headers of the policy. `Access` holds the one-time secret, the cookies and the token,
-each as a hash in memory. A page of another site cannot read an answer (no CORS headers,
-`Cross-Origin-Resource-Policy`), nor change anything (equal Origin, `application/json`),
-nor get here by a name that it controls (Host).
+each as a hash in memory. A page of another site cannot read an answer: there are no CORS headers,
+and `Cross-Origin-Resource-Policy` is set. It cannot change anything, because Origin must be equal
+and the type `application/json`. Nor can it get here by a name that it controls (Host).
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ HEADERS = {
 
 
 class Access:
-    """Who may ask: a secret that works once, cookies that came of it, a token for programs."""
+    """Credentials: a secret that works once, the cookies made of it, a token for programs."""
 
     def __init__(
         self, token: str | None = None, *, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """Let programs in that send *token*; None: none are."""
+        """Accept programs that send *token*. None accepts no program."""
         self._token = None if token is None else _digest(token)
         self._clock_s = clock_s
         self._secret: tuple[bytes, float] | None = None

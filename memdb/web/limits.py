@@ -2,8 +2,8 @@
 Limits of a server: what a client may take of it that has not shown a token.
 
 `memdb serve`, `memdb web` and MCP over HTTP all run on `Server`. It closes a connection whose
-headers or body take too long, keeps few connections of strangers, slows down who fails again
-and again, and refuses a request whose end two servers could see at different places.
+headers or body take too long, and keeps few connections of strangers. It slows down clients that
+fail again and again. It refuses a request whose end two servers could see at different places.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Limits(Record):
 
 
 class Gate:
-    """What the connections of a server share: who is a stranger, and who failed how often."""
+    """State that the connections of a server share: strangers, and failures per client."""
 
     def __init__(self, limits: Limits) -> None:
         """Keep to *limits*."""
@@ -88,7 +88,7 @@ class Gate:
 
 
 def admit(scope: Scope) -> None:
-    """Say that a request has shown a valid credential: its connection is no stranger's."""
+    """Mark the connection of a request that has shown a valid credential: no stranger's."""
     connection = scope.get(CONNECTION)
     if connection is not None:
         connection.gate.leave(connection)
@@ -98,7 +98,7 @@ class Connection(H11Protocol):  # type: ignore[misc] # its types are not read
     """One connection, with the time that its requests may take to arrive."""
 
     def __init__(self, gate: Gate, **given: Any) -> None:
-        """Belong to *gate*; *given* is what uvicorn gives."""
+        """Store *gate*; *given* are the arguments of uvicorn."""
         super().__init__(**given)
         self.gate = gate
         self._answer: ASGIApp = given["config"].loaded_app

@@ -1,8 +1,8 @@
 """
 Parameters of verbs: their JSON schemas, from the annotations of what a verb calls.
 
-The same schema stands in the OpenAPI document and checks what a request gives, so that a
-value of a wrong type is refused before a call begins. Texts come from the docstrings.
+The OpenAPI document and the check of a request use the same schema. So a value of a wrong type
+is refused before a call begins. Texts come from the docstrings.
 """
 
 from __future__ import annotations

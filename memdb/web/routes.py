@@ -1,9 +1,9 @@
 """
 Routes of the JSON API, made from the table of verbs.
 
-A request is read by the schemas of its verb, the call runs in a thread, and the answer is
-what the Python call returns, as `to_dict` gives it. Lists come page by page, revisions as
-ETags, and what iterates as JSON lines.
+A request is read by the schemas of its verb, and the call runs in a thread. The answer is the
+`to_dict` of the value that the Python call returns. Lists are sent page by page, revisions as
+ETags, and iterators as JSON lines.
 """
 
 from __future__ import annotations

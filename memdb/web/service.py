@@ -71,18 +71,18 @@ class Service:
         return answer
 
     async def _health(self, request: Request) -> Response:  # noqa: ARG002 (Starlette gives it)
-        """Say that the process answers."""
+        """Return that the process answers."""
         return encode({"ok": True})
 
     async def _ready(self, request: Request) -> Response:  # noqa: ARG002 (Starlette gives it)
-        """Say that the database answers, by a small read."""
+        """Return whether the database answers a small read."""
         await self.api.run(self._probe)
         return encode({"ok": True})
 
 
 def bind_to_scope(scope: Scope, *, about_all: bool) -> None:
     """
-    Let a request be about the user and app of its token, whoever it names.
+    Limit a request to the user and app of its token.
 
     Args:
         about_all: Whether the verb can be about nothing else than all of the memory.

@@ -1,9 +1,9 @@
 """
 Tokens of `memdb serve`: which program may ask for whose memory.
 
-A token file has a line of JSON per token: its number, the SHA-256 of the token, and the user and
-app that it is bound to. The token itself is shown once, when it is made, and is nowhere else. A
-line that is removed counts no more from the next request on.
+A token file has a line of JSON per token: its number, its SHA-256, its user and its app. The token
+itself is shown once, when it is made, and is stored nowhere. A token whose line is removed is
+refused from the next request on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_FILE_BYTES = 16 << 20
 
 class Grant(Record):
     """
-    What a token gives.
+    Rights of a token.
 
     Attributes:
         id: Names the token in the file; it is no secret.

@@ -1,0 +1,180 @@
+"""
+Find words that a reader stumbles over, in docstrings, in the help of commands and in documents.
+
+    python docs/words.py            # findings of each package against docs/words.toml
+    python docs/words.py web cli    # every finding of these packages
+    python docs/words.py --write    # write the present numbers into docs/words.toml
+
+CONTRIBUTING has the rules. `docs/words.toml` holds how many findings of a package are left; a test
+in tests/architecture compares, and the numbers may only fall.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections import Counter
+from inspect import cleandoc
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAD = "# Findings of docs/words.py that are left in each package: the numbers may only fall."
+LONGEST = 25  # words of a sentence
+LEAST = 4  # words of the help of an option
+RELATIVE = re.compile(r"(what|who|whose|whoever|whom|which|that|those)\b", re.IGNORECASE)
+RETIRED = re.compile(
+    r"\b(anew|mend(?:s|ed|ing)?|glued|tenfold|whoever|stands? for|stood for|"
+    r"(?:is|are) (?:said|told)|says? so|of which)\b",
+    re.IGNORECASE,
+)
+WORD = re.compile(r"[^\W\d_][\w'-]*")
+END = re.compile(r"(?<=[.!?:;])[)\"”]*\s+(?=[A-Z*`\[\"“(0-9]|$)|\n\s*\n|\n\s*[-*|#>] |\|")
+
+
+class Finding(NamedTuple):
+    """A place, the rule that it breaks, and its words."""
+
+    place: str
+    rule: str
+    text: str
+
+
+def main(names: list[str]) -> int:
+    """Print the findings; return 1 if a package has more than docs/words.toml allows."""
+    found = collect()
+    if names == ["--write"]:
+        lines = [f"{name} = {len(one)}" for name, one in sorted(found.items())]
+        (ROOT / "docs" / "words.toml").write_text("\n".join([HEAD, *lines, ""]), encoding="utf-8")
+        return 0
+    for name in names:
+        for one in found.get(name, []):
+            print(f"{one.place}: {one.rule}: {one.text}")  # noqa: T201 (a command)
+    left = tomllib.loads((ROOT / "docs" / "words.toml").read_text(encoding="utf-8"))
+    worse = [name for name, one in found.items() if len(one) > left.get(name, 0)]
+    for name, one in sorted(found.items()):
+        rules = ", ".join(f"{rule} {n}" for rule, n in sorted(Counter(x.rule for x in one).items()))
+        print(f"{name}: {len(one)} of {left.get(name, 0)}  {rules}")  # noqa: T201
+    return 1 if worse else 0
+
+
+def collect() -> dict[str, list[Finding]]:
+    """Return the findings of each package of memdb, and of the documents as "docs"."""
+    found: dict[str, list[Finding]] = {}
+    for path in sorted((ROOT / "memdb").rglob("*.py")):
+        inside = path.relative_to(ROOT / "memdb")
+        if "data" in inside.parts:
+            continue
+        package = inside.parts[0] if len(inside.parts) > 1 else "memdb"
+        found.setdefault(package, []).extend(of_module(path))
+    found["help"] = list(of_help())
+    found["docs"] = [one for path in documents() for one in of_document(path)]
+    return found
+
+
+def documents() -> list[Path]:
+    """Return README and the pages of docs/, without decisions and lists of others."""
+    pages = [path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "adr"]
+    return [ROOT / "README.md", *sorted(pages)]
+
+
+def of_module(path: Path) -> Iterator[Finding]:
+    """Yield the findings in the docstrings of a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if not (text := ast.get_docstring(node)):
+            continue
+        line = node.body[0].lineno
+        yield from of_docstring(f"{path.relative_to(ROOT)}:{line}", text, is_call(node))
+
+
+def is_call(node: ast.AST) -> bool:
+    """Return whether *node* is a function that is called, and no property or test."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    names = {one.id for one in node.decorator_list if isinstance(one, ast.Name)}
+    return not names & {"property", "cached_property", "overload"}
+
+
+def of_docstring(place: str, text: str, call: bool) -> Iterator[Finding]:  # noqa: FBT001
+    """Yield the findings of one docstring."""
+    first = text.split("\n", maxsplit=1)[0]
+    word = first.split(" ", 1)[0].strip("*`\"'.,:;").lower()
+    if RELATIVE.match(first):
+        yield Finding(place, "relative", first)
+    elif call and word not in VERBS:
+        yield Finding(place, "verb", first)
+    prose = re.sub(r"^>>>.*?(?=\n\s*\n|\Z)", "", text, flags=re.DOTALL | re.MULTILINE)
+    yield from of_prose(place, prose)
+
+
+def of_prose(place: str, text: str) -> Iterator[Finding]:
+    """Yield retired words and long sentences."""
+    for match in RETIRED.finditer(text):
+        yield Finding(place, "retired", match[0])
+    for sentence in END.split(text):
+        words = WORD.findall(re.sub(r"`[^`]*`", "x", sentence or ""))
+        if len(words) > LONGEST:
+            yield Finding(place, "long", f"{len(words)} words: {' '.join(sentence.split())[:150]}")
+
+
+def of_document(path: Path) -> Iterator[Finding]:
+    """Yield the findings of a page outside of its code, links and pictures."""
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    yield from of_prose(str(path.relative_to(ROOT)), text)
+
+
+def of_help() -> Iterator[Finding]:
+    """Yield the options whose help is shorter than LEAST words, and findings in texts of help."""
+    from memdb.cli import cli
+
+    for name, command in commands(click.Context(cli, info_name="memdb")):
+        for option in command.params:
+            text = option.help if isinstance(option, click.Option) else None
+            if text is not None and len(WORD.findall(text)) < LEAST:
+                yield Finding(f"{name} {option.opts[0]}", "short", text)
+            yield from of_prose(f"{name} {option.opts[0]}", text or "")
+        yield from of_prose(name, cleandoc(command.help or ""))
+
+
+def commands(context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Yield each command by its path, from the one of *context* down."""
+    command = context.command
+    yield context.command_path, command
+    for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+        if (child := command.get_command(context, name)) is not None:
+            yield from commands(click.Context(child, info_name=name, parent=context))
+
+
+# Imperatives that say what a function does. Not here: say, tell, ask for, give, bring, hold, let.
+VERBS = {
+    *"""
+    accept add allow announce answer append apply archive ask begin bound branch build call cancel
+    capture carry change check claim clear close commit compact compare compile complete
+    compress connect copy count cover create cut decode delete derive describe divide do
+    draw drop embed encode end enter evict exit export extract fill find finish fit fold
+    forget format group guard handle hash import insert interrupt iterate keep learn lease
+    leave limit link list listen load log look make maintain mark match measure merge move
+    name note number open parse pass pickle prefer prefetch prepare print prove put queue
+    raise rank read rebuild recall refuse register reject release remember remove rename
+    repeat replace reply report reserve resolve restore retire return rewrite roll run save
+    score screen search see send serve set show sign skip sleep split start step stop store
+    summarise supersede switch sync take test translate undo unpack update use validate
+    verify wait wake warm warn work wrap write yield
+    """.split()
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
