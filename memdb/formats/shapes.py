@@ -84,7 +84,8 @@ def to_shape(messages: Sequence[FormatMessage], shape: str) -> dict[str, Any]:
     System messages stay where they are for OpenAI and LangChain; the others get
     all of them in the system part, in order. Images, audio and files are passed
     on where the API takes them from that role, else as text, `[image: a.png]`.
-    Where older messages are left out, items for Responses have no reasoning and no ids.
+    Where messages before what the model says are left out, items for Responses have no reasoning
+    and no ids up to the next message of the user.
 
     No messages give an empty list, which every API refuses.
 
@@ -94,21 +95,7 @@ def to_shape(messages: Sequence[FormatMessage], shape: str) -> dict[str, Any]:
     render = _SHAPES.get(shape) if isinstance(shape, str) else None
     if render is None:
         raise InvalidInput(f"shape is {shape!r}: use one of {', '.join(_SHAPES)}")
-    made = render(turns_of(messages, shape))
-    if shape == RESPONSES and _has_gap([getattr(message, "seq", 1) for message in messages]):
-        made["input"] = without_links(made["input"])
-    return made
-
-
-def _has_gap(seqs: list[int]) -> bool:
-    """Say whether messages are left out at the beginning, or where memdb's own text stands."""
-    last, is_after_own = 0, True
-    for seq in seqs:
-        if seq and is_after_own and seq > last + 1:
-            return True
-        is_after_own = seq == 0
-        last = seq or last
-    return False
+    return render(turns_of(messages, shape))
 
 
 def without_links(items: list[Block]) -> list[Block]:
@@ -222,14 +209,13 @@ def _no_media(_part: Part) -> Block | None:
 def _openai(turns: list[Turn]) -> dict[str, Any]:
     messages: list[Block] = []
     for turn in one_call_turn(turns):
-        is_own = turn.is_whole and _is_openais(turn.own)
-        messages.append(dict(turn.own) if is_own else _openai_message(turn))
+        own = _openai_own(turn.own) if turn.is_whole else None
+        messages.append(own or _openai_message(turn))
         shown: list[Block] = []  # a tool's message has no images: they are a user's behind it
         for call in answered_calls([turn]):
-            own, text = call.own_result, _result_text(call, _openai_image)
-            own = own if own and _is_openais(own) else None
-            default = {"role": "tool", "tool_call_id": call.id, "content": text}
-            messages.append(dict(own) if own is not None else default)
+            text = _result_text(call, _openai_image)
+            own = call.own_result and _openai_own(call.own_result)
+            messages.append(own or {"role": "tool", "tool_call_id": call.id, "content": text})
             if own is None:
                 shown += _shown(call, _openai_image)
         if shown:
@@ -241,13 +227,27 @@ _OPENAI_BLOCKS = frozenset("text refusal image_url input_audio file".split())
 _SAYING = ("text", "refusal")  # blocks whose text stands under their type
 
 
-def _is_openais(message: Block) -> bool:
-    """Say whether OpenAI takes the content of a message in the form that others took over too."""
+def _openai_own(message: Block) -> Block | None:
+    """
+    Return a message of OpenAI's form, which others took over, as OpenAI takes it back.
+
+    Blank texts are left out, and what a block of another type says is text. None: nothing is
+    left of it, or it shows something in another provider's way.
+    """
     content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    is_known = _OPENAI_BLOCKS.issuperset(map(kind_of, blocks)) and not isinstance(content, dict)
-    said = [one.get(kind_of(one)) for one in blocks if is_known and kind_of(one) in _SAYING]
-    return is_known and all(isinstance(text, str) and text.strip() for text in said)
+    if not isinstance(content, list):
+        return None if isinstance(content, dict) else dict(message)
+    blocks = []
+    for block in content:
+        kept = block
+        if kind_of(block) not in _OPENAI_BLOCKS:
+            part = read_part(block)
+            if kind_of(part) in MEDIA:
+                return None
+            kept = {"type": "text", "text": part_text(part)}
+        if kind_of(kept) not in _SAYING or text_value(kept.get(kind_of(kept))).strip():
+            blocks.append(kept)
+    return {**message, "content": blocks} if blocks else None
 
 
 def _openai_message(turn: Turn) -> Block:
@@ -290,7 +290,8 @@ def _responses(turns: list[Turn]) -> dict[str, Any]:
     items: list[Block] = []
     for step in steps_of(turns):
         waiting = [turn for turn in step if any(not call.results for call in turn.real_calls)]
-        is_torn = bool(waiting) and step[-len(waiting) :] != waiting
+        is_torn = any(turn.is_torn for turn in step)
+        is_torn = is_torn or (bool(waiting) and step[-len(waiting) :] != waiting)
         thoughts = {id(turn) for turn in takewhile(_is_reasoning, reversed(step))}
         made: list[Block] = []
         for turn in [*(turn for turn in step if turn not in waiting), *waiting]:
@@ -298,11 +299,11 @@ def _responses(turns: list[Turn]) -> dict[str, Any]:
             own = [turn.own] if is_own else _responses_items(turn)
             has_id = not is_own or turn.own.get("id") or turn.own.get("role") != "assistant"
             made += own if has_id else without_links(own)
-        items += without_links(made) if is_torn else made
         for turn in step:
             is_own = not turn.is_whole or _has_its_outputs(turn)
             for call in answered_calls([turn]):
-                items.append((is_own and call.own_result) or _responses_output(call))
+                made.append((is_own and call.own_result) or _responses_output(call))
+        items += without_links(made) if is_torn else made
     return {"input": items}
 
 

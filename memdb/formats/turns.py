@@ -136,13 +136,19 @@ class Call:
 
 
 class Turn:
-    """One message: parts and calls in order, and the provider's own form of it."""
+    """
+    One message: parts and calls in order, and the provider's own form of it.
 
-    __slots__ = ("calls", "content", "is_answered", "own", "role", "seq")
+    Attributes:
+        is_torn: What the model said or thought right before it may be left out.
+    """
 
-    def __init__(self, role: str, own: Any = None) -> None:
+    __slots__ = ("calls", "content", "is_answered", "is_torn", "own", "role")
+
+    def __init__(self, role: str, own: Any = None, *, is_torn: bool = False) -> None:
         """Begin a turn; *own* is the provider's message."""
         self.role = role
+        self.is_torn = is_torn
         self.own = own
         self.content: list[Part | Call] = []
         self.calls: list[Call] = []
@@ -179,9 +185,10 @@ def turns_of(messages: Sequence[FormatMessage], shape: str) -> list[Turn]:
     """Return the turns that are not empty, with each result at its call."""
     turns: list[Turn] = []
     latest: dict[str, Call] = {}
-    for message in messages:
+    for message, is_torn in zip(messages, _torn(messages), strict=True):
         if message.role != "tool":
             turn = turn_of(message, shape)
+            turn.is_torn = is_torn
             turns.append(turn)
             latest.update((call.id, call) for call in turn.calls if call.id and call.name)
         made: Turn | None = None
@@ -189,7 +196,7 @@ def turns_of(messages: Sequence[FormatMessage], shape: str) -> list[Turn]:
             call = latest.get(text_value(part.get("tool_call_id")))
             if call is None:
                 if made is None:
-                    turns.append(made := Turn("assistant"))
+                    turns.append(made := Turn("assistant", is_torn=is_torn))
                 call = _add_call(made, part, shape)
             call.results.append(result)
             turns[-1].is_answered = True
@@ -202,6 +209,21 @@ def turns_of(messages: Sequence[FormatMessage], shape: str) -> list[Turn]:
     if shape != GEMINI:  # finds a call by its function's name; what was read of it has no ids
         _give_ids([call for turn in turns for call in turn.real_calls])
     return [turn for turn in turns if turn.real_calls or any(turn.items())]
+
+
+def _torn(messages: Sequence[FormatMessage]) -> Iterator[bool]:
+    """
+    Yield for each message whether older ones are left out since the user spoke last.
+
+    They are left out at the beginning, or where memdb's own text, of seq 0, stands for them.
+    """
+    last, is_after_own, is_torn = 0, True, False
+    for message in messages:
+        seq = getattr(message, "seq", 1)
+        is_torn = is_torn or bool(seq and is_after_own and seq > last + 1)
+        is_torn = is_torn and message.role != "user"
+        yield is_torn
+        is_after_own, last = seq == 0, seq or last
 
 
 def _answer_siblings(step: list[Turn], latest: dict[str, Call]) -> None:

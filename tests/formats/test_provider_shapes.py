@@ -148,6 +148,20 @@ def goes_back_equal(chat: memdb.Session, shape: dict[str, Any]) -> None:
     assert [*map(without_none, made)][-len(expected) :] == expected
 
 
+def goes_back_beside_a_blank(chat: memdb.Session, shape: dict[str, Any]) -> None:
+    """A blank text among the blocks of a message, which APIs refuse, costs nothing but itself."""
+    value = plain_value(shape["value"], "value")
+    blocks = value.get("content") if isinstance(value, dict) else None
+    blank = {"type": "text", "text": " "}
+    if shape["provider"] in ("openai", "anthropic") and isinstance(blocks, list):
+        chat.extend(
+            [BEFORE, *call_before(read_messages(value)), {**value, "content": [*blocks, blank]}]
+        )
+        made = given_back(Host(chat).window().to(shape["provider"]), shape["provider"])
+        expected = [*map(without_none, expected_back(value, shape["provider"]))]
+        assert all(one in [*map(without_none, made)] for one in expected)
+
+
 def goes_to_every_provider(chat: memdb.Session, shape: dict[str, Any]) -> None:
     """As each API takes it, and without a lost word."""
     chat.extend([BEFORE])
@@ -168,8 +182,9 @@ def test_every_shape_is_whole_and_found(scope: memdb.Scope) -> None:
 
 
 def test_every_shape_goes_back_equal(scope: memdb.Scope) -> None:
-    """To its own provider."""
+    """To its own provider, also where a blank text stands beside it."""
     assert faults_of(scope, goes_back_equal) == {}
+    assert faults_of(scope, goes_back_beside_a_blank) == {}
 
 
 def test_every_shape_goes_to_every_provider(scope: memdb.Scope) -> None:

@@ -703,3 +703,21 @@ def test_a_part_of_a_conversation_has_no_reasoning_for_responses() -> None:
 
     assert to_shape(items, "openai-responses") == {"input": [thought, done]}
     assert to_shape(later, "openai-responses") == {"input": []}
+
+
+def test_reasoning_is_left_out_where_its_answer_is_torn(db: MemDB) -> None:
+    """Behind a message of the user everything goes back to the Responses API as it came."""
+
+    def answer(number: int) -> list[dict[str, Any]]:
+        said = {"type": "output_text", "text": f"No. {number}", "annotations": []}
+        return [
+            {"type": "reasoning", "id": f"rs_{number}", "summary": []},
+            {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": [said]},
+        ]
+
+    chat = db.scope("ann").session("s")
+    asked = {"role": "user", "content": "And then?"}
+    chat.extend([asked, *answer(1), asked, *answer(2)])
+    made = Host(chat).window(last=4).to("openai-responses")["input"]
+
+    assert made == [{"role": "assistant", "content": "No. 1"}, asked, *answer(2)]
