@@ -359,7 +359,8 @@ class ImportReport(Record):
             so the other fields called `_known`.
         forgotten: What the file holds and was forgotten here: it stays away.
         left_out: What was not taken, and why.
-        dry_run: Nothing was stored; the counts take all for new.
+        dry_run: Nothing was stored. Messages of other programs are counted as the import
+            counts them, and all else as new.
         samples: The first messages of a dry run, shortened.
         notes: What is stored, but not as the source has it now: a title that changed
             there, an edited question that is a branch here.

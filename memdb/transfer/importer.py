@@ -9,8 +9,6 @@ before messages, and messages before what refers to them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, SecretFound
@@ -77,7 +75,6 @@ _KINDS = {
 
 # Which field of the report counts lines of a kind.
 _COUNTERS = {
-    "message": "messages_added",
     "summary": "summaries_added",
     "entry": "entries_added",
     "artifact": "artifacts_added",
@@ -151,9 +148,7 @@ class Importer:
         self._dry_run = dry_run
         self._report = Refusals()
         self._samples: list[str] = []
-        self._sessions: set[str] = set()  # of a dry run, before its entries are counted
-        self._counted: set[str | None] = set()  # of a dry run
-        self._taken: dict[tuple[str, str], bytes] = {}  # of a dry run
+        self._trial = messages.Trial()  # of a dry run
         self._special: dict[str, Callable[[Item], None]] = {
             "settings": self._take_settings,
             "scope": self._enter,
@@ -288,12 +283,8 @@ class Importer:
         )
 
     def _count(self, item: Item) -> None:
-        """Count an item of a dry run, as if nothing of it were here; keep the first messages."""
+        """Count an item of a dry run that is no message; keep the first messages."""
         fields = item.fields
-        name = fields.get("name") if item.kind == "session" else fields.get("session")
-        if item.kind in ("session", "message") and name not in self._counted:
-            self._counted.add(name)
-            self.added["sessions"] += 1
         counter = _COUNTERS.get(item.kind)
         if counter is not None:
             self.added[counter] += 1
@@ -371,44 +362,39 @@ class Importer:
             return
         if self._dry_run:
             self._scope = None
-            kept = [group for group in waiting if self._is_new(self._target, group)]
-            for group in kept:
-                self._try(self._target, group)
+            read = [(group, self._read_trial(self._target, group)) for group in waiting]
+            for group, counts in read:
+                if counts is not None:
+                    self._try(self._target, group, counts)
         else:
             self._store(self._target, waiting)
 
-    def _is_new(self, target: Target, group: _Checked) -> bool:
-        """Say whether no message of a group of a dry run has the id of another; count those."""
+    def _read_trial(self, target: Target, group: _Checked) -> Counter[str] | None:
+        """Return what the messages of a group of a dry run add; None if one has another's id."""
         lines = [line for kind, line in group.lines if kind == "message"]
+        titled = [line for kind, line in group.lines if kind == "session"]
         try:
-            messages.refuse_taken(target, lines, self._taken)
+            return self._trial.read(target, lines, titled)
         except InvalidInput as error:
             self._refuse(group.place, error)
-            return False
-        self._sessions.update(str(line.session) for line in lines)
-        for _, tree in groupby((line for line in lines if line.in_tree), attrgetter("session")):
-            self.added["branches"] += messages.try_tree(target, [*tree])
-        with self._services.db.read() as tx:
-            messages.note_titles(
-                target, tx, [line for kind, line in group.lines if kind == "session"]
-            )
-        return True
+            return None
 
-    def _try(self, target: Target, group: _Checked) -> None:
+    def _try(self, target: Target, group: _Checked, counts: Counter[str]) -> None:
         """Count a group of a dry run, unless it names a session or message that is absent."""
         try:
             for kind, line in group.lines:
                 named = _NAMED[kind](line) if kind in _NAMED else None
-                if named is not None and named not in self._taken:
+                if named is not None and named not in self._trial.taken:
                     with self._services.db.read() as tx:
                         session, message = named
                         if message is not None:
                             target.named_message(tx, session, message)
-                        elif session not in self._sessions:
+                        elif session not in self._trial.sessions:
                             target.require_session(tx, session)
         except REFUSALS as error:
             self._refuse(group.place, located(group.place, error))
             return
+        self.added += counts
         for item in group.items:
             self._count(item)
 

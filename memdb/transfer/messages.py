@@ -13,6 +13,8 @@ a branch, called by its external id. So it does not matter which way is imported
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
@@ -50,7 +52,7 @@ from memdb.transfer.lines import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from memdb.engine.base import Tx
@@ -190,8 +192,7 @@ def write_sessions(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
     scope_no = target.owner.ensure(tx)
     note_titles(target, tx, rows)
     forgotten = target.are_forgotten(tx, [row["uid"] for row in rows if row["uid"]])
-    names = [(row["name"],) for row in rows if not row["uid"]]
-    away = dependent_records.are_kept_away(tx, scope_no, "session", names)
+    away = _list_gone(tx, scope_no, rows)
     for row in rows:
         name, last_seq = row["name"], row["last_seq"]
         if row["uid"] in forgotten:
@@ -337,33 +338,6 @@ def count_messages(target: Target, lines: list[MessageLine]) -> list[MessageLine
     ]
 
 
-def refuse_taken(
-    target: Target, lines: list[MessageLine], taken: dict[tuple[str, str], bytes]
-) -> None:
-    """
-    Compare lines with the file, and with those before them, as a dry run has to.
-
-    Args:
-        taken: By session and external id, a digest of the message; the lines are added.
-
-    Raises:
-        InvalidInput: an external id belongs to a different message.
-    """
-    if target.is_captured:
-        return
-    with target.services.db.read() as tx:
-        stored = _stored_externals(target, tx, lines)
-    for line in lines:
-        external_id = line.draft.external_id
-        if external_id is None or line.seq is not None:
-            continue
-        content = line.draft.role, line.draft.text
-        digest = digest_of("\0".join(content))
-        twin = stored.get(line.session, {}).get(external_id, (0, *content))
-        if taken.setdefault((line.session, external_id), digest) != digest or twin[1:] != content:
-            raise taken_by_another(line)
-
-
 def _stored_externals(target: Target, tx: Tx, lines: list[MessageLine]) -> Stored:
     """Return the stored messages that have the external ids of hand-written lines."""
     given: dict[str, list[str]] = {}
@@ -404,8 +378,9 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
     for line in lines:
         groups.setdefault(line.session, []).append(line)
     for session, group in groups.items():
-        kept = _without_forgotten(target, tx, session, group)
-        target.added["forgotten"] += len(group) - len(kept)
+        away = _list_away(target, tx, group)
+        target.added["forgotten"] += len(away)
+        kept = [line for line in group if line not in away] if away else group
         if not kept:
             continue
         if kept[0].in_tree:
@@ -414,21 +389,37 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
             MessageMerge(target, tx, target.session(tx, session)).write(kept)
 
 
-def _without_forgotten(
-    target: Target, tx: Tx, session: str, lines: list[MessageLine]
-) -> list[MessageLine]:
-    """Return the lines without what was forgotten here, known by its uid or its source's id."""
-    if target.is_gone(session):
+def _list_away(target: Target, tx: Tx, lines: list[MessageLine]) -> list[MessageLine]:
+    """Return the lines that were forgotten here, known by their uid or their source's id."""
+    scope_no = target.owner.find(tx)
+    if scope_no is None:
         return []
     uids = [line.draft.uid for line in lines if line.seq is not None and line.draft.uid]
-    ids = [line.draft.external_id for line in lines if line.seq is None]
-    forgotten = target.are_forgotten(tx, uids) if uids else set()
-    away = message_records.find_kept_away(tx, target.owner.ensure(tx), session, ids)
+    forgotten = dependent_records.are_forgotten(tx, scope_no, uids) if uids else set()
+    away: dict[str, set[str]] = {}
+    for session in {line.session for line in lines}:
+        ids = [one.draft.external_id for one in lines if one.session == session and one.seq is None]
+        away[session] = message_records.find_kept_away(tx, scope_no, session, ids)
+        if away[session]:  # but for what was said again
+            away[session] -= _stored_externals(target, tx, lines).get(session, {}).keys()
     return [
         line
         for line in lines
-        if not (line.draft.external_id in away if line.seq is None else line.draft.uid in forgotten)
+        if target.is_gone(line.session)
+        or (
+            line.draft.uid in forgotten
+            if line.seq
+            else line.draft.external_id in away[line.session]
+        )
     ]
+
+
+def _list_gone(tx: Tx, scope_no: int | None, rows: list[dict[str, Any]]) -> set[tuple[str, ...]]:
+    """Return the names of sessions in hand-written lines that were forgotten as a whole."""
+    names = [(row["name"],) for row in rows if not row["uid"]]
+    if scope_no is None:
+        return set()
+    return dependent_records.are_kept_away(tx, scope_no, "session", names)
 
 
 def note_titles(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
@@ -613,18 +604,19 @@ class Step(Record):
 
 
 class Heads:
-    """The messages of a session that lines name, and the newest of each of its branches."""
+    """
+    The messages of a session that lines name, and the newest of each of its branches.
+
+    Attributes:
+        was_here: The session has messages that are stored.
+    """
 
     def __init__(self, session: str) -> None:
         """Begin with a session that is not there."""
         self.session = session
+        self.was_here = False
         self._at: dict[str, tuple[str, Place]] = {}
         self._newest: dict[str, Place] = {session: 0}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the session holds no messages."""
-        return [*self._newest.items()] == [(self.session, 0)]
 
     def read(self, target: Target, tx: Tx, lines: Iterable[MessageLine]) -> None:
         """Look up what *lines* name in the session and its branches."""
@@ -634,7 +626,9 @@ class Heads:
         for row, name in rows.items():
             assert scope_no is not None
             head = sessions.head(tx, scope_no, self.session, branch_of(name))
-            self._newest[name] = 0 if head is None else head[1].newest_seq
+            newest = 0 if head is None else head[1].newest_seq
+            self.was_here = self.was_here or bool(newest)
+            self._newest[name] = self._newest.get(name) or newest
             for external_id, (ref, _, _) in messages.by_externals(tx, row, ids).items():
                 holder = rows.get(session_of(ref), name)
                 self._at.setdefault(external_id, (holder, seq_of(ref)))
@@ -708,22 +702,78 @@ def write_tree(target: Target, tx: Tx, session: str, lines: list[MessageLine]) -
     target.session(tx, session)
     heads = Heads(session)
     heads.read(target, tx, lines)
-    was_empty = heads.is_empty
     steps = heads.plan(lines)
     for step in steps:
         if step.source is not None:
             make_branch(target, tx, step)
         MessageMerge(target, tx, target.session(tx, step.name)).write(step.lines)
-    if not was_empty:
+    if heads.was_here:
         target.notes += notes_of(steps)
 
 
-def try_tree(target: Target, lines: list[MessageLine]) -> int:
-    """Return how many branches a tree has, for a dry run; note those that are new here."""
-    heads, session = Heads(lines[0].session), lines[0].session
-    count = sum(step.source is not None for step in Heads(session).plan(lines))
-    with target.services.db.read() as tx:
+class Trial:
+    """
+    What a dry run has read so far.
+
+    Attributes:
+        sessions: Those that its messages name.
+        taken: By session and external id, a digest of the message.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.sessions: set[str] = set()
+        self.taken: dict[tuple[str, str | None], bytes] = {}
+        self._made: set[str] = set()
+        self._heads: dict[str, Heads] = {}
+
+    def read(
+        self, target: Target, lines: list[MessageLine], titled: list[dict[str, Any]]
+    ) -> Counter[str]:
+        """
+        Return what messages and session lines would add, by the names of `ImportReport`.
+
+        Raises:
+            InvalidInput: an external id belongs to a different message.
+        """
+        with target.services.db.read() as tx:
+            stored, away = _stored_externals(target, tx, lines), _list_away(target, tx, lines)
+            counts = Counter({"forgotten": len(away)})
+            kept = [line for line in lines if line not in away]
+            for line in kept:
+                counts[self._take(target, line, stored.get(line.session, {}))] += 1
+            grown = [line for line in kept if line.in_tree]
+            for session, tree in groupby(grown, attrgetter("session")):
+                counts["branches"] += self._count_branches(target, tx, session, [*tree])
+            note_titles(target, tx, titled)
+            gone = _list_gone(tx, target.owner.find(tx), titled)
+            names = {str(line.session) for line in kept}
+            self.sessions |= names
+            names |= {row["name"] for row in titled if (row["name"],) not in gone}
+            fresh = {one for one in names - self._made if target.find_session(tx, one) is None}
+        self._made |= fresh
+        counts["sessions"] = len(fresh)
+        return counts
+
+    def _take(self, target: Target, line: MessageLine, stored: Mapping[str, Any]) -> str:
+        """Return the name by which the report counts a line."""
+        place, content = (line.session, line.draft.external_id), (line.draft.role, line.draft.text)
+        if place[1] is None or line.seq is not None:
+            return "messages_added"
+        digest, twin = digest_of("\0".join(content)), stored.get(place[1])
+        is_known = twin is not None or place in self.taken
+        is_other = self.taken.setdefault(place, digest) != digest
+        if (is_other or (twin and twin[1:] != content)) and not target.is_captured:
+            raise taken_by_another(line)
+        return "messages_known" if is_known else "messages_added"
+
+    def _count_branches(
+        self, target: Target, tx: Tx, session: str, lines: list[MessageLine]
+    ) -> int:
+        """Return how many branches begin with *lines* of a tree; note those of what is here."""
+        heads = self._heads.setdefault(session, Heads(session))
         heads.read(target, tx, lines)
-    if not heads.is_empty:
-        target.notes += notes_of(heads.plan(lines))
-    return count
+        steps = heads.plan(lines)
+        if heads.was_here:
+            target.notes += notes_of(steps)
+        return sum(step.source is not None for step in steps)
