@@ -136,49 +136,6 @@ FROM (
 )
 WHERE id >> 44 IN (SELECT scope_no FROM scopes)
 """,
-    # Which session a lost branch was of, those that leave it or share with it know.
-    "sessions that others name": """/* adoption.adopt_named_branches */
-INSERT INTO sessions (
-  id, scope_no, uid, name, branch, parent_id, leaves_at, last_seq, created_ms, updated_ms
-)
-SELECT
-  lost.id,
-  lost.id >> 44,
-  'recovered-' || lost.id,
-  sessions.name,
-  'recovered ' || ((lost.id >> 24) & 0x7FFFF),
-  sessions.id,
-  first_seq - 1,
-  first_seq - 1,
-  :now_ms,
-  :now_ms
-FROM (
-  SELECT
-    named.id,
-    min(name) AS name,
-    coalesce(
-      (
-        SELECT min(messages.id & 0xFFFFFF) FROM messages
-        WHERE messages.id BETWEEN named.id AND named.id | 0xFFFFFF
-      ),
-      1
-    ) AS first_seq
-  FROM (
-    SELECT parent_id AS id, name FROM sessions
-    UNION
-    SELECT json_extract(share.value, '$[2]'), name
-    FROM sessions, json_each(sessions.shares) AS share
-    WHERE json_valid(sessions.shares)
-  ) AS named
-  WHERE
-    named.id >> 43 & 1 = 1
-    AND named.id & 0xFFFFFF = 0
-    AND named.id NOT IN (SELECT id FROM sessions)
-  GROUP BY named.id
-) AS lost
-JOIN sessions
-  ON sessions.scope_no = lost.id >> 44 AND sessions.name = lost.name AND sessions.branch = ''
-""",
     "sessions of lost branches": """/* adoption.adopt_lost_branches */
 INSERT INTO sessions (id, scope_no, uid, name, created_ms, updated_ms)
 SELECT id, id >> 44, 'recovered-' || id, 'recovered ' || ((id >> 24) & 0x7FFFF), :now_ms, :now_ms
@@ -217,7 +174,15 @@ SET parent_id = (
   SELECT id FROM sessions AS root
   WHERE root.scope_no = sessions.scope_no AND root.name = sessions.name AND root.branch = ''
 )
-WHERE parent_id NOT IN (SELECT id FROM sessions)
+WHERE
+  parent_id IS NOT NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM sessions AS parent
+    WHERE
+      parent.id = sessions.parent_id
+      AND parent.scope_no = sessions.scope_no
+      AND parent.name = sessions.name
+  )
 """,
     "shares": """/* adoption.drop_shares */
 UPDATE sessions

@@ -1,4 +1,4 @@
-"""Reading threads: a few connections for any number of them, in turn, and no deadlock."""
+"""Reading threads: a few connections for any number of them, and no deadlock."""
 
 from __future__ import annotations
 
@@ -89,31 +89,6 @@ def hold_all(engine: SqliteEngine, stack: ExitStack, count: int) -> list[threadi
     return ends
 
 
-def test_waiting_threads_are_served_in_turn(
-    engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who came first reads first."""
-    monkeypatch.setattr("memdb.engine.blocks.PATIENCE_S", LIMIT_S)
-    served: list[int] = []
-
-    def wait_and_note(number: int) -> None:
-        with engine.read():
-            served.append(number)
-
-    with ExitStack() as stack:
-        ends = hold_all(engine, stack, MAX_READERS)
-        waiters = [threading.Thread(target=wait_and_note, args=(one,)) for one in range(5)]
-        for number, waiter in enumerate(waiters):
-            waiter.start()
-            while len(engine.pool._lending._waiting) <= number and waiter.is_alive():
-                pass
-        ends[0].set()
-        for waiter in waiters:
-            waiter.join(LIMIT_S)
-
-    assert served == [0, 1, 2, 3, 4]
-
-
 def test_threads_that_hold_a_read_for_long_stop_nobody(engine: SqliteEngine) -> None:
     """More of them than connections, all waiting for somebody who has yet to read."""
     with ExitStack() as stack:
@@ -154,7 +129,6 @@ def test_an_interrupted_wait_leaves_no_trace(engine: SqliteEngine) -> None:
             end.set()
         assert read(engine) == 3
 
-    assert engine.pool._lending._waiting == []
     assert engine.pool.reading == {}
 
 
@@ -177,7 +151,7 @@ def test_closing_ends_the_wait(db: MemDB, engine: SqliteEngine) -> None:
             held.append(block)
         thread = threading.Thread(target=wait)
         thread.start()
-        while not engine.pool._lending._waiting and thread.is_alive():
+        while not engine.pool._lending._wake.locked() and thread.is_alive():
             pass
         stack.callback(thread.join, LIMIT_S)
         db.close()
