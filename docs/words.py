@@ -36,7 +36,10 @@ RETIRED = re.compile(
     re.IGNORECASE,
 )
 WORD = re.compile(r"[^\W\d_][\w'-]*")
-END = re.compile(r"(?<=[.!?:;])[)\"”]*\s+(?=[A-Z*`\[\"“(0-9]|$)|\n\s*\n|\n\s*[-*|#>] |\|")
+END = re.compile(
+    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)[)\"”*]*\s+|(?<=[:;])\s+(?=[A-Z*`\[\"“(0-9])|"
+    r"\n\s*\n|\n\s*[-*|#>] |\n\s*\d+\. |\|"
+)
 
 
 class Finding(NamedTuple):
