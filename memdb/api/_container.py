@@ -474,7 +474,7 @@ class Services:
 
         if is_address(self.db.path):
             raise Unsupported("a database on a server is synced by none: its clients share it")
-        return FolderSync(self.transfer(), path_value(folder, "folder"))
+        return FolderSync(self.transfer(), folder)
 
     def export(
         self,

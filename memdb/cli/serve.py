@@ -208,6 +208,9 @@ COLUMNS = (
     help="Files of a folder that stay open while nobody uses them.",
 )
 @click.option("--read-only", is_flag=True, help="Without any call that writes.")
+@click.option(
+    "--sync-folder", type=click.Path(), metavar="PATH", help="Where `memdb sync FILE URL` meets."
+)
 @embedder_option
 def serve(
     call: Call,
@@ -219,6 +222,7 @@ def serve(
     plain: bool,
     max_open: int,
     read_only: bool,
+    sync_folder: str | None,
 ) -> None:
     """
     Serve the JSON API of FILE to programs, by tokens of one user each.
@@ -244,7 +248,7 @@ def serve(
     certificate = None if tls_cert is None or tls_key is None else (tls_cert, tls_key)
     read_only = read_only or (os.path.exists(call.file) and not is_writable(call.file))
     with ending_by_signals(), _opened(call, max_open, read_only=read_only) as db:
-        served = service.Service(db, grants, read_only=read_only)
+        served = service.Service(db, grants, read_only=read_only, meeting_place=sync_folder)
         listener = service.listen(host, port)
         kind = "http" if certificate is None else "https"
         note(f"Serving {call.shown_file} at {kind}://{host}:{listener.getsockname()[1]}/api/v1/")

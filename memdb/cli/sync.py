@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from time import sleep
 from typing import TYPE_CHECKING
@@ -14,6 +13,8 @@ from memdb.cli.output import Counter, clean, note, print_json_line
 from memdb.errors import InvalidInput
 from memdb.models.keys import read_key_file
 from memdb.models.record import counted
+from memdb.sync.folder import files_of
+from memdb.sync.server import is_url
 
 if TYPE_CHECKING:
     from memdb import MemDB
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     "memdb sync agent.db ~/Sync/memory",
     "memdb sync agent.db ~/Sync/memory --pairing-key-file key.txt",
     "memdb sync agent.db ~/Sync/memory --watch",
+    "memdb sync agent.db https://memory.example.org",
     scope=False,
 )
 @click.argument("folder", type=click.Path())
@@ -59,7 +61,8 @@ def sync(
 
     The first device makes a pairing key and shows it; each other device asks for it once. What
     two devices changed apart is merged: docs/guides/sync.md says how. FILE itself must not be in
-    FOLDER. With --watch and --json, each line is a JSON object.
+    FOLDER, which may be the address of a `memdb serve --sync-folder`: its token stands in
+    MEMDB_SYNC_TOKEN. With --watch and --json, each line is a JSON object.
     """
     if (dry_run or status) and watch:
         raise click.UsageError("--watch changes both: give it without --dry-run and --status.")
@@ -102,21 +105,12 @@ def _watch(call: Call, db: MemDB, folder: str, report: SyncReport, interval: flo
             print_json_line(report.to_dict())
         elif report.sent or report.received or report.waiting or report.key:
             _print_report(report)
-        seen = db.changes().mark, _listing(folder)
-        while (db.changes(seen[0]).mark, _listing(folder)) == seen:
+        seen = db.changes().mark, files_of(folder)
+        is_same = True
+        while is_same:
             sleep(interval)
+            is_same = not is_url(folder) and (db.changes(seen[0]).mark, files_of(folder)) == seen
         report = db.sync(folder)
-
-
-def _listing(folder: str) -> list[tuple[str, int]]:
-    """Return the files of a folder with their sizes."""
-    found = []
-    for place, _, names in os.walk(folder):
-        for name in names:
-            if not name.endswith(".partial"):
-                path = os.path.join(place, name)
-                found.append((path, os.path.getsize(path) if os.path.exists(path) else 0))
-    return sorted(found)
 
 
 def _print_report(report: SyncReport) -> None:

@@ -52,7 +52,7 @@ UNITED = ("message", "version", "artifact")
 
 
 class Word(Record):
-    """What was said last of a thing, and when; *gone*: 0, 1 if it was deleted, 2 if forgotten."""
+    """The last word of a thing, and its time; *gone*: 0, 1 if it was deleted, 2 if forgotten."""
 
     stamp: int
     gone: int = 0

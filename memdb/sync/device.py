@@ -31,7 +31,7 @@ GROUP = 4
 
 class Device(Record):
     """
-    What a file says of its device.
+    The device that a file is.
 
     Attributes:
         id: 16 hexadecimal digits.
@@ -66,12 +66,12 @@ class Device(Record):
 
     @property
     def cipher_key(self) -> FileKey:
-        """What segments are encrypted with."""
+        """The key of encrypted segments."""
         return FileKey(sha256(b"memdb sync segment" + self.secret).digest())
 
     @property
     def memory(self) -> str:
-        """What names the memory without telling the key."""
+        """The name of the memory, which does not tell the key."""
         return sha256(b"memdb sync" + self.secret).hexdigest()[:16]
 
 

@@ -1,10 +1,10 @@
 """
 The sync folder: a folder per device, which only that device writes, of numbered segments.
 
-A segment is a gzip file of JSON lines: its head, then lines as an export has them. Behind it
-stands its seal, a gzip member of fixed length with the HMAC-SHA256 of all bytes before, so that a
-segment is checked before a byte of it is read, and `zcat` still shows it. A segment never
-changes. `000007.full.jsonl.gz` tells everything again, and stands for all segments before it.
+A segment is a gzip file of JSON lines: its head, then lines as an export has them. Its seal
+follows, a gzip member of fixed length with the HMAC-SHA256 of all bytes before. So a segment is
+checked before a byte of it is read, and `zcat` still shows it. A segment never changes.
+`000007.full.jsonl.gz` tells everything again, and replaces all segments before it.
 
 In the folder of an encrypted file `000007.jsonl.gz.db` holds the same gzip file, encrypted by a
 key that derives from the pairing key.
@@ -41,6 +41,7 @@ BLOCK_BYTES = 1 << 20
 NAME = re.compile(r"(\d{6,})(\.full)?\.jsonl\.gz(\.db)?")
 GZIP_BITS = 31
 DEVICE = re.compile(r"[0-9a-f]{16}")
+FILE = re.compile(rf"{MARK}|{DEVICE.pattern}/({STATUS}|{NAME.pattern})")
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
@@ -62,7 +63,7 @@ class Segment(Record):
 
 
 class Mark(Record):
-    """Which memory a folder is of, "" if that cannot be read, and how segments are written."""
+    """The memory of a folder, "" if that cannot be read, and how segments are written."""
 
     memory: str
     is_encrypted: bool
@@ -142,7 +143,7 @@ def write_file(path: str, data: bytes) -> None:
 
 
 def publish(path: str) -> None:
-    """Give a file that is whole its name."""
+    """Rename a file that is whole to its name."""
     os.replace(path + PARTIAL, path)
     handle = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
@@ -152,7 +153,7 @@ def publish(path: str) -> None:
 
 
 def write_mark(folder: str, device: Device) -> None:
-    """Say which memory a folder is of."""
+    """Write the memory of a folder into it."""
     said = {"memory": device.memory, "format": FORMAT, "encrypted": device.is_encrypted}
     write_file(os.path.join(folder, MARK), _encode(said).encode())
 
@@ -175,6 +176,18 @@ def segments_of(folder: str, device: str) -> list[Segment]:
         if match is not None:
             found.append(Segment(os.path.join(place, name), int(match[1]), match[2] is not None))
     return sorted(found, key=lambda one: (one.number, not one.is_full))
+
+
+def files_of(folder: str) -> dict[str, int]:
+    """Return the size of each file of a sync folder that is whole, by its name in it."""
+    found = {}
+    for place, _, names in os.walk(folder):
+        for path in (os.path.join(place, name) for name in names):
+            name = os.path.relpath(path, folder).replace(os.sep, "/")
+            with suppress(FileNotFoundError):
+                if FILE.fullmatch(name):
+                    found[name] = os.path.getsize(path)
+    return found
 
 
 def path_of(folder: str, device: Device, number: int, *, is_full: bool) -> str:
@@ -290,7 +303,7 @@ def _lines(blocks: Iterator[bytes]) -> Iterator[dict[str, Any]]:
 
 def write_status(folder: str, device: Device, broken: Iterable[str], now_ms: int) -> None:
     """
-    Tell the others how far this device has read; nothing is written if that is known.
+    Write how far this device has read; nothing is written if that is known.
 
     Args:
         broken: The devices that have to tell all again.

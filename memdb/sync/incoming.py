@@ -1,5 +1,5 @@
 """
-What a segment of another device changes here.
+The changes that a segment of another device makes here.
 
 Of each thing the later word stays, by its stamp; messages and versions are united. Lines come in
 as those of an import do, so what is screened, counted, indexed and linked there is so here.
@@ -140,12 +140,12 @@ class Merge:
         part.finish()
 
     def settle(self, tx: Tx) -> None:
-        """Let keys follow what was said and removed here, as they do on other devices."""
+        """Settle the keys of facts that were said and removed here, as other devices do."""
         for scope_no, key, session_only, session in synced.rival_keys(tx):
             _Part(self, tx, None, scope_no).settle({(key, session_only, session)})
 
     def tree(self, tx: Tx, session: int) -> Tree:
-        """Return the messages of a session, read anew if another one has written."""
+        """Return the messages of a session, read again if another one has written."""
         state = synced.lengths(tx, session)
         known = self._trees.get(session)
         if known is None or known[0] != state:
@@ -158,7 +158,7 @@ class Merge:
             self._trees[session] = synced.lengths(tx, session), self._trees[session][1]
 
     def drop_tree(self, session: int) -> None:
-        """Let a tree be read anew."""
+        """Drop a tree, so that it is read again."""
         self._trees.pop(session, None)
 
     def refuse(self, kind: str, error: Exception) -> None:
@@ -168,7 +168,7 @@ class Merge:
 
 class Stand(Record):
     """
-    What stands of a thing here.
+    The state of a thing here.
 
     Attributes:
         word: The last one of it.
@@ -302,7 +302,7 @@ class _Part:
                 entry_records.remove(self._tx, entry_id)
 
     def _step_back(self, entry_id: int) -> None:
-        """Let an entry state its key no longer, and have no successor."""
+        """Take its key and its successor from an entry."""
         entry = existing(entries.find(self._tx, entry_id), "entries")
         entry_writer.set_outcome(self._tx, entry, active=0, successor=None)
 
@@ -380,7 +380,7 @@ class _Part:
         self._each("session", lines, lambda line: (line["name"],), write)
 
     def _be_same(self, session: int, row: Line) -> None:
-        """Let a session that two devices made be one: the older one of both."""
+        """Make a session that two devices made one: the older one of both."""
         ((_, info),) = sessions.list_by_id(self._tx, session - 1, session, limit=1)
         uid, created_ms = min(info.uid, row["uid"]), min(info.created_ms, row["created_ms"])
         if (uid, created_ms) != (info.uid, info.created_ms):
@@ -499,7 +499,7 @@ class _Part:
             self._merge.counts["message_added"] += len(lines)
 
     def _edit(self, place: int, line: message_lines.MessageLine) -> None:
-        """Let a message say what its device made of it later."""
+        """Change a message to what its device made of it later."""
         tx, services = self._tx, self._merge.services
         row, seqs = session_of(place), [seq_of(place)]
         drafts = message_records.count_drafts([line.draft], services.counting)
@@ -539,7 +539,7 @@ class _Part:
 
     def _unite(self, entry_id: int, came: Line, versions: list[Line], *, wins: bool) -> None:
         """
-        Give an entry all old versions that two devices know, in the order they were stored.
+        Write all old versions of an entry that two devices know, in the order they were stored.
 
         Args:
             came: What another device says; history unless it *wins*.
@@ -626,7 +626,7 @@ class _Part:
     # What follows from all of it.
 
     def finish(self) -> None:
-        """Bring rows, keys and numbers into the order that every device comes to."""
+        """Order rows, keys and numbers as every device does."""
         tx, scope_no = self._tx, self._scope_no
         for session in sorted(self._arranged):
             if sessions.identity(tx, session) is not None:
@@ -692,14 +692,14 @@ class _Part:
         (session_records.forget if is_forgotten else session_records.remove)(tx, self._owner, full)
 
     def _holds_other(self, session: int, name: str) -> bool:
-        """Say whether a session has artifacts or state."""
+        """Return whether a session has artifacts or state."""
         places = artifact_records.list_places(self._tx, self._scope_no, session_no_of(session))
         return any(artifacts.find(self._tx, place) is not None for place in places) or bool(
             state.values(self._tx, (self._owner.app, self._owner.user, name))
         )
 
     def settle(self, keys: set[tuple[str, int, int | None]]) -> None:
-        """Let the last entry of each key stand, and the others be superseded by it."""
+        """Make the last entry of each key supersede the others."""
         tx, scope_no = self._tx, self._scope_no
         for key in keys:
             found = synced.rivals(tx, scope_no, key, self._opened)

@@ -1,5 +1,5 @@
 """
-What a segment tells: the things that changed since the last one, as lines of an export.
+The lines of a segment: the things that changed since the last one, as an export has them.
 
 Each line has the stamp of its change besides. A thing that was removed is a line `gone`, which
 names it by its hash only.

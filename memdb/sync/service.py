@@ -1,8 +1,8 @@
 """
 The sync of a file with a folder: tell what is new here, merge what others sent, tidy up.
 
-A segment is written in three steps, so that a process may die between any two: beside its name,
-noted in the file, given its name. The next sync goes on from there.
+A segment is written beside its name, noted in the file, then renamed. A process may die between
+any two of these steps. The next sync goes on from there.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ from memdb.sync.folder import (
     write_status,
 )
 from memdb.sync.incoming import Merge, chunks_of
+from memdb.sync.server import Server, is_url
 from memdb.sync.tree import Tree
 from memdb.tables import sessions, synced
+from memdb.text.validate import path_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,21 +63,27 @@ MAX_SEGMENTS = 64
 class FolderSync:
     """One file and one folder."""
 
-    def __init__(self, services: TransferServices, folder: str) -> None:
+    def __init__(self, services: TransferServices, place: str | os.PathLike[str]) -> None:
         """
-        Sync the file of *services* with *folder*.
+        Sync the file of *services* with a folder, or with a server by its address.
 
         Raises:
-            FileError: it is no folder, or cannot be written.
+            FileError: it is no folder, cannot be written, or the server cannot be reached.
             InvalidInput: it holds the live file or other things, or is of a newer memdb.
         """
         self._services = services
         self._db = services.db
+        with self._db.read() as tx:
+            self._device = load(tx)
+        self._server = Server(str(place), self._db.path) if is_url(place) else None
+        if self._server is None:
+            folder = path_value(place, "folder")
+        else:
+            folder = self._server.replica
+            self._server.get("" if self._device is None else self._device.id)
         self._folder = folder
         require_folder(folder, self._db.path)
         self._mark = read_mark(folder)
-        with self._db.read() as tx:
-            self._device = load(tx)
         self._waiting: list[str] = []
         self._broken: set[str] = set()  # devices whose next segment is damaged
 
@@ -106,6 +114,8 @@ class FolderSync:
         if merge.has_forgotten:
             self._db.maintenance.empty_log()
         write_status(self._folder, self._here, self._broken, self._db.clock())
+        if self._server is not None:
+            self._server.put(self._here.id, *self._here.void)
         return SyncReport(
             self._here.id,
             made,
@@ -193,7 +203,7 @@ class FolderSync:
         return [one for one in segments_of(self._folder, device) if one.number > read]
 
     def status(self) -> SyncStatus:
-        """Say what the folder and the file know of each other; nothing changes."""
+        """Return what the folder and the file know of each other; nothing changes."""
         if self._device is None or self._mark is None or self._mark.memory != self._here.memory:
             raise InvalidInput(f"the file was not synced with {self._folder} yet: sync it first")
         found = []
@@ -273,12 +283,12 @@ class FolderSync:
             self._device = store(tx, self._device, device)
 
     def _renew(self, device: Device) -> None:
-        """Let the file be a new device, which tells everything that it has."""
+        """Make the file a new device, which tells everything that it has."""
         self._become(device.replace(id=new_id(devices_of(self._folder)), number=0, hash=""))
 
     def _arrange(self) -> None:
         """
-        Let the rows of sessions follow what was removed here, as they do on other devices.
+        Arrange the rows of sessions after what was removed here, as other devices do.
 
         Raises:
             Corrupt: the file is damaged, so what is not here may be lost, not removed.
@@ -333,7 +343,7 @@ class FolderSync:
         return counts
 
     def _is_asked(self) -> bool:
-        """Say whether a device found a segment of this one damaged, and cannot go on."""
+        """Return whether a device found a segment of this one damaged, and cannot go on."""
         own = segments_of(self._folder, self._here.id)
         full = max((one.number for one in own if one.is_full), default=0)
         for device in devices_of(self._folder):
@@ -344,7 +354,7 @@ class FolderSync:
         return False
 
     def _has_many(self) -> bool:
-        """Say whether there are so many segments that one that tells everything is smaller."""
+        """Return whether there are so many segments that one that tells everything is smaller."""
         own = segments_of(self._folder, self._here.id)
         if len(own) <= MAX_SEGMENTS:
             return False
@@ -352,7 +362,7 @@ class FolderSync:
         return sum(sizes[1:]) > sizes[0]
 
     def _tidy(self) -> None:
-        """Remove the own segments that a full one stands for, and folders of void devices."""
+        """Remove the own segments that a full one replaces, and folders of void devices."""
         own = segments_of(self._folder, self._here.id)
         full = max((one.number for one in own if one.is_full), default=0)
         for one in own:

@@ -1,13 +1,13 @@
 """
-How the messages of a session follow each other, and which row of it holds which.
+How the messages of a session follow each other, and where each of them is stored.
 
 Each message but the first follows one that its device had before. Where two devices continued
-one session apart, two messages follow the same one: the continuation that was begun first, by the
-uid, stays in line, and the other one becomes a branch `fork-...` that leaves there. So the rows
-depend on nothing but the messages, and each device comes to the same ones by itself.
+one session apart, two messages follow the same one. The continuation that was begun first, by the
+uid, stays in line; the other one becomes a branch `fork-...` that leaves there. So the rows depend
+on nothing but the messages, and each device comes to the same ones by itself.
 
-A home is the session itself or a branch that somebody made: what they have in them is sent of by
-their names; forks are not, and say in their metadata of which home they are.
+A home is the session itself or a branch that somebody made. Segments name homes and no forks; the
+metadata of a fork names its home.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Tree:
         return row is not None
 
     def arrange(self, tx: Tx) -> None:
-        """Give each message the row that it belongs to, and move those that are in another one."""
+        """Find the row that each message belongs to, and move those that are in another one."""
         if self.has_shares:
             for node in self.nodes.values():
                 node.row = self.homes.get(node.home, "") if node.row is None else node.row

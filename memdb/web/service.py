@@ -23,6 +23,7 @@ from memdb.web.errors import Refused
 from memdb.web.folders import FolderApi
 from memdb.web.guard import READS, Guard
 from memdb.web.limits import BACKLOG, Server, admit
+from memdb.web.meeting import Meeting
 from memdb.web.parameters import is_whole
 from memdb.web.routes import Api, encode
 
@@ -48,8 +49,21 @@ ABOUT = (
 class Service:
     """The server of one open database for programs."""
 
-    def __init__(self, db: MemDB | Folder, tokens: TokenFile, *, read_only: bool = False) -> None:
-        """Serve *db* to who has one of *tokens*; *read_only*: without any route that writes."""
+    def __init__(
+        self,
+        db: MemDB | Folder,
+        tokens: TokenFile,
+        *,
+        read_only: bool = False,
+        meeting_place: str | None = None,
+    ) -> None:
+        """
+        Serve *db* to who has one of *tokens*.
+
+        Args:
+            read_only: Without any route that writes.
+            meeting_place: The folder that `memdb sync` meets in; None for none.
+        """
         if isinstance(db, Folder):
             self.api: Api = FolderApi(db, read_only=read_only)
             self._probe: Callable[[], object] = lambda: db.list(limit=1)
@@ -57,6 +71,8 @@ class Service:
             self.api = Api(db, read_only=read_only)
             self._probe = db.file.spaces
         probes = [Path("/health", self._health), Path("/ready", self._ready)]
+        if meeting_place is not None:
+            probes += Meeting(meeting_place).routes
         app = application(self.api, self._answer, (ABOUT, ""), probes)
         self.guard = TokenGuard(app, tokens)
 

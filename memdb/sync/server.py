@@ -1,0 +1,121 @@
+"""
+A sync over a server instead of a folder: `memdb serve --sync-folder` carries the same files.
+
+A folder beside the file holds what the server has. Before a sync it gets what is missing, and after
+it the server gets what the device wrote. So a sync that dies anywhere goes on with the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from memdb.engine.sqlite.connection import MEMORY
+from memdb.errors import FileError, InvalidInput
+from memdb.sync.folder import FILE, MARK, STATUS, files_of, write_file
+
+TOKEN_VARIABLE = "MEMDB_SYNC_TOKEN"  # noqa: S105 (the name of a variable)
+PART_BYTES = 700_000  # in base64 under the megabyte that a server takes
+TIMEOUT_S = 60
+
+
+class Server:
+    """
+    A server that carries a sync folder.
+
+    Attributes:
+        replica: The folder that holds what the server has.
+    """
+
+    def __init__(self, url: str, db_path: str) -> None:
+        """Use the server at *url*, by the token of MEMDB_SYNC_TOKEN."""
+        if db_path == MEMORY:
+            raise InvalidInput("a memory on no disk syncs with no server: give it a file")
+        self._url = f"{url.rstrip('/').removesuffix('/api/v1')}/api/v1/sync"
+        self.replica = f"{db_path}-sync"
+        os.makedirs(self.replica, mode=0o700, exist_ok=True)
+
+    def get(self, own: str) -> None:
+        """
+        Read what is new on the server, and remove what other devices removed.
+
+        Raises:
+            FileError: the server cannot be reached, or refuses.
+        """
+        there, here = self._list(), files_of(self.replica)
+        for name in here.keys() - there.keys():
+            if not name.startswith(own or "/") and name != MARK:
+                os.remove(os.path.join(self.replica, name))
+        for name, size in there.items():
+            is_own = bool(own) and name.startswith(own)
+            is_news = name not in here or (not is_own and (size != here[name] or STATUS in name))
+            if is_news and not (is_own and _is_stale(name, here)):
+                path = os.path.join(self.replica, name)
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                write_file(path, self._ask("GET", name))
+
+    def put(self, *own: str) -> None:
+        """Put what the device wrote, and remove what it removed."""
+        there, here = self._list(), files_of(self.replica)
+        for name in sorted(here, key=lambda one: (STATUS in one, one)):
+            is_news = there.get(name) != here[name] or STATUS in name
+            if is_news and name.startswith((MARK, own[0])):
+                self._put_file(name)
+        for name in there.keys() - here.keys():
+            if name.startswith(own):
+                self._ask("DELETE", name)
+
+    def _put_file(self, name: str) -> None:
+        with open(os.path.join(self.replica, name), "rb") as file:
+            at, part = 0, file.read(PART_BYTES)
+            while True:
+                after = file.read(PART_BYTES)
+                data = b64encode(part).decode()
+                self._ask("PUT", name, {"at": at, "data": data, "whole": not after})
+                if not after:
+                    return
+                at, part = at + len(part), after
+
+    def _list(self) -> dict[str, int]:
+        files: dict[str, int] = json.loads(self._ask("GET", ""))["files"]
+        return {name: size for name, size in files.items() if FILE.fullmatch(name)}
+
+    def _ask(self, method: str, name: str, body: dict[str, Any] | None = None) -> bytes:
+        address = f"{self._url}/{name}" if name else self._url
+        headers = {"Authorization": f"Bearer {os.environ.get(TOKEN_VARIABLE, '')}"}
+        data = None if body is None else json.dumps(body).encode()
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        request = Request(address, data, headers, method=method)  # noqa: S310 (http or https)
+        try:
+            with urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310 (http or https)
+                found: bytes = answer.read()
+                return found
+        except HTTPError as error:
+            with error:
+                said = error.read(2000).decode("utf-8", "replace")
+            raise FileError(
+                f"{self._url} refused ({error.code} {said}): set {TOKEN_VARIABLE} to a token of "
+                "`memdb token add --everything`, and see its --sync-folder",
+                self._url,
+            ) from error
+        except OSError as error:
+            raise FileError(
+                f"{self._url} cannot be reached ({error}): try again", self._url
+            ) from error
+
+
+def is_url(place: object) -> bool:
+    """Return whether a place to sync is a server."""
+    return isinstance(place, str) and place.startswith(("http://", "https://"))
+
+
+def _is_stale(name: str, here: dict[str, int]) -> bool:
+    """Return whether a full segment that is here replaces another one."""
+    device = name.partition("/")[0]
+    full = [one for one in here if one.startswith(device) and ".full." in one]
+    return bool(full) and name < max(full) and STATUS not in name

@@ -1,0 +1,95 @@
+"""Files that meet at a server: the same segments, put and got with a token."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+import pytest
+from service_site import running
+from simulator import canonical
+
+import memdb
+from memdb.sync import server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+API = "/api/v1/sync"
+
+
+def test_files_meet_at_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come to one memory, also one that lost its replica; what is forgotten leaves it."""
+    monkeypatch.setattr(server, "PART_BYTES", 300)  # a segment comes in several parts
+    meeting = tmp_path / "meeting"
+    names = ("host", "a", "b", "c")
+    host, a, b, c = (memdb.open(tmp_path / f"{one}.db", embedder=None) for one in names)
+    with host, a, b, c, running(host, tmp_path / "t.json", meeting_place=str(meeting)) as found:
+        url = f"http://127.0.0.1:{found.port}"
+        monkeypatch.setenv("MEMDB_SYNC_TOKEN", found.client(None).token)
+        for number in range(40):
+            a.user("ann").session("s").append("user", f"message {number} about walnuts")
+        key = a.sync(url).key
+        for db in (b, c):
+            db.user("ann").remember(f"{db.path} is a path", key="path")
+            db.sync(url, pairing_key=key)
+        for path in (tmp_path / "a.db-sync").rglob("*.gz"):
+            path.unlink()  # got again
+        for db in (a, b, c, a, b):
+            db.sync(url)
+        assert canonical(a) == canonical(b) == canonical(c)
+        assert {one.read for one in a.sync_status(url).devices} != {0}
+        a.user("ann").forget(session="s")
+        for db in (a, b, c, a, b):
+            report = db.sync(url)
+        assert report.unconfirmed == ()
+        assert "walnuts" not in "".join(canonical(c))
+        full = [one for one in meeting.rglob("*.gz") if ".full." in one.name]
+        assert sorted(full) == sorted(meeting.rglob("*.gz"))  # older segments are gone there too
+
+
+def test_a_server_takes_and_gives_only_files_of_a_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token of one user, other names and parts that do not follow are refused by their fault."""
+    meeting = tmp_path / "meeting"
+    part = {"at": 0, "data": b64encode(b"x").decode(), "whole": True}
+    mark, other = f"{API}/memdb-sync.json", f"{API}/{'a' * 16}/000001.jsonl.gz"
+    with (
+        memdb.open(tmp_path / "host.db", embedder=None) as db,
+        running(db, tmp_path / "t.json", meeting_place=str(meeting)) as found,
+    ):
+        every, ann = found.client(None), found.client("ann")
+        cases = [
+            (ann, "GET", API, None, 403),
+            (ann, "PUT", mark, part, 403),
+            (ann, "GET", mark, None, 403),
+            (every, "GET", mark, None, 404),
+            (every, "PUT", f"{API}/../host.db", part, 422),
+            (every, "PUT", f"{API}/{'a' * 16}/..%2f..%2fx", part, 422),
+            (every, "GET", f"{API}/host.db", None, 422),
+            (every, "PUT", other, {**part, "at": 5}, 422),
+            (every, "PUT", other, {**part, "at": -1}, 422),
+            (every, "PUT", other, {**part, "data": "?"}, 422),
+            (every, "PUT", other, {"data": ""}, 422),
+            (every, "POST", other, part, 405),
+            (every, "PUT", mark, part, 204),
+            (every, "DELETE", mark, None, 204),
+            (every, "DELETE", mark, None, 404),
+        ]
+        wrong = []
+        for client, method, path, body, status in cases:
+            answer = client.send(method, path, body)
+            if answer.status != status:
+                wrong.append((method, path, body, answer.status, answer.body[:200]))
+        assert wrong == []
+        url = f"http://127.0.0.1:{found.port}"
+        monkeypatch.setenv("MEMDB_SYNC_TOKEN", ann.token)
+        with pytest.raises(memdb.FileError, match="403"):
+            db.sync(url)
+    with memdb.open(tmp_path / "host.db", embedder=None) as db:
+        with pytest.raises(memdb.FileError, match="cannot be reached"):
+            db.sync(url)
+        assert db.user("ann").sessions() == []
+    with memdb.open(":memory:", embedder=None) as db, pytest.raises(memdb.InvalidInput):
+        db.sync(url)
