@@ -311,9 +311,9 @@ class Services:
             return limited_arbiter(self.ports.arbiter, self.meter)
         if self.caller is None:
             return None
-        from memdb.entries.arbitration import ModelArbiter
+        from memdb.extraction.candidates import ModelArbiter
 
-        return ModelArbiter(self.caller)
+        return ModelArbiter(self.caller, self.settings.compare_prompt)
 
     def close(self) -> None:
         """Write what is only in memory."""

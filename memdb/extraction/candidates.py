@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.entries.arbitration import Resolution, checked_verdict
+from memdb.entries.arbitration import Resolution, checked_verdict, claim_of
 from memdb.errors import InvalidInput, NotFound, PortError, SecretFound, TooLarge
 from memdb.extraction.evidence import LEAST_SUPPORT, share_subject, support
 from memdb.extraction.prompts import (
@@ -38,7 +38,7 @@ from memdb.facts.keeping import learn, without_blocks
 from memdb.models.entries import Candidate, NewEntry, Outcome
 from memdb.models.ids import scope_range
 from memdb.models.model_client import call_within
-from memdb.models.protocols import ADD, DELETE, UPDATE, Verdict
+from memdb.models.protocols import ADD, DELETE, UPDATE, Claim, Verdict
 from memdb.models.record import Record
 from memdb.tables import entries
 from memdb.text.derived import said_hash
@@ -472,14 +472,10 @@ class CandidateResolver:
             best = sorted(counts, key=lambda entry_id: (-counts[entry_id], -entry_id))
             return [one.text for one in entries.get_many(tx, best[:MAX_ECHOED]).values()]
 
-    def _find_offered(self, candidates: Sequence[ResolvedCandidate]) -> list[dict[str, Entry]]:
-        """Return the entries that a model compares with each candidate, by label: "1a", "1b" ..."""
-        offered: list[dict[str, Entry]] = []
+    def _find_offered(self, candidates: Sequence[ResolvedCandidate]) -> list[list[Entry]]:
+        """Return the entries that a model compares with each candidate."""
         with self._db.write() as tx:
-            for number, candidate in enumerate(candidates, 1):
-                near = enumerate(self._find_neighbors(tx, candidate))
-                offered.append({f"{number}{chr(ord('a') + at)}": one.entry for at, one in near})
-        return offered
+            return [[one.entry for one in self._find_neighbors(tx, each)] for each in candidates]
 
     def _find_neighbors(self, tx: Tx, candidate: ResolvedCandidate) -> Sequence[Near]:
         """Return the entries that resemble a candidate; () if its session was deleted."""
@@ -494,30 +490,25 @@ class CandidateResolver:
         self,
         caller: ModelCaller,
         candidates: list[ResolvedCandidate],
-        offered: list[dict[str, Entry]],
+        offered: list[list[Entry]],
         said_ms: int,
         cancelled: Callable[[], bool] | None,
     ) -> list[ResolvedCandidate]:
         """Return the candidates with the model's verdicts about those that resemble an entry."""
         places = [place for place, shown in enumerate(offered) if shown]
         shown = [offered[place] for place in places]
-        answer = caller.complete(
-            compare_messages(
-                [candidates[place].candidate for place in places], shown, self._task, said_ms
-            ),
-            schema=DECISION_SCHEMA,
-            max_tokens=DECIDE_TOKENS,
-            cancelled=cancelled,
+        found = [candidates[place].candidate for place in places]
+        verdicts = ask_verdicts(
+            caller,
+            [Claim(one.text, one.category, one.key, said_ms) for one in found],
+            [[*map(claim_of, known)] for known in shown],
+            self._task,
+            cancelled,
         )
-        verdicts = read_verdicts(answer, caller.name, [list(labels) for labels in shown])
         asked = list(candidates)
-        for place, given, labels in zip(places, verdicts, shown, strict=True):
-            verdict = checked_verdict(given, len(labels), caller.name)
-            targets = [[*labels.values()][at] for at in verdict.targets]
-            asked[place] = candidates[place].replace(
-                verdict=_allowed(verdict, candidates[place].candidate, targets),
-                offered=tuple((entry.id, entry.version) for entry in labels.values()),
-            )
+        for place, verdict, known in zip(places, verdicts, shown, strict=True):
+            versions = tuple((entry.id, entry.version) for entry in known)
+            asked[place] = candidates[place].replace(verdict=verdict, offered=versions)
         return asked
 
     def _store(self, tx: Tx, resolved: ResolvedCandidate) -> Outcome:
@@ -558,15 +549,66 @@ class CandidateResolver:
         return Resolution(verdict, tuple(current[version] for version in targets))
 
 
-def _allowed(verdict: Verdict, candidate: Candidate, targets: Sequence[Entry]) -> Verdict:
-    """Return a verdict as it is; "add" if it retires an entry about something else."""
+def ask_verdicts(
+    caller: ModelCaller,
+    new: Sequence[Claim],
+    offered: Sequence[Sequence[Claim]],
+    task: str | None,
+    cancelled: Callable[[], bool] | None = None,
+) -> list[Verdict]:
+    """
+    Return what a model says that each new fact does to those that it was offered with it.
+
+    Raises:
+        PortError: it failed, or its answer is unreadable.
+    """
+    labels = [
+        [f"{number}{chr(ord('a') + at)}" for at in range(len(known))]
+        for number, known in enumerate(offered, 1)
+    ]
+    answer = caller.complete(
+        compare_messages(
+            new, [dict(zip(*pair, strict=True)) for pair in zip(labels, offered, strict=True)], task
+        ),
+        schema=DECISION_SCHEMA,
+        max_tokens=DECIDE_TOKENS,
+        cancelled=cancelled,
+    )
+    return [
+        _allowed(checked_verdict(verdict, len(known), caller.name), fact, known)
+        for verdict, fact, known in zip(
+            read_verdicts(answer, caller.name, labels), new, offered, strict=True
+        )
+    ]
+
+
+def _allowed(verdict: Verdict, new: Claim, known: Sequence[Claim]) -> Verdict:
+    """Return a verdict as it is; "add" if it retires a fact about something else."""
     if verdict.action not in (DELETE, UPDATE) or all(
-        (candidate.key is not None and candidate.key == entry.key)
-        or share_subject(verdict.text or candidate.text, entry.text)
-        for entry in targets
+        (new.key is not None and new.key == known[place].key)
+        or share_subject(verdict.text or new.text, known[place].text)
+        for place in verdict.targets
     ):
         return verdict
     return Verdict(ADD, reason="the model retires an entry about something else: added")
+
+
+class ModelArbiter:
+    """Arbiter that asks a language model once per statement, and checks its answer."""
+
+    def __init__(self, caller: ModelCaller, task: str | None = None) -> None:
+        """Ask the model behind *caller*. *task*: see `Settings.compare_prompt`."""
+        self._caller, self._task = caller, task
+        self.name = caller.name
+
+    def decide(self, new: Claim, stored: Sequence[Claim]) -> Verdict:
+        """
+        Return what the model says that *new* does to *stored*.
+
+        Raises:
+            PortError: it failed, or its answer is unreadable.
+        """
+        return ask_verdicts(self._caller, [new], [stored], self._task)[0]
 
 
 def _is_past(similar: SimilarEntries) -> bool:

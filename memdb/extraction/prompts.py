@@ -27,8 +27,8 @@ from memdb.text.validate import UNITS_MS, name_value, text_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from memdb.models.entries import Entry
     from memdb.models.messages import Message
+    from memdb.models.protocols import Claim
 
     Fits = Callable[[Any], bool]
 
@@ -195,30 +195,25 @@ def find_messages(
 
 
 def compare_messages(
-    candidates: Sequence[Candidate],
-    offered: Sequence[Mapping[str, Entry]],
-    task: str | None = None,
-    said_ms: int | None = None,
+    new: Sequence[Claim], offered: Sequence[Mapping[str, Claim]], task: str | None = None
 ) -> list[dict[str, str]]:
     """
-    Return the prompt that asks a model to compare each candidate with the entries *offered*.
+    Return the prompt that asks a model to compare each *new* fact with those *offered*, by label.
 
-    The candidates were said at *said_ms*; None says nothing of it. *task* takes the place of
-    `COMPARE_TASK`, if there is one.
+    *task* takes the place of `COMPARE_TASK`, if there is one.
     """
-    blocks = []
-    for number, (candidate, entries) in enumerate(zip(candidates, offered, strict=True), 1):
-        day = "" if said_ms is None else f", {_day(said_ms)}"
-        lines = [f"{number}. ({candidate.category}{day}) {without_fences(candidate.text)}"]
-        lines += [
-            f"   - [{label}] ({entry.category}, {_day(entry.created_ms)}) "
-            f"{without_fences(' '.join(entry.text.split()))}"
-            for label, entry in entries.items()
-        ]
-        blocks.append("\n".join(lines))
+
+    def shown(fact: Claim) -> str:
+        text = without_fences(" ".join(fact.text[:MAX_MESSAGE_CHARS].split()))
+        return f"({fact.category}, {_day(fact.said_ms)}) {text}"
+
+    lines = []
+    for number, (fact, known) in enumerate(zip(new, offered, strict=True), 1):
+        lines.append(f"{number}. {shown(fact)}")
+        lines += [f"   - [{label}] {shown(other)}" for label, other in known.items()]
     return [
         {"role": "system", "content": (task or COMPARE_TASK) + _MATERIAL + _COMPARE_FORM},
-        {"role": "user", "content": fenced("\n".join(blocks))},
+        {"role": "user", "content": fenced("\n".join(lines))},
     ]
 
 
