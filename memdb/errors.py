@@ -445,7 +445,7 @@ SQLITE_ERRORS: dict[int, tuple[type[StorageError], str]] = {
     12: (StorageError, "SQLite met an unknown operation; please report it"),
     13: (
         DiskFull,
-        "the disk is full: free some space and try again; this step wrote nothing. "
+        "the disk is full, or its quota: free some space and try again; this step wrote nothing. "
         "Deleting and forgetting need some too: else move FILE, with its -wal, to a larger disk",
     ),
     14: (IOFailed, "the file cannot be opened: check that its folder exists and is writable"),

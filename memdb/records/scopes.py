@@ -8,6 +8,7 @@ loads what writing and removing a session needs.
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import holds, runs_of
@@ -51,6 +52,11 @@ def part_of(app: str) -> str:
     return next((part for part in PARTS if app.endswith(name_part("", part))), "")
 
 
+def _composed(name: str) -> str:
+    """Return a name with composed letters: two that look alike, as of two systems, are one."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 class ScopeRef:
     """The scope (*app*, *user*) of a file; it need not exist yet."""
 
@@ -69,8 +75,8 @@ class ScopeRef:
         self._db = db
         self._screen = screen
         self._scope_no: int | None = None
-        self.app = app
-        self.user = user
+        self.app = _composed(app)
+        self.user = _composed(user)
 
     def shared(self) -> ScopeRef:
         """Return the scope that all users of the app share."""

@@ -299,11 +299,15 @@ def _is_predicate(word: str) -> bool:
     )
 
 
-def _is_spoken(match: re.Match[str], value: str, *, drawn: bool) -> bool:
+def _is_drawn(value: str) -> bool:
+    return re.search(r"[0-9@#$%^&*!?]", value) is not None
+
+
+def _is_spoken(match: re.Match[str], value: str) -> bool:
     """Return whether "the password is" tells it: "... is wrong" does not, "... is hunter2" does."""
-    if drawn and not value.endswith(("?", "!")) and len(value) >= _MIN_SPOKEN:
-        return True
     word = value.rstrip(".!?")
+    if _is_drawn(word) and len(value) >= _MIN_SPOKEN:
+        return True
     ends = compiled(_SENTENCE_END).match(match.string, match.start("bare") + len(word))
     return bool(match["my"] and ends) and not _is_predicate(word)
 
@@ -316,14 +320,13 @@ def _is_password(match: re.Match[str]) -> bool:
     if match["bar"] or match["short"]:  # "the password Base64 ..." and "pass: all" say more
         many = sum(map(str.isdigit, value)) >= _MIN_SPOKEN
         return is_strong(value) or (match["bar"] is not None and many)
-    drawn = re.search(r"[0-9@#$%^&*!?]", value) is not None
     if quoted:
-        return _is_quoted(match, value, drawn=drawn)
+        return _is_quoted(match, value, drawn=_is_drawn(value))
     if match["is"]:
-        return _is_spoken(match, value, drawn=drawn)
+        return _is_spoken(match, value)
     if _is_code(value) or match["name"].lower() == value.lower():
         return False
-    return drawn or (len(value) >= _MIN_PASSWORD and value.isascii())
+    return _is_drawn(value) or (len(value) >= _MIN_PASSWORD and value.isascii())
 
 
 def _is_quoted(match: re.Match[str], value: str, *, drawn: bool) -> bool:
@@ -352,7 +355,7 @@ _NAMES_OF_PASSWORDS = (
 
 _SERVICES = """
     glpat- hvs. hvb. ntn_
-    npm_ hf_ pypi- gsk_ pplx- xai- nvapi- dop_v1_ shpat_ shpss_ lin_api_ dckr_pat_
+    npm_ tvly- vercel_ hf_ pypi- gsk_ pplx- xai- nvapi- dop_v1_ shpat_ shpss_ lin_api_ dckr_pat_
     age-secret-key- glrt- dapi r8_ phc_ phx_ sntrys_ atatt3 key- figd_ sbp_ pat_
 """
 _PASSWORD_HINTS = (
@@ -446,8 +449,8 @@ RULES = (
     Rule(
         "service_key",
         tuple(_SERVICES.split()),
-        _START + r"(?:(?:glpat|glrt|pypi|pplx|xai|nvapi|AGE-SECRET-KEY)-[A-Za-z0-9_-]{20,}"
-        r"|(?:npm|hf|gsk|dop_v1|shpat|shpss|lin_api|dckr_pat|r8|phc|phx|sntrys|figd|sbp)"
+        _START + r"(?:(?:glpat|glrt|pypi|pplx|tvly|xai|nvapi|AGE-SECRET-KEY)-[A-Za-z0-9_-]{20,}"
+        r"|(?:npm|vercel_blob_rw|hf|gsk|dop_v1|shpat|shpss|lin_api|dckr_pat|r8|phc|phx|sntrys|figd|sbp)"
         r"_[A-Za-z0-9_=-]{20,}|ntn_[A-Za-z0-9]{30,}|hv[sb]\.[A-Za-z0-9_-]{20,}|dapi[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{40,}|key-[0-9a-f]{32})",
         lambda match: not is_dummy(match[0][4:]) and is_mixed(match[0][4:]),
     ),

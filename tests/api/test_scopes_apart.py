@@ -1,5 +1,6 @@
 """Private, shared and session-tagged entries: who sees what."""
 
+import unicodedata
 from typing import Any
 
 import pytest
@@ -145,3 +146,12 @@ def test_the_same_words_for_a_session_and_for_all_are_two_entries(db: MemDB) -> 
     done = ann.remember("The lamp is red.", session="one", session_only=True)
 
     assert done.action == "added"
+
+
+def test_names_that_look_alike_are_one_scope(db: MemDB) -> None:
+    """A system that decomposes the letters of a name means the same user, and the same app."""
+    composed, decomposed = (unicodedata.normalize(form, "José") for form in ("NFC", "NFD"))
+    db.scope(composed, app=composed).remember("José lives in Vigo.")
+
+    assert db.scope(decomposed, app=decomposed).recall("Where does José live?")
+    assert [(one.user, one.app) for one in db.scopes()] == [(composed, composed)]

@@ -174,3 +174,31 @@ else:
     with memdb.open(path, embedder=None, counter="estimate") as db:
         assert db.scope("ann").session("s").append("user", "hi").seq == 1
         assert db.file.check() == []
+
+
+LIMITED = """
+import resource, signal, sys
+import memdb
+db = memdb.open(sys.argv[1], embedder=None)
+chat = db.scope("ann").session("trip")
+chat.append("user", "before")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, resource.RLIM_INFINITY))
+try:
+    for number in range(10_000):
+        chat.append("user", f"word{number} " * 500)
+except memdb.DiskFull as error:
+    print(error.code)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+chat.append("user", "after")
+print(chat.last(1)[0].text, db.file.check(deep=True))
+"""
+
+
+def test_a_quota_is_a_full_disk(tmp_path: Path) -> None:
+    """The system says it in other words; the file is sound, and work goes on with more room."""
+    asked = [sys.executable, "-c", LIMITED, str(tmp_path / "a.db")]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+
+    assert (done.stdout.split(maxsplit=1)[:1], done.stderr) == (["full"], "")
+    assert done.stdout.endswith("after []\n")

@@ -6,6 +6,7 @@ Each pragma stands with its reason. Errors of the driver become memdb errors her
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 
 MEMORY = ":memory:"
+
+# The system's errors that say, as a full disk does, that a file may not grow: a quota, a limit.
+NO_ROOM = (errno.EDQUOT, errno.EFBIG)
 
 # The WAL of a connection that has not begun a transaction yet.
 NO_WAL_YET = (0, 0)
@@ -580,6 +584,8 @@ class Tx(Asking):
         self._facts.clear()
         if getattr(found, "sqlite_code", 0) & 0xFF not in HARMLESS:
             self.is_broken = True
+        if isinstance(found, IOFailed) and self.raw.system_errno in NO_ROOM:
+            found = from_sqlite(apsw.SQLITE_FULL, str(error))
         if self._open and not self.in_transaction:
             self._lost = found
         return found
