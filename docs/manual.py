@@ -16,8 +16,8 @@ import click
 
 from memdb import __version__
 from memdb.cli import CONTEXT, EPILOG, cli
-from memdb.cli.base import JSON, SCOPE_OPTIONS
 from memdb.cli.command import BY_OPTION
+from memdb.cli.options import JSON, SCOPE_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -44,13 +44,13 @@ COMMANDS = {
     "changes": Loaded(
         "file", "Say what anybody changed in FILE, and print a mark to ask from the next time"
     ),
-    "chat": Loaded("chat", "Add, show, search, condense and delete the messages of conversations"),
+    "chat": Loaded("chat", "Add, show, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search messages, entries, artifacts and titles of one user"),
     "extract": Loaded(
         "entry", "Learn long-term entries from the messages of SESSION that are not yet read"
     ),
-    "entry": Loaded("entry", "List, show, edit, pin, supersede and delete long-term entries"),
+    "entry": Loaded("entry", "List, show, edit, supersede and delete long-term entries"),
     "profile": Loaded(
         "profile", "Show what is known about a user as one page, and change it in an editor"
     ),

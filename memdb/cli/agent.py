@@ -12,7 +12,7 @@ import click
 
 from memdb.cli.base import verb
 from memdb.cli.command import Noun
-from memdb.cli.output import Bar, note, one_line, size, when
+from memdb.cli.output import Line, note, one_line, size, when
 
 if TYPE_CHECKING:
     from memdb.agents.install import Change
@@ -254,7 +254,7 @@ def import_(
     found = [one for path in paths or (None,) for one in find_transcripts(program, path)]
     target = memory_file(memory)
     make_folder(target)
-    with memdb.open(target) as db, Bar("Importing") as bar:
+    with memdb.open(target) as db, Line("Importing") as bar:
         report = import_transcripts(
             db, found, user=call.user or user_name(), app=call.app, again=again, progress=bar.to
         )

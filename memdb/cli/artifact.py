@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from memdb.cli.base import confirm, confirm_options, verb
+from memdb.api.collections import Artifacts
+from memdb.cli.base import verb
 from memdb.cli.command import Noun
-from memdb.cli.output import Column, is_terminal, note, on_terminal, one_line, size, when
-from memdb.cli.records import (
-    edited,
-    option_session,
-    page_options,
-    pair,
-    reply_diff,
-    session_named,
-    unchanged,
-)
+from memdb.cli.made import plain, remove
+from memdb.cli.options import confirm_options
+from memdb.cli.output import columns_of, is_terminal, note, on_terminal, one_line, size
+from memdb.cli.records import edited, option_session, print_diff, session_named, unchanged
 from memdb.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -29,31 +24,10 @@ if TYPE_CHECKING:
     from memdb.api.scope import Scope
     from memdb.cli.base import Call
     from memdb.models.messages import Artifact, ArtifactVersion
-    from memdb.models.types import ArtifactOrder
 
 CHUNK_BYTES = 1 << 18
-
 session_option = click.option(
     "--session", metavar="NAME", help="The conversation it belongs to; shared by all without it."
-)
-version_option = click.option("--version", type=click.IntRange(1), metavar="N")
-
-
-def _made_by(one: ArtifactVersion) -> str:
-    return f"{one.message_session}#{one.message_seq}" if one.message_seq else ""
-
-
-VERSION_COLUMNS = (
-    Column("VERSION", lambda one: one.version, right=True),
-    Column("SIZE", lambda one: size(one.size_bytes), right=True),
-    Column("TYPE", lambda one: one.mime, cut=True),
-    Column("SAVED", lambda one: when(one.created_ms)),
-    Column("MADE BY", _made_by, cut=True),
-)
-LIST_COLUMNS = (
-    Column("NAME", lambda one: one.name, cut=True),
-    Column("SESSION", lambda one: one.session or "", cut=True),
-    *VERSION_COLUMNS,
 )
 
 
@@ -71,17 +45,13 @@ def artifact() -> None:
     "memdb artifact save agent.db menu.md ./menu.md --session trip --user ann",
     "date | memdb artifact save agent.db log.txt - --user ann",
     of=artifact,
+    like=Artifacts.save,
+    without=("data", "name"),
+    names={"message_seq": "seq"},
 )
 @click.argument("name")
 @click.argument("path", type=click.Path(allow_dash=True), default="-")
-@click.option("--mime", metavar="TYPE", help="Guessed from the name without it.")
-@click.option(
-    "--seq", type=click.IntRange(1), metavar="N", help="The message of --session that made it."
-)
-@session_option
-def save(
-    call: Call, name: str, path: str, mime: str | None, seq: int | None, session: str | None
-) -> None:
+def save(call: Call, name: str, path: str, session: str | None = None, **fields: Any) -> None:
     """
     Save PATH as the next version of NAME.
 
@@ -91,33 +61,28 @@ def save(
         raise click.UsageError("Nothing to save: give PATH, or pipe the bytes in.")
     with _bytes_of(path) as data, call.scope(create=True) as scope:
         session = None if session is None else session_named(scope, session, is_new=True)
-        saved = scope.artifacts.save(name, data, mime=mime, message_seq=seq, session=session)
-    call.reply(saved, f"{_named(saved)} ({size(saved.size_bytes)}, {one_line(saved.mime)})")
+        saved = scope.artifacts.save(name, data, session=session, **fields)
+    call.reply(saved, _saved(saved))
 
 
-@verb("memdb artifact load agent.db menu.md --session trip --output menu.md", of=artifact)
-@click.argument("name")
-@version_option
-@click.option("--output", "-o", type=click.Path(), metavar="PATH", help="A file to write.")
-@click.option("--replace", is_flag=True, help="Write over what is at --output.")
-@session_option
+@verb(
+    "memdb artifact load agent.db menu.md --session trip --output menu.md",
+    of=artifact,
+    like=Artifacts.load,
+)
+@click.option("--output", "-o", "path", type=click.Path(), metavar="PATH", help="A file to write.")
+@click.option("--replace", is_flag=True, default=None, help="Write over what is at --output.")
 def load(
     call: Call,
     name: str,
-    version: int | None,
-    output: str | None,
-    replace: bool,
-    session: str | None,
+    version: int | None = None,
+    path: str | None = None,
+    session: str | None = None,
+    replace: bool = False,
 ) -> None:
-    """
-    Write the bytes of NAME to standard output, or to --output.
-
-    The newest version without --version. With --json the bytes need --output,
-    and the facts about the version are printed.
-    """
-    path = None if output == "-" else output
-    if call.as_json and path is None:
-        raise click.UsageError("--json prints on standard output: give --output PATH too.")
+    """Write the bytes of NAME to --output, else to standard output; the newest version."""
+    if path is None and call.as_json:
+        raise click.UsageError("The bytes themselves are the output: --json needs --output PATH.")
     with call.scope() as scope:
         session = option_session(scope, session)
         found = _version(scope, name, version, session)
@@ -131,59 +96,36 @@ def load(
         call.reply(found, lambda: note(shown))
 
 
-@verb("memdb artifact list agent.db --session trip", of=artifact, name="list")
-@click.option("--session", metavar="NAME", help="Only of this conversation, and the shared ones.")
-@click.option("--prefix", metavar="TEXT", default="", help="Only names that begin so.")
-@page_options("name", "updated")
-def list_(
-    call: Call,
-    session: str | None,
-    prefix: str,
-    limit: int | None,
-    order: ArtifactOrder,
-    after: dict[str, Any] | None,
-) -> None:
-    """List the newest version of each artifact."""
-    with call.scope() as scope:
-        session = option_session(scope, session)
-        found = scope.artifacts.list(
-            session=session, prefix=prefix, limit=limit, order=order, after=after
-        )
-    call.reply_records(found, LIST_COLUMNS, empty="No artifacts.")
-
-
-@verb("memdb artifact versions agent.db menu.md --session trip", of=artifact)
-@click.argument("name")
-@session_option
-def versions(call: Call, name: str, session: str | None) -> None:
-    """List the versions of NAME, newest first."""
-    with call.scope() as scope:
-        session = option_session(scope, session)
-        found = _versions(scope, name, session)
-    call.reply_records(found, (*VERSION_COLUMNS, Column("SHA256", lambda one: one.sha256[:12])))
+VERSION = "version size_bytes mime=TYPE created_ms=SAVED message_seq=MADE_BY"
+plain(
+    Artifacts.list,
+    "memdb artifact list agent.db --session trip",
+    of=artifact,
+    shows=columns_of(f"name session {VERSION}"),
+    empty="No artifacts.",
+    help="List the newest version of each artifact.",
+)
 
 
 @verb(
-    "memdb artifact diff agent.db menu.md --session trip",
-    "memdb artifact diff agent.db menu.md 1 3 --session trip",
+    "memdb artifact versions agent.db menu.md --session trip",
     of=artifact,
+    like=Artifacts.versions,
 )
-@click.argument("name")
-@click.argument("old", type=click.IntRange(1), required=False)
-@click.argument("new", type=click.IntRange(1), required=False)
-@session_option
-def diff(call: Call, name: str, old: int | None, new: int | None, session: str | None) -> None:
-    """
-    Show what changed in NAME between the versions OLD and NEW.
-
-    NEW is the newest without it, OLD the one before.
-    """
+def versions(call: Call, name: str, session: str | None = None) -> None:
+    """List the versions of NAME, newest first."""
     with call.scope() as scope:
-        session = option_session(scope, session)
-        known = [one.version for one in reversed(_versions(scope, name, session))]
-        chosen = pair((old, new), known, one_line(name))
-        found = scope.artifacts.diff(name, chosen[1], chosen[0], session=session)
-    reply_diff(call, {"name": name, "session": session}, found)
+        found = _versions(scope, name, option_session(scope, session))
+    call.reply_records(found, columns_of(f"{VERSION} sha256"))
+
+
+plain(
+    Artifacts.diff,
+    "memdb artifact diff agent.db menu.md --session trip",
+    "memdb artifact diff agent.db menu.md --version 3 --against 1 --session trip",
+    of=artifact,
+    shows=print_diff,
+)
 
 
 @verb("memdb artifact edit agent.db menu.md --session trip --user ann", of=artifact)
@@ -208,7 +150,7 @@ def edit(call: Call, name: str, session: str | None) -> None:
             saved = scope.artifacts.save(
                 name, changed, mime=newest.mime, session=session, expected=newest.version
             )
-    return call.reply(saved, f"{_named(saved)} ({size(saved.size_bytes)}, {one_line(saved.mime)})")
+    return call.reply(saved, _saved(saved))
 
 
 def _text(found: Artifact) -> str:
@@ -222,40 +164,39 @@ def _text(found: Artifact) -> str:
         ) from error
 
 
-@verb("memdb artifact rename agent.db menu.md card.md --session trip --user ann", of=artifact)
-@click.argument("name")
-@click.argument("new_name")
-@session_option
-def rename(call: Call, name: str, new_name: str, session: str | None) -> None:
-    """Give every version of NAME another name, which has no version yet."""
-    with call.scope() as scope:
-        session = option_session(scope, session)
-        _versions(scope, name, session)
-        renamed = scope.artifacts.rename(name, new_name, session=session)
-    call.reply(renamed, f"{one_line(name)} -> {_named(renamed)}")
+plain(
+    Artifacts.rename,
+    "memdb artifact rename agent.db menu.md card.md --session trip --user ann",
+    of=artifact,
+    shows=lambda found: f"is called {_named(found)}",
+)
 
 
-@verb("memdb artifact delete agent.db menu.md --session trip --dry-run", of=artifact)
-@click.argument("name")
-@version_option
-@session_option
+@verb(
+    "memdb artifact delete agent.db menu.md --session trip --dry-run",
+    of=artifact,
+    like=Artifacts.delete,
+)
 @confirm_options
 def delete(
-    call: Call, name: str, version: int | None, session: str | None, yes: bool, dry_run: bool
+    call: Call,
+    name: str,
+    version: int | None = None,
+    session: str | None = None,
+    expected: int | None = None,
+    **asked: bool,
 ) -> None:
     """Remove NAME with all its versions, or one --version of it."""
     with call.scope() as scope:
         session = option_session(scope, session)
-        if version is None:
-            doomed = _versions(scope, name, session)
-        else:
+        doomed = _versions(scope, name, session)
+        if version is not None:
             doomed = [_version(scope, name, version, session)]
-        what = ", ".join(map(_named, doomed))
-        if not dry_run:
-            confirm(f"Delete {what}?", yes=yes)
-        deleted = not dry_run and scope.artifacts.delete(name, version, session=session)
-    data = {"deleted": deleted, "dry_run": dry_run, "versions": doomed}
-    call.reply(data, f"{'Would delete' if dry_run else 'Deleted'} {what}.")
+
+        def go() -> bool:
+            return scope.artifacts.delete(name, version, session=session, expected=expected)
+
+        remove(call, ", ".join(map(_named, doomed)), go, **asked, versions=doomed)
 
 
 def _versions(scope: Scope, name: str, session: str | None) -> list[ArtifactVersion]:
@@ -298,6 +239,10 @@ def _to_stdout(data: BinaryIO) -> None:
 
 def _named(one: ArtifactVersion) -> str:
     return one_line(f"{one.name}@{one.version}" + (f" in {one.session}" if one.session else ""))
+
+
+def _saved(one: ArtifactVersion) -> str:
+    return f"{_named(one)} ({size(one.size_bytes)}, {one_line(one.mime)})"
 
 
 COMMANDS = {"artifact": artifact}

@@ -17,8 +17,9 @@ import click
 from click.core import ParameterSource
 
 from memdb.cli import discard_output
-from memdb.cli.command import BY_OPTION, FILE, KEY_FILE, TEXT, Command, is_file
+from memdb.cli.command import BY_OPTION, FILE, KEY_FILE, TEXT, VALUE, Command, is_file
 from memdb.cli.defaults import shown_path
+from memdb.cli.options import JSON, SCOPE_OPTIONS, params_of, parsed, text_or_stdin
 from memdb.cli.output import (
     flush,
     is_terminal,
@@ -38,199 +39,12 @@ if TYPE_CHECKING:
     from memdb.api.scope import Scope
     from memdb.cli.output import Column
     from memdb.models.record import Record
-    from memdb.models.types import OpenMode, SecretAction
+    from memdb.models.types import OpenMode
 
-    Base = click.ParamType[int]
-else:
-    Base = click.ParamType  # click 8.1 cannot be subscripted
 
 DEFAULT_APP = "default"
 MAX_NAMED = 10
 STATIC_MODEL = "static-en-1"  # the name of `memdb.embeddings.static_model`, not loaded here
-
-
-class Moment(Base):
-    """A time as the library takes it: a date or time, a span back such as 30d, or English."""
-
-    name = "time"
-    is_end = False
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return UTC milliseconds."""
-        from memdb.models.ids import system_clock
-        from memdb.text.times import when_ms
-
-        try:
-            found = when_ms(value, "time", system_clock(), end=self.is_end)
-        except InvalidInput:
-            found = None
-        if found is None:
-            self.fail(
-                f"{value!r} is no date or time: write 2025-03-01, 2025-03-01T09:14+01:00, 30d "
-                "or '2 weeks ago'",
-                param,
-                ctx,
-            )
-        return found
-
-
-class End(Moment):
-    """A time up to which something counts: a day to its end."""
-
-    is_end = True
-
-
-class MomentOrSpan(Moment):
-    """A time, a span from now such as 30d, or "never"."""
-
-    name = "time|span"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return UTC milliseconds; a span and "never" as they are, for the library to read."""
-        if value == "never" or (value[:-1].isdecimal() and value[-1] in "dhm"):
-            return value
-        return super().convert(value, param, ctx)
-
-
-class Name(click.types.StringParamType):
-    """A text that names something in FILE, which the shell completes."""
-
-    def __init__(self, kind: str) -> None:
-        """Complete names of a *kind*."""
-        self.kind = kind
-
-    def shell_complete(
-        self,
-        ctx: click.Context,
-        param: click.Parameter,  # noqa: ARG002 (click gives it)
-        incomplete: str,
-    ) -> list[Any]:
-        """Return the names that begin so."""
-        from memdb.cli.completion import complete
-
-        return complete(self.kind, ctx, incomplete)
-
-
-# What parameters of a name name, wherever they are.
-NAMED_KINDS = {
-    **{name: name for name in ("user", "app", "session", "branch", "category", "entry")},
-    **dict.fromkeys(("entry_ref", "old_ref", "new_ref"), "entry"),
-}
-
-
-def _complete_names(params: list[click.Parameter], noun: str | None) -> None:
-    """Let the shell complete the names that *params* take."""
-    kinds = NAMED_KINDS | ({"name": "artifact"} if noun == "artifact" else {})
-    for param in params:
-        kind = kinds.get(param.name or "")
-        if kind and type(param.type) is click.types.StringParamType:
-            param.type = Name(kind)
-
-
-MOMENT = Moment()
-END = End()
-EXPIRY = MomentOrSpan()
-
-
-def text_or_stdin(text: str) -> str:
-    """
-    Return *text*; for "-" the text on standard input, without its last line end.
-
-    Raises:
-        InvalidInput: standard input is not UTF-8.
-    """
-    if text != "-":
-        return text
-    data = sys.stdin.buffer.read()
-    try:
-        read = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"standard input is not UTF-8 at byte {error.start}: convert it, for example with iconv"
-        ) from error
-    return read.removesuffix("\n").removesuffix("\r")
-
-
-SCOPE_OPTIONS = (
-    click.Option(
-        ["--user"],
-        envvar="MEMDB_USER",
-        show_envvar=True,
-        metavar="NAME",
-        help="Whose memory it is.",
-    ),
-    click.Option(
-        ["--app"],
-        envvar="MEMDB_APP",
-        show_envvar=True,
-        metavar="NAME",
-        help='The program the memory belongs to; "default" without it.',
-    ),
-)
-JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document.")
-
-embedder_option = click.option(
-    "--embedder",
-    envvar="MEMDB_EMBEDDER",
-    show_envvar=True,
-    metavar="NAME",
-    help="What makes the vectors: static, use, fastembed:DIR, openai:NAME, openai:NAME@URL, "
-    "llm:NAME, or none for words alone. Keys come from the environment, or from where llm "
-    "keeps them.",
-)
-secrets_option = click.option(
-    "--secrets",
-    type=click.Choice(("refuse", "redact", "allow")),
-    help="What to do with keys and passwords.",
-)
-BRANCH = "memdb.branch"
-
-
-def _keep_branch(context: click.Context, _option: click.Parameter, value: str | None) -> None:
-    context.meta[BRANCH] = value
-
-
-branch_option = click.option(
-    "--branch",
-    metavar="NAME",
-    expose_value=False,
-    callback=_keep_branch,
-    help="The branch of the conversation; without it the conversation itself.",
-)
-
-
-def session_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command take SESSION and --branch; see `session_of`."""
-    return click.argument("session")(branch_option(command))
-
-
-def branch_given() -> str | None:
-    """Return what --branch of the running command names, None without it."""
-    found: str | None = click.get_current_context().meta.get(BRANCH)
-    return found
-
-
-def model_option(task: str, without: str) -> Callable[[Any], Any]:
-    """Return --model, which names the language model that does *task*."""
-    return click.option(
-        "--model",
-        metavar="NAME",
-        help=f"Who {task}: llm:NAME, openai:NAME or openai:NAME@URL; {without} without it. "
-        "Keys come from the environment, or from where llm keeps them.",
-    )
-
-
-def limit_option(default: int = 10, text: str | None = None) -> Callable[[Any], Any]:
-    """Return --limit, from 1 to 1,000."""
-    return click.option(
-        "--limit", type=click.IntRange(1, 1000), default=default, show_default=True, help=text
-    )
-
-
-def confirm_options(function: Any) -> Any:
-    """Give the command --yes and --dry-run."""
-    dry = click.option("--dry-run", is_flag=True, help="Say what would go, and keep it.")
-    return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(dry(function))
 
 
 def verb(
@@ -240,6 +54,8 @@ def verb(
     file: bool = True,
     scope: bool = True,
     json: bool = True,
+    like: Callable[..., Any] | None = None,
+    **chosen: Any,
 ) -> Callable[[Callable[..., None]], click.Command]:
     """
     Return a decorator that makes a command of a function.
@@ -252,15 +68,19 @@ def verb(
         of: The group of the command; None means a top-level command.
         name: The name; None means that of the function.
         file, scope, json: Whether it takes FILE, --user and --app, and --json.
+        like: A call of the API whose parameters it takes too, unless they are None.
+        chosen: For `params_of`.
     """
 
     def decorate(function: Callable[..., None]) -> click.Command:
         own = [*reversed(getattr(function, "__click_params__", []))]
+        own += [] if like is None else params_of(like, **chosen)
         params = [*[FILE] * file, *own, *SCOPE_OPTIONS[: 2 * scope], *[JSON] * json]
-        _complete_names(params, None if of is None else of.name)
+        is_made = like is not None  # the API has the defaults of its own options
+        optional = {str(one.name) for one in params if is_made and isinstance(one, click.Option)}
         command = Command(
             name or function.__name__,
-            callback=lambda **given: _run(function, given),
+            callback=lambda **given: _run(function, given, optional),
             params=[*params, *[BY_OPTION, KEY_FILE] * any(map(is_file, params))],
             help=function.__doc__,
             epilog="\b\nExample:\n" + "\n".join(f"  {line}" for line in examples),
@@ -272,24 +92,28 @@ def verb(
     return decorate
 
 
-def _run(function: Callable[..., None], given: dict[str, Any]) -> None:
+def _run(function: Callable[..., None], given: dict[str, Any], optional: set[str]) -> None:
     call = Call({name: given.pop(name) for name in Call.OPTIONS if name in given})
+    left = [name for name in optional & given.keys() if given[name] in (None, ())]
+    for name in left:
+        del given[name]
     if given.get(TEXT) is not None:
         given[TEXT] = text_or_stdin(given[TEXT])
+    if given.get(VALUE) == "-":
+        given[VALUE] = parsed(text_or_stdin("-"))
     function(call, **given)
 
 
 class Call:
     """The values of the common options of one command; opens FILE and prints the answer."""
 
-    OPTIONS = ("file", "user", "app", "as_json", "secrets", "model", "embedder")
+    OPTIONS = ("file", "user", "app", "as_json", "model", "embedder")
 
     def __init__(self, given: dict[str, Any]) -> None:
         """Hold the options in *given*; a command may lack some."""
         self.user: str | None = given.get("user")
         self.app: str | None = given.get("app")
         self.as_json: bool = given.get("as_json", False)
-        self.secrets: SecretAction | None = given.get("secrets")
         self.model: str | None = given.get("model")
         self.embedder: str | None = given.get("embedder")
         self.use_file(given.get("file", ""))

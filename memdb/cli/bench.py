@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memdb.cli.base import MOMENT, embedder_named, embedder_option, verb
+from memdb.cli.base import embedder_named, verb
 from memdb.cli.command import Noun
-from memdb.cli.output import Bar, Column, note, print_records
+from memdb.cli.options import embedder_option
+from memdb.cli.output import Column, Line, columns_of, note, print_records
 from memdb.errors import FileError, StorageError
 from memdb.models.record import counted
 from memdb.text.validate import refuse_output
@@ -86,7 +87,7 @@ def _measure(
     found = dataset.read(path[1]).replace(name=path[0])
 
     def kept() -> Iterator[Answer]:
-        with Bar("Asking") as bar:
+        with Line("Asking") as bar:
             for answer in measuring.run(
                 found, arms, embedder=embedder, baselines=BASELINES, progress=bar.to
             ):
@@ -154,16 +155,9 @@ def _interval(line: dict[str, Any]) -> str:
 
 
 COMPARE_COLUMNS = (
-    Column("ARM", lambda one: one["arm"], cut=True),
-    Column("LEVEL", lambda one: one["level"]),
-    Column("MEASURE", lambda one: one["measure"]),
-    Column("N", lambda one: f"{one['questions']:,}", right=True),
-    Column("BEFORE", lambda one: f"{one['before']:.3f}", right=True),
-    Column("AFTER", lambda one: f"{one['after']:.3f}", right=True),
-    Column("CHANGE", lambda one: f"{one['change']:+.3f}", right=True),
+    *columns_of("arm level measure questions=N before after change"),
     Column("95 %", _interval),
-    Column("BETTER", lambda one: f"{one['better']:,}", right=True),
-    Column("WORSE", lambda one: f"{one['worse']:,}", right=True),
+    *columns_of("better worse"),
 )
 
 
@@ -231,7 +225,7 @@ def facts(
     if not lexical:
         given = embedder_named(call.embedder)
         embedders |= {name: name for name in ("static", given) if name is not None}
-    with Bar("Telling") as bar, _records(records) as keep:
+    with Line("Telling") as bar, _records(records) as keep:
 
         def kept() -> Iterator[FactResult]:
             for one in measuring.run(found, embedders, crowd=crowd, progress=bar.to):
@@ -267,7 +261,7 @@ def pack() -> None:
     metavar="PACK",
     help="The pack to make.",
 )
-@click.option("--clock", type=MOMENT, help="When a recipe begins, or the pack of a file stands.")
+@click.option("--clock", help="When a recipe begins, or the pack of a file stands.")
 @click.option("--seed", type=click.IntRange(0), help="Of the ids; as the recipe says without it.")
 @click.option("--replace", is_flag=True, help="Write over the pack that is at PACK.")
 def make(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from memdb.cli.defaults import DefaultFile
 
-TEXT, QUERY = "text", "query"  # arguments that may begin with a dash; "-" for TEXT is stdin
+TEXT, VALUE, QUERY = "text", "value", "query"  # may begin with a dash; "-" for TEXT is stdin
 MOST_CHARS = 200  # of a verb's first sentence in the list of verbs
 STOPPED = 130  # what a shell reports for a program that Ctrl-C ended
 FILE_OPTION = "file_option"

@@ -9,29 +9,26 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memdb.cli.base import (
-    DEFAULT_APP,
-    MOMENT,
-    confirm,
-    confirm_options,
-    scopes_to_dicts,
-    size_of,
-    text_or_stdin,
-    verb,
-)
+from memdb.api.file import File
+from memdb.api.scope import Scope
+from memdb.cli.base import DEFAULT_APP, confirm, scopes_to_dicts, size_of, verb
 from memdb.cli.command import Noun
+from memdb.cli.made import plain, remove
+from memdb.cli.options import confirm_options, replace_option, text_or_stdin
 from memdb.cli.output import (
-    Bar,
     Column,
+    Line,
+    columns_of,
     note,
     one_line,
+    print_facts,
     print_json_line,
     print_records,
-    say,
+    print_table,
     size,
     when,
 )
@@ -41,6 +38,9 @@ from memdb.models.record import counted
 from memdb.text.validate import is_address
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from memdb.api.database import MemDB
     from memdb.cli.base import Call
     from memdb.models.messages import Finding, SpaceInfo
     from memdb.models.reports import Changes, FileInfo, Recovery, ScopeCounts, Stats, Upkeep
@@ -58,17 +58,9 @@ ADVICE = {
 _COMMAND = re.compile(r"memdb (\w+)[ A-Z]+(?:--\w+|(?<! ))")
 
 FINDING_COLUMNS = (
-    Column("RULE", lambda one: one.code),
-    Column("DAMAGED", lambda one: one.damaged),
+    *columns_of("code=RULE damaged"),
     Column("MENDED BY", lambda one: " or ".join(_COMMAND.findall(one.remedy)) or "-"),
-    Column("WHERE", lambda one: one.text, cut=True),
-)
-SPACE_COLUMNS = (
-    Column("MODEL", lambda one: one.model, cut=True),
-    Column("DIM", lambda one: one.dim, right=True),
-    Column("VECTORS", lambda one: f"{one.vectors:,}", right=True),
-    Column("STATE", lambda one: one.state),
-    Column("DUE", lambda one: f"{one.due:,}", right=True),
+    Column("WHERE", lambda one: one.text),
 )
 
 
@@ -98,57 +90,44 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
     users = [f"{scope['user'] or 'shared'} (app {scope['app']})" for scope in scopes[:MAX_SCOPES]]
     if len(scopes) > MAX_SCOPES:
         users.append(f"and {len(scopes) - MAX_SCOPES:,} more")
-    facts = [
-        ("file", click.format_filename(found.path)),
-        ("format", f"{found.format}{', encrypted' * found.is_encrypted}"),
-        ("size", size(found.size_bytes) + _wal(found)),
-        ("users", ", ".join(users) or "none yet"),
-        ("messages", f"from {when(found.oldest_ms)} to {when(found.newest_ms)}"),
-        ("summaries", _summaries(found.summaries)),
-        ("archived", counted(found.archived_messages, "message")),
-        ("due", _due(found.pending)),
-        ("upkeep", _upkeep(found.upkeep)),
-    ]
-    if found.oldest_ms is None:
-        facts[4] = ("messages", "none")
-    facts += [
-        ("space", f"{space.vectors:,} of {space.model} ({space.dim} dimensions){_state(space)}")
-        for space in found.spaces
-    ]
-    if found.migration_copies:
-        facts.append(("copies", f"made by migrations: {', '.join(found.migration_copies)}"))
-    if found.other_tables:
-        facts.append(("others", f"tables of other programs: {', '.join(found.other_tables)}"))
-    for name, value in facts:
-        say(one_line(value), " " * 11, f"{name:<11}")
+    first, last = when(found.oldest_ms), when(found.newest_ms)
+    print_facts(
+        [
+            ("file", click.format_filename(found.path)),
+            ("format", f"{found.format}{', encrypted' * found.is_encrypted}"),
+            ("size", size(found.size_bytes) + _wal(found)),
+            ("users", ", ".join(users) or "none yet"),
+            ("messages", f"from {first} to {last}" if first else "none"),
+            ("summaries", _numbers(found.summaries) or "none"),
+            ("archived", counted(found.archived_messages, "message")),
+            ("due", _numbers(found.pending) or "nothing"),
+            ("upkeep", _upkeep(found.upkeep)),
+            *(("space", _space(one)) for one in found.spaces),
+            ("copies", _listed("made by migrations: ", found.migration_copies)),
+            ("others", _listed("tables of other programs: ", found.other_tables)),
+        ]
+    )
     stores = sorted(found.bytes_per_store.items(), key=lambda item: (-item[1], item[0]))
-    tables = (("ROWS", "COUNT", list(found.counts.items())), ("STORE", "BYTES", stores))
-    for title, unit, counts in tables:
+    for titles, counts in (("ROWS", "COUNT"), found.counts.items()), (("STORE", "BYTES"), stores):
         click.echo()
-        columns = [Column(title, lambda one: one[0])]
-        columns.append(Column(unit, lambda one: f"{one[1]:,}", right=True))
-        print_records(columns, counts)
+        print_table([*map(Column, titles)], [(name, f"{count:,}") for name, count in counts])
 
 
-def _state(space: SpaceInfo) -> str:
-    """Return the state of a space and what is due, "" if it is ready."""
-    if space.state == "ready":
-        return ""
-    return f", {space.state}" + (f", {counted(space.due, 'text')} due" if space.due else "")
+def _listed(head: str, names: Iterable[str]) -> str:
+    """Return names behind *head*, "" without any."""
+    return f"{head}{', '.join(names)}" if names else ""
 
 
-def _summaries(by_quality: dict[str, int]) -> str:
-    """Return the number of summaries by quality."""
-    if not by_quality:
-        return "none"
-    return ", ".join(f"{count:,} {quality}" for quality, count in by_quality.items())
+def _numbers(counts: dict[str, int]) -> str:
+    """Return how many there are of each kind."""
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
 
 
-def _due(by_kind: dict[str, int]) -> str:
-    """Return the number of jobs for `memdb work`."""
-    verbs = {"embed": "to embed", "summarize": "to summarise"}
-    jobs = [f"{counted(n, 'job')} {verbs.get(kind, kind)}" for kind, n in by_kind.items()]
-    return ", ".join(jobs) or "nothing"
+def _space(one: SpaceInfo) -> str:
+    """Return the vectors of a model, and the state of its space unless it is ready."""
+    due = f", {counted(one.due, 'text')} due" if one.due else ""
+    state = "" if one.state == "ready" else f", {one.state}{due}"
+    return f"{counted(one.vectors, 'vector')} of {one.model} ({one.dim} dimensions){state}"
 
 
 def _upkeep(known: tuple[Upkeep, ...]) -> str:
@@ -160,26 +139,8 @@ def _upkeep(known: tuple[Upkeep, ...]) -> str:
     return "; ".join([f"last {when(max(done))}"] * bool(done) + failed)
 
 
-QUEUE_COLUMNS = (
-    Column("WORK", lambda one: one.kind),
-    Column("MODEL", lambda one: one.model or "-", cut=True),
-    Column("WAITING", lambda one: f"{one.waiting:,}", right=True),
-    Column("DUE", lambda one: f"{one.due:,}", right=True),
-    Column("FAILING", lambda one: f"{one.failing:,}", right=True),
-    Column("OLDEST DUE", lambda one: when(one.oldest_due_ms)),
-    Column("LAST ERROR", lambda one: one.error or "-", cut=True),
-)
-REFUSED_COLUMNS = (
-    Column("REFUSED", lambda one: one.kind),
-    Column(
-        "WHERE",
-        lambda one: f"{one.session} {one.seq}" if one.entry_id is None else str(one.entry_id),
-        cut=True,
-    ),
-    Column("TIMES", lambda one: f"{one.attempts:,}", right=True),
-    Column("NEXT", lambda one: when(one.retry_ms)),
-    Column("ERROR", lambda one: one.error, cut=True),
-)
+QUEUE_COLUMNS = columns_of("kind=WORK model waiting due failing oldest_due_ms error=LAST_ERROR")
+REFUSED_COLUMNS = columns_of("kind=REFUSED session seq entry_id attempts=TIMES retry_ms=NEXT error")
 
 
 @verb("memdb stats agent.db", "memdb stats agent.db --json", scope=False)
@@ -245,32 +206,30 @@ def _print_findings(findings: list[Finding], file: str) -> None:
             note(f"{advice}{commands}.")
 
 
-@verb("memdb rebuild agent.db", scope=False)
-@click.option("--links", is_flag=True, help="Also guess every link between entries anew.")
-def rebuild(call: Call, *, links: bool) -> None:
-    """
+rebuild = plain(
+    File.rebuild,
+    "memdb rebuild agent.db",
+    shows=lambda _: "Rebuilt what is derived.",
+    help="""
     Make the indexes and counters of FILE anew.
 
     All of them are derived from the rows, which stay as they are.
-    """
-    with call.open() as db:
-        db.file.rebuild(links=links)
-    call.reply({"path": call.shown_file, "rebuilt": True}, f"Rebuilt {call.shown_file}.")
+    """,
+)
 
 
 @verb("memdb backup agent.db copy.db", scope=False)
 @click.argument("target", type=click.Path())
-@click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
+@replace_option
 def backup(call: Call, target: str, replace: bool) -> None:
     """Copy FILE while others use it."""
-    with call.open() as db, Bar("Copying") as bar:
-        copied = db.file.backup(target, replace=replace, progress=bar.to)
-    _say_copied(call, target, copied)
+    with call.open() as db:
+        _copy(call, db, target, replace=replace)
 
 
 @verb("memdb encrypt agent.db safe.db --key-file agent.key", scope=False)
 @click.argument("target", type=click.Path())
-@click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
+@replace_option
 def encrypt(call: Call, target: str, replace: bool) -> None:
     """
     Copy the plain FILE to TARGET, encrypted with a key.
@@ -283,26 +242,26 @@ def encrypt(call: Call, target: str, replace: bool) -> None:
 
     if (key := key_value(None)) is None:
         raise click.UsageError("--key-file is missing: give the file with the key for TARGET.")
-    with memdb.open(call.file, mode="read", key="") as db, Bar("Copying") as bar:
-        copied = db.file.backup(target, replace=replace, progress=bar.to, key=key)
-    _say_copied(call, target, copied)
+    with memdb.open(call.file, mode="read", key="") as db:
+        _copy(call, db, target, replace=replace, key=key)
 
 
 @verb("memdb decrypt safe.db plain.db --key-file agent.key", scope=False)
 @click.argument("target", type=click.Path())
-@click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
+@replace_option
 def decrypt(call: Call, target: str, replace: bool) -> None:
     """Copy the encrypted FILE to the plain TARGET. Who has that can read it."""
     import memdb
 
-    with memdb.open(call.file, mode="read") as db, Bar("Copying") as bar:
-        copied = db.file.backup(target, replace=replace, progress=bar.to, key="")
-    _say_copied(call, target, copied)
+    with memdb.open(call.file, mode="read") as db:
+        _copy(call, db, target, replace=replace, key="")
 
 
-def _say_copied(call: Call, target: str, size_bytes: int) -> None:
+def _copy(call: Call, db: MemDB, target: str, **options: Any) -> None:
+    with Line("Copying") as line:
+        copied = db.file.backup(target, progress=line.to, **options)
     shown = click.format_filename(target)
-    call.reply({"path": target, "size_bytes": size_bytes}, f"Copied {size(size_bytes)} to {shown}.")
+    call.reply({"path": target, "size_bytes": copied}, f"Copied {size(copied)} to {shown}.")
 
 
 @verb("memdb rekey safe.db --key-file agent.key --new-key-file new.key", scope=False)
@@ -317,7 +276,7 @@ def rekey(call: Call, new_key_file: str) -> None:
     """Give the encrypted FILE another key; backups keep theirs. No program may have it open."""
     import memdb
 
-    with Bar("Writing anew") as bar:
+    with Line("Writing anew") as bar:
         memdb.rekey(call.file, read_key_file(new_key_file), progress=bar.to)
     call.reply({"path": call.shown_file, "rekeyed": True}, f"{call.shown_file} has the new key.")
 
@@ -338,7 +297,7 @@ def vacuum(call: Call, whole: bool) -> None:
     is_file = not is_address(call.file)
     with call.open() as db:
         before = _bytes_of(call.file) if is_file else db.file.info().size_bytes
-        with Bar(f"Packing {size(before)}") as bar:
+        with Line(f"Packing {size(before)}") as bar:
             db.file.vacuum(whole=whole, progress=bar.to)
         after = 0 if is_file else db.file.info().size_bytes
     if is_file:
@@ -389,21 +348,15 @@ def query(call: Call, sql: str, as_csv: bool, as_lines: bool, limit: int, timeou
         writer.writerow(found.columns)
         writer.writerows([_plain(value) for value in row] for row in found.rows)
     else:
-        columns = [
-            Column(name, lambda row, place=place: _cell(row[place]), cut=True)  # type: ignore[misc]  # mypy infers no default
-            for place, name in enumerate(found.columns)
-        ]
-        call.reply(rows, lambda: print_records(columns, found.rows, empty="No row."))
+        cells = [["-" if value is None else _plain(value) for value in row] for row in found.rows]
+        columns = [*map(Column, found.columns)]
+        call.reply(rows, lambda: print_table(columns, cells, empty="No row."))
     if found.has_more:
         note(f"There are more than {limit:,} rows: --limit takes more.")
 
 
 def _plain(value: object) -> object:
     return value.hex() if isinstance(value, bytes) else value
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None else str(_plain(value))
 
 
 @click.group(cls=Noun)
@@ -416,19 +369,22 @@ def space() -> None:
     """
 
 
-@verb("memdb space list agent.db", of=space, name="list", scope=False)
-def list_(call: Call) -> None:
-    """Show the embedding spaces of FILE, oldest first."""
-    with call.open() as db:
-        found = db.file.spaces()
-    call.reply_records(found, SPACE_COLUMNS, empty="No embedding spaces yet.")
+plain(
+    File.spaces,
+    "memdb space list agent.db",
+    of=space,
+    name="list",
+    shows=columns_of("model dim vectors state due"),
+    empty="No embedding spaces yet.",
+    help="Show the embedding spaces of FILE, oldest first.",
+)
 
 
 @verb("memdb space drop agent.db static-en-1 --dry-run", of=space, scope=False)
 @click.argument("name", metavar="MODEL")
 @click.option("--dim", type=click.IntRange(1, 65_536), help="Where MODEL has several spaces.")
 @confirm_options
-def drop(call: Call, name: str, dim: int | None, yes: bool, dry_run: bool) -> None:
+def drop(call: Call, name: str, dim: int | None, **asked: bool) -> None:
     """
     Remove the vectors that MODEL made.
 
@@ -439,32 +395,10 @@ def drop(call: Call, name: str, dim: int | None, yes: bool, dry_run: bool) -> No
         known = [one for one in db.file.spaces() if one.model == name and dim in (None, one.dim)]
         if not known:
             raise NotFound("space", name, "this file")
-        what = " and ".join(map(_named, known))
-        if not dry_run:
-            confirm(f"Drop {what}?", yes=yes)
-            known = [db.file.drop_space(name, dim)]
-    data = {"dropped": not dry_run, "dry_run": dry_run, "spaces": known}
-    call.reply(data, f"{'Would drop' if dry_run else 'Dropped'} {what}.")
+        what = one_line(" and ".join(map(_space, known)))
+        remove(call, what, lambda: db.file.drop_space(name, dim), **asked, spaces=known)
 
 
-def _named(one: SpaceInfo) -> str:
-    return f"{counted(one.vectors, 'vector')} of {one_line(one.model)} ({one.dim} dimensions)"
-
-
-DAY_COLUMNS = (
-    Column("DAY", lambda one: when(one.start_ms)),
-    Column("MESSAGES", lambda one: f"{one.messages:,}", right=True),
-    Column("SESSIONS BEGUN", lambda one: f"{one.sessions:,}", right=True),
-    Column("ENTRIES", lambda one: f"{one.entries:,}", right=True),
-)
-CATEGORY_COLUMNS = (
-    Column("CATEGORY", lambda one: one.category, cut=True),
-    Column("ACTIVE", lambda one: f"{one.active:,}", right=True),
-    Column("SUPERSEDED", lambda one: f"{one.superseded:,}", right=True),
-    Column("EXPIRED", lambda one: f"{one.expired:,}", right=True),
-    Column("INACTIVE", lambda one: f"{one.inactive:,}", right=True),
-    Column("FUTURE", lambda one: f"{one.future:,}", right=True),
-)
 # What the kinds of `Changes` are, for people.
 KINDS = {
     "message": "messages (edited, archived or removed)",
@@ -480,33 +414,30 @@ KINDS = {
 }
 
 
-@verb("memdb counts agent.db --user ann", "memdb counts agent.db --since 30d --json")
-@click.option("--since", type=MOMENT, help="Only what came then or later.")
-@click.option("--until", type=MOMENT, help="Only what came before.")
-@click.option(
-    "--offset",
-    "offset_minutes",
-    type=click.IntRange(-1440, 1440),
-    default=0,
-    metavar="MINUTES",
-    help="How far local time is ahead of UTC; days begin at its midnight.",
-)
-def counts(call: Call, since: int | None, until: int | None, offset_minutes: int) -> None:
-    """
+def _print_counts(found: ScopeCounts) -> None:
+    print_records(
+        columns_of("start_ms=DAY messages sessions=BEGUN entries"),
+        found.days,
+        empty="Nothing came in.",
+    )
+    if found.categories:
+        click.echo()
+        print_records(
+            columns_of("category active superseded expired inactive future"), found.categories
+        )
+
+
+counts = plain(
+    Scope.counts,
+    "memdb counts agent.db --user ann",
+    "memdb counts agent.db --since 30d --json",
+    shows=_print_counts,
+    help="""
     Count what came in on each day, and entries by category and state.
 
     Over 600 days are put together in buckets of several days.
-    """
-    with call.scope() as scope:
-        found = scope.counts(since=since, until=until, offset_minutes=offset_minutes)
-    call.reply(found, lambda: _print_counts(found))
-
-
-def _print_counts(found: ScopeCounts) -> None:
-    print_records(DAY_COLUMNS, found.days, empty="Nothing came in.")
-    if found.categories:
-        click.echo()
-        print_records(CATEGORY_COLUMNS, found.categories)
+    """,
+)
 
 
 @verb(
@@ -582,14 +513,6 @@ def _lines_of(found: Changes) -> list[str]:
     return lines
 
 
-RECOVERY = (
-    Column("TABLE", lambda one: one.name),
-    Column("ROWS", lambda one: f"{one.rows:,}", right=True),
-    Column("LEFT OUT", lambda one: f"{one.left_out:,}", right=True),
-    Column("MADE", lambda one: f"{one.made:,}", right=True),
-)
-
-
 @verb("memdb recover damaged.db new.db", scope=False)
 @click.argument("new", type=click.Path())
 def recover(call: Call, new: str) -> None:
@@ -610,7 +533,7 @@ def recover(call: Call, new: str) -> None:
 
 
 def _print_recovery(report: Recovery) -> None:
-    print_records(RECOVERY, report.tables)
+    print_records(columns_of("name=TABLE rows left_out made"), report.tables)
     for text in report.notes:
         note(f"Note: {text}.")
     note(

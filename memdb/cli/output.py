@@ -1,16 +1,17 @@
 """
-Print JSON, tables, trees of summaries, times, notes and progress.
+Print JSON, tables, facts, times, notes and progress.
 
 On a terminal a table has a heading and fits the width, and texts break between words;
 elsewhere each row is a whole line without heading, tabs or colours, and an empty cell is
 "-". Control characters of stored text never reach the terminal. Progress goes to standard
-error, and only if that is a terminal. Trees use box characters if the encoding has them,
-else ASCII.
+error, and only if that is a terminal.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import click
@@ -21,10 +22,9 @@ from memdb.models.record import plain as to_plain
 from memdb.text.parts import payload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from memdb.models.messages import Message
-    from memdb.models.summaries import Summary, SummaryTree
 
 
 GAP = "  "
@@ -55,20 +55,61 @@ _LINE_CONTROLS = {**_CONTROLS, ord("\n"): "\n", ord("\t"): "    ", ord("\r"): No
 
 class Column(Record):
     """
-    One column of a table.
+    One column of a table; one of numbers is aligned to the right, and what is wide is shortened.
 
     Attributes:
         cell: Returns the content for a record; needed by `print_records`.
-        right: Align to the right, for numbers.
-        cut: It may be shortened to make the table fit.
         below: On a terminal it stands below the others, in lines of whole words.
     """
 
     title: str
     cell: Callable[[Any], object] = str
-    right: bool = False
-    cut: bool = False
     below: bool = False
+
+
+_TEXTS = ("text", "label", "title", "meaning")  # fields that stand below their row
+_AS_THEY_ARE = ("id", "seq", "version", "revision")  # numbers that are no amounts
+_NUMBER = re.compile(r"[-+]?[\d,.]+(%| [kMGT]?B)?|-?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|-?")
+
+
+def columns_of(spec: str) -> tuple[Column, ...]:
+    """
+    Return columns of fields: `id=# updated_ms=CHANGED` names two, one of them as it is called.
+
+    A field whose name ends in `_ms` is a time, in `_bytes` a size.
+    """
+    found = []
+    for word in spec.split():
+        field, _, title = word.partition("=")
+        title = (title or re.sub("_(ms|bytes)$", "", field).upper()).replace("_", " ")
+        found.append(Column(title, partial(cell_of, field), field in _TEXTS))
+    return tuple(found)
+
+
+def cell_of(field: str, record: Any) -> str:
+    """Return what a person reads of a field of a record or dict; "" for None, False and ()."""
+    value = record[field] if isinstance(record, dict) else getattr(record, field)
+    if field.endswith("_ms"):
+        return when(value)
+    if value is None or value is False or value == ():
+        return ""
+    if field.endswith("_bytes"):
+        return size(value)
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, int):
+        return "yes" if value is True else str(value) if field in _AS_THEY_ARE else f"{value:,}"
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text[:12] if field == "sha256" else text
+
+
+def print_facts(facts: Iterable[tuple[str, object]], indent: str = "") -> None:
+    """Print a line for each name with its value; none for "" and None."""
+    shown = [(name, one_line(str(value))) for name, value in facts if value not in ("", None)]
+    widest = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        say(value, " " * (widest + len(GAP + indent)), f"{indent}{name:<{widest}}{GAP}")
 
 
 def on_terminal() -> bool:
@@ -144,39 +185,27 @@ def say_passage(text: str, query: str, indent: str, *, full: bool) -> None:
         say(f"[{counted(left_out, 'character')} left out: --full]", indent, dim=True)
 
 
-def print_records(
-    columns: Sequence[Column], records: Iterable[object], *, empty: str = "", full: bool = True
-) -> None:
-    """
-    Print *records* as a table, one line each; *empty* is the note if there is none.
-
-    Args:
-        full: False: of a long text below a row only the beginning, on a terminal.
-    """
-    rows = [[column.cell(one) for column in columns] for one in records]
-    print_table(columns, rows, empty=empty, full=full)
+def print_records(columns: Sequence[Column], records: Iterable[object], *, empty: str = "") -> None:
+    """Print *records* as a table, one line each; *empty* is the note if there is none."""
+    print_table(columns, [[one.cell(record) for one in columns] for record in records], empty=empty)
 
 
 def print_table(
     columns: Sequence[Column],
     rows: Iterable[Sequence[object]],
     *,
-    notes: Sequence[str] = (),
     titles: bool = True,
     empty: str = "",
-    full: bool = True,
 ) -> None:
     """
     Print *rows*, one line each, under the titles of *columns*.
 
     On a terminal a column without any content is left out, a text stands below its row, and
-    a table that is too wide for the terminal becomes a list of titles and cells.
+    columns of texts are cut until a row fits.
 
     Args:
-        notes: A second line for each row; none of them for ().
         titles: False: without the heading, on a terminal too.
         empty: What to say beside the answer when there is no row.
-        full: False: of a long text below a row only the beginning.
     """
     wide = on_terminal()
     blank, looked_at = ("", _MANY) if wide else ("-", None)
@@ -186,65 +215,48 @@ def print_table(
             note(empty)
         return
     below = next((n for n, one in enumerate(columns) if wide and one.below), None)
-    texts = ["" if below is None else row[below] for row in whole]
     cells = [[one_line(cell[:looked_at]) or blank for cell in row] for row in whole]
     used = [n for n in range(len(columns)) if n != below and any(row[n] for row in cells)]
-    columns = [columns[n] for n in used]
     cells = [[row[n] for n in used] for row in cells]
-    heading = [[column.title for column in columns]] if wide and titles else []
+    stripes = [*zip(*cells, strict=True)]
+    numbers = [all(map(_NUMBER.fullmatch, column)) for column in stripes]
+    heading = [[columns[n].title for n in used]] if wide and titles else []
     widths = [max(map(width_of, column)) for column in zip(*heading, *cells, strict=True)]
-    widths = _fitted(columns, widths) if wide else [min(width, WIDEST) for width in widths]
-    if wide and sum(widths) + len(GAP) * (len(widths) - 1) > terminal_width():
-        _print_stacked(columns, cells, texts, full=full)
-        return
+    if wide:
+        widths = _fitted(
+            widths,
+            [
+                width
+                if all(map(_NUMBER.fullmatch, cells)) or all(map(_TIME.fullmatch, cells))
+                else max(LEAST, width_of(columns[n].title))
+                for width, cells, n in zip(widths, stripes, used, strict=True)
+            ],
+        )
+    else:
+        widths = [min(width, WIDEST) for width in widths]
     for row in heading:
-        click.secho(_line(columns, row, widths, cut=wide), bold=True)
-    notes = notes or [""] * len(cells)
-    for row, text, beside in zip(cells, texts, notes, strict=True):
-        click.echo(_line(columns, row, widths, cut=wide))
-        if text:
-            say_passage(text, "", TEXT_INDENT, full=full)
-        if beside:
-            say(one_line(beside), TEXT_INDENT, dim=True)
+        click.secho(_line(row, widths, numbers, cut=wide), bold=True)
+    for row, texts in zip(cells, whole, strict=True):
+        click.echo(_line(row, widths, numbers, cut=wide))
+        if below is not None and texts[below]:
+            say(clean(texts[below]), TEXT_INDENT)
 
 
-def _print_stacked(
-    columns: Sequence[Column], cells: list[list[str]], texts: list[str], *, full: bool
-) -> None:
-    """Print each row as lines of title and cell, for a terminal that is too narrow."""
-    widest = max(width_of(column.title) for column in columns)
-    indent = " " * (widest + len(GAP))
-    for place, (row, text) in enumerate(zip(cells, texts, strict=True)):
-        if place:
-            click.echo()
-        for column, cell in zip(columns, row, strict=True):
-            if cell:
-                say(cell, indent, f"{column.title:<{widest}}{GAP}")
-        if text:
-            say_passage(text, "", TEXT_INDENT, full=full)
-
-
-def _line(columns: Sequence[Column], row: Sequence[str], widths: list[int], *, cut: bool) -> str:
+def _line(row: Sequence[str], widths: list[int], numbers: list[bool], *, cut: bool) -> str:
     parts = [
-        _pad(shorten(cell, width) if cut else cell, width, right=column.right)
-        for cell, width, column in zip(row, widths, columns, strict=True)
+        _pad(shorten(cell, width) if cut else cell, width, right=is_number)
+        for cell, width, is_number in zip(row, widths, numbers, strict=True)
     ]
     return GAP.join(parts).rstrip()
 
 
-def _fitted(columns: Sequence[Column], widths: list[int]) -> list[int]:
-    """Return *widths* that fit the terminal, by shortening what may be cut."""
-    over = sum(widths) + len(GAP) * (len(widths) - 1) - terminal_width()
-    least = [max(LEAST, width_of(column.title)) for column in columns]
-    while over > 0:
-        cut = [n for n, column in enumerate(columns) if column.cut and widths[n] > least[n]]
-        if not cut:
+def _fitted(widths: list[int], least: list[int]) -> list[int]:
+    """Return *widths* that fit the terminal, by shortening the widest down to its *least*."""
+    while sum(widths) + len(GAP) * (len(widths) - 1) > terminal_width():
+        spare = [(width, n) for n, width in enumerate(widths) if width > least[n]]
+        if not spare:
             break
-        widest = max(cut, key=lambda n: widths[n])
-        second = max((widths[n] for n in cut if n != widest), default=LEAST)
-        step = min(over, max(1, widths[widest] - max(second, least[widest])))
-        widths[widest] -= step
-        over -= step
+        widths[max(spare)[1]] -= 1
     return widths
 
 
@@ -338,76 +350,31 @@ def size(count: int) -> str:
     return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
 
 
-class _Progress:
-    """A context manager over one line of standard error; nothing without a terminal."""
+class Line:
+    """The task in progress, on a line of standard error that is removed at the end."""
+
+    def __init__(self, label: str = "") -> None:
+        """Show *label* before numbers; *seen* says whether there is a terminal."""
+        self._label = label
+        self._count = self._width = 0
+        self.seen = is_terminal(sys.stderr)
 
     def __enter__(self) -> Self:
-        """Return the progress; it is shown at its first step."""
+        """Return the line; it is shown at the first step."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the line."""
+        """Remove it."""
         self.clear()
 
-    def clear(self) -> None:
-        """End the line, or remove what is shown."""
-
-
-class Bar(_Progress):
-    """A bar for a number of steps that is known."""
-
-    def __init__(self, label: str) -> None:
-        """Show *label* before the bar."""
-        self._label = label
-        self._bar: Any = None
-
-    def to(self, done: int, total: int) -> None:
-        """Show that *done* of *total* steps are done."""
-        if not is_terminal(sys.stderr):
-            return
-        if self._bar is None:
-            self._bar = click.progressbar(length=total, label=self._label, file=sys.stderr)
-            self._bar.__enter__()
-        self._bar.update(done - self._bar.pos)
-
-    def clear(self) -> None:
-        """End the line of the bar."""
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)
-
-
-class Counter(_Progress):
-    """A number that grows, for steps without a known end."""
-
-    def __init__(self, label: str, unit: str) -> None:
-        """Show *label* before the number, and *unit* behind it, as one is called."""
-        self._label = label
-        self._unit = unit
-        self._count = 0
+    def to(self, done: int, total: int = 0) -> None:
+        """Show that *done* steps are done, and of how many if that is known."""
+        self._count = done
+        self.say(f"{self._label} {done / total:.0%}" if total else f"{self._label} {done:,}")
 
     def add(self, count: int) -> None:
         """Show that *count* more are done."""
-        self._count += count
-        if is_terminal(sys.stderr):
-            click.echo(f"\r{self._label}  {counted(self._count, self._unit)}", nl=False, err=True)
-
-    def to(self, count: int) -> None:
-        """Show that *count* are done."""
-        self.add(count - self._count)
-
-    def clear(self) -> None:
-        """End the line of the counter."""
-        if self._count and is_terminal(sys.stderr):
-            click.echo(err=True)
-
-
-class Line(_Progress):
-    """The task in progress, on a line that is written over and removed at the end."""
-
-    def __init__(self) -> None:
-        """Begin with nothing; *seen* says whether there is a terminal."""
-        self._width = 0
-        self.seen = is_terminal(sys.stderr)
+        self.to(self._count + count)
 
     def say(self, text: str) -> None:
         """Show *text* in place of what was there."""
@@ -425,131 +392,8 @@ class Line(_Progress):
             click.echo("\r", nl=False, err=True)
 
 
-BOX = ("├─ ", "└─ ", "│  ", "   ")
-ASCII = ("|- ", "`- ", "|  ", "   ")
-
-# Columns from which a summary fits one line.
-ONE_LINE_FROM = 80
-LEAST_WORDS = 8
-
-
-class Row(Record):
-    """
-    A line of the tree.
-
-    Attributes:
-        lead: The branches before its text.
-        below: The branches before a second line of text.
-        span: Its messages.
-        summary: None means messages without a summary.
-    """
-
-    lead: str
-    below: str
-    span: str
-    summary: Summary | None
-
-
-def print_tree(session: str, tree: SummaryTree, depth: int | None) -> None:
-    """Print the summaries of *tree*, *depth* levels below those on top; None: all."""
-    width = screen_width()
-    count = counted(len(tree.summaries), "summary", "summaries")
-    head = one_line(f"{session}: {counted(tree.last_seq, 'message')}, {count}")
-    click.secho(head if width is None else shorten(head, width), bold=True)
-    rows = list(_rows(tree, depth))
-    if width is not None and width < ONE_LINE_FROM:
-        for row in rows:
-            _print_in_two(row, width)
-    else:
-        _print_in_one(rows, width)
-
-
-def down_to(tree: SummaryTree, depth: int | None) -> SummaryTree:
-    """Return *tree* without what is more than *depth* levels below the summaries on top."""
-    if depth is None:
-        return tree
-    kept = list(tree.frontier)
-    level = {summary.id for summary in kept}
-    for _ in range(depth):
-        below = [summary for summary in tree.summaries if summary.condensed_into in level]
-        if not below:
-            break
-        kept += below
-        level = {summary.id for summary in below}
-    shown = {summary.id for summary in kept}
-    return tree.replace(
-        summaries=tuple(summary for summary in tree.summaries if summary.id in shown)
+def span_of(one: Any) -> str:
+    """Return the span of a summary or piece as `chat expand` takes it."""
+    return (
+        f"{one.first_seq}" if one.first_seq == one.last_seq else f"{one.first_seq}-{one.last_seq}"
     )
-
-
-def _rows(tree: SummaryTree, depth: int | None) -> Iterator[Row]:
-    """Yield the lines from the oldest to the newest: system text, summaries, the rest."""
-    tee, corner, bar, blank = BOX if drawable("".join(BOX)) else ASCII
-    below: dict[str | None, list[Summary]] = {}
-    for summary in sorted(down_to(tree, depth).summaries, key=lambda summary: summary.first_seq):
-        below.setdefault(summary.condensed_into, []).append(summary)
-
-    def drawn(summaries: list[Summary], before: str, *, more: bool) -> Iterator[Row]:
-        for place, summary in enumerate(summaries):
-            last = place == len(summaries) - 1 and not more
-            indent = before + (blank if last else bar)
-            inner = below.get(summary.id, [])
-            lead = before + (corner if last else tee)
-            yield Row(lead, indent + (bar if inner else blank), span_of(summary), summary)
-            yield from drawn(inner, indent, more=False)
-
-    raw = tree.first_raw_seq <= tree.last_seq
-    if tree.head_seq:
-        lead = tee if below or raw else corner
-        span = _span(1, tree.head_seq)
-        yield Row(lead, "", f"{span}  system text, never summarised", None)
-    yield from drawn(below.get(None, []), "", more=raw)
-    if raw:
-        span = _span(tree.first_raw_seq, tree.last_seq)
-        yield Row(corner, "", f"{span}  not yet summarised", None)
-
-
-def span_of(summary: Summary) -> str:
-    """Return the span of *summary* as `chat expand` takes it."""
-    return _span(summary.first_seq, summary.last_seq)
-
-
-def _span(first: int, last: int) -> str:
-    return f"{first}" if first == last else f"{first}-{last}"
-
-
-def _print_in_one(rows: list[Row], width: int | None) -> None:
-    """Print each row as one line, in columns."""
-    summaries = [row for row in rows if row.summary is not None]
-    place = max((width_of(row.lead + row.span) for row in summaries), default=0)
-    for row in rows:
-        summary = row.summary
-        if summary is None:
-            line = row.lead + row.span
-            click.echo(line if width is None else shorten(line, width))
-            continue
-        space = " " * (place - width_of(row.lead + row.span))
-        by = f"{summary.quality:<10}  {summary.tokens:>5,}"
-        words = one_line(summary.text)
-        if width is not None:
-            used = place + len(summary.id) + len(by) + 6
-            words = shorten(words, width - used) if width - used >= LEAST_WORDS else ""
-        span, ref = click.style(row.span, bold=True), click.style(summary.id, dim=True)
-        click.echo(f"{row.lead}{span}{space}  {ref}  {by}  {words}".rstrip())
-
-
-def _print_in_two(row: Row, width: int) -> None:
-    """Print a row as place and id, and the summary on the next line."""
-    summary = row.summary
-    if summary is None:
-        click.echo(shorten(row.lead + row.span, width))
-        return
-    span, ref = click.style(row.span, bold=True), click.style(summary.id, dim=True)
-    gap = "  " if width_of(row.lead + row.span) + len(summary.id) + 2 <= width else f"\n{row.below}"
-    click.echo(f"{row.lead}{span}{gap}{ref}")
-    text = f"{summary.quality}, {summary.tokens:,}: {one_line(summary.text)}"
-    click.secho(row.below + shorten(text, width - width_of(row.below)))
-
-
-# What names the session that changed last.
-LAST = "last"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memdb.cli.base import confirm, confirm_options, verb
+from memdb.cli.base import confirm, verb
+from memdb.cli.options import confirm_options
 from memdb.cli.output import clean, one_line
 from memdb.cli.records import edited, unchanged
 from memdb.errors import InvalidInput

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memdb.api.scope import KINDS
-from memdb.cli.base import END, MOMENT, branch_option, embedder_option, limit_option, verb
+from memdb.api.scope import Scope
+from memdb.cli.base import verb
 from memdb.cli.layout import width_of
+from memdb.cli.options import branch_option, embedder_option
 from memdb.cli.output import (
     Column,
     note,
     one_line,
-    print_records,
     print_table,
     say,
     say_passage,
@@ -21,27 +21,17 @@ from memdb.cli.output import (
     shorten,
     when,
 )
-from memdb.cli.records import count_use_option, option_session
-from memdb.models.messages import ROLES
-
-EVERY_KIND = ("message", "entry", "artifact", "session", "summary", "item")
-INDENT = "    "  # before the text of a hit
-COLUMNS = (
-    Column("#", right=True),
-    Column("SCORE", right=True),
-    Column("SOURCE"),
-    Column("SAID"),
-    Column("TEXT"),
-)
-PARTITIONS = ("both", "own", "shared")
-WAYS = ("meaning", "words", "vector")
+from memdb.cli.records import option_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from memdb.cli.base import Call
     from memdb.models.messages import Hit, Hits, Why
-    from memdb.models.types import Kind, Partition, Role, SearchBy
+
+INDENT = "    "  # before the text of a hit
+COLUMNS = (*map(Column, ("#", "SCORE", "SOURCE", "SAID", "TEXT")), Column("WHY"))
+WHY_TAKES = {"limit", "since", "until", "rerank"}
 
 
 @verb(
@@ -50,62 +40,16 @@ if TYPE_CHECKING:
     "memdb recall agent.db Oslo --role user --where source=mail",
     'memdb recall agent.db "the trip" --group session',
     'memdb recall agent.db "when do we fly?" --why trip#12',
+    like=Scope.recall,
+    without=("vector", "scope_entries"),
+    texts={"kinds": "Which kinds to search.", "by": "Search by meaning and words, or one alone."},
 )
-@click.argument("query")
-@limit_option()
-@click.option("--kind", "kinds", type=click.Choice(EVERY_KIND), multiple=True, help="Repeatable.")
-@click.option("--since", type=MOMENT, help="Only what was written then or later.")
-@click.option("--until", type=END, help="Only what was written before; a day to its end.")
-@click.option("--session", metavar="NAME", help="Its messages and artifacts, and the entries.")
 @branch_option
-@click.option("--category", multiple=True, metavar="NAME", help="Only such entries. Repeatable.")
-@click.option("--role", type=click.Choice(ROLES), multiple=True, help="Only such messages.")
-@click.option("--author", multiple=True, metavar="NAME", help="Only their messages. Repeatable.")
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Only messages and entries with it in their metadata.",
-)
-@click.option("--partition", type=click.Choice(PARTITIONS), help="Own entries, or all users'.")
-@click.option("--by", type=click.Choice(WAYS), default="meaning", help="Or words, or vectors.")
-@click.option("--min-score", type=float, metavar="0..1", help="Least score. 0 shows the nearest.")
-@click.option("--sure", "only_sure", is_flag=True, help="Show only what answers for sure.")
-@click.option("--cut", type=click.Choice(["auto"]), help="Leave out what scores far less.")
-@click.option("--exclude", multiple=True, metavar="WORD", help="No hit holds it. Repeatable.")
-@click.option("--group", type=click.Choice(["session"]), help="Show sessions that say most.")
-@click.option("--no-rerank", is_flag=True, help="Without words of similar meaning.")
 @click.option("--full", is_flag=True, help="Show long texts whole, not the passage that fits.")
-@click.option("--explain", is_flag=True, help="Show the terms of each score.")
 @click.option("--why", metavar="SESSION#SEQ", help="Show why this message is found or not.")
-@click.option("--prefix", is_flag=True, help="The last word is the beginning of one.")
-@count_use_option
 @embedder_option
 def recall(
-    call: Call,
-    query: str,
-    limit: int,
-    kinds: tuple[Kind, ...],
-    since: int | None,
-    until: int | None,
-    session: str | None,
-    category: tuple[str, ...],
-    role: tuple[Role, ...],
-    author: tuple[str, ...],
-    where: tuple[str, ...],
-    partition: Partition | None,
-    by: SearchBy,
-    min_score: float | None,
-    only_sure: bool,
-    cut: Literal["auto"] | None,
-    exclude: tuple[str, ...],
-    group: Literal["session"] | None,
-    no_rerank: bool,
-    full: bool,
-    explain: bool,
-    why: str | None,
-    count_use: bool,
-    prefix: bool,
+    call: Call, query: str, *, full: bool = False, why: str | None = None, **asked: Any
 ) -> None:
     """
     Search messages, entries, artifacts and titles of one user.
@@ -114,42 +58,15 @@ def recall(
     together. The best hit comes first. A TIME is a date or
     2025-03-01T09:14, UTC without a time zone.
     """
-    if (group or why) and (kinds or session or explain or (group and why)):
-        one = "--group" if group else "--why"
-        raise click.UsageError(f"{one} is about all messages: leave the other choices out.")
-    if why and (category or role or author or where or partition):
-        raise click.UsageError("--why takes no filters: leave the other choices out.")
     with call.scope() as scope:
         if why is not None:
-            session, seq = _place(why)
-            session = option_session(scope, session) or session
-            reason = scope.why(
-                query, session, seq, limit, since=since, until=until, rerank=not no_rerank
-            )
+            if asked.keys() - WHY_TAKES:
+                raise click.UsageError("--why takes no filters: leave the other choices out.")
+            name, seq = _place(why)
+            reason = scope.why(query, option_session(scope, name) or name, seq, **asked)
             return call.reply(reason, lambda: _print_why(reason))
-        hits = scope.recall(
-            query,
-            limit,
-            kinds=kinds or KINDS,
-            since=since,
-            until=until,
-            session=option_session(scope, session),
-            explain=explain,
-            rerank=not no_rerank,
-            group=group,
-            categories=category or None,
-            roles=role or None,
-            authors=author or None,
-            where=dict(map(_field, where)),
-            partition=partition or "both",
-            by=by,
-            min_score=min_score,
-            only_sure=only_sure,
-            cut=cut,
-            exclude=exclude,
-            count_use=count_use,
-            prefix=prefix,
-        )
+        session = option_session(scope, asked.pop("session", None))
+        hits = scope.recall(query, session=session, **asked)
     if hits.failure is not None:
         note(f"Found by words alone: {one_line(str(hits.failure))}")
     return call.reply(hits, lambda: _print_answer(hits, query, full=full))
@@ -172,24 +89,11 @@ def _option_names(text: str) -> str:
 
 
 _OPTIONS = {
-    "only_sure=False": "leaving --sure out",
+    "only_sure=False": "leaving --only-sure out",
     "cut=None": "leaving --cut out",
     "min_score=0": "--min-score 0",
     "min_score=": "--min-score ",
 }
-
-
-def _field(text: str) -> tuple[str, Any]:
-    """Return key and value of "source=mail"; what is no JSON is a text."""
-    key, mark, value = text.partition("=")
-    if not (key and mark):
-        raise click.BadParameter(f"{text!r} is no field: write KEY=VALUE, as in source=mail.")
-    import json
-
-    try:
-        return key, json.loads(value)
-    except (ValueError, RecursionError):
-        return key, value
 
 
 def _place(text: str) -> tuple[str, int]:
@@ -204,16 +108,8 @@ def _print_why(why: Why) -> None:
     """Print the reason, and the terms beside those of the last hit."""
     click.echo(why.reason)
     own, last = why.explanation or {}, why.last or {}
-    columns = (
-        Column("TERM"),
-        Column("IT", lambda name: _number(own.get(name)), right=True),
-        Column("LAST HIT", lambda name: _number(last.get(name)), right=True),
-    )
-    print_records(columns, dict.fromkeys([*own, *last]))
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+    rows = [(name, f"{own.get(name, 0):.3f}", f"{last.get(name, 0):.3f}") for name in own | last]
+    print_table([*map(Column, ("TERM", "IT", "LAST HIT"))], rows)
 
 
 def print_hits(hits: Iterable[Hit], query: str = "", *, full: bool = False) -> None:
@@ -228,10 +124,10 @@ def print_hits(hits: Iterable[Hit], query: str = "", *, full: bool = False) -> N
     if width is None or not found:
         rows = [
             (rank, f"{one.score:.3f}", source_of(one), when(one.source.created_ms), text)
+            + (" ".join(_why(one)),) * (one.explanation is not None)
             for rank, one, text in found
         ]
-        notes = [_terms(one) for _, one, _ in found]
-        print_table(COLUMNS, rows, notes=notes, empty="Nothing found.")
+        print_table(COLUMNS[: max(map(len, rows), default=0)], rows, empty="Nothing found.")
         return
     for place, (rank, one, text) in enumerate(found):
         first = f"{rank}".ljust(len(INDENT)) if rank else INDENT
@@ -244,14 +140,15 @@ def print_hits(hits: Iterable[Hit], query: str = "", *, full: bool = False) -> N
         say("   ".join(filter(None, facts)), INDENT, first, bold=True)
         if text:
             say_passage(text, query, INDENT, full=full)
-        if terms := _terms(one):
-            say(one_line(terms), INDENT, dim=True)
+        for line in _why(one):
+            say(one_line(line), INDENT, dim=True)
 
 
 def _with_messages(hits: Iterable[Hit]) -> Iterator[tuple[int | str, Hit, str]]:
     """Yield rank, hit and text of each hit, and without a rank the messages under a session."""
     for hit in hits:
-        yield hit.rank, hit, "" if hit.hits else hit.text
+        older = "" if hit.outdated_by is None else f"(older: see entry {hit.outdated_by}) "
+        yield hit.rank, hit, "" if hit.hits else f"{older}{hit.text}"
         for one in hit.hits:
             yield "", one, one.text
 
@@ -274,11 +171,12 @@ def _fitted(source: str, width: int) -> str:
     return f"{shorten(name, width - width_of(rest.split()[0]) - 1)}#{rest}"
 
 
-def _terms(hit: Hit) -> str:
+def _why(hit: Hit) -> list[str]:
+    """Return a sentence that explains a hit, and its terms; [] without an explanation."""
     if hit.explanation is None:
-        return ""
+        return []
     terms = hit.explanation.items()
-    return f"{hit.why} " + ", ".join(f"{name} {value:.3g}" for name, value in terms if value)
+    return [hit.why, ", ".join(f"{name} {value:.3g}" for name, value in terms if value)]
 
 
 COMMANDS = {"recall": recall}

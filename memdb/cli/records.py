@@ -1,5 +1,5 @@
 """
-What the commands of records share: options, names that people use, and an editor.
+What the commands of records share: names that people use, and an editor.
 
 A person names a session by its title, its beginning or "last", and an entry by its number, which
 is that of its scope; JSON keeps the file's own id.
@@ -14,82 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memdb.cli.base import branch_given
-from memdb.cli.output import LAST, clean, is_terminal, note, one_line, say
+from memdb.cli.options import branch_given
+from memdb.cli.output import clean, is_terminal, note, one_line, say
 from memdb.errors import InvalidInput, MemDBError, NotFound
 from memdb.models.ids import BranchName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from memdb.api.scope import Scope
     from memdb.api.session import Session
     from memdb.cli.base import Call
     from memdb.models.entries import Entry
-    from memdb.models.messages import SessionInfo
     from memdb.models.reports import TextDiff
 
 
-count_use_option = click.option(
-    "--no-count-use",
-    "count_use",
-    is_flag=True,
-    flag_value=False,
-    default=True,
-    help="Change nothing in the file: no entry counts as used.",
-)
-
-
-expected_option = click.option(
-    "--expected",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Only if it is at this version; 0: if it is new.",
-)
-
-
-def page_options(*orders: str) -> Callable[[Any], Any]:
-    """Return --limit, --order and --after of a list; the first of *orders* is the default."""
-    options = (
-        click.option("--limit", type=click.IntRange(1), metavar="N", help="Most of them."),
-        click.option(
-            "--order",
-            type=click.Choice(orders),
-            default=orders[0],
-            show_default=True,
-            help="By time the newest comes first.",
-        ),
-        click.option(
-            "--after",
-            metavar="ROW",
-            callback=_read_row,
-            help="Behind this one: the last row of the page before, as --json prints it.",
-        ),
-    )
-
-    def add(function: Any) -> Any:
-        for option in options:
-            function = option(function)
-        return function
-
-    return add
-
-
-def _read_row(_: click.Context, __: click.Parameter, value: str | None) -> dict[str, Any] | None:
-    import json  # 9 ms that other commands do without
-
-    try:
-        row = None if value is None else json.loads(value)
-    except ValueError:
-        row = value
-    if row is not None and not isinstance(row, dict):
-        raise click.BadParameter("give the last row of the page before, a JSON object.")
-    return row
-
-
 MOST_NAMED = 10
-UUID_CHARS = frozenset("0123456789abcdef-")
+LAST = "last"  # names the session that changed last
 
 
 def entry_of(scope: Scope, ref: str) -> Entry:
@@ -117,7 +59,7 @@ def session_named(scope: Scope, given: str, *, is_new: bool = False, whole: bool
     Return the name of the session that a person means.
 
     It is the session called so, else with "last" the one that changed last, else the only one
-    whose title is so or begins so, or whose name does. What was chosen is printed beside the
+    whose title is so, or whose name or title begins so. What was chosen is printed beside the
     answer.
 
     Args:
@@ -126,48 +68,29 @@ def session_named(scope: Scope, given: str, *, is_new: bool = False, whole: bool
 
     Raises:
         NotFound: there is none.
-        InvalidInput: there are several, or *whole* forbids the beginning that was given.
+        InvalidInput: there are several.
     """
-    begun = scope.sessions(given, limit=MOST_NAMED + 1)
-    if not given or any(one.name == given for one in begun):
+    if not given or any(one.name == given for one in scope.sessions(given, limit=1)):
         return given
-    if given == LAST:
-        newest = scope.sessions(limit=1, order="updated")
-        if newest:
-            return _chosen(newest[0])
-        raise NotFound("session", given)
-    if is_new:
+    if is_new and given != LAST:
         return given
+    known = scope.sessions(order="updated", limit=1 if given == LAST else None)
     wanted = given.casefold()
-    titled = [one for one in scope.sessions() if (one.title or "").casefold().startswith(wanted)]
-    equal = [one for one in titled if (one.title or "").casefold() == wanted]
-    meant = equal or titled + [one for one in begun if one not in titled and _begins(one, given)]
+    equal = [one for one in known if given == LAST or (one.title or "").casefold() == wanted]
+    begun = [
+        one
+        for one in known
+        if one.name.startswith(given) or (one.title or "").casefold().startswith(wanted)
+    ]
+    meant = equal or ([] if whole else begun)
     if not meant:
         raise NotFound("session", given)
+    names = [f"{one.name} ({one.title})" if one.title else one.name for one in meant]
     if len(meant) > 1:
-        names = ", ".join(one_line(_shown(one)) for one in meant[:MOST_NAMED])
-        more = " and more" if len(meant) > MOST_NAMED else ""
-        raise InvalidInput(f"{given!r} can be {names}{more}: write more of its name")
-    if whole and not equal:
-        raise InvalidInput(
-            f"{given!r} is only the beginning of {_shown(meant[0])}: with --yes give all of it"
-        )
-    return _chosen(meant[0])
-
-
-def _begins(one: SessionInfo, given: str) -> bool:
-    """Return whether a beginning is one: "user-1" is none of "user-10", but of a UUID it is."""
-    is_cut_number = given[-1].isdecimal() and one.name[len(given)].isdecimal()
-    return not is_cut_number or UUID_CHARS.issuperset(one.name.lower())
-
-
-def _shown(one: SessionInfo) -> str:
-    return f"{one.name} ({one.title})" if one.title else one.name
-
-
-def _chosen(one: SessionInfo) -> str:
-    note(one_line(f"Session {_shown(one)}."))
-    return one.name
+        shown = ", ".join(map(one_line, names[:MOST_NAMED]))
+        raise InvalidInput(f"{given!r} can be {shown}: write more of its name")
+    note(one_line(f"Session {names[0]}."))
+    return meant[0].name
 
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -241,50 +164,16 @@ def unchanged(call: Call, data: Any) -> None:
     call.reply(data, lambda: note("Nothing changed."))
 
 
-def pair(given: tuple[int | None, int | None], known: Sequence[int], what: str) -> tuple[int, int]:
-    """
-    Return the two versions to compare: by default the newest and the one before.
-
-    Args:
-        known: The versions that there are, oldest first.
-        what: Their owner, for errors.
-
-    Raises:
-        InvalidInput: there is no such version, or only one; names those that there are.
-    """
-    old, new = given
-    if old is None and len(known) == 1:
-        raise InvalidInput(f"{what} has only version {known[0]}: there is nothing to compare")
-    new = known[-1] if new is None else new
-    old = next((one for one in reversed(known) if one < new), new) if old is None else old
-    for one in (old, new):
-        if one not in known:
-            names = ", ".join(map(str, known[-10:]))
-            raise InvalidInput(f"{what} has no version {one}: it has {names}")
-    return old, new
-
-
-def reply_diff(call: Call, data: dict[str, Any], found: TextDiff) -> None:
-    """
-    Reply with the lines that differ, as `diff -u` writes them.
-
-    Args:
-        data: What --json prints besides "old", "new" and "diff".
-    """
-    lines = found.lines()
-    data = {**data, "old": found.old, "new": found.new, "diff": "\n".join(lines)}
-    call.reply(data, lambda: _print(lines))
-    if not found.is_exact:
-        note("The texts repeat too much: lines that are in both may stand as removed and added.")
-
-
-def _print(lines: list[str]) -> None:
-    if not lines:
-        note("They are equal.")
-    for line in lines:
+def print_diff(found: TextDiff) -> None:
+    """Print the lines that differ, as `diff -u` writes them."""
+    for line in found.lines():
         is_head = line.startswith(("+++", "---"))
         colour = None if is_head else COLOURS.get(line[:1])
         say(clean(line), **({"bold": True} if is_head else {"fg": colour} if colour else {}))
+    if not found.hunks:
+        note("They are equal.")
+    if not found.is_exact:
+        note("The texts repeat too much: lines that are in both may stand as removed and added.")
 
 
 def session_of(scope: Scope, name: str, *, whole: bool = False) -> Session:

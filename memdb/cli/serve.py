@@ -14,15 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memdb.cli.base import (
-    DEFAULT_APP,
-    embedder_named,
-    embedder_option,
-    is_writable,
-    limit_option,
-    verb,
-)
+from memdb.cli.base import DEFAULT_APP, embedder_named, is_writable, verb
 from memdb.cli.command import Noun
+from memdb.cli.options import embedder_option
 from memdb.cli.output import Column, note, one_line
 from memdb.cli.service import ending_by_signals
 from memdb.errors import FileError, NotFound
@@ -339,7 +333,14 @@ def users() -> None:
 
 @verb("memdb users list memories", of=users, name="list", file=False, scope=False)
 @click.argument("folder", type=click.Path())
-@limit_option(1000)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Most lines.",
+)
 @click.option("--after", metavar="NAME", help="Begin behind this user: the last one shown.")
 def list_users(call: Call, folder: str, limit: int, after: str | None) -> None:
     """List the users of FOLDER, in the order of their files."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from memdb.cli.base import DEFAULT_APP, embedder_option, model_option, verb
+from memdb.cli.base import DEFAULT_APP, verb
 from memdb.cli.command import STOPPED
+from memdb.cli.options import embedder_option, model_option
 from memdb.cli.output import Line, note, print_json_line
 from memdb.errors import PortError
 from memdb.models.record import counted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memdb.cli.base import verb
-from memdb.cli.output import Column, one_line, print_records
+from memdb.cli.output import columns_of, print_records
 from memdb.errors import InvalidInput
 from memdb.models.record import counted
 
@@ -24,13 +24,7 @@ GROUPS = {
     "sessions": ("session_",),
     "contexts": ("context_", "image_", "page_", "sound_", "window_", "buffer_", "counter"),
 }
-COLUMNS = (
-    Column("GROUP", lambda row: row[0]),
-    Column("SETTING", lambda row: row[1]),
-    Column("VALUE", lambda row: one_line(row[2]), cut=True),
-    Column("DEFAULT", lambda row: one_line(row[3]), cut=True),
-    Column("MEANING", lambda row: row[4], below=True),
-)
+COLUMNS = columns_of("group setting value default meaning")
 
 
 @verb(
@@ -80,13 +74,13 @@ def settings(
         return
     sentences = _sentences(DEFAULTS.__doc__ or "")
     rows = [
-        (
-            group,
-            name,
-            _shown(getattr(found, name)),
-            _shown(getattr(DEFAULTS, name)),
-            sentences.get(name, ""),
-        )
+        {
+            "group": group,
+            "setting": name,
+            "value": _shown(getattr(found, name)),
+            "default": _shown(getattr(DEFAULTS, name)),
+            "meaning": sentences.get(name, ""),
+        }
         for group, begun in GROUPS.items()
         for name in found.to_dict()
         if name.startswith(begun)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memdb.cli.base import verb
-from memdb.cli.output import Counter, clean, note, print_json_line
+from memdb.cli.output import Line, clean, note, print_json_line
 from memdb.errors import InvalidInput
 from memdb.models.keys import read_key_file
 from memdb.models.record import counted
@@ -86,7 +86,7 @@ def sync(
 
 
 def _sync(db: MemDB, folder: str, key: str | None, *, dry_run: bool) -> SyncReport:
-    with Counter("Merging", "chunk") as counter:
+    with Line("Merging") as counter:
         try:
             return db.sync(
                 folder, pairing_key=key, dry_run=dry_run, progress=lambda _: counter.add(1)

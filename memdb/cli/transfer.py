@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import contextmanager, suppress
-from operator import itemgetter
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from memdb.cli.base import DEFAULT_APP, embedder_option, refuse_user, secrets_option, size_of, verb
+from memdb.api.database import MemDB
+from memdb.cli.base import DEFAULT_APP, refuse_user, size_of, verb
 from memdb.cli.command import STOPPED
 from memdb.cli.defaults import shown_path
+from memdb.cli.options import embedder_option, replace_option
 from memdb.cli.output import (
-    Bar,
     Column,
-    Counter,
+    Line,
     clean,
     note,
     one_line,
     print_json_line,
-    print_records,
+    print_table,
 )
 from memdb.cli.records import session_named
 from memdb.errors import Corrupt, InvalidInput, MemDBError
@@ -31,27 +31,20 @@ from memdb.text.validate import is_address
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from memdb.api.database import MemDB
     from memdb.cli.base import Call
     from memdb.models.messages import Message
     from memdb.models.reports import CopyReport, FolderChange, ImportReport, TableColumns
+    from memdb.models.types import SecretAction
 
 
 @verb(
     "memdb import agent.db chat.jsonl --user ann",
     "memdb import agent.db export.jsonl --json",
     name="import",
+    like=MemDB.import_file,
+    without=("path", "user", "app", "columns"),
 )
 @click.argument("source", type=click.Path())
-@click.option("--session", metavar="NAME", help="For messages that do not name theirs.")
-@click.option(
-    "--format",
-    "format_",
-    metavar="NAME",
-    help="How to read SOURCE, such as chatgpt or jsonl; by its content without it.",
-)
-@click.option("--dry-run", is_flag=True, help="Read SOURCE, say what it holds, store nothing.")
-@click.option("--all-or-nothing", is_flag=True, help="Store nothing if a record is broken.")
 @click.option("--watch", is_flag=True, help="Go on with what changes in a folder of notes.")
 @click.option("--table", metavar="NAME", help="The table with messages, in a SQLite file.")
 @click.option("--text-column", metavar="NAME", help="Its column with the text.")
@@ -60,18 +53,19 @@ if TYPE_CHECKING:
 @click.option("--time-column", metavar="NAME", help="When; a time without a zone is UTC.")
 @click.option("--id-column", metavar="NAME", help="Unique; by it a second import adds nothing.")
 @click.option("--no-embed", is_flag=True, help="Leave the vectors to the first recall.")
-@secrets_option
 @embedder_option
 def import_(
     call: Call,
     source: str,
-    session: str | None,
-    format_: str | None,
-    dry_run: bool,
-    all_or_nothing: bool,
-    no_embed: bool,
-    watch: bool,
-    **columns: str | None,
+    *,
+    session: str | None = None,
+    format: str | None = None,  # noqa: A002 (as the API calls it)
+    secrets: SecretAction | None = None,
+    dry_run: bool = False,
+    all_or_nothing: bool = False,
+    no_embed: bool = False,
+    watch: bool = False,
+    **columns: str,
 ) -> None:
     """
     Add what SOURCE holds: a file, folder or zip.
@@ -95,14 +89,14 @@ def import_(
     chosen = _table_columns(columns)
     user: str | None = user_name() if call.user is None else call.user
     found = require_format(  # before FILE is made
-        source, has_owner=user is not None, session=session, format=format_, columns=chosen
+        source, has_owner=user is not None, session=session, format=format, columns=chosen
     )
     if call.user is None and found.name == "memdb":
         user = None
     if watch:
         if dry_run or all_or_nothing or chosen is not None or session is not None or user is None:
             raise click.UsageError("--watch needs a folder of notes, and stores them.")
-        _watch(call, user, source, format_, no_embed=no_embed)
+        _watch(call, user, source, format, secrets, no_embed=no_embed)
         return
 
     def read(db: MemDB, progress: Callable[[int, int], object]) -> ImportReport:
@@ -111,8 +105,8 @@ def import_(
             user=user,
             app=call.app,
             session=session,
-            format=format_,
-            secrets=call.secrets,
+            format=format,
+            secrets=secrets,
             columns=chosen,
             progress=progress,
             dry_run=dry_run,
@@ -126,7 +120,7 @@ def import_(
                 _rehearse(read)
             with _opened(call, dry_run=dry_run) as db:
                 begun = True
-                with Bar("Importing") as bar:
+                with Line("Importing") as bar:
                     report = read(db, bar.to)
                 # A memdb export brings its vectors; recall makes those that it lacks.
                 is_ready = no_embed or dry_run or report.format == "memdb"
@@ -145,11 +139,12 @@ def import_(
         click.get_current_context().exit(InvalidInput.exit_code)
 
 
-def _table_columns(options: dict[str, str | None]) -> TableColumns | None:
+def _table_columns(options: dict[str, str]) -> TableColumns | None:
     """Return the table and columns that the options name, None without --table."""
     from memdb.models.reports import TableColumns
 
-    given = {name.removesuffix("_column"): value for name, value in options.items()}
+    given: dict[str, str | None] = dict.fromkeys(("table", "text", "role", "session", "time", "id"))
+    given |= {name.removesuffix("_column"): value for name, value in options.items()}
     given["created"] = given.pop("time")
     if bool(given["table"]) != bool(given["text"]) or (any(given.values()) and not given["table"]):
         raise click.UsageError("--table and --text-column go together, and the others with them.")
@@ -183,15 +178,21 @@ def _rehearse(read: Callable[[MemDB, Callable[[int, int], object]], object]) -> 
             read(db, end_early)
 
 
-def _watch(call: Call, user: str, source: str, format_: str | None, *, no_embed: bool) -> None:
+def _watch(
+    call: Call,
+    user: str,
+    source: str,
+    format_: str | None,
+    secrets: SecretAction | None,
+    *,
+    no_embed: bool,
+) -> None:
     """Import notes and then what changes, until Ctrl-C or SIGTERM."""
     from memdb.cli.service import ending_by_signals
     from memdb.formats.importing import watch_folder
 
     with ending_by_signals(), call.open(create=True) as db:
-        changes = watch_folder(
-            db, source, user=user, app=call.app, format=format_, secrets=call.secrets
-        )
+        changes = watch_folder(db, source, user=user, app=call.app, format=format_, secrets=secrets)
         try:
             for change in changes:
                 embedded = 0 if no_embed or change.report is None else _embed(db)
@@ -241,7 +242,7 @@ def _embed(db: MemDB) -> int:
     """Embed what is due, show how many, and return the number of texts."""
     if not db.jobs.pending():
         return 0
-    with Counter("Embedding", "text") as counter:
+    with Line("Embedding") as counter:
         return db.jobs.run(progress=counter.add, kinds=("embed",))
 
 
@@ -263,7 +264,7 @@ ENDINGS: dict[str, Literal["markdown", "html", "csv"]] = {
 @click.argument("target", type=click.Path(allow_dash=True), default="-")
 @click.option("--all-users", is_flag=True, help="Everything of every user and app.")
 @click.option("--no-embeddings", is_flag=True, help="Without vectors: import makes them anew.")
-@click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
+@replace_option
 @click.option("--sqlite", is_flag=True, help="Plain tables of a SQLite file, for other programs.")
 @click.option(
     "--format",
@@ -295,7 +296,7 @@ def export(
     if call.as_json and target == "-":
         raise click.UsageError("The export itself is the output: --json needs a TARGET.")
     chosen = format_ or ENDINGS.get(os.path.splitext(target)[1].lower()) or "jsonl"
-    with call.open() as db, Counter("Exporting", "record") as counter:
+    with call.open() as db, Line("Exporting") as counter:
         scope = None if all_users else call.choose(db)
         user, app = (scope.user, scope.app) if scope else (None, call.app or DEFAULT_APP)
         if target == "-" and chosen == "jsonl":
@@ -360,7 +361,7 @@ def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
     call.use_file(source)
     is_over = False
     try:
-        with ending_by_signals(), call.open(read_only=True) as db, Bar("Copying") as bar:
+        with ending_by_signals(), call.open(read_only=True) as db, Line("Copying") as bar:
 
             def show(done: int, total: int) -> None:
                 nonlocal is_over
@@ -376,7 +377,8 @@ def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
 
 def _print_copy(report: CopyReport) -> None:
     """Print how many rows of each table there are, and what happened to them."""
-    print_records(COPY_COLUMNS, [(name, count) for name, count in report.rows.items() if count])
+    rows = [(name, f"{count:,}") for name, count in report.rows.items() if count]
+    print_table([Column("TABLE"), Column("ROWS")], rows)
     what = counted(sum(report.rows.values()), "row")
     shown = click.format_filename(report.target)
     if report.dry_run:
@@ -385,7 +387,7 @@ def _print_copy(report: CopyReport) -> None:
         note(f"Copied {what} to {shown}, and read them again there: equal.")
 
 
-def append_from(call: Call, session: str, text: str) -> None:
+def append_from(call: Call, session: str, text: str, secrets: SecretAction | None = None) -> None:
     """Add the messages of a provider in the JSON *text*."""
     import json
 
@@ -398,7 +400,7 @@ def append_from(call: Call, session: str, text: str) -> None:
             raise click.UsageError(f"TEXT is no JSON ({error}).") from error
     with call.scope(create=True) as scope:
         name = session_named(scope, session, is_new=True)
-        stored = scope.session(name).extend([given], secrets=call.secrets)
+        stored = scope.session(name).extend([given], secrets=secrets)
     call.reply(stored, lambda: _print_stored(stored))
 
 
@@ -410,10 +412,5 @@ def _print_stored(stored: Sequence[Message]) -> None:
         for warning in message.warnings:
             note(f"{place}: {one_line(warning)}")
 
-
-COPY_COLUMNS = (
-    Column("TABLE", itemgetter(0)),
-    Column("ROWS", lambda one: f"{one[1]:,}", right=True),
-)
 
 COMMANDS = {"import": import_, "export": export, "copy": copy}

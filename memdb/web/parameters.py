@@ -128,7 +128,7 @@ def is_whole(verb: Verb) -> bool:
 def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
     """Return the parameters of a verb: whose memory first, then those of its function."""
     texts = argument_texts(inspect.getdoc(verb.call) or "")
-    own = _own_parameters(verb.call)
+    own = own_parameters(verb.call)
     identities = {
         name: kind
         for name, kind in IDENTITIES[owner_kind(verb)].items()
@@ -174,7 +174,7 @@ def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def _own_parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
+def own_parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
     """Return what requests can give: no function, not the first, `**options` by their names."""
     found = list(inspect.signature(call).parameters.values())[1:]
     options = [one for one in found if one.kind is one.VAR_KEYWORD]

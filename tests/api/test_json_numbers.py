@@ -141,7 +141,7 @@ def test_what_is_exact_stays_as_it_is(value: object) -> None:
         ("recall", "{}", "Oslo"),
         ("item", "list", "{}"),
         ("query", "{}", "SELECT * FROM entries"),
-        ("forget", "{}", "--all", "--dry-run"),
+        ("forget", "{}", "--everything", "--dry-run"),
         ("info", "{}"),
     ],
     ids=lambda command: command[0],

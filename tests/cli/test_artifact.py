@@ -38,7 +38,7 @@ def test_save_reads_standard_input(run, path, dash):
     assert run("artifact", "load", path, "x").stdout_bytes == b"\0\xff\r\n"
 
 
-def test_save_the_next_version(run, trip):
+def test_save_the_next_version(run, run_json, trip):
     """Saving a name again makes its next version, and --seq names what made it."""
     done = run(
         *("artifact", "save", trip, "menu.md", "--session", "trip", "--seq", 2),
@@ -47,7 +47,8 @@ def test_save_the_next_version(run, trip):
     )
 
     assert done.stdout == "menu.md@3 in trip (5 B, text/plain)\n"
-    assert "trip#2" in run("artifact", "versions", trip, "menu.md", "--session", "trip").stdout
+    told = run_json("artifact", "versions", trip, "menu.md", "--session", "trip")
+    assert (told[0]["message_session"], told[0]["message_seq"]) == ("trip", 2)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_rename(run, trip):
     of = ("--session", "trip")
     done = run("artifact", "rename", trip, "menu.md", "card.md", *of)
 
-    assert done.stdout == "menu.md -> card.md@2 in trip\n"
+    assert done.stdout == "is called card.md@2 in trip\n"
     assert run("artifact", "versions", trip, "menu.md", *of).exit_code == 3
     assert "card.md" in run("artifact", "list", trip, "--prefix", "card").stdout
     assert "card.md" not in run("artifact", "list", trip, "--prefix", "menu").stdout

@@ -76,8 +76,8 @@ def test_deleting_a_branch_names_it(run, branched):
     would = run("chat", "delete", branched, "trip", "--branch", "third", "--dry-run")
     done = run("chat", "delete", branched, "trip", "--branch", "third", "--yes")
 
-    assert would.stdout == "Would delete trip (third), 1 message, 0 artifacts.\n"
-    assert done.stdout == "Deleted trip (third), 1 message, 0 artifacts.\n"
+    assert would.stdout == "Would delete trip (third), 1 message, 1 branch.\n"
+    assert done.stdout == "Deleted trip (third), 1 message, 1 branch.\n"
     assert len(texts(branched)) == len(texts(branched, "other")) == 3
 
 
@@ -91,7 +91,7 @@ def test_a_branch_that_others_leave_needs_force(run, run_json, branched):
 
     done = run("chat", "delete", branched, "trip", "--branch", "other", "--force", "--yes")
 
-    assert done.stdout == "Deleted trip (other), 2 messages, 0 artifacts, 1 branch.\n"
+    assert done.stdout == "Deleted trip (other), 2 messages, 2 branches.\n"
     assert run_json("chat", "branches", branched, "trip") == []
     assert len(texts(branched)) == 3
 
@@ -100,4 +100,4 @@ def test_deleting_the_conversation_takes_its_branches(run, branched):
     """They are counted."""
     done = run("chat", "delete", branched, "trip", "--yes")
 
-    assert done.stdout == "Deleted trip, 5 messages, 1 artifact, 2 branches.\n"
+    assert done.stdout == "Deleted trip, 5 messages, 2 branches, 1 artifact.\n"

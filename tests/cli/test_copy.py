@@ -30,7 +30,7 @@ def test_a_stopped_copy_leaves_nothing_and_goes_on(
 ):
     """By Ctrl-C and by SIGTERM; until all is there TARGET shows nothing of it."""
     with monkeypatch.context() as patch:
-        patch.setattr("memdb.cli.output.Bar.to", lambda *_: signal.raise_signal(number))
+        patch.setattr("memdb.cli.output.Line.to", lambda *_: signal.raise_signal(number))
         stopped = run("copy", source, path)
     with memdb.open(path, embedder=None) as db:
         shown = db.scopes()
@@ -53,7 +53,7 @@ def test_a_copy_that_is_stopped_at_its_end_says_that_all_is_there(
             signal.raise_signal(number)
 
     with monkeypatch.context() as patch:
-        patch.setattr("memdb.cli.output.Bar.to", stop_last)
+        patch.setattr("memdb.cli.output.Line.to", stop_last)
         stopped = run("copy", source, path)
     assert stopped.exit_code == code
     assert f"Stopped. All is in {path}." in stopped.stderr

@@ -91,8 +91,8 @@ def test_remember_reads_standard_input(run_json, path):
 @pytest.mark.parametrize(
     ("options", "exit_code"),
     [
-        (("--importance", "11"), 2),
-        (("--expires", "soon"), 2),
+        (("--importance", "11"), 5),
+        (("--expires", "soon"), 5),
         (("--session", "nowhere"), 3),
         (("--seq", "1"), 5),
         (("--category", " "), 5),
@@ -146,8 +146,9 @@ def test_show_by_id_and_by_key(run, trip, ref):
         "  category    profile\n"
         "  key         home_city\n"
         "  importance  8\n"
-        "  added       2023-11-14 22:13\n"
-        "  changed     2023-11-14 22:13\n"
+        "  trust       trusted\n"
+        "  created     2023-11-14 22:13\n"
+        "  updated     2023-11-14 22:13\n"
         "  state       active\n"
         "\n"
         "version 1, until 2023-11-14 22:13 (update, profile, importance 5)\n"
@@ -253,7 +254,7 @@ def test_delete_asks_on_a_terminal(in_terminal, run_json, trip, typed, exit_code
     code, said = in_terminal("entry", "delete", trip, "home_city", prompt="[y/N]:", typed=typed)
 
     assert code == exit_code
-    assert "Delete entry 1, 'Ann lives in Oslo.' and its history? [y/N]:" in said
+    assert "Delete entry 1, 'Ann lives in Oslo.'? [y/N]:" in said
     assert len(run_json("entry", "list", trip)) == left
 
 

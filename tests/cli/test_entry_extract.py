@@ -71,9 +71,9 @@ def test_a_second_run_has_nothing_to_read(run, told):
 
 
 def test_refusals(run, told):
-    """No such session: 3; a limit of 0, or a model that is none: usage or value."""
+    """No such session: 3; a limit below 0, or a model that is none: value."""
     assert run("extract", told, "none").exit_code == 3
-    assert run("extract", told, "trip", "--limit", "0").exit_code == 2
+    assert run("extract", told, "trip", "--limit", "-1").exit_code == 5
     assert run("extract", told, "trip", "--model", "nothing:x").exit_code == 5
     assert run("extract", told + ".none", "trip").exit_code == 6
 

@@ -1,4 +1,4 @@
-"""`memdb entry`: history, supersede, pin and what was known at another time."""
+"""`memdb entry`: versions, supersede, pins and what was known at another time."""
 
 import pytest
 
@@ -27,11 +27,11 @@ def texts(told):
 
 def test_history_shows_what_was_replaced_and_why(run, run_json, moved):
     """For a person and as JSON."""
-    told = run_json("entry", "history", moved, "home_city")
-    done = run("entry", "history", moved, "home_city")
+    told = run_json("entry", "show", moved, "home_city")
+    done = run("entry", "show", moved, "home_city")
     shown = done.stdout
 
-    assert told["entry"]["text"] == "Ann lives in Bergen."
+    assert told["text"] == "Ann lives in Bergen."
     assert texts(told["replaced"]) == ["Ann lives in Oslo."]
     assert [(one["kind"], one["decided"]) for one in told["links"]] == [("updates", "confirmed")]
     assert told["links"][0]["older_id"] == told["replaced"][0]["id"]
@@ -67,38 +67,19 @@ def test_supersede_takes_one_out_of_the_way(run, run_json, moved):
     assert "Error" in circle.stderr
 
 
-def test_pin_and_unpin(run, run_json, moved):
-    """Pinned entries are listed by themselves."""
-    run("entry", "pin", moved, "home_city")
-    pinned = run_json("entry", "list", moved, "--pinned")
-
-    run("entry", "unpin", moved, "home_city")
-
-    assert texts(pinned) == ["Ann lives in Bergen."]
-    assert run_json("entry", "list", moved, "--pinned") == []
-
-
-@pytest.mark.parametrize("verb", ["history", "pin", "unpin"])
-def test_an_unknown_entry_is_not_found_here_either(run, moved, verb):
-    """Exit code 3, as everywhere."""
-    assert run("entry", verb, moved, "no_such_key").exit_code == 3
+def test_an_entry_is_pinned_and_switched_off(run, run_json, trip):
+    """`entry edit` does both, and takes them back."""
+    run("entry", "edit", trip, "home_city", "--pinned")
+    assert texts(run_json("entry", "list", trip, "--pinned")) == ["Ann lives in Oslo."]
+    run("entry", "edit", trip, "home_city", "--no-pinned", "--no-active")
+    assert run_json("entry", "list", trip, "--pinned") == []
+    found = ("recall", trip, "Oslo", "--kind", "entry", "--by", "words")
+    assert run(*found).stderr == "Nothing found.\n"
+    run("entry", "edit", trip, "1", "--active")
+    assert "Oslo" in run(*found).stdout
 
 
-def test_an_entry_is_switched_off_and_on(run, path):
-    """By its key or number."""
-    run("remember", path, "Ann lives in Oslo.", "--key", "home", "--user", "ann")
-
-    off = run("entry", "off", path, "home")
-    number = off.stdout.split()[1]
-    gone = run("recall", path, "Oslo", "--by", "words")
-    on = run("entry", "on", path, number)
-
-    assert (off.stdout, gone.stderr) == (f"entry {number} is off\n", "Nothing found.\n")
-    assert on.stdout == f"entry {number} is on\n"
-    assert "Oslo" in run("recall", path, "Oslo", "--by", "words").stdout
-
-
-def test_revert_and_on(run, run_json, trip):
+def test_revert_and_active(run, run_json, trip):
     """Back to the first version, and back after another took its place; at a version only."""
     made = run_json("remember", trip, "The tent is red.", "--user", "ann")["entry"]
     other = run_json("remember", trip, "Ann sails a boat.", "--user", "ann")["entry"]
@@ -107,4 +88,4 @@ def test_revert_and_on(run, run_json, trip):
     assert run("entry", "revert", trip, made["id"], 1, "--expected", 1).exit_code == 4
     assert run_json("entry", "revert", trip, made["id"], 1)["text"] == "The tent is red."
     run("entry", "supersede", trip, made["id"], other["id"])
-    assert run_json("entry", "on", trip, made["id"])["active"] is True
+    assert run_json("entry", "edit", trip, made["id"], "--active")["active"] is True

@@ -56,8 +56,8 @@ def test_info_tells_of_each_space(run: Any, changed: str) -> None:
     lines = run("info", changed).stdout.splitlines()
 
     assert [line.split(None, 1)[1] for line in lines if line.startswith("space")] == [
-        "2 of static-en-1 (128 dimensions), retired",
-        "2 of sizes (2 dimensions)",
+        "2 vectors of static-en-1 (128 dimensions), retired",
+        "2 vectors of sizes (2 dimensions)",
     ]
 
 
@@ -66,7 +66,7 @@ def test_a_space_is_dropped(run: Any, changed: str) -> None:
     would = run("space", "drop", changed, "static-en-1", "--dry-run")
     done = run("space", "drop", changed, "static-en-1", "--yes", "--json")
 
-    assert would.stdout == "Would drop 2 vectors of static-en-1 (128 dimensions).\n"
+    assert would.stdout == "Would delete 2 vectors of static-en-1 (128 dimensions), retired.\n"
     assert json.loads(done.stdout)["spaces"][0]["model"] == "static-en-1"
     models = [one["model"] for one in json.loads(run("space", "list", changed, "--json").stdout)]
     assert models == ["sizes"]

@@ -25,7 +25,7 @@ def test_put_get_list_delete(run, run_json, path):
         "uid": run_json("item", "get", path, "notes/trip", "tent")["uid"],
     }
     assert run("item", "get", path, "notes/trip", "tent").stdout == '{\n  "stars": 3\n}\n'
-    listed = run("item", "list", path, "notes", "--where", "stars>=3").stdout
+    listed = run("item", "list", path, "--prefix", "notes", "--where", "stars>=3").stdout
     assert "tent" in listed
     assert run("item", "list", path, "--where", "stars!=3").stdout == ""
     assert run("item", "namespaces", path).stdout == "notes/trip\n"
@@ -67,9 +67,9 @@ def test_a_value_comes_from_standard_input(run, path):
         (("put", "[1]", "k", "1", "--user", "ann"), 5),
         (("put", "n", "", "1", "--user", "ann"), 5),
         (("put", "n", "k", "1", "--ttl", "soon", "--user", "ann"), 5),
-        (("list", "n", "--where", "stars"), 2),
-        (("list", "n", "--where", "a..b=1"), 5),
-        (("list", "n", "--limit", "0"), 2),
+        (("list", "--where", "stars"), 2),
+        (("list", "--where", "a..b=1"), 5),
+        (("list", "--limit", "-1"), 5),
     ],
 )
 def test_refusals(run, path, words, exit_code):

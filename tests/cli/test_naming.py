@@ -9,15 +9,13 @@ import memdb
 UUIDS = ("0192f3a4-7c11-7000-8000-000000000001", "0192f3a5-0000-7000-8000-000000000002")
 READING = [
     ("chat", "show"),
-    ("chat", "search", "words"),
     ("chat", "context", "--budget", "500"),
-    ("chat", "window"),
     ("chat", "tree"),
     ("chat", "expand", "1"),
     ("chat", "branches"),
     ("extract", "--dry-run"),
     ("chat", "archive"),
-    ("chat", "title", "Other"),
+    ("chat", "update", "--title", "Other"),
     ("chat", "compact"),
 ]
 
@@ -66,9 +64,9 @@ def test_a_session_is_named_in_many_ways(run, run_json, sessions, given, name):
 @pytest.mark.parametrize(
     ("given", "exit_code", "message"),
     [
-        ("0192f3a", 5, "'0192f3a' can be 0192f3a4-7c11-7000-8000-000000000001 (Trip to Oslo), "),
+        ("0192f3a", 5, "'0192f3a' can be 0192f3a5-0000-7000-8000-000000000002 (Trip to Bergen), "),
         ("Trip", 5, "write more of its name"),
-        ("user-1", 3, "no session 'user-1' in this scope: `memdb chat list` shows what there is"),
+        ("usr", 3, "no session 'usr' in this scope: `memdb chat list` shows what there is"),
         ("Oslo", 3, "no session 'Oslo'"),
         ("", 5, "session"),
     ],
@@ -127,33 +125,18 @@ def test_nothing_is_deleted_by_a_beginning_unasked(run, run_json, sessions, word
         [words[0], *words[1:], sessions] if words[0] == "chat" else ["forget", sessions, words[1]]
     )
     refused = run(*line, "0192f3a4", "--yes")
-    assert refused.exit_code == 5
-    assert "with --yes give all of it" in refused.stderr
+    assert refused.exit_code == (3 if words[0] == "chat" else 0)
+    assert UUIDS[0] in [one["name"] for one in run_json("chat", "list", sessions)]
     assert run(*line, "0192f3a4", "--dry-run").exit_code == 0
     assert run(*line, "trip to oslo", "--yes").exit_code == 0
     assert UUIDS[0] not in [one["name"] for one in run_json("chat", "list", sessions)]
 
 
 def test_the_list_begins_with_what_changed_last(run, run_json, sessions):
-    """--limit takes the newest, --since those that changed then or later."""
+    """--limit takes the newest."""
     names = [one["name"] for one in run_json("chat", "list", sessions)]
     assert names == ["tea", "user-10", UUIDS[1], UUIDS[0]]
     assert len(run_json("chat", "list", sessions, "--limit", 2)) == 2
-    with memdb.open(sessions) as db:
-        since = db.scope("ann").sessions(limit=2, order="updated")[1].updated_ms
-    time = str(since)
-    late = run_json("chat", "list", sessions, "--since", memdb_time(since))
-    assert [one["name"] for one in late] == ["tea", "user-10"], time
-    assert (
-        run_json("chat", "list", sessions, "--since", memdb_time(since), "--limit", 1) == late[:1]
-    )
-
-
-def memdb_time(ms: int) -> str:
-    """Return a time as a person writes it."""
-    from memdb.cli.output import when
-
-    return when(ms).replace(" ", "T")
 
 
 def test_entries_have_small_numbers(run, run_json, crowd):
@@ -168,9 +151,9 @@ def test_entries_have_small_numbers(run, run_json, crowd):
     for ref in ("2", ids[1]):
         assert run_json("entry", "show", crowd, ref, *scope)["text"] == "Ann likes fish."
     assert "entry 2 " in run("recall", crowd, "fish", *scope).stdout
-    assert run("entry", "pin", crowd, "2", *scope).stdout == "pinned entry 2\n"
+    assert run("entry", "edit", crowd, "2", "--pinned", *scope).exit_code == 0
     assert run("entry", "supersede", crowd, "1", "2", *scope).exit_code == 0
-    assert "replaced by 2" in run("entry", "show", crowd, "1", *scope).stdout
+    assert "superseded by  2" in run("entry", "show", crowd, "1", *scope).stdout
     assert run("forget", crowd, "--entry", "2", "--yes", *scope).exit_code == 0
     assert run("entry", "show", crowd, "2", *scope).exit_code == 3
     assert run("entry", "show", crowd, "7", *scope).exit_code == 3

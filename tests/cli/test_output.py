@@ -85,7 +85,7 @@ def test_a_cell_is_one_clean_line(text, shown):
 def test_piped_tables_cut_nothing(capsys, monkeypatch):
     """Without a terminal a long cell stays whole and does not push the others away."""
     rows = [("a" * 50, "x"), ("b", "y")]
-    output.print_table([Column("ONE", cut=True), Column("TWO")], rows)
+    output.print_table([Column("ONE"), Column("TWO")], rows)
 
     assert capsys.readouterr().out == f"{'a' * 50}  x\nb{' ' * 39}  y\n"
 
@@ -102,7 +102,7 @@ def test_terminal_tables_fit(capsys, monkeypatch, columns, line):
     """On a terminal the widest column that may be cut is cut first."""
     monkeypatch.setattr(output, "on_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", str(columns))
-    cut = [Column("ONE", cut=True), Column("TWO", cut=True)]
+    cut = [Column("ONE"), Column("TWO")]
     output.print_table(cut, [("a" * 60, "b" * 12)], titles=False)
 
     assert capsys.readouterr().out == f"{line}\n"

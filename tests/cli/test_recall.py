@@ -9,14 +9,11 @@ import pytest
 from cases import each
 
 import memdb
-from memdb.cli.recall import EVERY_KIND
-from memdb.search import request
 
 READING = [
     ("recall", "tea"),
     ("chat", "list"),
     ("chat", "show", "s"),
-    ("chat", "search", "s", "tea"),
     ("entry", "list"),
     ("entry", "show", "1"),
     ("entry", "edit", "1", "--text", "x"),
@@ -97,8 +94,8 @@ def test_an_answer_says_whether_it_is_sure(run, run_json, path):
         assert told["certainty"] == certainty, query
         assert bool(told["hits"]) is (certainty != "none") is bool(done.stdout), query
         assert said.lower() in done.stderr.lower(), query
-    sure = run("recall", path, "Where is green bread baked?", "--sure")
-    assert "leaving --sure out shows them" in sure.stderr
+    sure = run("recall", path, "Where is green bread baked?", "--only-sure")
+    assert "leaving --only-sure out shows them" in sure.stderr
     assert run("recall", path, "Where does Zoe live?", "--min-score", "0").stdout
     assert "--min-score 0" in run("recall", path, "Where does Zoe live?").stderr
 
@@ -205,11 +202,11 @@ def test_recall_artifacts(run, trip):
 
 
 def test_recall_explains(run, run_json, trip):
-    """--explain gives the terms of each score, as a line of its own or in the JSON."""
+    """--explain gives a sentence and the terms of each score."""
     said = run("recall", trip, "Oslo", "--explain", "--limit", 1).stdout.splitlines()
     told = run_json("recall", trip, "Oslo", "--explain", "--limit", 1)["hits"]
 
-    assert said[1].startswith("    Has *oslo*. ")
+    assert "  Has *oslo*. " in said[0]
     assert "relevance" in told[0]["explanation"]
 
 
@@ -262,8 +259,6 @@ def test_recall_why_of_no_message(run, trip):
 @pytest.mark.parametrize(
     "options",
     [
-        ("--group", "session", "--kind", "entry"),
-        ("--group", "session", "--explain"),
         ("--why", "trip#1", "--session", "trip"),
         ("--why", "trip#1", "--group", "session"),
     ],
@@ -304,7 +299,7 @@ def test_recall_without_a_hit(run, run_json, path):
 
 @pytest.mark.parametrize(
     "options",
-    [("--limit", "0"), ("--kind", "node"), ("--since", "someday"), ("--since", "2025-13-01")],
+    [("--limit", "x"), ("--kind", "node"), ("--by", "guess")],
     ids=" ".join,
 )
 def test_recall_usage_errors(run, trip, options):
@@ -403,13 +398,7 @@ def test_memory_is_refused(run):
 @pytest.mark.parametrize("since", ["30d", "2 weeks ago", "2020-01-01", "2020-01-01T09:14+01:00"])
 def test_times_are_those_of_the_library(run, path, since):
     """A span, English, a date, a time with a zone."""
-    run("chat", "append", path, "trip", "We fly to Oslo.", "--user", "ann", "--at", "1h")
+    run("chat", "append", path, "trip", "We fly to Oslo.", "--user", "ann", "--created", "1h")
 
     assert "Oslo" in run("recall", path, "Oslo", "--since", since).stdout
-    assert run("recall", path, "Oslo", "--since", "soonish").exit_code == 2
-
-
-def test_every_kind_of_the_library_can_be_asked_for():
-    """Also summaries and items, which are not searched without being named."""
-    assert (*request.KINDS[:3], "session", "summary", "item") == EVERY_KIND
-    assert {*EVERY_KIND} == {*request.KINDS}
+    assert run("recall", path, "Oslo", "--since", "soonish").exit_code == 5

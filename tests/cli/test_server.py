@@ -222,7 +222,7 @@ def test_a_stopped_copy_goes_on(
     address = databases_there.address_of("/empty")
     command("import", "a.db", WORKSHOP, "--user", "mara", "--no-embed")
     with monkeypatch.context() as patch:
-        patch.setattr("memdb.cli.output.Bar.to", lambda *_: signal.raise_signal(number))
+        patch.setattr("memdb.cli.output.Line.to", lambda *_: signal.raise_signal(number))
         stopped = command("copy", "a.db", address)
     assert (stopped.exit_code, "Nothing is in" in stopped.output) == (code, True)
     assert json.loads(command("info", address, "--json").stdout)["scopes"] == []
