@@ -88,7 +88,7 @@ CREATE TABLE sessions (
   last_seq INTEGER NOT NULL DEFAULT 0 CHECK (last_seq BETWEEN 0 AND 0xFFFFFF),
   metadata TEXT,                       -- JSON object; NULL: none
   created_ms INTEGER NOT NULL,
-  updated_ms INTEGER NOT NULL,         -- when a message was last added or removed
+  updated_ms INTEGER NOT NULL,         -- when the newest message was written
   digest INTEGER NOT NULL DEFAULT 0,
   bigrams TEXT,                        -- derived from title: CJK bigrams; NULL: no such characters
   message_count INTEGER NOT NULL DEFAULT 0,    -- derived: messages under its own id,

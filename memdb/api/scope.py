@@ -76,7 +76,8 @@ class Scope:
             after: The last session of the page before, or its `to_dict()`. None means the
                 first page. A session that changed since is not looked up: its place counts.
             limit: Most sessions. None means all.
-            order: By "name", or by when they were "updated" or "created", the newest first.
+            order: By "name"; or "updated", by when the newest message was written, or "created",
+                the newest first.
 
         Raises:
             InvalidInput: an argument is not one of these.

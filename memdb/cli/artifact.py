@@ -70,29 +70,29 @@ def save(call: Call, name: str, path: str, session: str | None = None, **fields:
     of=artifact,
     like=Artifacts.load,
 )
-@click.option("--output", "-o", "path", type=click.Path(), metavar="PATH", help="A file to write.")
+@click.option("--output", "-o", type=click.Path(), metavar="PATH", help="A file to write.")
 @click.option("--replace", is_flag=True, default=None, help="Write over what is at --output.")
 def load(
     call: Call,
     name: str,
     version: int | None = None,
-    path: str | None = None,
+    output: str | None = None,
     session: str | None = None,
     replace: bool = False,
 ) -> None:
     """Write the bytes of NAME to --output, else to standard output; the newest version."""
-    if path is None and call.as_json:
+    if output is None and call.as_json:
         raise click.UsageError("The bytes themselves are the output: --json needs --output PATH.")
     with call.scope() as scope:
         session = option_session(scope, session)
         found = _version(scope, name, version, session)
-        if path is not None:
-            scope.artifacts.export(name, path, found.version, session=session, replace=replace)
+        if output is not None:
+            scope.artifacts.export(name, output, found.version, session=session, replace=replace)
         else:
             with scope.artifacts.open(name, found.version, session=session) as data:
                 _to_stdout(data)
-    if path is not None:
-        shown = f"{_named(found)} ({size(found.size_bytes)}) -> {click.format_filename(path)}"
+    if output is not None:
+        shown = f"{_named(found)} ({size(found.size_bytes)}) -> {click.format_filename(output)}"
         call.reply(found, lambda: note(shown))
 
 

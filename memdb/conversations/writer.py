@@ -240,7 +240,6 @@ class MessageService:
             if newest is None:
                 return False
             message_records.remove_all(tx, target)
-            sessions.touch(tx, target)
             return True
 
     def branch(

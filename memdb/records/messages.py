@@ -324,7 +324,14 @@ def place(
     late = seqs.count(None) if seqs else len(drafts)
     seq, tokens = 0, sum(draft.tokens or 0 for draft in drafts)
     if late:
-        last = sessions.advance(tx, session, late, messages=len(drafts), tokens=tokens)
+        last = sessions.advance(
+            tx,
+            session,
+            late,
+            newest_ms=drafts[-1].created_ms,
+            messages=len(drafts),
+            tokens=tokens,
+        )
         if last is None:
             raise TooLarge("number of messages in one session", MAX_SEQ, MAX_SEQ + late)
         seq = last - late
@@ -346,7 +353,7 @@ def place(
     jobs.grew(tx, session, first, last, summarize_every)
     tx.keep_facts()
     if late and is_branch(session):  # it was used, as its session was
-        sessions.touch(tx, sessions.roots(tx, [session])[session])
+        sessions.touch(tx, sessions.roots(tx, [session])[session], rows[-1]["created_ms"])
     if late < len(rows):
         dependent_records.clear(tx, scope_of(session), [row["uid"] for row in ordered])
         _embed_from(tx, session, first)
@@ -488,7 +495,6 @@ def remove(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     _remove_rows(tx, session, seqs)
     if summary_records.remove(tx, session, seqs[0]):
         summary_records.queue_session(tx, session)
-    sessions.touch(tx, session)
 
 
 def _remove_rows(tx: Tx, session: int, seqs: Sequence[int]) -> None:
@@ -540,7 +546,6 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
     _remove_rows(tx, session, seqs)
     summary_records.remove_shared(tx, session, seqs)
     jobs.clear_errors(tx, session)
-    sessions.touch(tx, session)
 
 
 def keep_away(tx: Tx, session: int, low: int, high: int) -> None:

@@ -234,7 +234,7 @@ UPDATE_LAST_SEQ = compose.update(
     "sessions",
     "id = :id AND last_seq + :count <= :seq_mask",
     last_seq="last_seq + :count",
-    updated_ms=":now_ms",
+    updated_ms=":newest_ms",
     message_count="message_count + :messages",
     tokens="tokens + :tokens",
     returning="last_seq",
@@ -265,7 +265,7 @@ UPDATE_HEAD = compose.update("sessions.describe", "sessions", "id = :id", "metad
 
 UPDATE_TITLE = compose.update("sessions.rename", "sessions", "id = :id", "title, bigrams")
 
-UPDATE_CHANGED = compose.update("sessions.touch", "sessions", "id = :id", updated_ms=":now_ms")
+UPDATE_CHANGED = compose.update("sessions.touch", "sessions", "id = :id", "updated_ms")
 
 # Every session of the file: none may be missed, whoever wrote to it.
 SELECT_LENGTHS = compose.select("sessions.lengths", "id, last_seq", "sessions")
@@ -479,7 +479,7 @@ class SessionPage(Record):
 
     Attributes:
         prefix: Only names that begin so.
-        order: By "name", or by when they were "updated" or "created", the newest first.
+        order: By "name", or by when their newest message was written or they were made, the newest first.
         after: What the page before ended with: its time, 0 by name, and its name. None
             means the first page.
     """
@@ -589,14 +589,24 @@ def expect_total(tx: Tx, scope_no: int) -> None:
     tx.expect(SELECT_TOTAL, {"scope_no": scope_no})
 
 
-def advance(tx: Tx, session: int, count: int, *, messages: int = 0, tokens: int = 0) -> int | None:
+def advance(
+    tx: Tx,
+    session: int,
+    count: int,
+    *,
+    newest_ms: int | None = None,
+    messages: int = 0,
+    tokens: int = 0,
+) -> int | None:
     """
     Give out *count* seqs and return the last of them; None if it is gone or too full.
 
     Args:
+        newest_ms: When the last message was written; None means now.
         messages, tokens: Of what is added to the session, for its counts.
     """
-    values = {"id": session, "count": count, "now_ms": tx.now_ms, "seq_mask": MAX_SEQ}
+    newest_ms = tx.now_ms if newest_ms is None else newest_ms
+    values = {"id": session, "count": count, "newest_ms": newest_ms, "seq_mask": MAX_SEQ}
     return tx.find_number(UPDATE_LAST_SEQ, {**values, "messages": messages, "tokens": tokens})
 
 
@@ -606,13 +616,13 @@ def count(tx: Tx, session: int, *, messages: int = 0, tokens: int = 0, archived:
     tx.run(UPDATE_COUNTS, values)
 
 
-def touch(tx: Tx, session: int) -> None:
-    """Note that a message was removed now; the seqs that were given out stay so."""
-    tx.run(UPDATE_CHANGED, {"id": session, "now_ms": tx.now_ms})
+def touch(tx: Tx, session: int, updated_ms: int) -> None:
+    """Let lists place the session at a time."""
+    tx.run(UPDATE_CHANGED, {"id": session, "updated_ms": updated_ms})
 
 
 def updated_ms(tx: Tx, session: int) -> int:
-    """Return when the session changed last."""
+    """Return when the newest message of the session was written."""
     return tx.read_number(SELECT_UPDATED, {"id": session})
 
 

@@ -114,3 +114,17 @@ def test_recall_takes_the_options_that_are_listed_and_no_others(db: MemDB) -> No
         ann.recall("tea", categoreis=["profile"])
     with pytest.raises(InvalidInput, match="rerank"):
         ann.session("s").recall("tea", rerank=1)
+
+
+def test_a_session_is_placed_by_its_newest_message(db):
+    """Neither an old date nor forgetting puts a conversation before newer ones."""
+    ann = db.scope("ann")
+    ann.session("now").append("user", "Today.")
+    old = ann.session("old")
+    old.extend([{"role": "user", "text": text, "created": "2020-01-02"} for text in ("a", "b")])
+    names = [one.name for one in ann.sessions(order="updated")]
+    old.forget([1])
+    old.delete([2])
+
+    assert names == [one.name for one in ann.sessions(order="updated")] == ["now", "old"]
+    assert ann.sessions("old")[0].updated_ms == 1_577_923_200_000
