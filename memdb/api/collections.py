@@ -74,10 +74,10 @@ class Entries:
             expected: The entry as you know it, or its version. None means whatever it is.
             changes: New values by name, of *text*, *category*, *keywords* and those below; None
                 removes an *expires*, *metadata* or *key*.
-            importance: 1 to 10.
-            pinned: True puts the entry into every context, and it is never set aside.
-            active: False switches the entry off, so that nothing recalls it. True lets it hold
-                again, also if it expired; what took its place or states its key gives way.
+            importance: How much it matters, 1 to 10.
+            pinned: Whether it belongs into every context; it is then never set aside.
+            active: Whether recall may find it; True lets it hold again, also if it expired, and
+                what took its place or states its key gives way.
 
         Raises:
             NotFound: this scope has no such entry.
@@ -198,8 +198,8 @@ class Entries:
         Return the entries, a page of them with *limit*.
 
         Args:
-            category: Only these; None: of every category.
-            pinned: Only those that are (True) or are not (False); None: both.
+            category: Only entries of this category; None: of every category.
+            pinned: Only entries that are pinned (True) or are not (False); None: both.
             inactive: Also those that do not hold: superseded, expired, set aside.
             current: Without those that a newer entry outdates, by a link of at least 0.8.
                 The others have `Entry.outdated_by`.
@@ -273,7 +273,7 @@ class Artifacts:
         Args:
             data: Bytes, a str (stored as UTF-8), or a file, read to its end in chunks: its
                 `Path`, or opened in binary mode.
-            mime: None: guessed from the name.
+            mime: Its media type; None: guessed from the name.
             metadata: A JSON object for this version.
             message_seq: The message of the session that made it.
             expected: The newest version as you know it, or its number; 0 means that there is

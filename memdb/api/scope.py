@@ -146,7 +146,7 @@ class Scope:
                 entry gets the one that its words suggest; an allergy is "profile".
             key: Names the fact it states: whatever that was before, this is it now.
             keywords: Other words to find it by.
-            importance: 1 to 10; 5 is neutral, and what a new entry gets.
+            importance: How much it matters, 1 to 10; 5 is neutral, and what a new entry gets.
             pinned: Whether it belongs into every prompt; it is never evicted.
             expires: When it is no longer recalled: a time as in `recall`, where a
                 span such as "30d", "12h" or "45m" counts from now on; or "never".

@@ -114,7 +114,9 @@ def model_option(task: str, without: str) -> Callable[[Any], Any]:
 def confirm_options(function: Any) -> Any:
     """Give the command --yes and --dry-run."""
     dry = click.option("--dry-run", is_flag=True, help="Say what would go, and keep it.")
-    return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(dry(function))
+    return click.option("--yes", "-y", is_flag=True, help="Do it without a question.")(
+        dry(function)
+    )
 
 
 replace_option = click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
@@ -130,13 +132,17 @@ TEXTS = {
     "metadata": "A JSON object of yours.",
     "refresh": "Let it live for another time to live, from now on.",
     "seq": "The message of the session.",
-    "session": "The conversation.",
+    "session": "The conversation that it belongs to.",
     "text": 'What it says; "-" reads standard input.',
     "trust": "Whether a model may take it for an order.",
-    "version": "The version; without it the newest.",
+    "version": "The number of a version, in place of the newest.",
 }
 
-ROW = {"after": "Only what comes behind this row: the last one of the page before, as JSON."}
+# What others mean on every command line.
+OWN = {
+    "after": "Only what comes behind this row, the last one of the page before as JSON.",
+    "limit": "Print at most so many of them.",
+}
 
 
 class Json(Base):
@@ -230,7 +236,7 @@ def params_of(
         texts: What others mean here.
         defaults: Values that others have here where they are not given.
     """
-    texts = {**TEXTS, **argument_texts(inspect.getdoc(call) or ""), **ROW, **(texts or {})}
+    texts = {**TEXTS, **argument_texts(inspect.getdoc(call) or ""), **OWN, **(texts or {})}
     found: list[click.Parameter] = []
     for one in own_parameters(call):
         if one.name not in without:

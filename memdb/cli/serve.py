@@ -339,7 +339,7 @@ def users() -> None:
     default=1000,
     show_default=True,
     metavar="N",
-    help="Most lines.",
+    help="Print at most so many of them.",
 )
 @click.option("--after", metavar="NAME", help="Begin behind this user: the last one shown.")
 def list_users(call: Call, folder: str, limit: int, after: str | None) -> None:

@@ -479,7 +479,8 @@ class SessionPage(Record):
 
     Attributes:
         prefix: Only names that begin so.
-        order: By "name", or by when their newest message was written or they were made, the newest first.
+        order: By "name"; or "updated", by when the newest message was written, or "created", the
+            newest first.
         after: What the page before ended with: its time, 0 by name, and its name. None
             means the first page.
     """
