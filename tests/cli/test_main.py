@@ -127,7 +127,7 @@ WHOLE = (
         "rekey",
         "recover",
     ),
-    *("vacuum", "query", "pack", "bench", "agent", "web", "serve", "token"),
+    *("vacuum", "query", "pack", "bench", "agent", "web", "serve", "token", "users"),
     "changes",
 )
 SCOPED = [words for words in LEAVES if words[0] not in WHOLE]
