@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
+from memdb.engine.full_text import postings_in
 from memdb.engine.text_rows import ARTIFACT_KINDS, PLACES, rows_holding
 from memdb.errors import InvalidInput, existing
 from memdb.items.walk import list_ids, list_request
@@ -553,7 +554,7 @@ def _holding_items(tx: Tx, every: Sequence[int], terms: list[Term]) -> tuple[int
         texts = [
             (row_id, item_records.all_text(stored.item), "") for row_id, stored in some.items()
         ]
-        postings = tx.words.postings_in(texts, terms)
+        postings = postings_in(texts, terms)
         found += sorted(set.intersection(*map(set, postings.values())))
     return tuple(found)
 
@@ -578,5 +579,5 @@ def _holding_versions(tx: Tx, terms: list[Term], span: tuple[int, int]) -> list[
     """Return the old versions of entries, with the columns of `texts_between`, that hold all."""
     rows = entry_history.texts_between(tx, *span)
     texts = [(place, row[2], f"{row[3]}\n{row[4] or ''}") for place, row in enumerate(rows)]
-    postings = tx.words.postings_in(texts, terms)
+    postings = postings_in(texts, terms)
     return [rows[place] for place in sorted(set.intersection(*map(set, postings.values())))]

@@ -191,30 +191,6 @@ class Words(Protocol):
     def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
         """Let what `postings` reads be answered with other questions; see `Tx.expect`."""
 
-    def first_postings(
-        self,
-        kind: str,
-        terms: Sequence[Term],
-        span: tuple[int, int],
-        keep: Callable[[Postings], Postings],
-        newest: int | None = None,
-    ) -> Postings:
-        """Return the postings of the first terms; if there are none, of the next ones."""
-
-    def postings_in(self, texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> Postings:
-        """Return, for each term, which of some (id, text, keywords) hold it."""
-
-    def snippets(
-        self,
-        ids: Iterable[int],
-        terms: Sequence[Term],
-        *,
-        before: str = "",
-        after: str = "",
-        words: int = 24,
-    ) -> dict[int, str]:
-        """Return the best matching excerpt of each artifact's text, by id."""
-
     def rebuild(self) -> None:
         """Rebuild every index from the rows."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Characters of a text that FTS5 looks at: with 1,000 matches 10 ms. In front of a word.
 MAX_CHARS, BEFORE_CHARS = 4000, 200
+EXCERPT_WORDS = 24
 
 # Terms whose first place is looked for in a long text: the most telling ones come first.
 MAX_TERMS = 16
@@ -63,7 +64,7 @@ INSERT INTO artifacts_fts (rowid, name, text, bigrams) VALUES (:id, :name, :text
 """
 
 SELECT_EXCERPTS = """/* full_text.excerpts */
-SELECT rowid, snippet(artifacts_fts, 1, :before, :after, '…', :words)
+SELECT rowid, snippet(artifacts_fts, 1, '', '', '…', :words)
 FROM artifacts_fts
 WHERE artifacts_fts MATCH :match
 ORDER BY bm25(artifacts_fts), rowid
@@ -157,39 +158,35 @@ def postings_in(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) ->
         return lists_of(scratch.execute, SELECT_ENTRIES, terms[:TERMS_AT_ONCE], 0, MAX_INT)
 
 
-def short_excerpts(
-    rows: Iterable[tuple[int, str, str]], terms: Sequence[Term], shape: Values
-) -> dict[int, str]:
+def excerpts(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> dict[int, str]:
     """
     Return the best excerpt of each (id, name, text) that holds one of the terms, by id.
 
-    Args:
-        rows: With texts of up to `MAX_CHARS`.
-        shape: Text before and after each match, and the most words, 1 to 64.
-    """
-    values = {**shape, "match": match_of(terms)}
-    with in_memory(CREATE_ARTIFACTS) as scratch:
-        scratch.executemany(INSERT_ARTIFACT, [_artifact(*row) for row in rows])
-        return {row[0]: row[1] for row in scratch.execute(SELECT_EXCERPTS, values)}
-
-
-def long_excerpt(text: str, terms: Sequence[Term], shape: Values) -> str:
-    """
-    Return the excerpt of the piece of a text that matches best, else its beginning.
-
     FTS5 finds the excerpt of a text in time that grows with the square of its matches: 3 s for
-    16,000. So it is asked about a few thousand characters alone, those around the first place
-    of each word. Cost: 10 ms at most, and 1 ms per million characters.
+    16,000. So it is asked about a few thousand characters of a long text alone, those around the
+    first place of each word; if none matches, it gives the beginning.
+    Cost: 10 ms at most for each text, and 1 ms per million characters.
     """
-    pieces = _pieces(text, terms)
-    values = {**shape, "match": match_of(terms)}
+    found: dict[int, str] = {}
+    if not terms:
+        return found
+    pieces: list[tuple[int, str, str]] = []
+    begun: dict[int, str] = {}
+    for row_id, name, text in texts:
+        if len(text) <= MAX_CHARS:
+            pieces.append((row_id, name, text))
+            continue
+        parts = _pieces(text, terms)
+        pieces += [(row_id, "", part) for part in parts]
+        begun[row_id] = " ".join(parts[0].split()[:EXCERPT_WORDS]) + "…"
     with in_memory(CREATE_ARTIFACTS) as scratch:
-        rows = [_artifact(number, "", piece) for number, piece in enumerate(pieces, 1)]
+        rows = [_artifact(number, *piece[1:]) for number, piece in enumerate(pieces)]
         scratch.executemany(INSERT_ARTIFACT, rows)
-        row = scratch.execute(SELECT_EXCERPTS, values).fetchone()
-    if row is not None:
-        return str(row[1])
-    return " ".join(pieces[0].split()[: int(shape["words"])]) + "…"
+        for number, excerpt in scratch.execute(
+            SELECT_EXCERPTS, {"match": match_of(terms), "words": EXCERPT_WORDS}
+        ):
+            found.setdefault(pieces[number][0], excerpt)
+    return begun | found
 
 
 def match_of(terms: Sequence[Term]) -> str:

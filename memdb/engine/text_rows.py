@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import segments
+from memdb.engine.full_text import postings_in
 from memdb.engine.segments import Damaged, inflate_segment
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT, seq_of, session_of
 from memdb.text.resources import compiled
@@ -198,7 +199,7 @@ def rows_holding(
             for place, (_, ref, data) in enumerate(batch)
             if ref[0] not in PACKED_KINDS
         ]
-        postings = [set(ids) for ids in tx.words.postings_in(texts, terms).values()]
+        postings = [set(ids) for ids in postings_in(texts, terms).values()]
         for place in sorted(set.union(*postings)):
             row_id, ref, _ = batch[place]
             own = {number for number, ids in enumerate(postings) if place in ids}

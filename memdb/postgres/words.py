@@ -15,7 +15,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine import full_text
 from memdb.engine.compose import select
 from memdb.engine.segments import fill
 from memdb.models.ids import MAX_SCOPE_NO, scope_of, scope_range
@@ -39,7 +38,7 @@ from memdb.postgres.tokens import (
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from memdb.engine.base import Postings, Tx, Values
     from memdb.text.terms import Term
@@ -372,63 +371,6 @@ class PostgresWords:
         if whole and scope_of(low) == scope_of(high):
             place = _place_of(kind, scope_of(low), (low, high))
             self._tx.expect(SELECT_LISTS, {**place, "terms": sorted(whole)})
-
-    def first_postings(
-        self,
-        kind: str,
-        terms: Sequence[Term],
-        span: tuple[int, int],
-        keep: Callable[[Postings], Postings],
-        newest: int | None = None,
-    ) -> Postings:
-        """
-        Return the postings of the first 64 terms; if there are none, of the next 64, and so on.
-
-        Args:
-            terms: As in `postings`, the most telling ones first.
-            span: First and last id, both inclusive.
-            keep: Removes the ids that do not count from some postings.
-            newest: As in `postings`.
-        """
-
-        def read(some: Sequence[Term]) -> Postings:
-            return self.postings(kind, some, *span, newest=newest)
-
-        return full_text.first_postings(read, terms, keep)
-
-    def postings_in(self, texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> Postings:
-        """
-        Return, for each term, which of some (id, text, keywords) hold it, by the index's rules.
-
-        For earlier versions of entries, which are in no index. Cost: 20 µs per entry.
-        """
-        return full_text.postings_in(texts, terms)
-
-    def snippets(
-        self,
-        ids: Iterable[int],
-        terms: Sequence[Term],
-        *,
-        before: str = "",
-        after: str = "",
-        words: int = 24,
-    ) -> dict[int, str]:
-        """
-        Return the best matching excerpt of each artifact's text, by id.
-
-        Cost: 10 ms at most for each text, and 1 ms per million characters.
-        """
-        if not terms:
-            return {}
-        rows = self._tx.all(SELECT_TEXTS["artifact"], {"ids": [*ids]})
-        texts = [(row_id, name, text) for row_id, name, text, _ in rows if text is not None]
-        shape = {"before": before, "after": after, "words": words}
-        short = [row for row in texts if len(row[2]) <= full_text.MAX_CHARS]
-        found = full_text.short_excerpts(short, terms, shape)
-        for row_id, _, text in texts:
-            if len(text) > full_text.MAX_CHARS:
-                found[row_id] = full_text.long_excerpt(text, terms, shape)
-        return found
 
     def rebuild(self) -> None:
         """Rebuild every index from the rows, that of archived messages from the segments."""

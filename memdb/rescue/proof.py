@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -106,8 +105,6 @@ WHERE type = 'table' AND name IN (SELECT value FROM json_each(:names))
 
 # What is searched in its unpacked form too.
 UNPACKED = ("archive", "artifacts")
-
-PAGE_NUMBERS_ONLY = "its -shm file was not read: it holds page numbers only"
 
 
 def new_probes(db: Any) -> Probes:
@@ -253,8 +250,6 @@ class SqliteProbes:
                     self._search_pages(search, name, read, size)
                 else:
                     self._search_all(search, name, read, size)
-        if db.path != MEMORY:
-            search.add([*self._pieces], _shared_memory(f"{db.path}-shm", notices), "the -shm")
 
     def _search_pages(
         self, search: _FileSearch, name: str, read: Callable[[int, int], bytes], size: int
@@ -342,7 +337,7 @@ class _FileSearch:
 
 
 def _files(db: SqliteFile) -> Iterator[tuple[str, str]]:
-    """Yield the name in the proof and the path of each file, without the -shm."""
+    """Yield name and path of each file but the -shm, which holds numbers of pages only."""
     if db.path == MEMORY:
         return
     folder, name = os.path.split(db.path)
@@ -406,23 +401,3 @@ def _has_other_tables(db: SqliteFile) -> bool:
 
 def _name_of(db: SqliteFile) -> str:
     return os.path.basename(db.path)
-
-
-def _shared_memory(path: str, notices: list[str]) -> bytes:
-    """Return the bytes of the -shm file, read by a child process: closing it drops our locks."""
-    if not os.path.exists(path):
-        return b""
-    if not sys.executable or getattr(sys, "frozen", False):
-        notices.append(PAGE_NUMBERS_ONLY)
-        return b""
-    import subprocess
-
-    program = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())"
-    try:
-        done = subprocess.run(  # noqa: S603 (our own interpreter, a fixed program)
-            [sys.executable, "-I", "-S", "-c", program, path], capture_output=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        notices.append(PAGE_NUMBERS_ONLY)
-        return b""
-    return done.stdout

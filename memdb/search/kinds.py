@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import holds
+from memdb.engine.full_text import excerpts
 from memdb.models.ids import is_branch, session_of
 from memdb.models.messages import Source
 from memdb.models.record import Record
@@ -192,7 +193,7 @@ def _past_entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
         past |= {entry.id: entry for entry in held if entry.key not in keys}
         keys = {entry.key for entry in held} - {None}
         texts = {said_hash(entry.text) for entry in held}
-    return [past_corpus(tx, question, past)]
+    return [past_corpus(question, past)]
 
 
 def _entries_at(tx: Tx, after: int, high: int, at_ms: int) -> list[Entry]:
@@ -311,7 +312,7 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]
 
 def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, ids: Sequence[int]) -> Contents:
     """Return the place of each artifact that matches best; it has no text of its own."""
-    texts = tx.words.snippets(ids, corpus.terms())
+    texts = excerpts(artifacts.texts(tx, ids), corpus.terms())
     return {
         key: Content(
             texts.get(key, ""),

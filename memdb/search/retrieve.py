@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import holds, runs_of
+from memdb.engine.full_text import first_postings, postings_in
 from memdb.facts.calendar import AskedDays, read_spans
 from memdb.facts.dates import days_about
 from memdb.models.entries import decay_of
@@ -246,11 +247,15 @@ def read_postings(
     """Return the posting lists of the terms, and the ids that hold an excluded word."""
     unwanted = word_terms(question.request.exclude, TERMS_AT_ONCE)
     excluded = tx.words.postings(kind, unwanted, *span) if unwanted else {}
-    postings = tx.words.first_postings(kind, question.terms, span, keep, newest)
+
+    def read(some: Sequence[Term]) -> Postings:
+        return tx.words.postings(kind, some, *span, newest=newest)
+
+    postings = first_postings(read, question.terms, keep)
     return postings, frozenset(key for ids in excluded.values() for key in ids)
 
 
-def past_corpus(tx: Tx, question: Question, past: dict[int, Entry]) -> Corpus:
+def past_corpus(question: Question, past: dict[int, Entry]) -> Corpus:
     """
     Return past entries as a corpus, indexed in memory: no index holds what they said.
 
@@ -266,7 +271,7 @@ def past_corpus(tx: Tx, question: Question, past: dict[int, Entry]) -> Corpus:
         and (request.where is None or has_metadata(entry.metadata, request.where))
     }
     texts = [(key, entry.text, "\n".join(entry.keywords)) for key, entry in past.items()]
-    postings = tx.words.postings_in(texts, question.terms)
+    postings = postings_in(texts, question.terms)
     return Corpus("entry", question.span, set(past), len(past), postings, past=past)
 
 

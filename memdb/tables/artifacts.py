@@ -130,6 +130,13 @@ UPDATE_LAST_VERSION = compose.update(
     last_version="CASE WHEN last_version < :version THEN :version ELSE last_version END",
 )
 
+SELECT_TEXTS = compose.select(
+    "artifacts.texts",
+    "id, name, text",
+    "artifact_names",
+    "id IN (SELECT value FROM json_each(:ids)) AND text IS NOT NULL",
+)
+
 SELECT_MANY = """/* artifacts.get_many */
 SELECT
   artifact_names.id,
@@ -414,6 +421,11 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Named]:
         row[0]: Named(row[0], row[1], row[2], row[3], MAX_INT - row[4], row[5])
         for row in tx.all(SELECT_MANY, {"ids": ids})
     }
+
+
+def texts(tx: Tx, ids: Collection[int]) -> list[tuple[int, str, str]]:
+    """Return (id, name, text) of those with these *ids* that have text, of the newest version."""
+    return [(row[0], row[1], row[2]) for row in tx.all(SELECT_TEXTS, {"ids": ids})]
 
 
 def delete_name(tx: Tx, name_id: int) -> None:

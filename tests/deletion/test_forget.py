@@ -397,7 +397,7 @@ def test_proof_of_all_that_is_stored(path, open_db, databases, raw_bytes):
     ]
 
     assert all(one.found_bytes == 0 for one in proofs)
-    in_file = ("agent.db", "agent.db-wal", "the -shm", "archive")
+    in_file = ("agent.db", "agent.db-wal", "archive")
     assert all(one.notices == (() if databases is None else (NOT_PROMISED,)) for one in proofs)
     assert proofs[0].pieces > 4
     assert {*(in_file if databases is None else (ROWS, WORDS, ARCHIVE))} <= {*proofs[0].searched}
@@ -685,18 +685,6 @@ def test_probes_stay_few(database):
 
     assert 200 <= len(probes.pieces()) <= 401
     assert len(probes.words()) == 100
-
-
-def test_a_place_without_an_interpreter_says_what_was_not_read(path, open_db, monkeypatch):
-    """In a frozen program nothing can read the -shm for us: it is named, and holds no texts."""
-    db = open_db(path)
-    session = fill(db, 3)
-    monkeypatch.setattr("sys.frozen", True, raising=False)
-
-    proof = session.forget(2, prove=True).proof
-
-    assert proof.notices == (proofs.PAGE_NUMBERS_ONLY,)
-    assert proof.found_bytes == 0
 
 
 def test_an_export_after_forgetting_says_nothing_of_it(path, open_db, tmp_path):

@@ -1,4 +1,4 @@
-"""A file and a server give the same answers: words, phrases, excerpts, vectors and hits."""
+"""A file and a server give the same answers: words, phrases, vectors and hits."""
 
 from __future__ import annotations
 
@@ -230,24 +230,6 @@ def test_check_finds_lists_that_differ_from_their_rows(
     assert {one.code for one in findings} == names
     server.file.rebuild()
     assert server.file.check(deep=True) == []
-
-
-def test_excerpts_are_the_same(both: dict[str, MemDB]) -> None:
-    """Of short texts and of long ones; without those where nothing matches."""
-    ids: dict[str, list[int]] = {}
-    for name, db in both.items():
-        for number, text in enumerate(PHRASES):
-            db.scope("ann").artifacts.save(f"user:{number}.md", (text + " ") * (1 + 40 * number))
-        with db._db.read() as tx:
-            ids[name] = [row[0] for row in tx.all("SELECT id FROM artifact_names ORDER BY id")]
-
-    for term in TERMS[::4]:
-        found = []
-        for name, db in both.items():
-            with db._db.read() as tx:
-                some = tx.words.snippets(ids[name], [term], before="[", after="]", words=9)
-            found.append({ids[name].index(key): text for key, text in some.items()})
-        assert found[0] == found[1], term
 
 
 @pytest.mark.parametrize("kind", ["message", "entry"])

@@ -61,24 +61,14 @@ def test_postings_keep_to_their_range(filled: MemDB, database: SqliteEngine) -> 
     assert (inside, outside) == ({TEA: [one]}, {TEA: []})
 
 
-def test_a_snippet_is_the_place_that_matches(filled: MemDB, database: SqliteEngine) -> None:
-    """With marks if they are asked for; a row where nothing matches is left out."""
-    with database.read() as tx:
-        ((one,),) = tx.words.postings("artifact", [TEA], *ALL).values()
+def test_an_excerpt_is_the_place_that_matches() -> None:
+    """A text where nothing matches is left out; a question may have hundreds of words."""
+    texts = [(1, "a.md", "milk " * 90 + "and then tea"), (2, "b.md", "milk")]
+    many = [*(Term((f"w{n}",)) for n in range(1_500)), TEA]
 
-        (text,) = tx.words.snippets([one, one + 1], [TEA], before="[", after="]").values()
-        assert "[tea]" in text
-        assert tx.words.snippets([one], [NOWHERE]) == {}
-        assert tx.words.snippets([one], []) == {}
-
-
-def test_a_snippet_takes_hundreds_of_terms(filled: MemDB, database: SqliteEngine) -> None:
-    """A long question does not break the engine's parser."""
-    terms = [*(Term((f"w{n}",)) for n in range(1_500)), TEA]
-    with database.read() as tx:
-        ((one,),) = tx.words.postings("artifact", [TEA], *ALL).values()
-
-        assert "tea" in tx.words.snippets([one], terms)[one]
+    assert "then tea" in full_text.excerpts(texts, [TEA])[1]
+    assert full_text.excerpts(texts, many).keys() == {1}
+    assert full_text.excerpts(texts, [NOWHERE]) == full_text.excerpts(texts, []) == {}
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ def test_numbers_and_sizes_may_differ_after_a_loss(
     engine, other = open_engine(), open_engine()
     with engine.write() as tx:
         ann = scopes.ensure(tx, "app", "ann", "u")
-        own = tx.read_number("/* test.next_scope */ SELECT next_scope_no()")
+        own = tx.read_number("/* test.next_scope */\nSELECT next_scope_no()")
         kill_all(address)
         with other.write() as beside:
             bob = scopes.ensure(beside, "app", "bob", "v")

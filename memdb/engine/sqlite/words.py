@@ -19,12 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.full_text import (
-    MAX_CHARS,
-    first_postings,
     lists_of,
-    long_excerpt,
-    match_of,
-    postings_in,
     query_of,
 )
 from memdb.engine.segments import fill
@@ -137,23 +132,6 @@ SELECT_NEWEST = of_each(
 FROM json_each(:terms) AS terms
 """,
 )
-
-SELECT_SHORT_TEXTS = """/* words.short_excerpts */
-SELECT artifacts_fts.rowid, snippet(artifacts_fts, 1, :before, :after, '…', :words)
-FROM json_each(:ids) AS ids
-CROSS JOIN artifact_names AS names
-CROSS JOIN artifacts_fts
-WHERE
-  names.id = ids.value
-  AND length(names.text) <= :most
-  AND artifacts_fts MATCH :match
-  AND artifacts_fts.rowid = names.id
-"""
-
-SELECT_LONG_TEXTS = """/* words.long_texts */
-SELECT id, text FROM artifact_names
-WHERE id IN (SELECT value FROM json_each(:ids)) AND length(text) > :most
-"""
 
 # The index has no list of its rows. FTS5 begins its record of averages with their number.
 SELECT_ARCHIVED_COUNTS = """/* words.archived_counts */
@@ -323,62 +301,6 @@ class SqliteWords:
 
     def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
         """Do nothing: a file answers at once."""
-
-    def first_postings(
-        self,
-        kind: str,
-        terms: Sequence[Term],
-        span: tuple[int, int],
-        keep: Callable[[Postings], Postings],
-        newest: int | None = None,
-    ) -> Postings:
-        """
-        Return the postings of the first 64 terms; if there are none, of the next 64, and so on.
-
-        Args:
-            terms: As in `postings`, the most telling ones first.
-            span: First and last id, both inclusive.
-            keep: Removes the ids that do not count from some postings.
-            newest: As in `postings`.
-        """
-
-        def read(some: Sequence[Term]) -> Postings:
-            return self.postings(kind, some, *span, newest=newest)
-
-        return first_postings(read, terms, keep)
-
-    def postings_in(self, texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> Postings:
-        """
-        Return, for each term, which of some (id, text, keywords) hold it, by the index's rules.
-
-        For earlier versions of entries, which are in no index. Cost: 20 µs per entry.
-        """
-        return postings_in(texts, terms)
-
-    def snippets(
-        self,
-        ids: Iterable[int],
-        terms: Sequence[Term],
-        *,
-        before: str = "",
-        after: str = "",
-        words: int = 24,
-    ) -> dict[int, str]:
-        """
-        Return the best matching excerpt of each artifact's text, by id.
-
-        FTS5 is asked about the index for short texts, about pieces in memory for long
-        ones. Cost: 10 ms at most for each text, and 1 ms per million characters.
-        """
-        if not terms:
-            return {}
-        place = {"ids": [*ids], "most": MAX_CHARS}
-        shape: dict[str, Any] = {"before": before, "after": after, "words": words}
-        rows = self._tx.all(SELECT_SHORT_TEXTS, {**place, **shape, "match": match_of(terms)})
-        found = {row[0]: row[1] for row in rows}
-        for row_id, text in self._tx.all(SELECT_LONG_TEXTS, place):
-            found[row_id] = long_excerpt(text, terms, shape)
-        return found
 
     def rebuild(self) -> None:
         """Rebuild every index from the rows, that of archived messages from the segments."""
