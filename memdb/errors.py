@@ -92,7 +92,7 @@ class DimensionMismatch(InvalidInput):
     code = "dimension"
 
     def __init__(self, expected: int, got: int) -> None:
-        """Say that a vector of *expected* components was due and *got* came."""
+        """Report that a vector of *expected* components was due and *got* came."""
         super().__init__(
             f"vector has {got} dimensions, its space has {expected}: "
             "use the embedder that made the space, or another space name"
@@ -107,7 +107,7 @@ class BadQuery(InvalidInput):
     code = "query"
 
     def __init__(self, message: str, text: str) -> None:
-        """Say *message* about the query *text* (kept to its first 200 characters)."""
+        """Report *message* about the query *text* (kept to its first 200 characters)."""
         super().__init__(message)
         self.text = text[:200]
 
@@ -120,7 +120,7 @@ class TooLarge(InvalidInput):
     def __init__(
         self, what: str, limit: int, got: int, fix: str = "split it or shorten it"
     ) -> None:
-        """Say that *what* may be *limit* at most and was *got*, in the unit *what* names."""
+        """Report that *what* may be *limit* at most and was *got*, in the unit *what* names."""
         super().__init__(f"{what} is {got:,}, the limit is {limit:,}: {fix}")
         self.limit = limit
         self.got = got
@@ -132,7 +132,7 @@ class SecretFound(InvalidInput):
     code = "secret"
 
     def __init__(self, field: str, kinds: list[str], note: str = "") -> None:
-        """Say which *kinds* of secrets *field* holds, never the secrets; then *note*."""
+        """Report which *kinds* of secrets *field* holds, never the secrets; then *note*."""
         self.field = field
         self.kinds = sorted(set(kinds))
         super().__init__(
@@ -154,7 +154,7 @@ class NotFound(MemDBError, LookupError):
     exit_code = 3
 
     def __init__(self, kind: str, ref: str | int, where: str = "this scope") -> None:
-        """Say that there is no *kind* under *ref*."""
+        """Report that there is no *kind* under *ref*."""
         word = "number" if isinstance(ref, int) else "name"
         super().__init__(f"no {kind} {ref!r} in {where}: list what there is, and check the {word}")
         self.kind = kind
@@ -174,7 +174,7 @@ class AlreadyExists(Conflict):
     code = "exists"
 
     def __init__(self, kind: str, ref: str | int, place: str = "") -> None:
-        """Say that *ref* already names another *kind*, and *place* where."""
+        """Report that *ref* already names another *kind*, and *place* where."""
         where = place and f" {place}"
         super().__init__(
             f"{kind} {ref!r} already exists{where}: choose another name or remove it first"
@@ -189,7 +189,7 @@ class VersionConflict(Conflict):
     code = "version"
 
     def __init__(self, expected: int, got: int) -> None:
-        """Say that *expected* was wanted and the file holds *got*."""
+        """Report that *expected* was wanted and the file holds *got*."""
         super().__init__(
             f"expected version {expected}, it is at {got}: read what was changed and try again"
         )
@@ -204,7 +204,7 @@ class FileError(MemDBError):
     exit_code = 6
 
     def __init__(self, message: str, path: str = "") -> None:
-        """Say *message* about the file at *path*."""
+        """Report *message* about the file at *path*."""
         super().__init__(message)
         self.path = path
 
@@ -221,7 +221,7 @@ class KeyMissing(FileError):
     code = "key_missing"
 
     def __init__(self, path: str) -> None:
-        """Say that the file at *path* needs its key."""
+        """Report that the file at *path* needs its key."""
         super().__init__(
             f"{path} is encrypted: give its key, memdb.open(path, key=...), or --key-file FILE",
             path,
@@ -234,7 +234,7 @@ class WrongKey(FileError):
     code = "wrong_key"
 
     def __init__(self, path: str, *, is_plain: bool = False) -> None:
-        """Say that the key is not that of the file at *path*, or that it has none."""
+        """Report that the key is not that of the file at *path*, or that it has none."""
         reason = (
             "is not encrypted: open it without a key, or make a copy with `memdb encrypt`"
             if is_plain
@@ -249,7 +249,7 @@ class CipherMissing(FileError):
     code = "cipher_missing"
 
     def __init__(self, path: str) -> None:
-        """Say how to get the cipher for the file at *path*."""
+        """Report how to get the cipher for the file at *path*."""
         super().__init__(
             f"{path} needs encryption, which the package apsw does not have: run `pip uninstall "
             "apsw` and `pip install --force-reinstall apsw-sqlite3mc`",
@@ -263,7 +263,7 @@ class SchemaTooNew(FileError):
     code = "schema_new"
 
     def __init__(self, path: str, file_version: int, code_version: int) -> None:
-        """Say that the file at *path* has format *file_version*, newer than *code_version*."""
+        """Report that the file at *path* has format *file_version*, newer than *code_version*."""
         super().__init__(
             f"{path} has file format {file_version}, this memdb reads up to {code_version}: "
             "upgrade with `pip install -U memdb-sqlite`",
@@ -279,7 +279,7 @@ class SettingsTooNew(FileError):
     code = "settings_new"
 
     def __init__(self, path: str, reason: str) -> None:
-        """Say that the settings in the file at *path* are unusable, and why."""
+        """Report that the settings in the file at *path* are unusable, and why."""
         super().__init__(
             f"{path} has settings of a newer memdb ({reason}): "
             "upgrade with `pip install -U memdb-sqlite`",
@@ -293,7 +293,7 @@ class MigrationFailed(FileError):
     code = "migration"
 
     def __init__(self, path: str, from_version: int, to_version: int, reason: str) -> None:
-        """Say that the step *from_version* to *to_version* failed for *path*, and why."""
+        """Report that the step *from_version* to *to_version* failed for *path*, and why."""
         super().__init__(
             f"{path} could not be migrated from format {from_version} to {to_version} ({reason}); "
             "it is unchanged: check it with the memdb that wrote it, and report this error",
@@ -316,7 +316,7 @@ class StorageError(MemDBError):
     exit_code = 7
 
     def __init__(self, message: str, sqlite_code: int = 0) -> None:
-        """Say *message*; *sqlite_code* is the extended result code, 0 if none."""
+        """Report *message*; *sqlite_code* is the extended result code, 0 if none."""
         super().__init__(message)
         self.sqlite_code = sqlite_code
 
@@ -392,7 +392,7 @@ class WrongProcess(StorageError):
     code = "wrong_process"
 
     def __init__(self, message: str = "") -> None:
-        """Say *message*, by default that the file must be opened again."""
+        """Report *message*, by default that the file must be opened again."""
         super().__init__(
             message or "the file was opened before this process was forked: open it again here"
         )
@@ -405,7 +405,7 @@ class PortError(MemDBError):
     exit_code = 8
 
     def __init__(self, name: str, message: str) -> None:
-        """Say that the port called *name* failed with *message*."""
+        """Report that the port called *name* failed with *message*."""
         super().__init__(f"{name} failed: {message}")
         self.name = name
 

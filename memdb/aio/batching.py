@@ -289,7 +289,7 @@ _waking = _Waking()
 
 
 def _wake(loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None], _: object) -> None:
-    """Let the loop of *waiter* go on with it, from any thread."""
+    """Wake *waiter* in its loop, from any thread."""
     if _waking.waiters is None:
         _tell_in(loop, [waiter])
     else:

@@ -1,10 +1,10 @@
 """
-What belongs to a scope, a session or a file, as coroutines; no signature is written twice.
+Collections of a scope, a session or a file as coroutines; no signature is written twice.
 
 A twin has the names of a synchronous class. Each is a line: `later` runs the method in a
 thread of the file, `listed` takes what it yields too, `added` lets messages that are added at
 once share a transaction, `leads` gives the twin of what the method returns, `later_leads`
-the same in a thread, `direct` calls it at once, and `Lead` and `Same` stand for properties.
+the same in a thread, `direct` calls it at once, and `Lead` and `Same` replace properties.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def direct(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Twin[
 
 
 class Tools(Twin[tools.Tools]):
-    """What a model may do with the memory of one session; see `memdb.Tools`."""
+    """Tools by which a model uses the memory of one session; see `memdb.Tools`."""
 
     schemas = staticmethod(tools.Tools.schemas)
     call = later(tools.Tools.call, "ask")

@@ -106,7 +106,7 @@ BY_SETTINGS = (
 
 class Ports(Record):
     """
-    What a host plugs in; None means memdb's own, which need no network.
+    Ports that a host plugs in. None means memdb's own, which need no network.
 
     Attributes:
         learns: Whether background work learns where the settings leave that open.
@@ -137,7 +137,7 @@ class Transaction(SingleUse):
 
 
 class Services:
-    """What a MemDB, its scopes and its sessions delegate to."""
+    """Services that a MemDB, its scopes and its sessions delegate to."""
 
     def __init__(self, db: Engine, ports: Ports, changes: Settings | dict[str, Any] | None) -> None:
         """
@@ -207,7 +207,7 @@ class Services:
 
     @cached_property
     def screen(self) -> SecretScreen:
-        """What finds secrets."""
+        """Scanner for secrets."""
         return self._screen_by(self.settings)
 
     def _screen_by(self, rules: Settings) -> SecretScreen:
@@ -217,7 +217,7 @@ class Services:
 
     @cached_property
     def counting(self) -> Counting:
-        """What counts tokens."""
+        """Token counter."""
         from memdb.text.tokens import Counting
 
         counter = self.ports.counter or self.settings.counter
@@ -230,7 +230,7 @@ class Services:
 
     @cached_property
     def writer(self) -> MessageService:
-        """What adds messages."""
+        """Service that adds messages."""
         from memdb.conversations.writer import MessageService
 
         return MessageService(
@@ -239,21 +239,21 @@ class Services:
 
     @cached_property
     def hosting(self) -> HostSessionService:
-        """What keeps the sessions and the state of hosts."""
+        """Service for the sessions and the state of hosts."""
         from memdb.conversations.host_sessions import HostSessionService
 
         return HostSessionService(self.db, self.writer)
 
     @cached_property
     def changes(self) -> ChangeLog:
-        """What remembers who changed what."""
+        """Watch over changes of the file."""
         from memdb.records.changes import ChangeLog
 
         return ChangeLog(self.db)
 
     @cached_property
     def indexer(self) -> Indexer:
-        """What embeds."""
+        """Embedding indexer."""
         from memdb.embeddings.indexer import Indexer
 
         previous = self.ports.previous_embedder
@@ -283,7 +283,7 @@ class Services:
 
     @cached_property
     def categories(self) -> Categories:
-        """What kinds of entries there are."""
+        """Categories of entries."""
         from memdb.entries.categories import Categories
 
         return Categories(self.settings.categories)
@@ -322,7 +322,7 @@ class Services:
 
     @cached_property
     def recaller(self) -> SearchService:
-        """What searches."""
+        """Service behind `recall`."""
         from memdb.search.service import SearchService
         from memdb.search.weights import DOCUMENTS
 
@@ -345,28 +345,28 @@ class Services:
 
     @cached_property
     def artifacts(self) -> ArtifactService:
-        """What keeps artifacts."""
+        """Service for artifacts."""
         from memdb.artifacts.service import ArtifactService
 
         return ArtifactService(self.db, self.screen)
 
     @cached_property
     def items(self) -> ItemService:
-        """What keeps items."""
+        """Service for items."""
         from memdb.items.service import ItemService
 
         return ItemService(self.db, self.screen, self.indexer.ensure_space)
 
     @property
     def archivist(self) -> ArchiveService:
-        """What moves cold messages into segments."""
+        """Archiver, which moves cold messages into segments."""
         from memdb.conversations.archive import ArchiveService
 
         return ArchiveService(self.db)
 
     @cached_property
     def caller(self) -> ModelCaller | None:
-        """What asks the model, None without one."""
+        """Caller of the model. None without a model."""
         if self.ports.model is None:
             return None
         from memdb.models.model_client import ModelCaller
@@ -375,7 +375,7 @@ class Services:
 
     @cached_property
     def summaries(self) -> Summaries:
-        """What makes summaries."""
+        """Builder of summaries."""
         from memdb.summaries.builder import Summaries
         from memdb.summaries.summarizer import SummaryMaker
 
@@ -583,7 +583,7 @@ class Services:
 
     @cached_property
     def extractions(self) -> ExtractionService:
-        """What learns from what was said."""
+        """Pipeline that learns entries from messages."""
         from memdb.extraction.candidates import CandidateFinder, CandidateResolver
         from memdb.extraction.pipeline import ExtractionService
         from memdb.models.entries import ExtractHooks
@@ -599,7 +599,7 @@ class Services:
 
     @cached_property
     def profiles(self) -> ProfileService:
-        """What words long-term memory for a prompt."""
+        """Writer of long-term memory for a prompt."""
         from memdb.entries.profile import ProfileService
 
         return ProfileService(
@@ -635,7 +635,7 @@ class Services:
 
     @property
     def _extracts(self) -> bool:
-        """Whether background work learns from what is said."""
+        """Whether background work learns from messages."""
         return self.ports.learns if self.settings.extract is None else self.settings.extract
 
     def _embed_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
@@ -677,7 +677,7 @@ class Services:
 
     @property
     def summary_editor(self) -> SummaryEditor:
-        """What changes single summaries."""
+        """Editor of single summaries."""
         from memdb.summaries.editor import SummaryEditor
 
         return SummaryEditor(self.db, self.summaries, self.screen)
@@ -698,14 +698,14 @@ class Services:
 
     @cached_property
     def trees(self) -> SummaryReader:
-        """What shows summaries, and what they were made from."""
+        """Reader of summaries, and of the messages behind them."""
         from memdb.summaries.tree import SummaryReader
 
         return SummaryReader(self.db, self.summaries)
 
     @cached_property
     def contexts(self) -> ContextService:
-        """What fits a conversation into a budget."""
+        """Builder of contexts."""
         from memdb.context.builder import ContextService
 
         return ContextService(

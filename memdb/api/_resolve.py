@@ -1,5 +1,5 @@
 """
-What an opened file is given: ports are looked at, and embedders found by their names.
+Resolve the arguments of `open`: check ports, and find embedders by their names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NEEDED = {
 
 
 def describe_damage(tx: Tx) -> str:
-    """Return what no `rebuild` mends in the rows of a database that was just migrated."""
+    """Return findings that no `rebuild` repairs, in rows that were just migrated."""
     from memdb.records import integrity  # only for old files
 
     return integrity.describe_damage(tx)

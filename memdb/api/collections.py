@@ -91,7 +91,7 @@ class Entries:
 
     def revert(self, entry_id: int, version: int, *, expected: int | Entry | None = None) -> Entry:
         """
-        Give an entry what it was in an earlier version, as a new version.
+        Restore an earlier version of an entry, as a new version.
 
         Its text, category, keywords, importance, pin, trust, metadata and source come
         back, and its expiry unless that has passed. Its key and whether it holds stay.
@@ -117,7 +117,7 @@ class Entries:
 
     def supersede(self, old_id: int, new_id: int, *, expected: int | Entry | None = None) -> Entry:
         """
-        Say that the entry *new_id* took the place of *old_id*; return the old one.
+        Mark the entry *old_id* as replaced by *new_id*, and return the old one.
 
         So a link that was guessed becomes certain. `update(old_id, active=True)` takes it back.
 
@@ -317,7 +317,7 @@ class Artifacts:
         session: str | None = None,
     ) -> ArtifactVersion:
         """
-        Give every version of *name* another name, and return the newest one.
+        Rename every version of *name*, and return the newest one.
 
         Numbers stay, unless the new name had versions before: then they go on behind
         those. A number of the old name never comes back.
@@ -481,8 +481,8 @@ class Summaries:
 
         Args:
             depth: Only these, 0 for those made from messages; None: of every depth.
-            first_seq: Only those that stand for this message or a later one.
-            last_seq: Only those that stand for this message or an earlier one.
+            first_seq: Only those that cover this message or a later one.
+            last_seq: Only those that cover this message or an earlier one.
             after: The last summary of the page before, or its `to_dict()`. None means the
                 first page.
             limit: Most summaries. None means all.
@@ -501,12 +501,12 @@ class Summaries:
         """
         Replace the words of a summary, and return it.
 
-        Summaries above it are written anew without a model; if the file has one,
+        Summaries above it are rewritten without a model; if the file has one,
         it improves them later. What you wrote is never replaced by a model's words.
 
         Args:
             summary_id: A summary's `id`, or its span as "first-last".
-            text: The new words; None: made anew from its sources, by the model if
+            text: The new words; None: rewritten from its sources, by the model if
                 there is one.
             hint: What expanding it would show; None: not said.
 
@@ -523,13 +523,13 @@ class Summaries:
         """
         Remove a summary with those after it and above it; return how many.
 
-        They are made anew when they are due. Messages stay. 0 if there is no such summary.
+        They are made again when they are due. Messages stay. 0 if there is no such summary.
         """
         return self._services.summary_editor.drop(self._owner, self._session, summary_id)
 
     def expand(self, summary_id: str, *, after_seq: int = 0, limit: int = 50) -> Expansion:
         """
-        Return a page of what a summary stands for: summaries one level down, or messages.
+        Return a page of the sources of a summary: summaries one level down, or messages.
 
         Args:
             summary_id: A summary's `id`; or a span as "first-last", as contexts name

@@ -67,8 +67,8 @@ class StoredSettings:
     """
     The settings that the file keeps, as `db.settings`.
 
-    They are read when the file is opened: another process that has it open goes
-    on by those it knows, and so does a worker until it is started again.
+    They are read when the file is opened. Another process that has it open keeps
+    those that it read, and so does a worker until it is started again.
 
     >>> with open(":memory:") as db:
     ...     db.settings.update(entry_quota=500).entry_quota
@@ -277,13 +277,13 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             compared; gets them with the messages that they come from.
         on_event: Called with an `Event` after each public call, call of a port
             and kind of background work, in its thread; see also `MemDB.stats`.
-        reranker: Puts the best 30 hits of `recall` and `context` in order: a function of
+        reranker: Orders the best 30 hits of `recall` and `context`. It is a function of
             the question and the texts that returns a number for each, such as a
-            cross-encoder. They stay as they are where it fails or takes over 2 s.
+            cross-encoder. Their order stays if it fails or takes over 2 s.
         settings: What the file does by itself: secrets, summaries, extraction,
             quota, retention, contexts, categories. A dict, or the path of a
             TOML file, changes its fields; `Settings` takes the place of all.
-            They are kept in the file for whoever opens it; None: as kept, at
+            The file keeps them for every program that opens it; None: as kept, at
             first the defaults. For this handle alone: `db.settings.update(keep=False)`.
         key: Of an encrypted file, or for a new one: a passphrase, 32 bytes, or a function.
         clock: Gives UTC milliseconds.
@@ -402,9 +402,9 @@ class MemDB:
         entries is no change.
 
         Args:
-            since: The `mark` of an earlier answer. None begins now. One from before the file
-                was opened says which kinds changed, and with `is_complete=False` that
-                sessions got messages or are new; an unknown one says no more than that.
+            since: The `mark` of an earlier answer. None begins now. A mark from before the
+                file was opened tells which kinds changed. With `is_complete=False` sessions
+                got messages or are new, and an unknown mark tells no more than that.
 
         Raises:
             FileError: the file was removed or replaced, or a newer memdb migrated it.
@@ -485,7 +485,7 @@ class MemDB:
 
     @property
     def settings(self) -> StoredSettings:
-        """What the file does by itself, and kinds of entries: read it, change it."""
+        """Settings of the file, and its categories of entries."""
         return StoredSettings(self._services)
 
     def scopes(self) -> list[Scope]:
@@ -504,7 +504,7 @@ class MemDB:
         timeout_s: float = 10.0,
     ) -> Rows:
         """
-        Return what a SELECT finds in the tables and views of the file, whoever's it is.
+        Run one SELECT over the tables and views of all users, and return the rows.
 
         For a look at the file in place of another SQLite library, which must not
         have it open in the same process. Nothing but reading is allowed. The views
@@ -607,7 +607,7 @@ class MemDB:
 
         Args:
             user: None: everybody, of every app, with the settings of the file.
-            embeddings: Also write vectors; without them they are made anew.
+            embeddings: Also write vectors; without them they are made again.
             replace: Overwrite a file that is there.
             sqlite: Write plain tables of a new SQLite file in place of lines, for
                 other programs: sessions, messages, entries, summaries,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @observed
 class File:
-    """What can be asked of and done to the file as a whole."""
+    """Calls for the file as a whole."""
 
     __slots__ = ("_db", "_services")
 
@@ -65,10 +65,10 @@ class File:
 
     def rebuild(self, *, links: bool = False) -> None:
         """
-        Make all that is derived anew from the rows: full text, sketches, counters.
+        Rebuild all derived data from the rows: full text, sketches, counters.
 
         Args:
-            links: Guess every link between entries anew, not only those that are broken
+            links: Guess every link between entries again, not only those that are broken
                 or that another version of memdb guessed. What was confirmed or rejected
                 stays. Cost: 2 s per 1,000 entries.
         """
@@ -76,7 +76,7 @@ class File:
 
     def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
         """
-        Give back what archiving and deleting left free; return how many bytes.
+        Return free pages to the disk after archiving and deleting; return how many bytes.
 
         Goes in steps of some milliseconds, between which others write. A file of an
         older memdb is rewritten as a whole, the first time. Cost: 2 s per 100 MB that are
@@ -180,7 +180,7 @@ class File:
         """
         Remove the vectors of *model*; return what the space was. What was said stays.
 
-        A process that has its embedder makes them anew. Goes in pieces, between
+        A process that has its embedder makes them again. Goes in pieces, between
         which others write; `vacuum` then makes the file smaller.
 
         Raises:

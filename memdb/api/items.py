@@ -286,7 +286,7 @@ class Items:
         Raises:
             InvalidInput: an argument is not one of these.
 
-        Cost: that of what it returns, however many items there are; with *where* 5 µs per
+        Cost: that of the returned items, however many there are. With *where* add 5 µs per
         item that is passed over; by time in more than 16 namespaces 1 ms per 2,000 items.
         """
         request = self._items.choose(

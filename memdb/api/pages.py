@@ -1,5 +1,5 @@
 """
-What the verbs of `memdb.api.verbs` call where a method returns or takes what JSON cannot say.
+Functions of the verbs in `memdb.api.verbs` for values that JSON cannot express.
 
 `owner_of` finds what a verb is asked of.
 """
@@ -56,7 +56,7 @@ class BackupCopy(Record):
 
     Attributes:
         name: What to call it.
-        folder: Where it is, to be removed by whoever is done with it.
+        folder: Where it is, which the caller removes.
     """
 
     name: str
@@ -91,7 +91,7 @@ def export_lines(
 
     Args:
         user: None: everybody, of every app, with the settings of the file.
-        embeddings: Also write vectors; without them they are made anew.
+        embeddings: Also write vectors; without them they are made again.
     """
     return db.export_lines(user=user, app=app, embeddings=embeddings)
 

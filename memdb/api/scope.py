@@ -37,7 +37,7 @@ KINDS: tuple[Kind, ...] = ("message", "entry", "artifact", "item", "session")
 
 @observed
 class Scope:
-    """What one user of one app has said, made and wants remembered."""
+    """Memory of one user of one app."""
 
     __slots__ = ("_owner", "_services")
 
@@ -53,7 +53,7 @@ class Scope:
 
     @property
     def user(self) -> str:
-        """Whose it is."""
+        """Owner of the memory."""
         return self._owner.user
 
     def session(self, name: str) -> Session:
@@ -131,12 +131,12 @@ class Scope:
         """
         Remember a fact, and say what that did to what is known.
 
-        What is known in the same words is not stored again ("repeated"): the entry takes
-        over what is new in the statement, and its history keeps where it was said. What
-        has its *key* gives way and becomes history ("updated"). All else is "added":
-        nothing gives way to a guess. What the statement does to entries that it
-        resembles is linked (`done.links`), and reading puts the newer one first. An order
-        to forget one entry is stored as an inactive one that takes it back ("retracted").
+        A statement in known words is not stored again ("repeated"). The entry takes over
+        what is new in it, and its history keeps where it was said. An entry with the same
+        *key* is replaced and becomes history ("updated"). All else is "added", and nothing
+        is replaced by a guess. Links join the statement to entries that it resembles
+        (`done.links`), and reading puts the newer one first. An order to forget one entry
+        is stored as an inactive entry that retracts it ("retracted").
         A field that is None leaves that of the known entry as it is.
 
         Args:
@@ -148,8 +148,8 @@ class Scope:
             keywords: Other words to find it by.
             importance: How much it matters, 1 to 10; 5 is neutral, and what a new entry gets.
             pinned: Whether it belongs into every prompt; it is never evicted.
-            expires: When it is no longer recalled: a time as in `recall`, where a
-                span such as "30d", "12h" or "45m" counts from now on; or "never".
+            expires: When it is no longer recalled: a time as in `recall`, or "never".
+                A span such as "30d", "12h" or "45m" counts from now on.
                 None: as its category says.
             valid_from: Since when it holds in the world. What is given a time to
                 come takes its place then; what is given one before that of a
@@ -222,8 +222,8 @@ class Scope:
         Return what this scope knows about *query*, best first.
 
         Messages and entries are found by words and by meaning, artifacts by the
-        words of their newest version, sessions by those of their title; each
-        hit says where it comes from.
+        words of their newest version, and sessions by the words of their title.
+        Each hit has its source.
 
         Args:
             query: A question or some words, in any form. "" with *since* or *until*, and a
@@ -290,9 +290,9 @@ class Scope:
             were found: where the embedder fails, by words alone.
 
         Raises:
-            InvalidInput: an argument is out of its range, does not go together
-                with *group*, or no kind is left that all filters apply to; or
-                vectors are asked for in a file that was opened without embedder.
+            InvalidInput: an argument is out of its range or does not go together
+                with *group*. Or no kind is left that all filters apply to, or the file
+                was opened without embedder and vectors are needed.
             DimensionMismatch: *vector* has another number of components.
             PortError: the embedder failed on the query, and no word of it was
                 found either.
@@ -356,8 +356,8 @@ class Scope:
         """
         Return a text for a prompt: what is worth knowing about this user now.
 
-        A line per entry: first those that are pinned or of a pinned category,
-        then those that the last words of the user are about, each by category.
+        A line per entry, by category. Entries that are pinned or of a pinned category
+        come first, then those that the last words of the user are about.
         No tag, fence or line break of an entry can end the block.
 
         Args:
@@ -431,14 +431,13 @@ class Scope:
         **selectors: Unpack[Selectors],
     ) -> Receipt:
         """
-        Remove something for good, in one transaction, and say what that was.
+        Remove something for good, in one transaction, and return a receipt.
 
-        With every message go its words, its vector and its archived copy; the
-        summaries that stand for it are written anew without it, and its seq
-        stays a gap. With every entry goes all that it ever said. What is left
-        is a tombstone: what kind of thing it was and when, never its text.
-        Copies made before (backups, exports) are not touched; importing such an
-        export here does not bring it back.
+        A message is removed with its words, its vector and its archived copy. The
+        summaries that cover it are rewritten without it, and its seq stays a gap. An
+        entry is removed with all its versions. A tombstone is left: the kind of thing
+        and the time, never its text. Copies made before (backups, exports) are not
+        touched; importing such an export here does not restore it.
 
         Args:
             selectors: What goes, by name: *entry*, *session* with or without *seqs*, *query*,
@@ -450,15 +449,15 @@ class Scope:
             query: Every message, entry and item that holds all of its words
                 (stemmed, also in what entries said before). An entry that such a
                 message told and that does not hold them itself stays.
-            everything: All that the scope holds. Its name stays, so that its
-                numbers never come to mean another's. With *query* only what says the
-                query, in any field: also titles, metadata, values of state, summaries,
-                artifacts and their old versions, and a session if its name does.
+            everything: All of the scope. Its name stays, so that its numbers never come
+                to mean another's. With *query* only rows that contain the query, in any
+                field: also titles, metadata, values of state, summaries, artifacts and
+                their old versions. A session goes if its name contains the query.
             artifacts: Also the artifacts that hold the words of *query*, or
                 that messages of *session* saved under shared names.
-            prove: Then take it off the disk (indexes made anew, file packed,
-                WAL cut) and search the file, its WAL and the copies beside it
-                for its bytes: `receipt.proof`.
+            prove: Then take it off the disk: rebuild indexes, pack the file, cut the
+                WAL. `receipt.proof` is the result of a search for its bytes in the
+                file, its WAL and the copies beside it.
             dry_run: Remove nothing, and list in `Receipt.rows` what would be.
             expected: A dry run or its digest: only if exactly what it listed would go.
                 None means whatever there is.

@@ -77,13 +77,13 @@ class Session:
         """
         Add a message and return it as stored, with its seq and tokens.
 
-        In place of a role and a text it takes a message or response as a model provider's
-        package has it: of OpenAI (chat and Responses, the Agents SDK, LiteLLM), Anthropic,
-        Gemini, ADK, LangChain and Pydantic AI, as an object or as the same dict. Tool calls,
-        results, images, files, thinking and refusals become parts (docs/parts.md); `to` gives
-        the message back to its provider as it was, except for fields that are None. One that
-        holds a tool's results beside somebody's words is stored as several messages, of which
-        the last is returned. What was not understood is in `warnings` of the stored message.
+        In place of a role and a text it takes a message or response of a model provider, as an
+        object or as the same dict: OpenAI (chat, Responses, Agents SDK, LiteLLM), Anthropic,
+        Gemini, ADK, LangChain, Pydantic AI. Tool calls, results, images, files, thinking and
+        refusals become parts (docs/parts.md). `to` returns the message to its provider as it
+        was, except for fields that are None. A message with a tool's results beside words of
+        somebody is stored as several messages, and the last one is returned. The stored
+        message has `warnings` about parts that were not understood.
 
         Args:
             role: "system", "user", "assistant" or "tool"; or a message of a provider.
@@ -99,7 +99,7 @@ class Session:
             expected: The last message or its seq as you know it, 0 for none: if somebody
                 added a message since, nothing is written.
             secrets: "refuse", "redact" or "allow" keys and passwords in it;
-                None: as the file was opened, which keeps them as they are said.
+                None: as the file was opened, which stores them unchanged.
 
         Raises:
             InvalidInput: a field cannot be stored.
@@ -181,7 +181,7 @@ class Session:
         created: When | None = None,
     ) -> SessionHead:
         """
-        Make the session before anything is said in it.
+        Make the session before its first message.
 
         Args:
             title: What to call it in lists.
@@ -203,7 +203,7 @@ class Session:
 
     @property
     def title(self) -> str | None:
-        """What the session is called in lists, None without a title. Assigning one stores it."""
+        """Title of the session in lists, None without one. Assigning a title stores it."""
         return getattr(self.head(), "title", None)
 
     @title.setter
@@ -257,7 +257,7 @@ class Session:
 
         Its seq, time and external id stay. What was derived from the old words
         goes: their index, their vector, and the summaries of the session, which
-        are made anew. Entries told by it stay.
+        are made again. Entries told by it stay.
 
         Args:
             message: A `NewMessage`, or a dict with its fields by name: all that
@@ -284,7 +284,7 @@ class Session:
         instead: Iterable[NewMessage | dict[str, Any]] = (),
     ) -> Message | None:
         """
-        Remove the newest message, with summaries that stand for it, and return it.
+        Remove the newest message, with summaries that cover it, and return it.
 
         None without any. Its seq is not given out again. Other branches that share it keep it.
 
@@ -310,8 +310,8 @@ class Session:
         Remove messages and add others at the end, in one transaction; what was added.
 
         For hosts that shorten a conversation themselves. The messages go with
-        their words, vectors and the summaries from the first of them on; what
-        was remembered from them stays, which `forget` would remove too. Other branches
+        their words, vectors and the summaries from the first of them on. Entries that
+        were learnt from them stay, which `forget` would remove too. Other branches
         that share them keep them, with what was remembered.
 
         Args:
@@ -385,11 +385,12 @@ class Session:
         self, budget_tokens: int, query: str | None = None, *, count_use: bool = True
     ) -> ContextWindow:
         """
-        Return what to hand to a model: the whole conversation, in any budget.
+        Return the messages for a model: the whole conversation, in any budget.
 
-        In this order: the system messages at its start; summaries of what is
-        older than the fresh tail, oldest first; entries and older messages; the newest
-        messages word for word. What is not shown is named, and `expand` leads back to it.
+        The system messages at its start come first. Then come summaries of what is older
+        than the fresh tail, oldest first, then entries and older messages. The newest
+        messages come last, word for word. Spans that are not shown are named, and `expand`
+        returns them.
 
         All active entries are there if they fit into what the session leaves. Otherwise
         they have a fifth of the budget, at most `Settings.context_known_tokens`: pinned
@@ -507,7 +508,7 @@ class Session:
     @property
     def parent(self) -> Self | None:
         """
-        What this branch leaves: the session or another branch; None for a session itself.
+        Parent of this branch: the session or another branch. None for a session.
 
         Raises:
             NotFound: the branch was deleted.
@@ -525,7 +526,7 @@ class Session:
         The copy is a session of its own, listed, and shares nothing: for a second head of
         the same conversation use `branch`. The copies keep their order, times and external
         ids, and get seqs from 1 on. The title and the metadata are copied; summaries are
-        made anew, and no fact is learnt again from what this session was extracted from. State,
+        made again, and no fact is learnt again from what this session was extracted from. State,
         artifacts and session-only entries stay with this session.
 
         Args:
@@ -586,7 +587,7 @@ class Session:
 
     def unarchive(self, progress: Callable[[int], object] | None = None) -> Archived:
         """
-        Bring every archived message back, byte for byte, to where it was.
+        Move every archived message back, byte for byte.
 
         Args:
             progress: As in `archive`.
@@ -636,7 +637,7 @@ class Session:
 
         The entries that the messages told go too; with *query* only those that
         hold its words themselves. Seqs stay gaps. Summaries
-        over the messages are written anew. Give one selector at most; without
+        over the messages are rewritten. Give one selector at most; without
         one the session goes as a whole, with its artifacts and state.
 
         Args:

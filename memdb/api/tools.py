@@ -107,7 +107,7 @@ SHAPES = ("openai", "anthropic", "gemini")
 
 
 class Tools:
-    """What a model may do with the memory of one session; `Session.tools` gives it."""
+    """Tools by which a model uses the memory of one session; see `Session.tools`."""
 
     __slots__ = ("_owner", "_services", "_session", "_summaries")
 
@@ -154,7 +154,7 @@ class Tools:
         Run the tool *name* as a model asked for it, and return what to tell it.
 
         Args:
-            arguments: JSON text, or the object it stands for.
+            arguments: JSON text, or the same object.
 
         Raises:
             InvalidInput: there is no such tool or argument, or it has a wrong type.
@@ -347,7 +347,7 @@ def _fitting(lines: list[str]) -> str:
 
 
 def _more(item: Any) -> str:
-    """Say how to go on behind *item*."""
+    """Return a hint for the next page behind *item*."""
     return f"(continue with after={getattr(item, 'seq', None) or item.first_seq})"
 
 

@@ -192,7 +192,7 @@ LINK_KINDS = ("repeats", "updates", "corrects", "retracts")
 
 class Link(Record):
     """
-    What the entry *newer_id* does to the entry *older_id*; both stay as they are.
+    Relation of the entry *newer_id* to the entry *older_id*; both stay as they are.
 
     Attributes:
         kind: "repeats": says the same. "updates": says it of a later time. "corrects": names
@@ -342,7 +342,7 @@ class ExtractHooks(Record):
         render: Turns messages into text for a model.
         edit: Changes, adds and drops candidates before they are compared; gets
             them with the messages that they come from.
-        find_prompt: What a model is told to note; see `Settings.extract_prompt`.
+        find_prompt: Instruction for a model that looks for facts; see `Settings.extract_prompt`.
     """
 
     render: Callable[[Sequence[Message]], str] | None = None

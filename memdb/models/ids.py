@@ -186,7 +186,7 @@ def session_range(session: int) -> tuple[int, int]:
 
 
 def span_holds_any(first: int | None, last: int | None, seqs: list[int]) -> bool:
-    """Say whether the span *first* to *last* holds one of *seqs*, which rise; None: no span."""
+    """Return whether the span *first* to *last* holds one of *seqs*, which rise; None: no span."""
     if first is None or last is None:
         return False
     place = bisect_left(seqs, first)

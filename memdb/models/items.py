@@ -90,7 +90,7 @@ class FoundItem(Record):
 
 
 class PutItem(Record):
-    """What `items.put` does, for `items.batch`; the fields are its arguments."""
+    """Put of an `items.batch`; the fields are the arguments of `items.put`."""
 
     namespace: Namespace
     key: str
@@ -103,7 +103,7 @@ class PutItem(Record):
 
 
 class FindItem(Record):
-    """What `items.find` does, for `items.batch`; the fields are its arguments."""
+    """Find of an `items.batch`; the fields are the arguments of `items.find`."""
 
     namespace: Namespace
     key: str
@@ -111,7 +111,7 @@ class FindItem(Record):
 
 
 class DeleteItem(Record):
-    """What `items.delete` does, for `items.batch`; the fields are its arguments."""
+    """Delete of an `items.batch`; the fields are the arguments of `items.delete`."""
 
     namespace: Namespace
     key: str

@@ -1,5 +1,5 @@
 """
-What memdb hands out: frozen records, no behaviour beyond reading them.
+Records that memdb returns: frozen, with no behaviour beyond reading them.
 
 Times are UTC milliseconds, sequence numbers and versions count from 1, and
 None always means "absent", never "unknown default".
@@ -148,7 +148,7 @@ class Message(Record):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was not understood when it was stored, a sentence each; () for nothing."""
+        """Sentences about parts that were not understood when it was stored; () without any."""
         if not self.parts and "\ufffd" not in self.text:
             return ()
         return warnings_of(self.parts or (), self.text)
@@ -184,7 +184,7 @@ Message.uid = _UidField(Message.uid)  # type: ignore[assignment]  # a descriptor
 
 class Piece(Record):
     """
-    What a part of a context costs and why it is there.
+    Part of a context: its cost, and why it is there.
 
     Attributes:
         kind: "system", "summary", "digest", "omitted", "entry", "recalled",
@@ -322,7 +322,7 @@ class ProfileBlock(Record):
 
 class SessionInfo(Record):
     """
-    What a listing says about a session.
+    Session in a list.
 
     Attributes:
         title: As the host gave it; None means it gave none.
@@ -347,7 +347,7 @@ class SessionInfo(Record):
 
 class BranchInfo(Record):
     """
-    What a listing says about a branch of a session.
+    Branch of a session in a list.
 
     Attributes:
         parent: Name of the branch that it leaves; None means the session itself.
@@ -535,11 +535,11 @@ class Hits(Record):
     _numbered = ("hits",)
 
     def __len__(self) -> int:
-        """How many hits there are."""
+        """Return the number of hits."""
         return len(self.hits)
 
     def __iter__(self) -> Iterator[Hit]:
-        """Go through the hits, best first."""
+        """Iterate over the hits, best first."""
         return iter(self.hits)
 
     if TYPE_CHECKING:
@@ -586,7 +586,7 @@ class Finding(Record):
     @property
     def damaged(self) -> str:
         """
-        What is damaged: "truth", "index", "schema", or "nothing".
+        Kind of damage: "truth", "index", "schema", or "nothing".
 
         What was stored is truth; an index is derived from it. "nothing": something
         outside of the file must end, or a loss be accepted.
@@ -600,7 +600,7 @@ class Finding(Record):
 
     @property
     def remedy(self) -> str:
-        """What to run, with FILE for the damaged file; "" if no command helps."""
+        """Command that helps, with FILE for the damaged file; "" if none does."""
         if self.rebuildable:
             return "memdb rebuild FILE"
         if self.code == "wal_missing":

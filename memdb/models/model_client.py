@@ -266,7 +266,7 @@ class LimitedPort:
         rests: bool = False,
     ) -> None:
         """
-        Stand for *port*.
+        Store *port*.
 
         Args:
             label: What it is called in errors.

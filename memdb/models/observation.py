@@ -163,7 +163,7 @@ def _reason(error: BaseException) -> str:
 
 
 def report_failure(error: BaseException) -> None:
-    """Tell the work that runs now that a port failed; nobody, if none does."""
+    """Report to the running work that a port failed; do nothing if none runs."""
     watcher = on_failure.get()
     if watcher is not None:
         watcher(error)

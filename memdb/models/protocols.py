@@ -1,5 +1,5 @@
 """
-What memdb asks of the world: small protocols that a host can implement.
+Ports: small protocols that a host can implement.
 
 Each has an offline default in `models_local/` or `text/`. A port may be slow
 or fail: it is never called inside a write transaction, and what it raises
@@ -42,7 +42,7 @@ class Claim(Record):
 
 class Verdict(Record):
     """
-    What a new fact does to the claims that it was compared with.
+    Effect of a new fact on the claims that it was compared with.
 
     Attributes:
         action: "add": it stands beside them. "update": it says the same as the
@@ -201,7 +201,7 @@ class Arbiter(Protocol):
 
 @runtime_checkable
 class Summarizer(Protocol):
-    """Makes a short text that stands for a longer one."""
+    """Makes a short text that replaces a longer one."""
 
     @property
     def name(self) -> str:

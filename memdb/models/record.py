@@ -162,7 +162,7 @@ class Page(list[T]):
     __slots__ = ("next",)
 
     def __init__(self, rows: Iterable[T] = (), next: T | None = None) -> None:  # noqa: A002 (the attribute)
-        """Hold *rows*; more of them follow unless *next* is None."""
+        """Store *rows*; more of them follow unless *next* is None."""
         super().__init__(rows)
         self.next = next
 

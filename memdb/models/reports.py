@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class Proof(Record):
     """
-    What a search of the bytes of a file found of what was forgotten.
+    Proof of forgetting: the result of a search in the bytes of a file.
 
     Attributes:
         pieces: Byte strings of the forgotten texts that were searched for: up
@@ -33,7 +33,7 @@ class Proof(Record):
         found_bytes: Bytes of those pieces that are still there; 0 is the proof.
         found_in: Where they are.
         said_elsewhere: Pieces that other rows of the same scope say too. Of
-            other scopes nothing is told.
+            other scopes nothing is reported.
         said_in: Some places of them.
         still_said_in: Places of the scope that still say every word of the
             query; 10 at most.
@@ -53,7 +53,7 @@ class Proof(Record):
 
 class TableColumns(Record):
     """
-    Which table of a SQLite file holds messages, and which of its columns says what.
+    Table of a SQLite file that contains messages, and its columns.
 
     Attributes:
         table, text: The table, and the column with the text.
@@ -97,7 +97,7 @@ class Rows(Record):
 
 class RecoveredTable(Record):
     """
-    What `memdb.recover` made of a table.
+    Result of `memdb.recover` for one table.
 
     Attributes:
         name: The table.
@@ -115,7 +115,7 @@ class RecoveredTable(Record):
 
 class Recovery(Record):
     """
-    What `memdb.recover` did.
+    Result of `memdb.recover`.
 
     Attributes:
         path: The new file.
@@ -135,7 +135,7 @@ class Recovery(Record):
 
 class Restored(Record):
     """
-    What `memdb.restore` did.
+    Result of `memdb.restore`.
 
     Attributes:
         path: The file that now holds what the backup does.
@@ -152,7 +152,7 @@ class Restored(Record):
 
 class CopyReport(Record):
     """
-    What a copy from one database into another did, or would do.
+    Result of a copy from one database into another, or of its dry run.
 
     Attributes:
         target: Where the copy is, without a password.
@@ -169,7 +169,7 @@ class CopyReport(Record):
 
 class SyncReport(Record):
     """
-    What a sync did.
+    Result of a sync.
 
     Attributes:
         device: The id of this device.
@@ -194,7 +194,7 @@ class SyncReport(Record):
 
 class DeviceStatus(Record):
     """
-    What a folder knows of a device.
+    Device of a sync folder.
 
     Attributes:
         is_own: It is this file.
@@ -222,7 +222,7 @@ class SyncStatus(Record):
 
 class Receipt(Record):
     """
-    What was forgotten, when, and whether its bytes are gone; never what it said.
+    Receipt of forgetting: counts, time and proof, but never the text.
 
     Attributes:
         what: "entry", "messages", "session", "query" or "everything".
@@ -233,7 +233,7 @@ class Receipt(Record):
         dry_run: Nothing was removed: it says what would be.
         proof: None where none was asked for.
         pending: What still holds bytes, and what takes them out.
-        rows: Of a dry run, what would go or be written anew, 1,000 at most.
+        rows: Of a dry run, what would be removed or rewritten, 1,000 at most.
         more_rows: How many there are besides.
         digest: Of a dry run, of all its rows: what `forget` takes as *expected*.
     """
@@ -267,18 +267,18 @@ class Receipt(Record):
 
 class PreviewRow(Record):
     """
-    One thing that a removal takes away or writes anew.
+    One thing that a removal takes away or rewrites.
 
     Attributes:
         kind: "message", "session", "entry", "version" (one of an entry or artifact that
             stays), "artifact", "item", "state", "title" (with the metadata), or "summary",
-            which is written anew.
+            which is rewritten.
         text: What it says; of a session, artifact, item or state its name.
         new_text: What a summary will say. None means that it goes.
         session: Where it is; of an entry where it was learnt. None means nowhere.
         branch: The branch of that session. None means the session itself.
         seq: Of a message; of an entry or summary the first that it comes from.
-        last_seq: Of a summary, the last that it stands for.
+        last_seq: Of a summary, the last that it covers.
         entry_id: Of an entry or version.
         version: Of an earlier version; of an artifact the newest.
     """
@@ -349,7 +349,7 @@ class LeftOut(Record):
 
 class ImportReport(Record):
     """
-    What an import did, or would do.
+    Result of an import, or of its dry run.
 
     Attributes:
         format: The format it was read as.
@@ -389,7 +389,7 @@ class ImportReport(Record):
 
     @property
     def added(self) -> str:
-        """What was added, in words: "7 messages in 1 new session, 2 entries"."""
+        """Text for the added rows: "7 messages in 1 new session, 2 entries"."""
         parts = []
         if self.messages_added or self.sessions:
             sessions = counted(self.sessions, "new session")
@@ -411,7 +411,7 @@ class ImportReport(Record):
         return not any(one.is_place for one in self.left_out)
 
     def __str__(self) -> str:
-        """Say it in one line, and in one more for each reason why something was left out."""
+        """Return one line, and one more for each reason why something was left out."""
         known = self.messages_known + self.entries_known + self.artifacts_known + self.items_known
         verb = "Would import" if self.dry_run else "Imported"
         added = f"{verb} {self.added} ({self.format})"
@@ -432,7 +432,7 @@ class ImportReport(Record):
 
 class FolderChange(Record):
     """
-    What happened in a folder since the last look.
+    Changes in a folder since the last look.
 
     Attributes:
         report: Of the notes that changed; None if none did, or none could be stored.
@@ -460,7 +460,7 @@ class Failure(Record):
 
 class QueueState(Record):
     """
-    What waits of one kind of background work.
+    Queue of one kind of background work.
 
     Attributes:
         kind: "embed" or "summarize", or a step of upkeep.
@@ -576,7 +576,7 @@ class Upkeep(Record):
 
 class FileInfo(Record):
     """
-    What is in a file.
+    Contents of a file.
 
     Attributes:
         counts: Rows per store, by name.
@@ -635,7 +635,7 @@ class ChangeMark(Record):
 
 class SessionHead(Record):
     """
-    What a session's own row says.
+    Row of a session.
 
     Attributes:
         last_seq: The highest seq given out, 0 before the first message.
@@ -703,7 +703,7 @@ class WorkRequest(Record):
 
 class DayCount(Record):
     """
-    What came into a scope within one bucket of days.
+    Additions to a scope within one bucket of days.
 
     Attributes:
         start_ms: When the bucket begins: midnight by the offset that was asked for.
@@ -731,7 +731,7 @@ class CategoryCount(Record):
 
 class ScopeCounts(Record):
     """
-    What a scope holds, by day and by category.
+    Counts of a scope, by day and by category.
 
     Attributes:
         days: The buckets that hold something, oldest first; 600 at most.
@@ -762,7 +762,7 @@ class SessionPlace(Record):
 
 class Changes(Record):
     """
-    What changed in a file since a mark, by any process.
+    Changes of a file since a mark, by any process.
 
     Attributes:
         mark: Give it as `since` for what changes from here on.
@@ -805,7 +805,7 @@ class Hunk(Record):
 
 class TextDiff(Record):
     """
-    What two versions of a text differ in.
+    Difference of two versions of a text.
 
     Attributes:
         old: The number of the older one, or of what was compared against.

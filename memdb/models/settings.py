@@ -84,7 +84,7 @@ class Category(Record):
 
 class Settings(Record):
     """
-    What a file does by itself. The defaults remove nothing, and ask no model to learn.
+    Settings of a file. The defaults remove nothing, and ask no model to learn.
 
     Secrets are keys, tokens and passwords. An action is "refuse" (a
     `SecretFound` error, nothing is written), "redact" (`[REDACTED kind]` takes
@@ -112,11 +112,11 @@ class Settings(Record):
             which on the oldest are; more than *summary_group*, up to 100.
         summary_group: Summaries per deeper summary, 2 to 50.
         summary_max_depth: Depth of the deepest summary, 0 to 31.
-        summary_prompt: What a model is told to do, in place of memdb's own
-            words; `{limit}` stands for the most tokens. None means memdb's own,
+        summary_prompt: Instruction for a model, in place of memdb's own
+            words; `{limit}` is replaced by the most tokens. None means memdb's own,
             as for the other prompts. What holds the material apart and the
             form of the answer is always added.
-        extract: Whether background work (`db.jobs`) learns entries from what is said. None: it
+        extract: Whether background work (`db.jobs`) learns entries from messages. None: it
             does without a model where a program opened the file by `memdb.open`, and not on the
             command line or in a server. Cost: 2 ms of CPU per message. `Session.extract` works
             in any case.
@@ -130,9 +130,9 @@ class Settings(Record):
             the more important ones are kept.
         extract_every: New messages that background work waits for, 1 to 200 ...
         extract_idle_ms: ... unless no message was added for this time.
-        extract_prompt: What a model is told to note; `{chars}` and `{most}` stand
+        extract_prompt: Instruction for a model that learns; `{chars}` and `{most}` stand
             for the limits of a fact and of their number.
-        compare_prompt: What a model is told about repeats and contradictions.
+        compare_prompt: Instruction for a model about repeats and contradictions.
         entry_inactive_ms: Entries that have been inactive for longer are removed
             with their history; None means never. A year is usual.
         session_max_age_ms: Age from which a session is retired; None means none.
@@ -292,7 +292,7 @@ def _prompt(value: Any, field: str) -> None:
 
 
 def _tuple_of(kind: type, check: Check) -> Check:
-    """Return a check for a tuple of values of a type, each of which is checked too."""
+    """Return a check for a tuple of values of a type, which also checks each value."""
 
     def check_all(value: Any, field: str) -> None:
         if not isinstance(value, tuple) or not all(isinstance(one, kind) for one in value):

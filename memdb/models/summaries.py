@@ -54,7 +54,7 @@ class SummaryText(Record):
 
 class Summary(Record):
     """
-    A summary that stands for a span of messages of one session.
+    Summary of a span of messages of one session.
 
     Attributes:
         id: Unique in its session; the same in every copy of the file.
@@ -64,11 +64,11 @@ class Summary(Record):
         quality: One of `QUALITIES`.
         summarizer: Name of what made it.
         tokens: Of the text, by the counter called *counter*.
-        condensed_into: Id of the summary one level up that stands for it; None
+        condensed_into: Id of the summary one level up that covers it; None
             means that it is part of the frontier.
         row_id: Packed row id, see `memdb.models.ids`.
         branch: The branch that it belongs to; None means the session itself.
-        trust: "untrusted", or "flagged" if its text or something that it stands for reads like
+        trust: "untrusted", or "flagged" if its text or something that it covers reads like
             an order to a model.
     """
 
@@ -114,7 +114,7 @@ class SummaryTree(Record):
 
     @property
     def frontier(self) -> tuple[Summary, ...]:
-        """The summaries that no other stands for, oldest first: they cover each seq once."""
+        """The summaries that no other covers, oldest first: together they cover each seq once."""
         roots = [summary for summary in self.summaries if summary.condensed_into is None]
         return tuple(sorted(roots, key=lambda summary: summary.first_seq))
 

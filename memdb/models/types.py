@@ -36,7 +36,7 @@ SearchBy = Literal["meaning", "words", "vector"]
 
 
 class RecallOptions(TypedDict, total=False):
-    """What `recall` takes besides its eight arguments; `Scope.recall` describes each."""
+    """Options of `recall` besides its eight arguments; `Scope.recall` describes each."""
 
     explain: bool
     rerank: bool
@@ -57,7 +57,7 @@ class RecallOptions(TypedDict, total=False):
 
 
 class EntryFields(TypedDict, total=False):
-    """What `entries.update` can change; it describes each."""
+    """Fields that `entries.update` can change; it describes each."""
 
     text: str
     category: str
@@ -72,7 +72,7 @@ class EntryFields(TypedDict, total=False):
 
 
 class Selectors(TypedDict, total=False):
-    """What `delete` and `forget` of a scope take away; `Scope.forget` describes each."""
+    """Selectors of `delete` and `forget` of a scope; `Scope.forget` describes each."""
 
     entry: int | None
     session: str | None
@@ -83,7 +83,7 @@ class Selectors(TypedDict, total=False):
 
 
 class MessageSelectors(TypedDict, total=False):
-    """What `delete` and `forget` of a session take away; `Session.forget` describes each."""
+    """Selectors of `delete` and `forget` of a session; `Session.forget` describes each."""
 
     last: int | None
     before: When | None
@@ -122,7 +122,7 @@ class TextPart(TypedDict):
 
 
 class Thinking(TypedDict):
-    """What a model thought before it answered; "" if the provider keeps it encrypted."""
+    """Thought of a model before its answer; "" if the provider keeps it encrypted."""
 
     type: Literal["thinking"]
     text: str
@@ -139,7 +139,7 @@ class ToolCall(TypedDict):
 
 
 class ToolResult(TypedDict):
-    """What a tool gave: a text, parts, or any other JSON value."""
+    """Result of a tool: a text, parts, or any other JSON value."""
 
     type: Literal["tool_result"]
     tool_call_id: str
@@ -178,7 +178,7 @@ class FilePart(TypedDict):
 
 
 class Other(TypedDict):
-    """What the vocabulary has no type for, whole: *kind* is the provider's name for it."""
+    """Part without a type here, kept whole: *kind* is the provider's name for it."""
 
     type: Literal["other"]
     kind: str
@@ -188,7 +188,7 @@ class Other(TypedDict):
 
 
 class Original(TypedDict):
-    """The message as its provider gave it; a pointer stands for what other parts hold."""
+    """The message as its provider gave it; a pointer replaces what other parts contain."""
 
     type: Literal["original"]
     provider: str
