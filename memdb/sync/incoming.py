@@ -36,15 +36,16 @@ from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
 from memdb.sync.clock import NOTHING, UNTOLD, Word, beats, history_of
+from memdb.sync.outgoing import summary_names
 from memdb.sync.tree import Tree
-from memdb.tables import artifacts, entries, entry_history, items, sessions, state, synced
+from memdb.tables import artifacts, entries, entry_history, items, jobs, sessions, state, synced
 from memdb.tables.artifacts import Place
 from memdb.text.validate import json_object
 from memdb.transfer import artifacts as artifact_lines
 from memdb.transfer import entries as entry_lines
 from memdb.transfer import messages as message_lines
 from memdb.transfer import others
-from memdb.transfer.lines import REFUSALS, Item, Target
+from memdb.transfer.lines import REFUSALS, Item, Target, TargetSession, place_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -66,8 +67,18 @@ NO_SEQS = {"last_seq": 0}
 
 SAID_OF_SESSION = ("created_ms", "updated_ms", "title", "metadata")
 
-ORDER = ("session", "branch", "message", "entry", "artifact", "item", "state")
-REMOVED = ("state", "item", "artifact", "version", "entry", "message", "branch", "session")
+ORDER = ("session", "branch", "message", "summary", "entry", "artifact", "item", "state")
+REMOVED = (
+    "state",
+    "item",
+    "artifact",
+    "version",
+    "entry",
+    "summary",
+    "message",
+    "branch",
+    "session",
+)
 
 
 class Chunk(Record):
@@ -306,6 +317,9 @@ class _Part:
         entry = existing(entries.find(self._tx, entry_id), "entries")
         entry_writer.set_outcome(self._tx, entry, active=0, successor=None)
 
+    def _remove_summary(self, doomed: list[tuple[int, bool]]) -> None:
+        """Leave it: it goes with its messages, which are gone on both devices."""
+
     def _remove_version(self, doomed: list[tuple[str, bool]]) -> None:
         for place, _ in doomed:
             entry_records.remove_version(self._tx, *json.loads(place))
@@ -481,6 +495,7 @@ class _Part:
     def _place(self, tree: Tree, fresh: list[tuple[str, message_lines.MessageLine]]) -> None:
         """Store messages in the rows that their tree says."""
         tx, services = self._tx, self._merge.services
+        last_seqs = {row: last_seq for row, last_seq, _ in synced.lengths(tx, tree.session)}
         by_row: dict[str, list[Any]] = {}
         for uid, line in fresh:
             by_row.setdefault(str(tree.nodes[uid].row), []).append(line)
@@ -491,9 +506,12 @@ class _Part:
             seqs = [line.seq for line in lines]
             newest_ms = max(line.draft.created_ms or 0 for line in lines)
             updated_ms = max(sessions.updated_ms(tx, row), newest_ms)
+            are_read = jobs.watermark(tx, row).next_seq > last_seqs.get(row, 0)
             message_records.place(
                 tx, row, drafts, services.db.ids, services.space, seqs, services.summarize_every
             )
+            if are_read:  # the device that heard them learns facts from them, and tells those
+                session_records.set_extracted(tx, row, max(seqs))
             sessions.raise_seq(tx, row, max(seqs), updated_ms)
             self._versions |= synced.message_versions(tx, [row | seq for seq in seqs])
             self._merge.counts["message_added"] += len(lines)
@@ -506,6 +524,21 @@ class _Part:
         message_records.remove(tx, row, seqs)
         message_records.place(tx, row, drafts, services.db.ids, services.space, seqs)
         self._versions |= synced.message_versions(tx, [place])
+
+    def write_summary(self, lines: list[Line]) -> None:
+        """Add what a model wrote, where no model here did."""
+        tx, target = self._tx, self._target()
+
+        def write(_line: Line, item: Item, stand: Stand) -> None:
+            row = others.read_summary(target, item)
+            name = place_name(row)
+            session = target.find_session(tx, name)
+            if session is not None and stand.place is None:
+                target.sessions[name] = TargetSession(session, own=True, fresh=False)
+                others.write_summaries(target, tx, [row])
+
+        self._each("summary", lines, summary_names, write)
+        self._merge.counts["summary_added"] += target.added["summaries_added"]
 
     def write_entry(self, lines: list[Line]) -> None:
         """Add entries; of two versions of one the later one stands, the other is history."""

@@ -17,7 +17,7 @@ from memdb.models.record import Record
 from memdb.records.messages import MOVED
 from memdb.sync.clock import UNITED, stamp_of
 from memdb.sync.tree import Tree
-from memdb.tables import messages, scopes, sessions, state, synced
+from memdb.tables import messages, scopes, sessions, state, summaries, synced
 from memdb.transfer import artifacts as artifact_lines
 from memdb.transfer import entries as entry_lines
 from memdb.transfer import messages as message_lines
@@ -128,6 +128,7 @@ def _scope_lines(tx: Tx, scope_no: int, kinds: dict[str, list[Sent]]) -> Iterato
     trees: dict[int, Tree] = {}
     yield from _branch_lines(tx, here.get("branch", {}), trees)
     yield from _message_lines(tx, here.get("message", {}), trees)
+    yield from _summary_lines(tx, here.get("summary", {}))
     yield from _entry_lines(tx, scope_no, here.get("entry", {}), here.get("version", {}))
     stamps = {thing: one.stamp for thing, one in here.get("artifact", {}).items()}
     if stamps:
@@ -201,6 +202,20 @@ def _message_lines(tx: Tx, sent: dict[int, Sent], trees: dict[int, Tree]) -> Ite
                     yield line
                     before = message.uid
             after = page[-1].seq
+
+
+def summary_names(line: Line) -> tuple[Any, ...]:
+    """Return the names of the thing that a summary's line is of."""
+    places = (line["depth"], line["first_seq"], line["last_seq"])
+    return line["session"], line.get("branch", ""), *places
+
+
+def _summary_lines(tx: Tx, sent: dict[int, Sent]) -> Iterator[Line]:
+    for session in sorted({summaries.session_of(tx, int(one.place or 0)) for one in sent.values()}):
+        for line in others.summary_lines(tx, session):
+            thing = thing_hash(*summary_names(line))
+            if thing in sent:
+                yield {**line, "stamp": sent[thing].stamp}
 
 
 def _entry_lines(

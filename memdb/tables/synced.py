@@ -49,21 +49,11 @@ FROM sessions WHERE branch <> '' AND branch NOT GLOB '{FORKS}'
 SELECT id >> 44, thing_hash(uid), row_digest(content_hash), 0, id FROM messages
 """,
     "entry": f"""
-SELECT
-  scope_no,
-  thing_hash(uid),
-  row_digest({_SAID}, active OR {_GAVE_WAY}),
-  stored_ms,
-  id
+SELECT scope_no, thing_hash(uid), row_digest({_SAID}, active OR {_GAVE_WAY}), stored_ms, id
 FROM entries
 """,
     "version": f"""
-SELECT
-  entries.scope_no,
-  thing_hash(entries.uid, {_SAID_BEFORE}),
-  0,
-  0,
-  json_array(entry_id, old.version)
+SELECT scope_no, thing_hash(uid, {_SAID_BEFORE}), 0, 0, json_array(entry_id, old.version)
 FROM entry_history AS old
 JOIN entries ON entries.id = entry_id
 """,
@@ -71,17 +61,21 @@ JOIN entries ON entries.id = entry_id
 SELECT scope_no, thing_hash(uid), 0, 0, json_array(session_no, name, :last - rev_version)
 FROM artifacts
 """,
+    "summary": """
+SELECT
+  scope_no, thing_hash(name, branch, depth, first_seq, summaries.last_seq), 0,
+  summaries.created_ms, summaries.id
+FROM summaries JOIN sessions ON sessions.id = session_id
+WHERE quality = 'model'
+""",
     "item": """
 SELECT scope_no, thing_hash(path, key), row_digest(uid, revision), updated_ms, items.id
 FROM items JOIN item_namespaces ON item_namespaces.id = namespace_id
 """,
     "state": """
 SELECT
-  0,
-  thing_hash(app, user_name, session, key),
-  row_digest(revision, updated_ms),
-  updated_ms,
-  json_array(app, user_name, session, key)
+  0, thing_hash(app, user_name, session, key), row_digest(revision, updated_ms),
+  updated_ms, json_array(app, user_name, session, key)
 FROM state
 """,
 }

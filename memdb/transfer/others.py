@@ -454,16 +454,17 @@ def export_summaries(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
     after, high = scope_range(scope_no)
     while page := sessions.list_by_id(tx, after, high, limit=PAGE):
         for session, _ in page:
-            yield from _summary_lines(tx, session)
+            yield from summary_lines(tx, session)
         after = page[-1][0]
     after, high = scope_range(scope_no)
     while rows := sessions.list_all_branches(tx, after, high, PAGE):
         for row, _, _ in rows:
-            yield from _summary_lines(tx, row)
+            yield from summary_lines(tx, row)
         after = rows[-1][0]
 
 
-def _summary_lines(tx: Tx, session: int) -> Iterator[dict[str, Any]]:
+def summary_lines(tx: Tx, session: int) -> Iterator[dict[str, Any]]:
+    """Yield the summaries of a session or a branch."""
     for summary in _of_session(tx, session):
         source = messages.span_hash(tx, session, summary.first_seq, summary.last_seq)
         yield SUMMARY.to_line(summary, {"source_hash": source})
@@ -483,27 +484,32 @@ def read_summary(target: Target, item: Item) -> dict[str, Any]:
 
 
 def write_summaries(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
-    """Add the summaries that are next in their session, and are of what it holds."""
+    """
+    Add the summaries that are next in their session, and are of what it holds.
+
+    One that a model wrote replaces one that no model wrote.
+    """
     for row in sorted(rows, key=lambda row: int(row["depth"])):
         into = target.sessions.get(place_name(row))
         if into is None or not into.own:
             continue
-        session, span = into.id, (row["first_seq"], row["last_seq"])
+        session, depth, span = into.id, row["depth"], (row["first_seq"], row["last_seq"])
         known = sessions.identity(tx, session)
-        if known is None or not is_next(tx, session, known[0], row["depth"], *span):
+        if known is None or messages.span_hash(tx, session, *span) != row["source_hash"]:
             continue
-        if messages.span_hash(tx, session, *span) != row["source_hash"]:
+        columns = {
+            **{column: row[column] for column in COPIED},
+            "bigrams": None if row["text"] is None else bigrams_of(row["text"]),
+            "trust": trust_of_summary(row["text"] or "", row["trust"]),
+        }
+        if not is_next(tx, session, known[0], depth, *span):
+            for one in (
+                summaries.list_depth(tx, session, depth) if row["quality"] == "model" else ()
+            ):
+                if (one.first_seq, one.last_seq) == span and one.quality != "model":
+                    summary_records.rewrite(tx, one, columns)
             continue
-        summary_records.insert(
-            tx,
-            {
-                "id": scopes.next_id(tx, scope_of(session)),
-                "uid": summaries.node_uid(known[1], row["depth"], *span),
-                "session_id": session,
-                "bigrams": None if row["text"] is None else bigrams_of(row["text"]),
-                **{column: row[column] for column in COPIED},
-                "trust": trust_of_summary(row["text"] or "", row["trust"]),
-            },
-            improvable=False,
-        )
+        place = {"id": scopes.next_id(tx, scope_of(session)), "session_id": session}
+        uid = summaries.node_uid(known[1], depth, *span)
+        summary_records.insert(tx, {**place, "uid": uid, **columns}, improvable=False)
         target.added["summaries_added"] += 1

@@ -14,6 +14,7 @@ from simulator import START_MS, YEAR_MS, canonical
 
 import memdb
 from memdb.cli import cli
+from memdb.models.summaries import SummaryText
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -257,6 +258,64 @@ def test_a_message_follows_what_is_left_before_it(pair: Pair) -> None:
     ann = pair.b.user("ann")
     forks = {name: len(ann.session(name).branches()) for name in ("long", "cut", "new")}
     assert forks == {"long": 0, "cut": 0, "new": 1}
+
+
+def test_a_fact_is_learnt_once(pair: Pair) -> None:
+    """The device that heard a message learns from it, the others get the fact."""
+    pair.a.user("ann").session("s").append("user", "I live in Oslo.")
+    pair.a.sync(pair.folder)
+    pair.b.sync(pair.folder)
+    pair.b.user("ann").session("s").append("user", "I am allergic to peanuts.")
+    pair.b.sync(pair.folder)
+    for db in (pair.a, pair.b):
+        db.jobs.run()
+    for db in (pair.a, pair.b, pair.a):
+        db.sync(pair.folder)
+    for db in (pair.a, pair.b):
+        texts = [one.text for one in db.user("ann").entries.list()]
+        assert sorted(texts) == ["I am allergic to peanuts.", "I live in Oslo."]
+
+
+class Writer:
+    """A model that writes summaries, and counts how often it is asked."""
+
+    name, quality, asked = "writer", "model", 0
+
+    def summarize(self, source: list[Any], *, depth: int, limit_tokens: int) -> SummaryText:
+        """Return a short text of its own."""
+        self.asked += 1
+        return SummaryText(f"a model on {len(source)} of depth {depth} in {limit_tokens}")
+
+
+def test_what_a_model_wrote_is_paid_for_once(pair: Pair) -> None:
+    """Its summaries come with the messages, or replace those that no model wrote."""
+    said = [{"role": "user", "text": f"We talked about tea, no {n}."} for n in range(60)]
+    writer = Writer()
+    path = pair.place / "model.db"
+    pair.files.append(memdb.open(path, embedder=None, clock=lambda: pair.now_ms, summarizer=writer))
+    model = pair.files[-1]
+    model.sync(pair.folder, pairing_key=pair.key)
+    model.user("ann").session("late").extend(said)
+    model.sync(pair.folder)
+    pair.b.sync(pair.folder)
+    pair.b.jobs.run()  # without a model
+    model.user("ann").session("tea").extend(said)
+    model.jobs.run()
+    asked = writer.asked
+    for db in (model, pair.b, model):
+        db.sync(pair.folder)
+    for name in ("tea", "late"):
+        trees = [
+            [(one.depth, one.first_seq, one.text, one.quality) for one in tree.summaries]
+            for db in (model, pair.b)
+            for tree in [db.user("ann").session(name).summaries.tree()]
+        ]
+        assert trees[0] == trees[1]
+        assert {quality for *_, quality in trees[1]} == {"model"}
+    pair.b.jobs.run()
+    model.jobs.run()
+    assert (writer.asked, asked > 1) == (asked, True)
+    assert {"summary", "message"}.isdisjoint(pair.b.sync(pair.folder).sent)
 
 
 def test_the_command_takes_the_pairing_key_from_a_file_of_its_user(pair: Pair) -> None:
