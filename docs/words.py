@@ -117,6 +117,7 @@ def of_docstring(place: str, text: str, call: bool) -> Iterator[Finding]:  # noq
     elif call and word not in VERBS:
         yield Finding(place, "verb", first)
     prose = re.sub(r"^>>>.*?(?=\n\s*\n|\Z)", "", text, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^ .*\S {3,}\S.*$", "", prose, flags=re.MULTILINE)  # columns of a table
     yield from of_prose(place, prose)
 
 

@@ -1,9 +1,9 @@
 """
-What objects that a framework calls have in common: the file, its threads, their errors.
+Base of the objects that a framework calls: the file, its threads, their errors.
 
 A framework makes such an object from a path, or from a file that is open, and calls it from
 any thread or event loop. Its coroutines run in threads of the object, so no loop waits for
-the disk: writes in the order of the calls, reads and calls that ask a model beside them.
+the disk. Writes run in the order of the calls, reads and calls of a model beside them.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class Adapter:
         """
         Return what *work* gives, done in a thread; *then* gets it in this thread.
 
-        A call that is cancelled before it began does nothing. One that has begun is
-        waited for with *to_end*, and *then* is called, before the cancelling goes on: what
-        was written and what the caller holds agree.
+        A call that is cancelled before it began does nothing. With *to_end* a call that has
+        begun runs to its end, and *then* is called, before the cancelling goes on. So the
+        file and the caller agree.
         """
         self._refuse_closed()
         try:

@@ -1,8 +1,8 @@
 """
 Many items of a namespace at once, as stores of frameworks read, write and delete them.
 
-Keys that no item can have (no text, empty, too long, with a NUL) are keys without an item
-here: frameworks pass over what they do not find. Each call is one transaction, however many
+Keys that no item can have (no text, empty, too long, with a NUL) count as keys without an
+item: frameworks skip absent keys. Each call is one transaction, however many
 items it is about.
 """
 

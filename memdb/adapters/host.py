@@ -1,9 +1,9 @@
 """
 Bookkeeping for frameworks: of sessions that they own, of answers that they keep.
 
-Frameworks with sessions of their own keep state beside a session, store what happened together
-with what it changed, and choose the window that a model sees: `Host(session)`, and for a session
-of `memdb.aio` `AsyncHost(session)`.
+Frameworks with sessions of their own keep state beside a session, and store an event together
+with its changes. They choose the window that a model sees. They use `Host(session)`, and for a
+session of `memdb.aio` `AsyncHost(session)`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MAX_ID_CHARS = 1_000
 
 @observed
 class Host:
-    """What a framework does with a session, or a branch of one, that it owns."""
+    """Calls of a framework for a session, or a branch of one, that it owns."""
 
     __slots__ = ("_name", "_owner", "_services", "_session")
 
@@ -188,7 +188,7 @@ class Host:
         )
 
     def date(self, *, created: When | None = None, updated: When | None = None) -> None:
-        """Say when a session was made and changed that comes from elsewhere; None leaves it."""
+        """Set when an imported session was made and changed; None leaves a time."""
         when_ms = self._services.when_ms
         times = when_ms(created, "created"), when_ms(updated, "updated")
         self._services.hosting.date(self._owner, self._name, *times)
@@ -198,7 +198,7 @@ class Host:
         Remove what message *seq* says; its place, time and external id stay.
 
         Adding a message with the same external id then brings nothing back. The
-        summaries of the session are made anew, because they may quote it.
+        summaries of the session are made again, because they may quote it.
 
         Returns:
             False if there is no such message, or it says nothing any more.
@@ -306,7 +306,7 @@ def mirror(session: Session, said: Iterable[tuple[Any, str | None]]) -> Callable
 
 
 class HostFile:
-    """What a program that keeps answers, or serves an event loop, asks of an open file."""
+    """Calls for an open file by a program that caches answers or serves an event loop."""
 
     __slots__ = ("_db", "_services")
 
@@ -381,7 +381,7 @@ def loaded_ports(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class HostEntries:
-    """What a program that stores several facts in one transaction does with a scope."""
+    """Calls for a scope by a program that stores several facts in one transaction."""
 
     __slots__ = ("_owner", "_services")
 
@@ -416,7 +416,7 @@ class HostEntries:
 
 
 class AsyncHost(Twin[Host]):
-    """What a framework does with a session of `memdb.aio`; see `Host`."""
+    """Calls of a framework for a session of `memdb.aio`; see `Host`."""
 
     __slots__ = ()
 

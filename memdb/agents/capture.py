@@ -58,7 +58,7 @@ RECENT = 40  # messages in which an echo of an earlier batch is looked up
 
 class Captured(Record):
     """
-    What became of a transcript.
+    Result of a capture of one transcript.
 
     Attributes:
         app, session: Where it is; "" if nothing of it is stored.
@@ -241,7 +241,7 @@ class _Capture:
         return [*chats.values()]
 
     def _is_copy(self, messages: list[NewMessage]) -> bool:
-        """Say whether a session has a line already: it was copied when the work went on here."""
+        """Return whether a session has a line already: it was copied when the work went on here."""
         id_ = messages[0].external_id if messages else None
         if self._position.id is None or id_ is None:
             return False
@@ -320,7 +320,7 @@ def _opened(value: Any, head: str, size: int) -> Position | None:
 def _begin(
     file: IO[bytes], path: Path, app: str | None, session: str | None, head: str
 ) -> Position | None:
-    """Return the position of a transcript of which nothing is read; None if it names no session."""
+    """Return the position of an unread transcript; None if it names no session."""
     file.seek(0)
     found = read_head((raw for _, _, raw in _lines(file)), path, session, app)
     if found is None:

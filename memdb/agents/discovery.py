@@ -25,7 +25,7 @@ PLACES = {
 
 class Imported(Record):
     """
-    What an import did.
+    Result of an import.
 
     Attributes:
         files: Transcripts that were looked at.
@@ -44,7 +44,7 @@ class Imported(Record):
     failed: dict[str, str]
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
+        """Return a report of a few lines."""
         sessions, files = counted(self.sessions, "session"), counted(self.files, "transcript")
         lines = [f"Added {counted(self.messages, 'message')} of {sessions}, from {files}."]
         lines += [f"  {count:,} to {app}" for app, count in sorted(self.apps.items())]

@@ -1,12 +1,12 @@
 """
 Hooks: what `memdb agent hook EVENT` does when a coding agent calls it.
 
-A hook never blocks or fails the agent: it takes three seconds at most, exits with 0, and
-what goes wrong stands in a log that `memdb agent status` shows. What could not be captured
-in time is captured by a process of its own, or by the next hook.
+A hook never blocks or fails the agent. It takes three seconds at most and exits with 0, and
+`memdb agent status` shows a log of its errors. A process of its own, or the next hook, captures
+the part that did not fit into that time.
 
-The start of a session gets what is known about its project: first what was remembered, by
-importance, then the newest sessions with what the user asked last. A prompt gets what answers it,
+The start of a session gets what is known about its project: entries by importance, then the
+newest sessions with the last question of each. A prompt gets what answers it,
 if the hook for that is installed. Every line names its source, and nothing in it can end the block.
 """
 

@@ -1,9 +1,9 @@
 """
 Put memdb into the settings of coding agents, and take it out again.
 
-Settings are edited as text: only pieces are put in, nothing else changes a byte. Where the
-pieces are is kept in memdb's own data folder, with a digest of the file and no text of it,
-so that taking them out gives the bytes from before. A file that was changed since is parsed,
+Settings are edited as text: only pieces are put in, nothing else changes a byte. memdb's own data
+folder has the places of the pieces and a digest of the file, but no text of it. So taking the
+pieces out restores the bytes from before. A file that was changed since is parsed,
 and loses what is memdb's.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 class Change(Record):
     """
-    What an installation does to a settings file.
+    Change of a settings file by an installation.
 
     Attributes:
         before, after: Its text; None if there is no file.

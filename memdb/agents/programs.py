@@ -2,8 +2,8 @@
 The programs that memdb can be a memory of: where their settings are, and what goes there.
 
 Each gets the entry of an MCP server, and hooks at the start of a session (prints what is
-known), at each stop and at the end (captures the transcript), and before a compaction; who asks
-for it, one at each prompt (prints what answers it). A plugin package holds the same.
+known), at each stop and at the end (captures the transcript), and before a compaction. A hook at
+each prompt (prints what answers it) is optional. A plugin package has the same.
 
 Source: docs/coding-agents.md names the documentation of each program.
 """
@@ -35,7 +35,7 @@ TIMEOUT_S = 5
 
 class Entry(Record):
     """
-    What memdb puts into a settings file.
+    Entry of memdb in a settings file.
 
     Attributes:
         path: Keys of the object, or of the list if *key* is None.

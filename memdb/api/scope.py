@@ -151,8 +151,8 @@ class Scope:
             expires: When it is no longer recalled: a time as in `recall`, or "never".
                 A span such as "30d", "12h" or "45m" counts from now on.
                 None: as its category says.
-            valid_from: Since when it holds in the world. What is given a time to
-                come takes its place then; what is given one before that of a
+            valid_from: Since when it holds in the world. A fact with a time to
+                come takes its place then. A fact with a time before that of a
                 known statement of the same fact is past.
             session: Where it was told, with *seq* the message, or the first and
                 last.
@@ -221,9 +221,9 @@ class Scope:
         """
         Return what this scope knows about *query*, best first.
 
-        Messages and entries are found by words and by meaning, artifacts by the
-        words of their newest version, and sessions by the words of their title.
-        Each hit has its source.
+        Messages and entries are found by words and by meaning. Artifacts are found by
+        the words of their newest version, sessions by those of their title. Each hit
+        has its source.
 
         Args:
             query: A question or some words, in any form. "" with *since* or *until*, and a

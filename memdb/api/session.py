@@ -77,7 +77,7 @@ class Session:
         """
         Add a message and return it as stored, with its seq and tokens.
 
-        In place of a role and a text it takes a message or response of a model provider, as an
+        In place of a role and a text it takes a message or response of a provider, as an
         object or as the same dict: OpenAI (chat, Responses, Agents SDK, LiteLLM), Anthropic,
         Gemini, ADK, LangChain, Pydantic AI. Tool calls, results, images, files, thinking and
         refusals become parts (docs/parts.md). `to` returns the message to its provider as it
@@ -418,10 +418,9 @@ class Session:
                 newest message with its tool calls.
 
         Cost: 5 ms for any number of messages, with a query the time of a
-        recall besides. What is not yet summarised is condensed without a model: all
-        that a turn adds at once; after an import two summaries per call, unless a
-        worker or `db.jobs.run()` makes them. Until then older messages are named as
-        left out.
+        recall besides. Messages without a summary are condensed without a model:
+        those of a turn at once, and after an import two summaries per call. A worker or
+        `db.jobs.run()` makes the others. Until then older messages are named as left out.
         """
         return self._services.contexts.context(
             self._owner, self._ref, budget_tokens, query, count_use=count_use

@@ -2,8 +2,8 @@
 Artifact service: saves named bytes in versions, and gets them back.
 
 A name belongs to a session, or, when it begins with `user:`, to all sessions of
-its scope. Large data is written chunk by chunk in transactions of its own and
-becomes a version in the last one, so nobody waits for it and a crash leaves no
+its scope. Large data is written chunk by chunk in transactions of its own, and
+becomes a version in the last one. So nobody waits for it, and a crash leaves no
 half version.
 """
 
@@ -98,7 +98,7 @@ class ArtifactService:
             session: The session the name belongs to, made if it is new; None
                 means all sessions, and puts `user:` before the name.
             data: Bytes, a str (stored as UTF-8), or a binary file to read to
-                its end; a file needs no more memory than a chunk, and up to 64 MB
+                its end. A file needs the memory of a chunk, and up to 64 MB
                 if the settings do not allow secrets. A text of more is not searched.
             mime: None: guessed from the name, text/plain for a str.
             message_seq: The message of *session* that made it.
@@ -289,7 +289,7 @@ class ArtifactService:
         expected: int | ArtifactVersion | None = None,
     ) -> ArtifactVersion:
         """
-        Give every version of *name* another name, and return the newest one.
+        Rename every version of *name*, and return the newest one.
 
         Raises:
             NotFound: there is no version under *name*.
@@ -375,7 +375,7 @@ def _next_place(tx: Tx, place: Place, only: int | None) -> Place | None:
 
 
 def _require_version(tx: Tx, place: Place | None, expected: int | None) -> None:
-    """Raise VersionConflict unless a version is the newest one; 0 stands for none."""
+    """Raise VersionConflict unless a version is the newest one; 0 means none."""
     if expected is None:
         return
     newest = None if place is None else artifacts.find(tx, place)
@@ -408,7 +408,7 @@ def full_name(session: str | None, name: str) -> str:
 
 
 def guess_mime(name: str, head: bytes) -> str:
-    """Return the type that *name*'s ending stands for, else text/plain for UTF-8 text."""
+    """Return the type of *name*'s ending, else text/plain for UTF-8 text."""
     ending = name[name.rfind(".") :].lower()
     # Python's own table: the system's would make files differ between machines.
     guessed = _MORE_MIMES.get(ending) or MimeTypes().guess_type(f"name{ending}")[0]
@@ -416,7 +416,7 @@ def guess_mime(name: str, head: bytes) -> str:
 
 
 def _is_text(head: bytes) -> bool:
-    """Say whether *head* is UTF-8 without NUL; its last character may be cut."""
+    """Return whether *head* is UTF-8 without NUL; its last character may be cut."""
     try:
         return "\0" not in head[:4096].decode()
     except UnicodeDecodeError as error:

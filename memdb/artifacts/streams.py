@@ -87,7 +87,7 @@ class BlobStream(io.RawIOBase):
     """Reads a blob chunk by chunk."""
 
     def __init__(self, db: Engine, stored: Stored) -> None:
-        """Stand at the start of *stored*."""
+        """Begin at the start of *stored*."""
         super().__init__()
         self._db = db
         self._stored = stored
@@ -97,11 +97,11 @@ class BlobStream(io.RawIOBase):
         self._digest = sha256()
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True: it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Say that it can move."""
+        """Return True: it can move."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -144,15 +144,15 @@ class BlobStream(io.RawIOBase):
 
 
 class Joined(io.RawIOBase):
-    """What was read of a file already, then the rest of it."""
+    """Stream of the part of a file that was read already, then of the rest."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        """Give *head*, then what *rest* has left."""
+        """Read *head*, then the remainder of *rest*."""
         super().__init__()
         self._head, self._rest = head, rest
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True: it can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:

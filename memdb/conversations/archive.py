@@ -2,10 +2,9 @@
 Archiving: the cold part of a conversation, compressed in the same file.
 
 The work is done in steps of some thousand messages. A step reads, packs,
-compresses and compares without a lock; then one short transaction makes sure
-that all is as it was read, and moves the messages. A crash leaves each of them
-in its row or in a segment, never in both or in neither, so there is nothing to
-recover (ADR-0009).
+compresses and compares without a lock. Then one short transaction compares the
+rows again and moves the messages. A crash leaves each message in its row or in
+a segment, never in both or in neither (ADR-0009).
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ STEP_SEGMENTS = 16
 
 class _Step(Record):
     """
-    What one transaction moves into segments.
+    Messages that one transaction moves into segments.
 
     Attributes:
         contents: The messages.
         hashes: (id, content hash) of them, as they were read.
         span: The seqs of the blocks they belong to.
-        old: The segments of these blocks, which *made* stand for too.
+        old: The segments of these blocks, which *made* replace.
     """
 
     contents: list[Content]

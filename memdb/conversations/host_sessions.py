@@ -1,8 +1,8 @@
 """
 HostSessionService: what a framework with sessions and state of its own asks of a memory.
 
-A host creates sessions before anything is said, keeps values beside them, and
-stores an event with all that it changes: one transaction, or nothing of it.
+A host creates sessions before their first message, keeps values beside them, and
+stores an event with all its changes in one transaction.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class HostSessionService:
         changes: Changes | None = None,
     ) -> SessionHead:
         """
-        Make a session before anything is said, with its state; see `Session.create`.
+        Make a session before its first message, with its state; see `Session.create`.
 
         Raises:
             AlreadyExists: it was created before, or has messages.
@@ -109,7 +109,7 @@ class HostSessionService:
     def date(
         self, owner: ScopeRef, session: str, created_ms: int | None, updated_ms: int | None
     ) -> None:
-        """Say when a session was made and changed; see `Host.date`."""
+        """Set when a session was made and changed; see `Host.date`."""
         with self._db.write() as tx:
             target = session_records.ensure(tx, owner, session, self._db.ids)
             sessions.set_times(tx, target, created_ms, updated_ms)
@@ -255,7 +255,7 @@ class HostSessionService:
         return drafts[0]
 
     def is_archived(self, owner: ScopeRef, session: str, seq: int) -> bool:
-        """Say whether the words of message *seq* stand in a segment."""
+        """Return whether the words of message *seq* stand in a segment."""
         with self._db.read() as tx:
             found = _find(tx, owner, name_value(session, "session"))
             if found is None:
@@ -350,7 +350,7 @@ def _find(tx: Tx, owner: ScopeRef, session: str) -> tuple[int, SessionHead] | No
 
 
 def _moved(known: SessionHead, head: SessionHead) -> bool:
-    """Say whether messages came or went since, or the metadata changed."""
+    """Return whether messages were added or removed since, or the metadata changed."""
     if not isinstance(known, SessionHead):
         raise InvalidInput(f"expected is {type(known).__name__}: give what head() returned")
     seen, now = ((one.last_seq, one.newest_seq, one.metadata) for one in (known, head))

@@ -170,6 +170,6 @@ def _first_line(text: str) -> str | None:
 
 
 def _count(tx: Tx, branch: int, own: int) -> int:
-    """Return how many messages the path of a branch holds, *own* of which are its own."""
+    """Return how many messages the path of a branch has; *own* of them are its own."""
     shared = [run for run in runs_of(tx, branch) if run.session != branch]
     return own + sum(messages.count(tx, *run.span) for run in shared)

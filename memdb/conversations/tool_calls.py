@@ -3,20 +3,20 @@ Units: neighbouring messages that must never be parted.
 
 An assistant message with tool calls and the results that answer them make
 sense only together, and model APIs refuse one without the other. Everything
-here is pure and looks at the order of a run of messages, oldest first; what
-stands before or after the run is unknown to it.
+here is pure and looks at the order of a run of messages, oldest first.
+Messages before or after the run are unknown to it.
 
 The rules:
 
-- A call is a part `{"type": "tool_call", "id": ...}` of an assistant message,
-  an answer a part `{"type": "tool_result", "tool_call_id": ...}` of a tool
+- A call is a part `{"type": "tool_call", "id": ...}` of an assistant message.
+  An answer is a part `{"type": "tool_result", "tool_call_id": ...}` of a tool
   message. Parts of other roles, and ids that are no text or "", do not count.
 - An answer belongs to the latest call with its id that comes *before* it in
   the run; so an id may be used again. Several answers to one call all count.
 - From a call to its last answer everything is one unit, also what others said
   in between; units that overlap are one.
 - A tool message without a known id belongs to the message directly before it
-  if that is an assistant's or a tool's; otherwise it stands alone.
+  if that is an assistant's or a tool's. Otherwise it is alone.
 - Every other message is a unit of its own.
 """
 
@@ -60,7 +60,7 @@ def unit_starts(messages: Sequence[Message]) -> list[int]:
 
 def has_open_call(unit: Sequence[Message]) -> bool:
     """
-    Say whether a call in *unit* has no answer in it: the tool may still run.
+    Return whether a call in *unit* has no answer in it: the tool may still run.
 
     A call without an id is never open, because nothing can answer it by id.
     """
@@ -81,9 +81,9 @@ def orphans(messages: Sequence[Message]) -> set[int]:
     """
     Return the seqs of tool messages that answer nothing in the run.
 
-    That is a tool message with ids of which none was called before it in the
-    run; or without ids, if going back over tool messages alone leads to no
-    assistant message. One known id of several is enough to stay.
+    A tool message is an orphan if no earlier message in the run made its call.
+    Without ids it is one if no assistant message precedes its group of tool
+    messages. One known id of several is enough to stay.
 
     Left out of a window they make it acceptable to every model API (`units`
     of the others stay as they were).
@@ -127,7 +127,7 @@ def _ids(message: Message, role: str, kind: str, field: str) -> Iterator[str]:
 
 
 class _Links:
-    """Who answers whom in a run, by place; see `_links`."""
+    """Calls and answers of a run, by place; see `_links`."""
 
     __slots__ = ("answered", "answers", "calls", "glued", "matched", "unknown")
 

@@ -59,7 +59,7 @@ SCANNED = {
 
 
 class Sources(Record):
-    """What a scan for secrets reads."""
+    """Rows that a scan for secrets reads."""
 
     db: Engine
     reader: Conversations
@@ -74,8 +74,8 @@ def places(
     """
     Yield every secret of a scope, in all fields that `SecretScreen` screens when they are written.
 
-    The names of the scope and the settings of the file come first, then sessions with their
-    messages and summaries, state, entries, items, artifacts and tombstones.
+    The names of the scope and the settings of the file come first. Sessions with their messages
+    and summaries follow, then state, entries, items, artifacts and tombstones.
 
     Raises:
         InvalidInput: the transaction in which it looked was rolled back meanwhile.

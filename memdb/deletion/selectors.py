@@ -67,7 +67,7 @@ ITEMS_AT_ONCE = 500
 
 class Selector(Record):
     """
-    What to remove from a scope; made by `select`, which checks it.
+    Selection of rows to remove from a scope; made by `select`, which checks it.
 
     Attributes:
         what: "entry", "messages", "session", "query" or "everything".
@@ -200,7 +200,7 @@ class Part(Record):
     Messages of a session: its id and name, and their seqs.
 
     Attributes:
-        over: Seqs of messages that stay, and whose summaries are written anew.
+        over: Seqs of messages that stay, and whose summaries are rewritten.
     """
 
     session: int
@@ -232,7 +232,7 @@ class Rewriting(Record):
 
 class Selection(Record):
     """
-    What a selector names in the file now.
+    Rows that a selector names in the file now.
 
     Attributes:
         parts: Sessions that lose some messages.
@@ -266,8 +266,8 @@ def find_all(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool)
     Return what *selector* names in the scope and in the parts of its app.
 
     An entry and the seqs of messages are named in the own scope alone. Only a forgetting
-    (*with_entries*) takes a session, or what says a query, out of the parts: a host that
-    deletes a session keeps what it took into a memory.
+    (*with_entries*) removes a session, or rows with a query's words, from the parts. A host
+    that deletes a session keeps what it took into a memory.
     """
     everywhere = selector.what == "everything" or (
         with_entries and selector.what in ("session", "query")
@@ -485,8 +485,8 @@ def _saying(tx: Tx, scope_no: int, selector: Selector) -> Selection:
     """
     Return all that holds every word, in any field: what a proof would name as still saying it.
 
-    A session or branch goes as a whole if its name does, an artifact too; of an entry or
-    artifact that stays only the versions go that hold them.
+    A session, branch or artifact goes as a whole if its name contains them. If an entry or
+    artifact stays, its versions that contain them go.
     """
     low, high = scope_range(scope_no)
     found: dict[str, dict[Row, None]] = {kind: {} for kind in PLACES}

@@ -236,7 +236,7 @@ class DeletionService:
         Remove what *selector* names from the memory; its bytes may stay in the file.
 
         Entries told by deleted messages stay, but for those that only a deleted
-        session recalls. Summaries that stood for deleted messages are made anew.
+        session recalls. Summaries of deleted messages are made again.
 
         Args:
             dry_run: Remove nothing, and return what would be removed.

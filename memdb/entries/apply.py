@@ -238,7 +238,7 @@ class EntryWriter:
         text: str | None = None,
     ) -> Remembered:
         """
-        Let *old* take over what a statement adds to it.
+        Add to *old* what a statement has besides.
 
         Args:
             action: "repeated" or "updated".
@@ -337,9 +337,9 @@ def _merged_columns(
     """
     Return the columns of *old* that a statement changes; {} if it adds nothing.
 
-    What was not given stays. The more durable category wins, so that no
-    lasting fact becomes a passing note; also the greater importance and the
-    later expiry, except that a statement with a key decides alone.
+    Fields that were not given stay. The more durable category wins, so that no
+    lasting fact becomes a passing note. The greater importance and the later
+    expiry win too. A statement with a key decides alone.
     """
     keyed = statement.key is not None
     given = statement.given
@@ -412,7 +412,7 @@ def _inherit(old: Entry, statement: Statement, now_ms: int, categories: Categori
 
 
 def _refuse(statement: Statement, reason: str, other: Entry | None = None) -> Remembered:
-    """Return that nothing was stored: an entry with id 0 and no text stands for the fact."""
+    """Return that nothing was stored: the fact is an entry with id 0 and no text."""
     row = {
         **dict.fromkeys(Entry._fields),
         **{name: value for name, value in statement.columns().items() if name in Entry._fields},

@@ -42,7 +42,7 @@ class Categories:
     """
 
     def __init__(self, more: Iterable[Category] = ()) -> None:
-        """Hold the built-in categories, then *more*; one of the same name takes its place."""
+        """Store the built-in categories, then *more*; one of the same name replaces it."""
         self._by_name = {category.name: category for category in BUILT_IN}
         self._by_name |= {ALIASES.get(one.name, one.name): one for one in more}
 

@@ -38,8 +38,8 @@ class UsageCounter:
     """
     Counts how often entries are used, without a write per use. Thread-safe.
 
-    Counts are kept in memory and written with the next write of an entry of the same
-    scope, once an hour, or when the file is closed. A crash loses those, and nothing else.
+    Counts are kept in memory. They are written with the next write of an entry of the
+    same scope, once an hour, or when the file is closed. A crash loses those, and nothing else.
     """
 
     def __init__(self, db: Engine) -> None:

@@ -142,8 +142,8 @@ class ProfileService:
         """
         Return the entries that belong into every prompt, most important first.
 
-        Pinned entries, and those of a pinned category unless they are flagged
-        as an instruction to a model; of the scope and of the app's shared one.
+        They are pinned themselves or by their category, in the scope or in the app's
+        shared one. One of a category that is flagged as an instruction is left out.
         """
         return self._read_always(owner, session, 0)[0]
 
@@ -153,7 +153,7 @@ class ProfileService:
         """
         Return the entries of every prompt, the newest others by category, and what they outdate.
 
-        Each newest one stands for the entry that it outdates, which is the third by its id.
+        Each newest one replaces the entry that it outdates, which is the third by its id.
         """
         before: dict[int, Entry] = {}
         always, others = self._read_always(owner, session, MOST_KNOWN)
@@ -231,7 +231,7 @@ class ProfileService:
         Return entries, each newest one for the entry that it outdates, without *shown*.
 
         Args:
-            before: Gets what each of them stands for, by its id.
+            before: Gets the entry that each of them outdates, by its id.
         """
         folded: dict[int, Entry] = {}
         with self._db.read() as tx:

@@ -189,7 +189,7 @@ class EntryService:
         version: int,
         expected: int | Entry | None = None,
     ) -> Entry:
-        """Give an entry what it said in an old version, as `Entries.revert` describes it."""
+        """Restore an old version of an entry, as `Entries.revert` describes it."""
         int_value(version, "version", 1, MAX_INT)
         known = expected_value(expected, "version")
         with self._db.write() as tx:
@@ -218,7 +218,7 @@ class EntryService:
 
     @staticmethod
     def _take_back(tx: Tx, old: Entry, key: str | None) -> None:
-        """Let what took the place of an entry, or states the fact *key* now, give way to it."""
+        """Replace the successor of an entry, or the present fact *key*, by it."""
         if old.holds(tx.now_ms):
             return
         entries.link(tx, old.id, None)
@@ -448,7 +448,7 @@ class EntryService:
 
 
 def _require_version(old: Entry | None, expected: int | None) -> None:
-    """Raise VersionConflict unless an entry is at a version; 0 stands for no entry."""
+    """Raise VersionConflict unless an entry is at a version; 0 means no entry."""
     version = 0 if old is None else old.version
     if expected not in (None, version):
         raise VersionConflict(expected, version)

@@ -3,8 +3,8 @@ Candidates of extraction: find facts in messages, compare them with entries, sto
 
 `CandidateFinder` asks a model, or keeps sentences as they were said (`facts/keeping.py`).
 Secrets are kept from the model as the file's settings say. Blocks that memdb put into a prompt
-are cut out of messages that quote them, and facts that an assistant repeats from them are
-dropped; otherwise each recall would add what is stored already.
+are cut out of messages that quote them. Facts that an assistant repeats from them are dropped,
+else each recall would add what is stored already.
 
 `CandidateResolver` asks a model at most once for all candidates of a batch,
 about entries that were found for them; it can name no others. The rules of

@@ -2,7 +2,7 @@
 Evidence: whether what a model answers stands in the messages that it read.
 
 A fact is stored with less trust and without a key if fewer than half of its content words, names
-and numbers stand there; an entry is retired only by a fact about the same subject.
+and numbers are there. Only a fact about the same subject retires an entry.
 """
 
 from __future__ import annotations

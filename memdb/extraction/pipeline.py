@@ -9,7 +9,7 @@ Extraction service: turns the messages of a session into entries.
 The watermark moves in the transaction that stores a batch, and only from where
 the batch began. So a crash loses only the work in progress, and two processes
 cannot both store the facts of the same messages. A batch whose messages were
-removed or changed meanwhile is read anew.
+removed or changed meanwhile is read again.
 """
 
 from __future__ import annotations

@@ -55,10 +55,10 @@ class FastEmbedEmbedder(Client):
         Find the model.
 
         Args:
-            source: A folder with an ONNX graph (model.onnx, onnx/model.onnx)
-                that gives one vector per token, tokenizer.json,
-                tokenizer_config.json and config.json, as sentence-transformers
-                exports them; or a name of fastembed's list.
+            source: A name of fastembed's list, or a folder as
+                sentence-transformers exports it. The folder has an ONNX graph
+                (model.onnx, onnx/model.onnx) with one vector per token,
+                tokenizer.json, tokenizer_config.json and config.json.
             threads: Of the runtime; None: as many as there are cores.
             batch: Texts of one run.
 

@@ -116,7 +116,7 @@ def _after_response(response: Any) -> None:
 
 
 class _Dialect(NamedTuple):
-    """What a server calls the length limit, and which answer format it takes."""
+    """Dialect of a server: its name for the length limit, and its answer format."""
 
     length: str = "max_tokens"
     format: str = "json_schema"

@@ -105,7 +105,7 @@ def put_schema_in_prompt(
 
 
 class Client:
-    """What calls a model: no copy and no pickle of it holds a key or a connection."""
+    """Caller of a model: no copy and no pickle of it contains a key or a connection."""
 
     __slots__ = ()
 

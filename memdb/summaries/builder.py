@@ -123,9 +123,9 @@ class Summaries:
         Make the summaries that a context needs, without a model; return how many.
 
         What a turn left is made at once: up to `DRAIN_LEAVES` leaves, and what they make
-        due. If more are due, after an import, `DRAIN_BACKLOG` are made, and the rest is
-        left to later contexts and the job of the session: so a context costs the same
-        however many are due.
+        due. If more are due, after an import, `DRAIN_BACKLOG` are made. Later contexts
+        and the job of the session make the rest, so a context costs the same however
+        many are due.
 
         If the file has a model, it improves these summaries later. A file that cannot
         be written now stays as it is: a reader has no use for that error.
@@ -328,7 +328,7 @@ class Summaries:
         return port is not None and port.quality == "model" and made.quality != "model"
 
     def _improve(self, job: Job, run: Run) -> int:
-        """Let the model rewrite a summary; after a failure its job is retried later."""
+        """Rewrite a summary by the model; after a failure its job is retried later."""
         with self._db.read() as tx:
             summary = summaries.get(tx, job.ref)
             step = None if summary is None else self.step_of(tx, summary)

@@ -1,7 +1,7 @@
 """
 Change single summaries for a host: other words for a wrong one, or none.
 
-What stands above a summary may quote it, so that is written anew in the same
+A summary one level up may quote it. So that is rewritten in the same
 transaction, without a model; if there is one, it improves it later.
 """
 
@@ -115,7 +115,7 @@ class SummaryEditor:
         return Made(fields["text"], fields["hint"], "model", HOST, tokens, trust)
 
     def _replace(self, tx: Tx, summary: Summary, made: Made) -> None:
-        """Write new words, and anew what quotes the old ones."""
+        """Write new words, and rewrite the summaries that quote the old ones."""
         maker = self._summaries
         improvable = maker.may_improve(made)
         summary_records.rewrite(tx, summary, maker.columns(made), improvable=improvable)

@@ -57,7 +57,7 @@ def head_seq(tx: Tx, session: int, name: str) -> int:
     """
     Return the last seq of the system messages at the start of the session, 0 if none.
 
-    They are the system text of every context, so no summary stands for them.
+    They are the system text of every context, so no summary covers them.
     """
     leaves = summaries.leaf_span(tx, session)
     if leaves is not None:
@@ -72,7 +72,7 @@ def head_seq(tx: Tx, session: int, name: str) -> int:
 
 
 def covered_seq(tx: Tx, session: int, name: str) -> int:
-    """Return the last seq that a leaf stands for, or that of the system text."""
+    """Return the last seq that a leaf covers, or that of the system text."""
     leaves = summaries.leaf_span(tx, session)
     return head_seq(tx, session, name) if leaves is None else leaves[1]
 
@@ -92,7 +92,7 @@ def plan(tx: Tx, session: int, name: str, settings: Settings, most: int) -> list
 
 
 def expect_plan(tx: Tx, session: int, settings: Settings, most: int) -> None:
-    """Let what `plan` reads be answered together; of a branch it is asked in turn."""
+    """Prefetch what `plan` reads in one round trip. Branches are not prefetched."""
     if not is_branch(session):
         sessions.expect_last_seq(tx, session)
         depths, limit = settings.summary_max_depth, _most_loose(settings, most)
@@ -116,7 +116,7 @@ def _rows_behind(tx: Tx, session: int, least: int) -> Iterator[int]:
     """
     Yield the rows of a path that may be due, oldest first.
 
-    They have leaves of their own, or *least* seqs that no leaf stands for. Two statements,
+    They have leaves of their own, or *least* seqs that no leaf covers. Two statements,
     and one for each row with leaves that go on after the branch left it.
     """
     regions = regions_of(tx, session)
@@ -159,7 +159,7 @@ def _leaves(tx: Tx, session: int, name: str, settings: Settings, most: int) -> l
 
 
 def _most_loose(settings: Settings, most: int) -> int:
-    """Return how many summaries of a depth *most* steps stand for."""
+    """Return how many summaries of a depth *most* steps replace."""
     return settings.summary_condense_at + settings.summary_group * (most - 1)
 
 

@@ -290,8 +290,8 @@ class SummaryMaker:
         """
         Return an extract of *messages*, oldest first, that is not stored.
 
-        Contexts ask for the same ones turn by turn until a summary stands for them, so
-        the last `MAX_DIGESTS` are kept, by what the messages say.
+        Contexts need the same ones turn by turn until a summary covers them. So the
+        last `MAX_DIGESTS` are kept, by the texts of the messages.
         """
         source = items_of_messages(messages)
         said = {
@@ -333,7 +333,7 @@ class SummaryMaker:
 
     def _accept(self, port: Summarizer, summary: SummaryText, source_tokens: int) -> Made:
         """
-        Return the port's summary if it can stand for its source.
+        Return the port's summary if it can replace its source.
 
         Raises:
             PortError: it is empty, too long, or cannot be stored.

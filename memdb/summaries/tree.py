@@ -75,7 +75,7 @@ class SummaryReader:
     def expand(
         self, owner: ScopeRef, session: str, ref: str, after_seq: int = 0, limit: int = PAGE
     ) -> Expansion:
-        """Return a page of what *ref* stands for; see `session.summaries.expand`."""
+        """Return a page of the sources of *ref*; see `session.summaries.expand`."""
         int_value(after_seq, "after_seq", 0, MAX_SEQ)
         int_value(limit, "limit", 0, MAX_PAGE)
         if not isinstance(ref, str):

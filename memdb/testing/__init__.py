@@ -52,7 +52,7 @@ class FakeEmbedder:
     """
 
     def __init__(self, name: str = "fake", dim: int = 64) -> None:
-        """Be a model of this *name* and *dim*, 2 to 65,536."""
+        """Make a model of this *name* and *dim*, 2 to 65,536."""
         self.name = name_value(name, "name")
         self.dim = int_value(dim, "dim", 2, 65_536)
         self.asked: list[str] = []
@@ -84,7 +84,7 @@ class FakeModel:
     """
 
     def __init__(self, *answers: str | Exception, name: str = "fake") -> None:
-        """Give *answers*, one a call; an exception is raised. After the last: `Unavailable`."""
+        """Return *answers*, one a call; an exception is raised. After the last: `Unavailable`."""
         if not all(isinstance(answer, (str, Exception)) for answer in answers):
             raise InvalidInput("answers holds what is no text and no exception")
         self.name = name_value(name, "name")
@@ -112,7 +112,7 @@ class FakeModel:
 
 @pytest.fixture
 def memory() -> Iterator[MemDB]:
-    """Give an empty memory that is gone after the test; its time and ids never vary."""
+    """Yield an empty memory that is gone after the test; its time and ids never vary."""
     with memdb.open(":memory:", clock=FrozenClock(START_MS), ids=SeededIds(0)) as db:
         yield db
 
@@ -120,9 +120,9 @@ def memory() -> Iterator[MemDB]:
 @pytest.fixture
 def pack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., MemDB]]:
     """
-    Give a function that opens a pack by name, for reading, until the test ends.
+    Return a function that opens a pack by name, for reading, until the test ends.
 
-    "trip" is trip.pack, or the recipe trip.toml, beside the test file, in the folder
+    "trip" is trip.pack, or the recipe trip.toml. It is beside the test file, in the folder
     packs beside it, or in packs at the root of the project. `open_pack`'s options may
     follow.
     """

@@ -277,9 +277,9 @@ def _save_next(target: Target, tx: Tx, row: dict[str, Any]) -> bool:
     """
     Save a hand-written line; False if it is a version already.
 
-    Each line is searched behind the version of the line before it, so bytes
-    that come again later in the file are saved again, and a second import adds
-    nothing.
+    Each line is searched behind the version of the line before it. So bytes
+    that occur again later in the file are saved again, and a second import
+    adds nothing.
     """
     seq, said_in = None, row["session"]
     if row["message"] is not None:

@@ -54,7 +54,7 @@ class RowCounter:
             self._shown_s = monotonic()
 
     def end(self) -> None:
-        """Say that all is done."""
+        """Report that all is done."""
         if self._show is not None:
             self._show(self._total, self._total)
 

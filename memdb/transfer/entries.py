@@ -269,7 +269,7 @@ def _placed(target: Target, tx: Tx, line: dict[str, Any]) -> dict[str, Any]:
 
 def _yield_key(target: Target, tx: Tx, rival: int, row: dict[str, Any]) -> None:
     """
-    Let the stored entry keep its key, with the content of *row* if that is newer.
+    Keep the stored entry with its key, and take the content of *row* if that is newer.
 
     The exported entry is kept beside it, superseded.
     """

@@ -2,8 +2,8 @@
 Export: everything of some scopes as JSON lines.
 
 One object per line, its fields in a fixed order, absent fields left out. No
-line depends on row ids of this file or on the time of the export, so the export
-of an import gives the same bytes. A file is whole or not at all, and never replaces a database.
+line depends on row ids of this file or on the time of the export. So the export
+of an import has the same bytes. A file is whole or not at all, and never replaces a database.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def export_file(
     The file gets its name when it is whole and on the disk.
 
     Args:
-        embeddings: Also write vectors; without them they are made anew.
+        embeddings: Also write vectors; without them they are made again.
         with_settings: Also write the settings that the file keeps.
         replace: Overwrite a file that is there.
         progress: Called with the number of lines so far, every 1,000 lines.
@@ -82,9 +82,9 @@ def export_lines(
     """
     Yield everything of *owners* as JSON lines, without line ends.
 
-    The first line takes as long as the whole export: all lines are read in one
-    transaction, so that they tell of one moment, and kept in a temporary file
-    if they take more than 8 MB. A caller that stops between two lines keeps no
+    The first line takes as long as the whole export. All lines are read in one
+    transaction, so they are of one moment. They are kept in a temporary file if
+    they take more than 8 MB. A caller that stops between two lines keeps no
     snapshot of the file open.
 
     Raises:

@@ -248,14 +248,14 @@ class Importer:
 
     @property
     def kept(self) -> str:
-        """What an error says of the records before it."""
+        """Text of an error about the records before it."""
         if not self._has_stored:
             return NOTHING
         return f"The records before it are stored ({self.stored})"
 
     @property
     def stored(self) -> str:
-        """What is stored so far: "7 messages in 1 new session, 2 entries"."""
+        """Text for the stored rows: "7 messages in 1 new session, 2 entries"."""
         counts: dict[str, Any] = {**self.added}
         return ImportReport(self._format, **counts).added
 
@@ -332,7 +332,7 @@ class Importer:
         return target
 
     def _enter(self, item: Item) -> None:
-        """Go on with another scope of an export."""
+        """Begin another scope of an export."""
         scope = SCOPE.from_line(item.fields)
         app, user = scope["app"], scope["user"]
         self._target, self._scope, self._scope_error = None, None, None
@@ -466,7 +466,7 @@ def shorten_notes(notes: list[str]) -> tuple[str, ...]:
 
 
 class Refusals:
-    """What an import left out: by what it is and why, up to a number; then only counted."""
+    """Records that an import left out, with reasons up to a number, then only counted."""
 
     def __init__(self) -> None:
         """Begin with nothing."""

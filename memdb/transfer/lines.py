@@ -271,7 +271,7 @@ def any_time(value: object, field: str) -> int | None:
 
 class TransferServices(Record):
     """
-    What an import stores by.
+    Context of an import.
 
     Attributes:
         counting: Counts the tokens of messages that come without a count.
@@ -355,7 +355,7 @@ class PartFile:
         self.count += 1
 
     def rewind(self) -> None:
-        """Go to the first byte."""
+        """Move to the first byte."""
         if self._file is not None:
             self._file.seek(0)
 
@@ -441,7 +441,7 @@ class Target:
         return saved
 
     def restore_state(self, saved: dict[str, Any]) -> None:
-        """Go back to what `save_state` returned."""
+        """Move back to what `save_state` returned."""
         for name in ROLLED_BACK:
             setattr(self, name, saved[name])
         self.added.clear()

@@ -2,13 +2,13 @@
 Session and message lines: their codecs, export and import.
 
 Imported messages are prepared and stored as `Session.append` does it, but their
-external ids and uids are looked up a thousand at once, and an exported message
-keeps its seq if that is free. What is stored already stays as it is.
+external ids and uids are looked up a thousand at once. An exported message
+keeps its seq if that is free. Stored messages stay as they are.
 
 A question that was edited, or an answer that was made again, lets a conversation go on in
-two ways. A format gives each message the external id of the one before it. What follows the
-newest message of the session or of a branch is added there; what follows another one begins
-a branch, called by its external id. So it does not matter which way is imported first.
+two ways. A format gives each message the external id of the one before it. A message after the
+newest one of the session or of a branch is added there. A message after another one begins a
+branch, called by its external id. So it does not matter which way is imported first.
 """
 
 from __future__ import annotations
@@ -569,7 +569,7 @@ class MessageMerge:
 
     def _date(self, times: list[int | None], before: dict[int, int]) -> None:
         """
-        Give the session the times of its new messages, if the file has none for it.
+        Set the session's times by its new messages, if the file has none for it.
 
         Args:
             before: The last change of it, and of the session of a branch, without them.
@@ -713,7 +713,7 @@ def write_tree(target: Target, tx: Tx, session: str, lines: list[MessageLine]) -
 
 class Trial:
     """
-    What a dry run has read so far.
+    Messages that a dry run has read so far.
 
     Attributes:
         sessions: Those that its messages name.

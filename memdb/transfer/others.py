@@ -1,8 +1,8 @@
 """
 Summary, item, embedding, state and tombstone lines: their codecs, export and import.
 
-A summary is added only where the messages that it stands for are here as they were when it was
-exported, so nothing that was forgotten comes back by it. An exported item keeps its revision and
+A summary is added only if its messages are here as they were when it was exported. So nothing
+that was forgotten comes back by it. An exported item keeps its revision and
 times; a hand-written one needs a namespace, a key and a value. An item whose key has a value here
 stays away.
 """
