@@ -143,7 +143,7 @@ def _says_something(part: Part) -> bool:
 
 
 def is_echo(entry: Entry) -> bool:
-    """Say whether a line tells what the user typed meanwhile, as another line may tell too."""
+    """Return whether a line tells what the user typed meanwhile, as another line may tell too."""
     is_taken = entry.get("operation") == "remove"  # the agent has read it; "enqueue" may be undone
     return is_taken and entry.get("reason") in (None, "absorbed_mid_turn")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class Known(Record):
     """
-    What tells a format before its module is loaded: a file that lacks all of it is another's.
+    Signs of a format, known before its module is loaded: a file without any is another's.
 
     Attributes:
         module: Of `memdb.formats.imports`.

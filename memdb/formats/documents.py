@@ -248,7 +248,7 @@ def _cells(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_formula(cell: str) -> bool:
-    """Say whether a spreadsheet would run a cell, with or without apostrophes before it."""
+    """Return whether a spreadsheet would run a cell, with or without apostrophes before it."""
     return cell.lstrip(BEFORE_FORMULA).startswith(FORMULA)
 
 

@@ -150,7 +150,7 @@ def _refuse_broken(report: ImportReport) -> None:
 
 @contextmanager
 def _noting_what_is_stored(importer: Importer) -> Iterator[None]:
-    """Give the end by a signal a note that says what is stored by then."""
+    """Add a note about the stored records to the error that ends the program."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as end:
@@ -220,7 +220,7 @@ INTERVAL_S = 2.0
 
 class Difference(Record):
     """
-    What is different in a folder from what was imported.
+    The difference between a folder and its last import.
 
     Attributes:
         changed: Files that are new or changed, and were left alone since the last look.

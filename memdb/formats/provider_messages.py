@@ -260,7 +260,7 @@ _GEMINI_ROLES = {"assistant": "model"}
 
 
 def _is_providers(part: Any) -> bool:
-    """Say whether a part is one of a provider's that memdb has its own words for."""
+    """Return whether a part is one of a provider's that memdb has its own words for."""
     kind = kind_of(part)
     if kind not in KINDS:
         return is_providers(part)

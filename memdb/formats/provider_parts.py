@@ -98,7 +98,7 @@ def other(kind: str, data: Any, warning: str = "") -> Part:
 
 
 def is_providers(part: Any) -> bool:
-    """Say whether *part*, of no type of memdb's, is known as a provider's."""
+    """Return whether *part*, of no type of memdb's, is known as a provider's."""
     kind = kind_of(part)
     if not isinstance(part, dict):
         return False
@@ -400,7 +400,7 @@ def _image_call(block: Part) -> Part:
 
 
 def is_bedrocks(block: Any) -> bool:
-    """Say whether *block* is one of the Converse API of Bedrock, and no plain text."""
+    """Return whether *block* is one of the Converse API of Bedrock, and no plain text."""
     return isinstance(block, dict) and "type" not in block and not BEDROCK.keys().isdisjoint(block)
 
 

@@ -175,7 +175,7 @@ def _blocks(parts: Iterable[Part], text_type: str, native: Native) -> list[Block
 
 
 def _holds(block: Block, name: str) -> bool:
-    """Say whether a block tells the name of a file, or there is none to tell."""
+    """Return whether a block tells the name of a file, or there is none to tell."""
     inner = [value for value in block.values() if isinstance(value, dict)]
     return not name or any(name in one.values() for one in (block, *inner))
 
@@ -308,14 +308,14 @@ def _responses(turns: list[Turn]) -> dict[str, Any]:
 
 
 def _has_its_outputs(turn: Turn) -> bool:
-    """Say whether the results of an item that calls are items of its kind, as the API wants."""
+    """Return whether the results of an item that calls are items of its kind, as the API wants."""
     kind = turn.own.get("type")
     made = [call.own_result or {} for call in turn.real_calls if call.results]
     return kind == "function_call" or all(one.get("type") == f"{kind}_output" for one in made)
 
 
 def _is_reasoning(turn: Turn) -> bool:
-    """Say whether a turn is an item that the API refuses without the one behind it."""
+    """Return whether a turn is an item that the API refuses without the one behind it."""
     return isinstance(turn.own, dict) and turn.own.get("type") == "reasoning"
 
 
@@ -465,7 +465,7 @@ def _gemini(turns: list[Turn]) -> dict[str, Any]:
 
 
 def _is_blank(part: Any) -> bool:
-    """Say whether a part of Gemini is a blank text without a signature."""
+    """Return whether a part of Gemini is a blank text without a signature."""
     is_text = isinstance(part, dict) and "text" in part and "thought_signature" not in part
     return is_text and not text_value(part["text"]).strip()
 

@@ -1,5 +1,5 @@
 """
-What an import reads: a file, the files of a folder, or the members of an archive.
+The source of an import: a file, the files of a folder, or the members of an archive.
 
 A format says by their names and their first objects which of them are its own. Nothing is
 unpacked to the disk. A file is read by its lines, or by the elements of the JSON array that it
@@ -528,7 +528,7 @@ class Tree:
             return Source(files.pop_all(), stream, shown, most=most, advance=advance)
 
     def skip_records(self, count: int) -> None:
-        """Let `first` and `peek` pass over so many records: the first may be a broken one."""
+        """Skip so many records in `first` and `peek`: the first may be a broken one."""
         self._skipped = count
         self._first.clear()
         self._peeked.clear()
@@ -556,7 +556,7 @@ class Tree:
 
     @contextmanager
     def _naming(self, name: str) -> Iterator[None]:
-        """Let an error of a `with` block begin with the name of a file."""
+        """Add the name of a file to an error of a `with` block."""
         try:
             yield
         except InvalidInput as error:
@@ -566,7 +566,7 @@ class Tree:
             raise InvalidInput(f"{shown}: {reason}") from error
 
     def is_array(self, name: str) -> bool:
-        """Say whether a file is a JSON array: not lines of which the first is one."""
+        """Return whether a file is a JSON array: not lines of which the first is one."""
         is_lines = bool(self._skipped) and name.lower().endswith(".jsonl")
         return self.first_character(name) == b"[" and not is_lines
 
@@ -634,5 +634,5 @@ def _refuse_many(name: str, count: int) -> None:
 
 
 def _is_hidden(name: str) -> bool:
-    """Say whether a file is the system's: it begins with a dot, or is one of `SYSTEM_NAMES`."""
+    """Return whether a file is the system's: it begins with a dot, or is one of `SYSTEM_NAMES`."""
     return any(part.startswith(".") or part in SYSTEM_NAMES for part in name.split("/"))

@@ -56,7 +56,7 @@ def as_lines(
     lines: Callable[[Database, int], Iterator[dict[str, Any]]],
 ) -> Iterator[str]:
     """
-    Give the path of JSON lines with what a SQLite file holds, for a `with` block.
+    Yield the path of JSON lines with the rows of a SQLite file, for a `with` block.
 
     The file may be a stranger's: its views and generated columns are bounded as a query
     of `db.query` is, in time, and in rows and bytes by its own size.

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 class Line(Record):
     """
-    What a line of a transcript says.
+    The contents of a line of a transcript.
 
     Attributes:
         kind: What the program calls the line, to count what is left out.
@@ -85,7 +85,7 @@ NO_TRANSCRIPTS = ("journal.jsonl", "history.jsonl", "sessions-index.jsonl")
 
 class Head(Record):
     """
-    What the first lines of a transcript say.
+    The contents of the first lines of a transcript.
 
     Attributes:
         session: The name of its session.
@@ -107,7 +107,7 @@ def session_of(head: Head, line: Line) -> str:
 
 class Prompts:
     """
-    What the user typed, by the line before it: two behind one line are a turn typed anew.
+    Prompts of the user, by the line before each: two behind one line are a turn typed again.
 
     The second takes the place of the first one, and of all that was said behind that.
     """
@@ -147,7 +147,7 @@ def spoken(lines: Iterable[Line]) -> str:
 
 
 def repeats(line: Line, said: str) -> bool:
-    """Say whether a line is an echo of what was *said*."""
+    """Return whether a line is an echo of what was *said*."""
     return line.is_echo and all(one.text.strip() in said for one in line.messages)
 
 

@@ -60,7 +60,7 @@ GEMINI, LANGCHAIN, ADK = "gemini", "langchain", "adk"
 
 
 class Result:
-    """What a tool gave: its text, media, and the provider's own form of it."""
+    """The result of a tool: its text, media, and the provider's own form of it."""
 
     __slots__ = ("error", "media", "own", "text")
 
@@ -118,7 +118,7 @@ class Call:
 
     @property
     def media(self) -> list[Part]:
-        """What the tool showed."""
+        """The images, sounds and files of the results."""
         return [one for result in self.results for one in result.media]
 
     @property
@@ -227,7 +227,7 @@ def _torn(messages: Sequence[FormatMessage]) -> Iterator[bool]:
 
 
 def _answer_siblings(step: list[Turn], latest: dict[str, Call]) -> None:
-    """Give every call of a step a result as soon as one has one: an API wants all or none."""
+    """Add a result to every call of a step as soon as one has one: an API wants all or none."""
     calls = [call for turn in step for call in turn.calls]
     if any(call.results for call in calls):
         for call in calls:

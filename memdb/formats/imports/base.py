@@ -1,5 +1,5 @@
 """
-What every format of an import is: a name, the files that are its own, and their items.
+The form of every import format: a name, the files that are its own, and their items.
 
 A format is a module of this package with a `FORMAT`. It reads what it was given and yields
 items in the words of the export, alone or in groups that belong together: a conversation, a
@@ -39,7 +39,7 @@ MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, Overfl
 
 class Request(Record):
     """
-    What a format is to read.
+    The input of a format.
 
     Attributes:
         tree: All that was given.

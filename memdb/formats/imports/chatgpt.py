@@ -71,7 +71,7 @@ def _claim(tree: Tree) -> list[str]:
 
 
 def _is_empty(tree: Tree, name: str) -> bool:
-    """Say whether a file is an empty list: of an account without conversations."""
+    """Return whether a file is an empty list: of an account without conversations."""
     is_broken = name in tree.problems
     return not is_broken and tree.is_array(name) and tree.first(name) is None
 

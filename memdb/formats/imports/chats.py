@@ -146,7 +146,7 @@ def _claim(tree: Tree, chat: Chat) -> list[str]:
 
 
 def _has_marks(record: dict[str, Any], chat: Chat) -> bool:
-    """Say whether a record, or one of the first that it lists, is a conversation of a program."""
+    """Return whether a record, or one of the first in it, is a conversation of a program."""
     listed = at(record, chat.lists)
     return any(
         all(_fits(one, *mark.split("=")) for mark in chat.marks.split())
@@ -155,7 +155,7 @@ def _has_marks(record: dict[str, Any], chat: Chat) -> bool:
 
 
 def _fits(record: Any, paths: str, value: str = "") -> bool:
-    """Say whether a path leads to something, and to *value* if that is given."""
+    """Return whether a path leads to something, and to *value* if that is given."""
     found = at(record, paths)
     return found is not None and (not value or found == value)
 

@@ -261,7 +261,7 @@ def _moment(text: str) -> int:
 
 
 def _is_text(cell: str) -> bool:
-    """Say whether the bytes of a cell were UTF-8."""
+    """Return whether the bytes of a cell were UTF-8."""
     try:
         cell.encode()
     except UnicodeEncodeError:

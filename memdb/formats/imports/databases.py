@@ -343,7 +343,7 @@ def _conversation(
 
 def _is_twin(entry: object, entries: set[object]) -> bool:
     """
-    Say whether a message is there already, and note it.
+    Return whether a message is there already, and note it.
 
     A turn that was tried again is stored twice: as it ran, without an entry of the transcript,
     and from the transcript. Two entries are two messages.

@@ -146,7 +146,7 @@ def _complete(
 
 
 def _is_bare(given: dict[str, Any]) -> bool:
-    """Say whether a line is a role and a text, with memdb's own fields or a program's."""
+    """Return whether a line is a role and a text, with memdb's own fields or a program's."""
     if given.get("role") in PROVIDER_ROLES or PROVIDER_FIELDS.intersection(given):
         return False
     said = given.get("content", "")

@@ -70,7 +70,7 @@ def _conversations(request: Request, name: str, title: str) -> Iterator[tuple[st
 
 
 def _is_lines(tree: Tree, name: str) -> bool:
-    """Say whether the first line of a file is a whole object, or a value with lines behind it."""
+    """Return whether the first line of a file is an object, or a value with lines behind it."""
     with tree.open(name, counts=False) as source:
         lines = [line for _, line in islice(source.lines(), 2)]
     try:

@@ -108,7 +108,7 @@ def to_json(model: BaseModel, what: str, **options: Any) -> str:
 
 
 def reason(value: Any, error: Exception, place: str = "") -> str:
-    """Say what at *place* keeps *value* from being JSON text, and what to do."""
+    """Return what at *place* keeps *value* from being JSON text, and what to do."""
     found = _surrogate(value, place)
     if found is None:
         return f"it has no JSON form ({error}): use plain values"

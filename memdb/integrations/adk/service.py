@@ -1,5 +1,5 @@
 """
-What the three services share: how a file is named, errors of ADK, taking turns.
+The base of the three services: how a file is named, errors of ADK, taking turns.
 
 A write runs to its end once it has begun: a caller that is cancelled learns it when the
 write is over, and what was written is known to the next call. A caller that only reads is
@@ -147,7 +147,7 @@ def _in_adks_words(found: re.Match[str]) -> str:
 
 
 def can_name(*names: object) -> bool:
-    """Say whether something can have these names: of others there is nothing to be found."""
+    """Return whether something can have these names: of others there is nothing to be found."""
     try:
         for name in names:
             name_value(name, "name")

@@ -207,7 +207,7 @@ class MemdbSessionService(Service, BaseSessionService):
 
 
 def _counts(head: SessionHead) -> bool:
-    """Say whether it is a session yet: artifacts alone make none."""
+    """Return whether it is a session yet: artifacts alone make none."""
     return head.last_seq > 0 or head.metadata is not None
 
 

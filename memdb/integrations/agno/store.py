@@ -98,7 +98,7 @@ ONE_ROW = {
 
 
 class _Call(local):
-    """What a thread's call has read: by table and key, the rows as JSON; and what it is about."""
+    """The rows that a thread's call has read, as JSON by table and key, and their kind."""
 
     depth = 0
     without_runs = False

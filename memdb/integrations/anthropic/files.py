@@ -65,7 +65,7 @@ def parse_path(path: object) -> Place:
 
 
 class MemoryFiles:
-    """What the commands of the memory tool do; each returns the text for the model."""
+    """The commands of the memory tool; each returns the text for the model."""
 
     def __init__(self, db: MemDB, items: Items) -> None:
         """Keep files among *items*, in transactions of *db*."""

@@ -32,7 +32,7 @@ FIELDS = {
 
 
 class _MemoryAdapter(Adapter):
-    """What both classes have: the files of a user, and ToolError for what goes wrong."""
+    """The base of both classes: the files of a user, and ToolError for a failure."""
 
     _tool: Any  # the class of Anthropic's
 

@@ -168,7 +168,7 @@ class MemdbSessionStore(Adapter, SessionStore):
                 self._describe(chosen, key, added)
 
     def _describe(self, chosen: Session, key: SessionKey, added: list[Any]) -> None:
-        """Bring the summary and the title of a session up to date with the lines *added*."""
+        """Update the summary and the title of a session with the lines *added*."""
         head = chosen.head()
         metadata = dict((head.metadata if head else None) or {})
         known = metadata.get(METADATA_KEY)

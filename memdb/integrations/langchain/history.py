@@ -123,7 +123,7 @@ KINDS = ("message", "entry", "summary", "item")
 
 class MemdbRetriever(BaseRetriever):
     """
-    What a scope of memdb recalls, best first.
+    The hits of a scope of memdb, best first.
 
     A document's metadata says where it comes from: `kind` ("message", "entry", "summary",
     "item", "artifact" or "session"), `score` from 0 to 1, and the fields of the source,

@@ -122,7 +122,7 @@ class MemdbByteStore(Namespaced, BaseStore[str, bytes]):
 
 class MemdbCache(Namespaced, BaseCache):
     """
-    What models answered, for `set_llm_cache` or `cache=` of a model.
+    The answers of models, for `set_llm_cache` or `cache=` of a model.
 
     An answer that has no JSON form is not kept, nor one with a key or password where the file
     refuses those.

@@ -71,7 +71,7 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """What gives the vectors."""
+        """The model of the vectors."""
         return self._embedding
 
     @classmethod

@@ -57,7 +57,7 @@ class Subscriptions:
     """The clients of one server, and the resources that each wants to hear of."""
 
     def __init__(self, db: aio.MemDB, stamps: Stamps) -> None:
-        """Tell changes by *stamps*: for each URI a value that changes with the resource."""
+        """Find changes by *stamps*: for each URI a value that changes with the resource."""
         from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 
         self._db = db
@@ -75,7 +75,7 @@ class Subscriptions:
     async def subscribe(
         self, context: Any, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        """Let a client hear of a resource until it unsubscribes or goes; any URI will do."""
+        """Notify a client of a resource until it unsubscribes or goes; any URI will do."""
         import mcp_types as types
 
         connection = getattr(context.session, "_connection", context.session)
@@ -90,7 +90,7 @@ class Subscriptions:
     async def unsubscribe(
         self, context: Any, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Let a client hear no more of a resource; of none it subscribed to does nothing."""
+        """Stop notifying a client of a resource; without a subscription this does nothing."""
         import mcp_types as types
 
         connection = getattr(context.session, "_connection", context.session)
@@ -143,7 +143,7 @@ class Subscriptions:
         return set().union(*self._streams, *(uris for _, uris in self._sessions.values()))
 
     async def _begin(self) -> None:
-        """Know how things are now, and look at the file from time to time."""
+        """Read the present stamps, and look at the file from time to time."""
         await self._announce()
         if self._polling is None or self._polling.done():
             self._polling = asyncio.get_running_loop().create_task(self._poll())
@@ -208,7 +208,7 @@ def make_server(db: aio.MemDB, *, user: str, app: str = "default") -> Server[Any
 
 
 class _Door:
-    """What the protocol asks for, answered from one scope."""
+    """The answers to the requests of the protocol, from one scope."""
 
     def __init__(self, db: aio.MemDB, user: str, app: str) -> None:
         db.scope(user, app)  # refuses a name before anybody connects

@@ -90,7 +90,7 @@ async def _nothing() -> None:
 
 @contextmanager
 def catch_signals(end: Ending) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the server, and raise them again when it has ended."""
+    """End the server at SIGINT and SIGTERM, and raise them again when it has ended."""
     caught: list[int] = []
 
     def catch(number: int, _frame: object) -> None:
@@ -169,7 +169,7 @@ class _Client:
         Thread(target=self._write, args=(writing,), daemon=True).start()
 
     async def ask(self, server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Give the server what the client sends; when that ends, wait for the answers."""
+        """Pass the client's messages to the server; when they end, wait for the answers."""
         async with server:
             with self._listening:
                 while line := await self._lines.get():
@@ -208,7 +208,7 @@ class _Client:
         server.send_nowait(SessionMessage(message))
 
     async def answer(self, server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Give the client what the server sends."""
+        """Write the server's messages to the client."""
         async with server:
             async for one in server:
                 number = getattr(one.message, "id", None)

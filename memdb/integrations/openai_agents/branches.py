@@ -89,7 +89,7 @@ class Branching:
         return await self.create_branch_from_turn(found[0]["turn"], branch_name)
 
     async def switch_to_branch(self, branch_id: str) -> None:
-        """Go on in a branch; ValueError if there is none of that name."""
+        """Switch to a branch; ValueError if there is none of that name."""
 
         def switch(db: database.MemDB) -> None:
             self._require(db, branch_id)

@@ -89,7 +89,7 @@ def words_of(item: Item) -> str:
 
 
 def is_user(item: Item) -> bool:
-    """Say whether an item is a message of the user."""
+    """Return whether an item is a message of the user."""
     return isinstance(item, dict) and item.get("role") == "user"
 
 

@@ -88,7 +88,7 @@ class Answers:
     """The newest items of sessions, by the session and their number; None: all items."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Begin with nothing."""
         self._known: dict[tuple[Hashable, int | None], Known] = {}
         self._lock = Lock()  # of who changes it: threads read beside each other
 
@@ -370,7 +370,7 @@ class Compacting(Branching):
         return _CompactionSnapshot([item for _, item in rows], complete, replace_suffix)
 
     def _is_plain(self) -> bool:
-        """Say whether no subclass gives or takes other items than are stored."""
+        """Return whether no subclass gives or takes other items than are stored."""
         return all(
             getattr(type(self), name) is getattr(MemDBSession, name)
             for name in ("get_items", "add_items")
@@ -548,7 +548,7 @@ class MemDBSession(Compacting):
         return fit
 
     def close(self) -> None:
-        """Let go of the file; the last session of a path closes it. Again does nothing."""
+        """Release the file; the last session of a path closes it. Again does nothing."""
         file, self._file = self._file, None
         if file is not None:
             file.release()
