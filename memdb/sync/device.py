@@ -108,10 +108,10 @@ def read_key(value: object) -> str:
 
 def load(tx: Tx) -> Device | None:
     """Return the device of the file, None before its first sync."""
-    text = synced.device(tx)
-    if text is None:
+    found = synced.device(tx)
+    if not found:
         return None
-    fields = json.loads(text)
+    fields = {**json.loads(found[0]), "key": found[1]}
     seen = {name: (number, digest) for name, (number, digest) in fields["seen"].items()}
     return Device(**{**fields, "seen": seen, "void": tuple(fields["void"])})
 
@@ -125,5 +125,7 @@ def store(tx: Tx, before: Device | None, device: Device) -> Device:
     """
     if load(tx) != before:
         raise Busy("another sync of this file is running: try again when it is done")
-    synced.set_device(tx, json.dumps(device._asdict()))
+    fields = device._asdict()
+    key = fields.pop("key")
+    synced.set_device(tx, json.dumps(fields), key)
     return device

@@ -65,6 +65,8 @@ DERIVED = ("bigrams", "spans", "superseded_by")
 ADDED = ("kind", "stamp", "after")
 NO_SEQS = {"last_seq": 0}
 
+UNSAID = -1  # no version of a thing, so that it is told
+
 SAID_OF_SESSION = ("created_ms", "updated_ms", "title", "metadata")
 
 ORDER = ("session", "branch", "message", "summary", "entry", "artifact", "item", "state")
@@ -560,7 +562,7 @@ class _Part:
             else:
                 entry_id = int(stand.place)
             merge.counts["entry_added" if stand.place is None else "entry_changed"] += stand.loses
-            self._unite(entry_id, row, versions, wins=stand.loses and stand.place is not None)
+            self._unite(entry_id, row, versions, stand)
             if stand.loses:
                 merge.links[scope_no, row["uid"]] = successor
             if stand.loses and is_open:
@@ -570,14 +572,15 @@ class _Part:
 
         self._each("entry", lines, lambda line: (line["uid"],), write)
 
-    def _unite(self, entry_id: int, came: Line, versions: list[Line], *, wins: bool) -> None:
+    def _unite(self, entry_id: int, came: Line, versions: list[Line], stand: Stand) -> None:
         """
         Write all old versions of an entry that two devices know, in the order they were stored.
 
         Args:
-            came: What another device says; history unless it *wins*.
+            came: What another device says; history unless *stand* loses.
             versions: The old versions that came with it.
         """
+        wins = stand.loses and stand.place is not None
         tx, uid = self._tx, came["uid"]
         now = entries.row(tx, entry_id)
         now["stored_ms"] = existing(entries.find(tx, entry_id), "entries").stored_ms
@@ -593,8 +596,13 @@ class _Part:
         gone = [thing for thing, one in known.items() if one.gone]
         kept = history_of([*told, *here], _said(uid, now), gone)
         entry_writer.unite(tx, entry_id, [one for _, one in kept], now["stored_ms"])
-        for thing in {thing for thing, _ in told} & {thing for thing, _ in kept}:
-            self._touch("version", thing, 0)
+        new = {thing for thing, _ in kept} - {thing for thing, _ in here}
+        if stand.loses:
+            for thing in new:
+                self._touch("version", thing, 0)
+        else:  # told again with what stands: who removed the entry meanwhile lacks them
+            rows = [(thing, UNSAID, 0, 0) for thing in new]
+            synced.put(tx, "version", self._scope_no, rows)
 
     def write_artifact(self, lines: list[Line]) -> None:
         """Add versions of artifacts, which `finish` brings into their order."""

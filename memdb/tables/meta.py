@@ -29,7 +29,8 @@ SELECT
 
 SELECT_TIMES = compose.select("meta.times", "min(created_ms), max(created_ms)", "messages")
 
-SELECT_META = compose.select("meta.meta", "key, value", "meta", order="key")
+# But for the pairing key of a sync, which is in no report.
+SELECT_META = compose.select("meta.meta", "key, value", "meta", "key <> 'sync_key'", order="key")
 
 SELECT_JOBS = """/* meta.jobs */
 SELECT kind, count(*) FROM jobs

@@ -158,14 +158,12 @@ SELECT scope_no, kind, thing_hash(uid) FROM tombstones WHERE forgotten = 1
 """
 
 # The device, its key and how far it has read; see `memdb.sync.device`.
-SELECT_DEVICE = compose.select("synced.device", "value", "meta", "key = 'sync'")
+SELECT_DEVICE = compose.select(
+    "synced.device", "value", "meta", "key IN ('sync', 'sync_key')", order="key"
+)
 
 UPSERT_DEVICE = compose.insert(
-    "synced.set_device",
-    "meta",
-    key="'sync'",
-    value=":value",
-    otherwise=compose.conflict("key", "value"),
+    "synced.set_device", "meta", otherwise=compose.conflict("key", "value")
 )
 
 SELECT_UIDS = """/* synced.message_uids */
@@ -263,15 +261,15 @@ def forgotten(tx: Tx) -> list[tuple[int, str, int]]:
     return tx.all(SELECT_FORGOTTEN)
 
 
-def device(tx: Tx) -> str | None:
-    """Return what the file says of its device, as JSON; None before its first sync."""
-    row = tx.one(SELECT_DEVICE)
-    return None if row is None else str(row[0])
+def device(tx: Tx) -> list[str]:
+    """Return what the file says of its device, as JSON, and its key; [] before its first sync."""
+    return [value for (value,) in tx.all(SELECT_DEVICE)]
 
 
-def set_device(tx: Tx, value: str) -> None:
-    """Keep what the file says of its device."""
-    tx.run(UPSERT_DEVICE, {"value": value})
+def set_device(tx: Tx, value: str, key: str) -> None:
+    """Keep what the file says of its device, and its key."""
+    rows = {"sync": value, "sync_key": key}
+    tx.many(UPSERT_DEVICE, [{"key": name, "value": one} for name, one in rows.items()])
 
 
 def message_uids(tx: Tx, low: int, high: int) -> list[tuple[int, bytes]]:

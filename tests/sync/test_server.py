@@ -39,6 +39,9 @@ def test_files_meet_at_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             db.sync(url)
         assert canonical(a) == canonical(b) == canonical(c)
         assert {one.read for one in a.sync_status(url).devices} != {0}
+        about = a.file.info().meta["sync"]
+        assert '"seen"' in about
+        assert str(key) not in str(a.file.info().to_dict())  # of which the page has a card
         a.user("ann").forget(session="s")
         for db in (a, b, c, a, b):
             report = db.sync(url)

@@ -22,8 +22,9 @@ export async function mount(root, ctx) {
   const findings = h("section", { class: "card", id: "findings", "aria-label": "Findings" });
   const secrets = h("section", { class: "card", id: "secrets", "aria-label": "Secrets" });
   const bytes = h("section", { class: "card", id: "size", "aria-label": "Size" });
+  const sync = h("section", { class: "card", id: "sync", "aria-label": "Sync", hidden: true });
   const calls = h("section", { class: "card", id: "calls", "aria-label": "Calls" });
-  fill(root, h("div", { class: "page" }, heading, sentence, jobs, spaces, findings, secrets, bytes, calls));
+  fill(root, h("div", { class: "page" }, heading, sentence, jobs, spaces, findings, secrets, bytes, sync, calls));
   /** @param {string[]} names @param {Page.Child[][]} rows @param {string} [caption] */
   const table = (names, rows, caption) => rows.length > 0 && h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": names.join(", ") }, h("table", {}, caption && h("caption", {}, caption),
     h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))),
@@ -93,6 +94,18 @@ export async function mount(root, ctx) {
       h("p", { class: "meta" }, words(info.path)),
       h("div", { class: "tools" }, act("Give back free space", "vacuum", (freed) => `${size(freed.value ?? freed)} given back.`)),
       h("p", { class: "meta" }, "A backup: ", h("code", {}, "memdb backup FILE COPY")));
+    drawSync(info.meta.sync);
+  }
+
+  /** @param {string | undefined} said */
+  function drawSync(said) {
+    sync.hidden = said === undefined;
+    if (said === undefined) return;
+    /** @type {{ name: string, number: number, seen: Record<string, [number, string]>, is_encrypted: boolean }} */
+    const device = JSON.parse(said);
+    fill(sync, h("h2", {}, "Sync"), h("p", {}, `${device.name} has told of its changes ${plural(device.number, "time")}${device.is_encrypted ? ", encrypted" : ""}.`),
+      table(["other device", "segments merged"], Object.entries(device.seen).map(([id, [merged]]) => [h("code", {}, id), merged])),
+      h("p", { class: "meta" }, "What waits, and why: ", h("code", {}, "memdb sync FILE FOLDER --status")));
   }
 
   function drawSecrets() {
