@@ -1,10 +1,9 @@
 """
 Transcripts of Claude Code: one JSON object per line, as messages and back.
 
-Claude Code and the Claude Agent SDK write these lines. What was said becomes messages in
-the roles of those who said it: the results of tools, and what the program puts into the
-mouth of the user, are never the user's. The format has no specification; a line that is
-not understood is kept whole and says nothing.
+Claude Code and the Claude Agent SDK write these lines. They become messages in the roles of
+their speakers. Results of tools, and texts that the program writes for the user, are never the
+user's. The format has no specification. A line that is not understood is kept whole, without text.
 
 Source: docs/coding-agents.md
 """

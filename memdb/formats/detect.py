@@ -157,7 +157,7 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
 
 
 def _refusal(tree: Tree) -> InvalidInput | FileError:
-    """Return the error that says what a tree is of which no format claims a file."""
+    """Return the error about a tree if no format claims one of its files."""
     if tree.is_alone and tree.named("*.html", "*.htm"):
         return InvalidInput(
             f"{tree.name} is a page for people, which is not read: where `memdb export` made it, "

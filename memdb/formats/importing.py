@@ -256,7 +256,7 @@ class FolderWatch:
 
     def compare(self) -> Difference:
         """
-        Return what is different; a file that is being written is told by the next look.
+        Return the differences; a file that is being written is reported by the next look.
 
         Raises:
             FileError: the folder cannot be read.

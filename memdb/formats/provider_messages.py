@@ -1,10 +1,10 @@
 """
 Read the messages of model providers and their Python packages: one door for all.
 
-OpenAI (chat and Responses, with the Agents SDK and LiteLLM), Anthropic, Gemini,
-ADK, LangChain, Pydantic AI and Bedrock (with Strands): objects of their classes, or the
-same as dicts. No package is imported; an object gives its fields by `model_dump`,
-`to_dict`, `dict` or as attributes. Fields that are None are dropped.
+The providers are OpenAI (chat and Responses, with the Agents SDK and LiteLLM), Anthropic, Gemini,
+ADK, LangChain, Pydantic AI and Bedrock (with Strands). A message is an object of their classes, or
+the same as a dict. No package is imported: fields are read by `model_dump`, `to_dict`, `dict` or
+as attributes. Fields that are None are dropped.
 
 A message that holds a tool's results beside the words of somebody is read as
 several messages, so that no tool speaks in the role of a person.

@@ -58,8 +58,8 @@ def as_lines(
     """
     Yield the path of JSON lines with the rows of a SQLite file, for a `with` block.
 
-    The file may be a stranger's: its views and generated columns are bounded as a query
-    of `db.query` is, in time, and in rows and bytes by its own size.
+    The file may be a stranger's. Its views and generated columns are bounded in time, as a
+    query of `db.query` is, and in rows and bytes by its own size.
 
     Args:
         table: The table or view that the caller named; None means those of a format.

@@ -13,8 +13,8 @@ is not the user's.
 Cursor: a line has a role and blocks as Anthropic writes them, and neither id nor time. What the
 user typed stands in `<user_query>`; the rest of a user's line is what Cursor attached.
 
-Gemini CLI: a message is written again, as a whole, when its tools have answered, so each of its
-texts, thoughts, calls and results is a message of its own, with an id that stays. Older releases
+Gemini CLI writes a message again, as a whole, when its tools have answered. So each of its texts,
+thoughts, calls and results is a message of its own, with an id that stays. Older releases
 write one JSON document with the same messages.
 
 Source: docs/coding-agents.md

@@ -215,7 +215,7 @@ def _torn(messages: Sequence[FormatMessage]) -> Iterator[bool]:
     """
     Yield for each message whether older ones are left out since the user spoke last.
 
-    They are left out at the beginning, or where memdb's own text, of seq 0, stands for them.
+    They are left out at the beginning, or where memdb's own text, of seq 0, replaces them.
     """
     last, is_after_own, is_torn = 0, True, False
     for message in messages:
@@ -291,7 +291,7 @@ def own_form(message: FormatMessage, shape: str, *, fit: bool = False) -> Any | 
     Return a message as the provider gave it, in the form of *shape*; None without it.
 
     Args:
-        fit: Whether U+FFFD stands for what no file can hold: a request cannot hold it either.
+        fit: Whether U+FFFD replaces characters that no file and no request can contain.
     """
     if not message.parts:
         return None
@@ -345,7 +345,7 @@ def results_of(message: FormatMessage, shape: str) -> Iterator[tuple[Part, Resul
 
 
 def _own_result(own: Any, place: int, count: int) -> Any | None:
-    """Return what stands for the result at *place* in a tool's own message."""
+    """Return the part for the result at *place* in a tool's own message."""
     if not isinstance(own, dict):
         return None
     for field in ("content", "parts"):
@@ -412,7 +412,7 @@ def turn_alone(message: FormatMessage, shape: str) -> Turn:
 
 
 def call_of(part: Part, result: Result, shape: str) -> Call:
-    """Return a call that stands for the one which *part* is a result of."""
+    """Return a call for the result *part*, whose own call is absent."""
     name = part.get("name") or UNKNOWN_TOOL
     call = Call({"id": part.get("tool_call_id"), "name": name}, shape)
     call.results.append(result)

@@ -233,7 +233,7 @@ def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[Ne
 
 
 def _is_geminis(value: dict[str, Any]) -> bool:
-    """Say whether a message of role and parts is Gemini's: its parts have no type."""
+    """Return whether a message of role and parts is Gemini's: its parts have no type."""
     parts = value.get("parts") if value.keys() == {"role", "parts"} else None
     return bool(parts) and isinstance(parts, list) and not any(map(kind_of, parts))
 

@@ -202,7 +202,7 @@ def _topics(words: Sequence[str]) -> tuple[str, ...]:
 
 def asks(text: str) -> bool:
     """
-    Say whether *text* asks something: a question mark at its end, or an asking word at its start.
+    Return whether *text* asks: it ends with a question mark, or starts with an asking word.
 
     >>> [asks(text) for text in ("Tea?", "where is it", "It is here.")]
     [True, True, False]

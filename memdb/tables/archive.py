@@ -178,7 +178,7 @@ def spans(tx: Tx, session: int) -> list[ArchivedSpan]:
 
 
 def same(tx: Tx, session: int, span: tuple[int, int], known: Sequence[Segment]) -> bool:
-    """Say whether just the segments *known* hold the seqs of a span."""
+    """Return whether just the segments *known* hold the seqs of a span."""
     return touched(tx, session, *span) == known
 
 

@@ -595,7 +595,7 @@ def list_keys(tx: Tx, scope_no: int, limit: int) -> list[str]:
 
 
 def leads_to(tx: Tx, start: int, wanted: int) -> bool:
-    """Say whether *start*, or what superseded it, and so on, is *wanted*."""
+    """Return whether *start*, or what superseded it, and so on, is *wanted*."""
     return tx.one(SELECT_LEADS_TO, {"start": start, "wanted": wanted}) is not None
 
 

@@ -165,7 +165,7 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def is_opaque(text: str) -> bool:
-    """Say whether *text* is base64 or encrypted: a run of ASCII that is too long for a word."""
+    """Return whether *text* is base64 or encrypted: a run of ASCII that is too long for a word."""
     if len(text) <= MAX_WORD_CHARS or not text.isascii():
         return False
     return max(map(len, text.split()), default=0) > MAX_WORD_CHARS

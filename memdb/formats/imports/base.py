@@ -1,9 +1,9 @@
 """
 The form of every import format: a name, the files that are its own, and their items.
 
-A format is a module of this package with a `FORMAT`. It reads what it was given and yields
-items in the words of the export, alone or in groups that belong together: a conversation, a
-row, a note. `memdb.transfer.importer` checks and stores them. A group that cannot be read or
+A format is a module of this package with a `FORMAT`. It reads its input and yields items in the
+words of the export. They are alone or in groups that belong together: a conversation, a row, a
+note. `memdb.transfer.importer` checks and stores them. A group that cannot be read or
 stored is left out as a whole, with its place and the reason, and the others are imported.
 """
 

@@ -1,8 +1,8 @@
 """
 ChatGPT's export: `conversations.json`, or its shards `conversations-000.json` and so on.
 
-A conversation is a tree of messages, because a question can be edited: the branch of the
-current node comes first, so it becomes the session, and the others its branches. What the
+A conversation is a tree of messages, because a question can be edited. The branch of the
+current node comes first and becomes the session, and the others its branches. What the
 page hides (the user's profile, what a model thought, empty nodes) is left out and counted.
 Calls of tools, their results, images and the names of attached files become parts.
 """

@@ -6,7 +6,7 @@ it may cost is bounded (`memdb.formats.sqlite_files`).
 - `llm`: the logs.db of simonw's llm, threads of messages (0.36 and later) and responses (before).
 - `lossless-claw`: its lcm.db, every message of a conversation. Its summaries are not taken:
   memdb condenses the same messages by itself.
-- `langgraph`: the items of its SqliteStore. Their vectors are not taken: they are made anew if
+- `langgraph`: the items of its SqliteStore. Their vectors are not taken: they are made again if
   the file has an embedder.
 - `hermes`, `opencode`, `memware`: conversations, by a row of `CHATS` each.
 - `cpersona`, `engrava`, `memware`: memories, by rows of `FACTS`; their vectors are not taken.
@@ -243,7 +243,7 @@ def _path(tip: Any, messages: dict[Any, dict[str, Any]]) -> list[Any]:
 def _turns_of(
     turns: list[dict[str, Any]], messages: dict[Any, dict[str, Any]]
 ) -> dict[Any, dict[str, Any]]:
-    """Return the first turn of which each message is a part."""
+    """Return the first turn that contains each message."""
     found: dict[Any, dict[str, Any]] = {}
     for turn in sorted(turns, key=lambda one: str(one["datetime_utc"])):
         for key in _path(turn["tip_message_hash"], messages):

@@ -41,13 +41,12 @@ class MemdbArtifactService(Service, BaseArtifactService):
     """
     ADK's artifacts in a memdb file; see `Service` for how it is opened.
 
-    Versions count from 0 here and from 1 in memdb; one that was deleted never
-    comes back with other bytes, so after a delete the numbers go on. A name
+    Versions count from 0 here and from 1 in memdb. The number of a deleted version
+    is never used again, so after a delete the numbers go on. A name
     without a session is the user's, as is one that begins with `user:`.
 
-    As in ADK's own, ids and names that would leave their folder if they were
-    paths are refused by every call; under those that are only too long there is
-    nothing to be found.
+    As in ADK's own, every call refuses ids and names that would leave their folder
+    if they were paths. Names that are only too long have no artifacts.
     """
 
     async def save_artifact(

@@ -1,8 +1,8 @@
 """
 Events of ADK as messages of memdb, and back.
 
-An event is kept whole, as JSON text in a part of its own; beside it stands what
-every client of the file reads: role, author, words, calls and results.
+An event is kept whole, as JSON text in a part of its own. Beside it are the fields
+that every client of the file reads: role, author, words, calls and results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AUTHORS = {"user": "user", "assistant": "model", "system": "system", "tool": "to
 
 def to_message(event: Event, custom: dict[str, Any] | None = None) -> NewMessage:
     """
-    Return the message that stands for *event*, with *custom* beside it.
+    Return the message of *event*, with *custom* beside it.
 
     Raises:
         InputValidationError: the event has no JSON form, or no time.
@@ -54,14 +54,14 @@ def to_message(event: Event, custom: dict[str, Any] | None = None) -> NewMessage
 
 
 def to_events(messages: Iterable[Message]) -> list[Event]:
-    """Return the events that *messages* stand for, oldest first."""
+    """Return the events of *messages*, oldest first."""
     names: dict[str, str] = {}
     return [to_event(message, names) for message in messages]
 
 
 def to_event(message: Message, names: dict[str, str] | None = None) -> Event:
     """
-    Return the event that *message* stands for; another client's one has its parts.
+    Return the event of *message*; another client's message keeps its parts.
 
     Args:
         names: Of the functions that earlier messages called, by the call's id;
@@ -88,7 +88,7 @@ def to_json(model: BaseModel, what: str, **options: Any) -> str:
     """
     Return the JSON text of a model of ADK without what is None in it.
 
-    U+FFFD stands for what no file can hold, but not in the names of an event.
+    U+FFFD replaces characters that no file can store, but not in the names of an event.
 
     Raises:
         InputValidationError: it has none; the error names *what*, field and fix.

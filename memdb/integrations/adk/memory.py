@@ -45,7 +45,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
     """
     ADK's memory in a memdb file; see `Service` for how it is opened.
 
-    Events are kept in a part of the app, `NAME (memory)`, so a search knows what was added
+    Events are kept in a part of the app, `NAME (memory)`, so a search finds what was added
     and nothing else, and no session service lists them. Memories added directly are entries of
     the user, the same that `scope.remember` makes: either side finds them. They
     go by the id they were given with, else by the number of the entry, as
@@ -82,9 +82,8 @@ class MemdbMemoryService(Service, BaseMemoryService):
         Add events that say something, all or none; those that are here change with them.
 
         An event whose id the session has takes the place of what that said before,
-        unless it was deleted: then it does not come back. Of a long list the first events are taken
-        at once and the others while the loop serves: leave them as they are
-        until the call is over.
+        unless it was deleted. Of a long list the first events are taken at once, and the
+        others while the loop serves. Do not change them until the call is over.
 
         Raises:
             InputValidationError: an id or an event cannot be stored.
@@ -120,10 +119,9 @@ class MemdbMemoryService(Service, BaseMemoryService):
         """
         Remember facts, all or none; one whose id is known takes the place of what it said.
 
-        In a file that was opened with an arbiter or model, which is asked about
-        each of them, a failure of the disk or of the model may come after some
-        were stored: adding them all again stores the others. What cannot be
-        stored is refused before the first one is.
+        An arbiter or model of the file is asked about each of them. So the disk or
+        the model may fail after some were stored; adding them all again stores the
+        others. A memory that cannot be stored is refused before the first one.
 
         Raises:
             InputValidationError: one has no text, or cannot be stored.

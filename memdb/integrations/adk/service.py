@@ -1,8 +1,8 @@
 """
 The base of the three services: how a file is named, errors of ADK, taking turns.
 
-A write runs to its end once it has begun: a caller that is cancelled learns it when the
-write is over, and what was written is known to the next call. A caller that only reads is
+A write runs to its end once it has begun. A cancelled caller gets the cancellation when the
+write is over, and the next call sees what was written. A caller that only reads is
 cancelled at once.
 """
 
@@ -81,7 +81,7 @@ class Service(Adapter):
         Use a memdb file.
 
         An embedder or counter that is given is tried now. The built-in ones are loaded by the
-        first write, in a thread: 0.15 s, in parts of which no other thread runs. A server that
+        first write, in a thread: 0.15 s, during parts of it no other thread runs. A server that
         minds gives a `memdb.MemDB` that it has warmed by `HostFile(db).warm()`.
 
         Args:

@@ -35,9 +35,9 @@ class MemdbSessionService(Service, BaseSessionService):
     """
     ADK's sessions in a memdb file; see `Service` for how it is opened.
 
-    A session is a conversation that every client of the file can read, and one
-    begun by another client can be read and continued here. An event is stored
-    with all the state it changes in one transaction.
+    A session is a conversation that every client of the file can read. A session of
+    another client can be read and continued here. An event is stored with all the
+    state it changes in one transaction.
 
     A session that somebody else wrote to since it was read, or took events back
     from, is refused as stale: by the number of its newest event, and by

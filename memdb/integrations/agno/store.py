@@ -2,8 +2,8 @@
 `MemdbDb`: the tables of agno as items of a memdb file.
 
 agno's `JsonDb` has the rules of each table, and reads and writes a table as a list of rows.
-Here a row is an item; a call reads the rows that it needs, and writes those that it changed,
-in one transaction, so that any number of processes may use the file.
+Here a row is an item. A call reads the rows that it needs, and writes those that it changed, in
+one transaction. So any number of processes may use the file.
 
 `MemdbAsyncDb` has the same tables for agno's asynchronous agents. Each call runs in a thread of the
 file. One that is cancelled after it began is finished first.

@@ -1,9 +1,9 @@
 """
 Files and folders below /memories, as items of a scope.
 
-A file is an item with its text, in the namespace of its folder. A folder is an item
-without a value, so that it stays when its last file goes, or it is there because of what
-lies in it. Each change is one transaction.
+A file is an item with its text, in the namespace of its folder. A folder is an item without a
+value, so that it stays when its last file goes. A folder with files needs no item. Each change is
+one transaction.
 
 The texts that a model reads are those of the tool's documentation:
 https://platform.claude.com/docs/en/agents-and-tools/tool-use/memory-tool

@@ -1,10 +1,10 @@
 """
 The store that the Claude Agent SDK mirrors its transcripts to.
 
-A project is an app, a transcript a session of its user, and a line one or several messages
-(`memdb.formats.claude_code`): the first of them keeps the line. The SDK's own summary of a
-session stands in the session's metadata, and is brought up to date in the transaction that
-adds the lines, so processes that append at once cannot undo each other's.
+A project is an app, and a transcript a session of its user. A line is one or several messages
+(`memdb.formats.claude_code`), and the first of them keeps it. The SDK's own summary of a session
+is in the session's metadata. The transaction that adds the lines updates it, so processes that
+append at once cannot undo each other's.
 """
 
 from __future__ import annotations

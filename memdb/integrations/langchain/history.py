@@ -125,9 +125,9 @@ class MemdbRetriever(BaseRetriever):
     """
     The hits of a scope of memdb, best first.
 
-    A document's metadata says where it comes from: `kind` ("message", "entry", "summary",
-    "item", "artifact" or "session"), `score` from 0 to 1, and the fields of the source,
-    such as `session`, `seq`, `role` and `author` of a message.
+    A document's metadata has its `kind` ("message", "entry", "summary", "item", "artifact" or
+    "session") and its `score` from 0 to 1. It also has the fields of the source, such as
+    `session`, `seq`, `role` and `author` of a message.
     """
 
     source: Any = Field(exclude=True, repr=False)

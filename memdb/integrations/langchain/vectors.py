@@ -110,7 +110,7 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         A document whose id the store has takes the place of that one.
 
         Args:
-            ids: In place of the documents' own; None stands for a new one.
+            ids: In place of the documents' own; None means a new one.
             kwargs: Of other stores; they change nothing.
 
         Raises:

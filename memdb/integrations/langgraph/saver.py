@@ -121,9 +121,9 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             serde: Turns checkpoints into bytes and back. None means LangGraph's own.
             user: Whose checkpoints they are.
             app: They are items of its part `APP (checkpoints)`.
-            sessions: Also keep what the channel `messages` of a graph says in the session of
-                *app* with the thread's id, where `recall` and every other client find it. None:
-                unless there is a *serde*, which may be meant to encrypt it.
+            sessions: Also store the channel `messages` of a graph in the session of *app* with
+                the thread's id. `recall` and every other client find it there. None: unless
+                there is a *serde*, which may be meant to encrypt it.
             options: For `memdb.open`, with a path.
         """
         Adapter.__init__(self, source, **options)

@@ -361,7 +361,7 @@ class _Door:
 
 
 def _definition(tool: Tool) -> dict[str, Any]:
-    """Return what a client is told about a tool, as it is sent."""
+    """Return the description of a tool, as it is sent."""
     return {
         "name": tool.name,
         "title": tool.title,

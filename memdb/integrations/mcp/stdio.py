@@ -2,12 +2,12 @@
 Serve MCP over standard input and output.
 
 Each message is a line. The mcp package's own transport reads in a thread that only the client
-can end, so a signal would not end the server; here that thread is left behind, and a line
-that is no message is answered.
+can end, so a signal would not end the server. Here that thread is left behind, and a line that
+is no message is answered.
 
-A server is asked to end by a signal or by its client. A client that is killed asks nothing, and
-where another of its children holds the pipe it does not end either: so the server ends when its
-parent is another process than at first, unless MEMDB_MCP_STAY is set.
+A signal or the client asks a server to end. A client that is killed asks nothing, and the pipe
+stays open if another of its children has it. So the server ends when its parent is another
+process than at first, unless MEMDB_MCP_STAY is set.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def catch_signals(end: Ending) -> Iterator[None]:
 
 
 async def over_stdio(server: Server[Any], end: Ending) -> None:
-    """Serve until the client closes one of the pipes, or *end* is told."""
+    """Serve until the client closes one of the pipes, or *end* is set."""
     import anyio
 
     stray = None if sys.stderr is None else 2

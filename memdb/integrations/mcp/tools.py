@@ -92,7 +92,7 @@ PAGE = 20
 
 class Tool(Record):
     """
-    What a client is told about a tool, and what does it.
+    A tool: its description for a client, and its function.
 
     Attributes:
         read_only: It changes nothing.

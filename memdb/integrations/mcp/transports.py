@@ -1,8 +1,8 @@
 """
 Serve MCP over standard input and output, or over HTTP on loopback.
 
-SIGINT and SIGTERM end a server as a client that disconnects does: calls under
-way are finished and answered, then the signal goes to its earlier handler.
+SIGINT and SIGTERM end a server as a client that disconnects does. Running calls
+are finished and answered, then the signal goes to its earlier handler.
 
 Over HTTP a token is required. The socket is bound before anything is served,
 so a port in use is an error of memdb.
@@ -99,7 +99,7 @@ def listening(port: int) -> Iterator[socket.socket]:
 
 
 async def over_http(server: Server[Any], end: Ending, listener: socket.socket, token: str) -> None:
-    """Serve until *end* is told."""
+    """Serve until *end* is set."""
     from memdb.web import limits  # it loads uvicorn
 
     served = server.streamable_http_app(host=HOST, max_request_body_size=MAX_REQUEST_BYTES)

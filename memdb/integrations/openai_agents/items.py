@@ -3,7 +3,7 @@ Items of OpenAI's Responses API as messages, and messages as items.
 
 The door for all providers (`memdb.formats.provider_messages`) reads an item; its
 original comes back key by key. What other clients wrote has no such original,
-and is told as the items that say the same.
+and is returned as items with the same text.
 """
 
 from __future__ import annotations

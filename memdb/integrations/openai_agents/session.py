@@ -8,9 +8,9 @@ SDK shortens a conversation by clearing and adding; between the two a crash woul
 lose it. Here that is one transaction. The SDK looks for these methods by names
 with an underscore; an SDK that does not never calls them.
 
-What was read and is known to be as it was is kept: going to the thread and back is half of a small
-read's time. `HostFile(db).mark()` tells commits of any process from our own, so an answer stays
-true over our own new items.
+Answers that are still true are kept, because a thread switch is half of a small read's time.
+`HostFile(db).mark()` tells commits of other processes from our own, so an answer stays true
+over our own new items.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class MemdbConversationStore(ConversationStore, ScopedAdapter):  # whose `_read`
         new: list[ConversationEntry],
         prepared: dict[str, list[NewMessage]],
     ) -> None:
-        """Make the session of a record hold the path of its head, of which some entries are new."""
+        """Store the path of a record's head in its session; some of its entries are new."""
         by_id = {one.id: one for one in new}
         tail: list[ConversationEntry] = []
         root = record.head_id

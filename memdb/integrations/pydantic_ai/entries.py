@@ -1,14 +1,14 @@
 """
 Entries of conversations: where each stands, and moving them when a head moves.
 
-The session named after a conversation holds the path of its head, message by message, so
-that recall and other clients find what is said now. What a conversation left stands in
-a branch of it that shares nothing. An item per entry names its parent and the sessions it
-stands in; an entry that stands in none is gone. Every function runs in the caller's transaction.
+The session named after a conversation has the path of its head, message by message. So recall
+and other clients find its present messages. Messages that a conversation left are in a branch of
+it that shares nothing. An item per entry names its parent and its sessions; an entry without a
+session is gone. Every function runs in the caller's transaction.
 
-A message of Pydantic AI is stored as one message for each party that speaks in it, so that no tool
-speaks in the role of a person, and comes back equal. What other clients wrote has no such original,
-and is given as the message that says the same.
+A message of Pydantic AI is stored as one message for each party that speaks in it. So no tool
+speaks in the role of a person, and the message is returned equal. A message of another client
+has no such original, and is returned as one with the same text.
 """
 
 from __future__ import annotations

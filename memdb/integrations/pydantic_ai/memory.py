@@ -82,7 +82,7 @@ class MemdbMemoryStore(ScopedAdapter):
         Return the receipt of an operation, None if it was not done.
 
         Raises:
-            MemoryOperationConflictError: its id stands for another operation.
+            MemoryOperationConflictError: its id belongs to another operation.
         """
         return await self._read(partial(self._receipt, operation))
 
@@ -99,7 +99,7 @@ class MemdbMemoryStore(ScopedAdapter):
 
         Raises:
             MemoryConflictError: the file is not at *expected_version*; None means no file.
-            MemoryOperationConflictError: the operation's id stands for another one.
+            MemoryOperationConflictError: the operation's id belongs to another one.
             ValueError: the path or text cannot be stored.
         """
         return await self.write_with_metadata(
