@@ -189,7 +189,7 @@ class Words(Protocol):
         """Return, for each term, the ids in [low, high] whose text holds it, at most *newest*."""
 
     def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
-        """Let what `postings` reads be answered with other questions; see `Tx.expect`."""
+        """Prefetch what `postings` reads; see `Tx.expect`."""
 
     def rebuild(self) -> None:
         """Rebuild every index from the rows."""
@@ -273,7 +273,7 @@ class Probes(Protocol):
         """Add texts, or bytes as they are stored; None and "" are nothing."""
 
     def mend_indexes(self) -> None:
-        """Make each full-text index anew that may hold a word that no row has."""
+        """Rebuild each full-text index that may hold a word that no row has."""
 
     def purge(self) -> list[str]:
         """Remove every byte that is not part of a row from the disk; return what prevented it."""

@@ -562,5 +562,5 @@ class Weights:
 
 @lru_cache(maxsize=1)
 def weights_used() -> Weights:
-    """Return the weights; links that those of another hash made are made anew."""
+    """Return the weights; links that those of another hash made are rebuilt."""
     return Weights(read_json(__file__, "pairs.json"))

@@ -100,7 +100,7 @@ class Asked:
         return self._ahead.pop((sql, *bound), None) if self._ahead else None
 
     def forget(self) -> None:
-        """Let everything be asked again."""
+        """Forget all answers, so that everything is asked again."""
         self._answers.clear()
         self._ahead.clear()
 

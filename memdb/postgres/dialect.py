@@ -211,7 +211,7 @@ class Statement:
         is_unsettling: Whether it may make what `Tx.facts` holds untrue.
         kind: Of the things that it changes, for `db.changes`; None if they are not counted.
         is_outside: Whether its answer is no part of the transaction, so that it stands if the
-            transaction is repeated, and is asked for anew each time.
+            transaction is repeated, and is asked for again each time.
         writes: Whether it changes rows.
     """
 

@@ -377,7 +377,7 @@ class PostgresProbes(SqliteProbes):
         """Do nothing: the words of a removed row leave its lists at once."""
 
     def purge(self) -> list[str]:
-        """Make the full text anew and vacuum the tables; return [], as nothing prevents it."""
+        """Rebuild the full text and vacuum the tables; return [], as nothing prevents it."""
         db: Any = self._db
         for scope_no in db.maintenance.list_scopes():
             with db.write() as tx:
@@ -387,7 +387,7 @@ class PostgresProbes(SqliteProbes):
 
     def prove(self, notices: list[str], scopes: Sequence[int]) -> Proof:
         """
-        Return what is left of the texts in the tables; of other scopes nothing is told.
+        Return what is left of the texts in the tables; other scopes are not reported.
 
         Cost: 10 µs per row of the scope, and reading all archived messages and artifacts.
 

@@ -1,5 +1,5 @@
 """
-What a connection knows of the database, so that an append asks for nothing (`Tx.facts`).
+Facts that a connection knows of the database, so that an append asks nothing (`Tx.facts`).
 
 Another process may change it at any time, and nobody tells. So a transaction that used a fact
 lets the server compare it before the commit, in the same round trip: if it holds no more, the
@@ -47,7 +47,7 @@ SCOPE = "scope"
 
 class Guesses:
     """
-    Which seq a session gives out next, so that an append waits for the server at its commit only.
+    Next seq of a session, so that an append waits for the server at its commit only.
 
     Another connection may have given it out. So the statement that takes a seq fails if it is
     another one, and the call is run again, waiting for it. A connection guesses only after it was
@@ -57,7 +57,7 @@ class Guesses:
     __slots__ = ("_kept", "_needed", "_own")
 
     def __init__(self) -> None:
-        """Know nothing."""
+        """Begin without facts."""
         self._kept: dict[int, tuple[int, int]] = {}  # the last seq, and how often it was right
         self._own: dict[int, tuple[int, int]] = {}  # the first and last seq of this transaction
         self._needed: dict[int, int] = {}  # how often it must be right, after a failure
@@ -97,7 +97,7 @@ class Guesses:
             self._kept[session] = last, streak + 1 if before == first - 1 else 0
 
     def forget(self) -> None:
-        """Know nothing any more: something was undone, or gave seqs out in another way."""
+        """Forget all facts: something was undone, or gave seqs out in another way."""
         self._kept.clear()
         self._own.clear()
 
@@ -130,7 +130,7 @@ class Facts(dict["Fact", int]):
     )
 
     def __init__(self) -> None:
-        """Know nothing."""
+        """Begin without facts."""
         self.guesses = Guesses()
         self.changed = 0
         self._at = 0  # `changed` when they held
@@ -165,11 +165,11 @@ class Facts(dict["Fact", int]):
         return self
 
     def keep(self) -> None:
-        """Let the facts stay: what was changed since makes none of them untrue."""
+        """Keep the facts: the changes since then make none of them untrue."""
         self._at = self.changed
 
     def clear(self) -> None:
-        """Know nothing any more: something was undone."""
+        """Forget all facts: something was undone."""
         super().clear()
         self._proven.clear()
         self._scopes.clear()

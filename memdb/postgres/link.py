@@ -136,7 +136,7 @@ def connect(parameters: dict[str, Any], options: dict[str, Any]) -> Wire:
 
 
 def _read_truth_as_number(connection: Any) -> None:
-    """Let truth values be 0 and 1, as SQLite has them."""
+    """Read truth values as 0 and 1, as SQLite has them."""
     from psycopg.adapt import Loader  # noqa: PLC0415 (of the extra postgres)
     from psycopg.pq import Format  # noqa: PLC0415 (of the extra postgres)
 
@@ -153,7 +153,7 @@ def _read_truth_as_number(connection: Any) -> None:
 
 class Link:
     """
-    A connection to the server that is made anew when it is lost.
+    A connection to the server that is opened again when it is lost.
 
     Attributes:
         wire: The connection; None before the first use.
@@ -188,7 +188,7 @@ class Link:
 
     def open(self) -> Wire:
         """
-        Return the connection, made anew if there is none.
+        Return the connection, opened again if there is none.
 
         Raises:
             psycopg.Error: no server answers, or a call on the connection was interrupted.
@@ -230,7 +230,7 @@ class Link:
             return True
 
     def pin_schema(self) -> None:
-        """Let this and later connections look nowhere but where the tables are, or will be."""
+        """Limit this and later connections to the schema of the tables."""
         ((path, is_nowhere),) = self.ask(SELECT_PATH)
         if not is_nowhere:  # which is an error when the tables are made
             self._options["search_path"] = path
@@ -252,7 +252,7 @@ class Link:
 
     def begin_writing(self, now_ms: int) -> None:
         """
-        Have a row in `commits`, before the first write.
+        Insert a row into `commits`, before the first write.
 
         Raises:
             SchemaTooNew: a newer memdb migrated the tables since they were opened.

@@ -281,7 +281,7 @@ class PostgresMaintenance:
         progress: Progress | None = None,  # noqa: ARG002 (a server tells none)
     ) -> int:
         """
-        Mark the room of deleted rows as free, and count anew for the planner; return the bytes.
+        Mark the room of deleted rows as free, and count again for the planner; return the bytes.
 
         Others read and write meanwhile.
 

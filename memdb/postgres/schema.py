@@ -232,7 +232,7 @@ def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
 
 
 def _migrate(db: PostgresDatabase, tx: Any, version: int) -> None:
-    """Bring the tables from *version* to `FORMAT`."""
+    """Migrate the tables from *version* to `FORMAT`."""
     try:
         tx.run(LOCK_COMMITS)
         for number in range(version + 1, FORMAT + 1):

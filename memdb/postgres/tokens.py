@@ -195,12 +195,12 @@ def stored_key(token: bytes) -> bytes:
 
 
 def beginning_of(token: str) -> str:
-    """Return as much of a token as every key that stands for it begins with."""
+    """Return the part of a token with which each of its keys begins."""
     return token.encode()[: MAX_KEY_BYTES - 40].decode(errors="ignore")
 
 
 def phrases_of(term: Term) -> list[Phrase]:
-    """Return the phrases of a term, of which any counts; see `query_of`."""
+    """Return the phrases of a term, any of which counts; see `query_of`."""
     purpose = QUERY | PREFIX if term.prefix else QUERY
     first = Phrase(tuple(tokenize(" ".join(term.words), purpose)), prefix=term.prefix)
     others = [Phrase(tuple(tokenize(other, QUERY))) for other in term.any_of]

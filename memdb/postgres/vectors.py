@@ -577,5 +577,5 @@ def _floats(row: Row) -> bytes:
 
 
 def _cosines(rows: list[Row]) -> list[tuple[int, float]]:
-    """Return (ref, cosine), without vectors of which no cosine can be measured."""
+    """Return (ref, cosine), without vectors that have no cosine."""
     return [(ref, 1 - distance) for ref, distance in rows if not isnan(distance)]

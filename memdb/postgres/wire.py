@@ -25,7 +25,7 @@ MAX_OUTSTANDING = 500
 
 class Answer:
     """
-    What a server answers to a statement.
+    Answer of a server to a statement.
 
     Attributes:
         result: libpq's; None until it came.
@@ -135,7 +135,7 @@ class Wire:
         self._read_until(None)
 
     def sync_later(self) -> None:
-        """Let the server do what was sent and be idle then, without waiting for it."""
+        """Start the sent statements and leave the server idle then, without waiting for it."""
         self.is_whole = False
         self._pg.pipeline_sync()
         self._outstanding.append(None)
@@ -216,7 +216,7 @@ class Wire:
         return pg.get_result()
 
     def _flush(self) -> None:
-        """Let the server do what was sent, without waiting for its answers."""
+        """Start the sent statements, without waiting for their answers."""
         self._unsent = 0
         pg = self._pg
         while pg.flush():

@@ -366,7 +366,7 @@ class PostgresWords:
         return {**found} if newest is None else {term: ids[-newest:] for term, ids in found.items()}
 
     def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
-        """Let what `postings` reads be answered with other questions; see `Tx.expect`."""
+        """Prefetch what `postings` reads; see `Tx.expect`."""
         whole, _ = _keys_asked([phrases_of(term) for term in terms])
         if whole and scope_of(low) == scope_of(high):
             place = _place_of(kind, scope_of(low), (low, high))

@@ -122,7 +122,7 @@ def _texts(session: int, contents: list[Content]) -> list[tuple[int, str]]:
 
 def derive(tx: Tx) -> None:
     """
-    Make the index of archived messages anew, from the segments.
+    Rebuild the index of archived messages, from the segments.
 
     A message whose segment is damaged gets no words; `check` names the segment.
     """

@@ -132,7 +132,7 @@ def remove(tx: Tx, place: Place, version: int | None = None) -> bool:
 
 
 def renumber(tx: Tx, place: Place, numbers: Mapping[str, int]) -> None:
-    """Give each version of a name, by its uid, the number that *numbers* has for it."""
+    """Number the versions of a name by *numbers*, a number for each uid."""
     _, last = existing(artifacts.find_name(tx, place), "artifact_names")
     last = max(last, *numbers.values())
     for uid, number in numbers.items():
@@ -159,7 +159,7 @@ def keep_newest(tx: Tx, place: Place, count: int) -> None:
 
 def rename(tx: Tx, place: Place, target: Place) -> None:
     """
-    Give every version of a name another name, which has none.
+    Rename every version of a name; the new name has none.
 
     The old name stays with its counter, as after a removal. Under a name that had versions
     before, the numbers go on behind those, so that none comes back.
@@ -280,7 +280,7 @@ def indexed_text(mime: str, head: bytes) -> dict[str, str | None]:
 
 
 def derive(tx: Tx) -> None:
-    """Make bigrams and counters of names anew, and remove bytes that nothing refers to."""
+    """Rebuild bigrams and counters of names, and remove bytes that nothing refers to."""
     checks.set_bigrams(tx, "artifact")
     checks.raise_last_versions(tx)
     blobs.delete_stale(tx)

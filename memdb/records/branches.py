@@ -96,7 +96,7 @@ def restore(
 
 def restore_shares(tx: Tx, branch: int, shares: Iterable[Run]) -> None:
     """
-    Let a branch that was restored share spans of other rows, without those it cannot share.
+    Attach shared spans of other rows to a restored branch, without those it cannot share.
 
     Args:
         shares: Of rows that are older than the branch, where these have them here.
@@ -112,7 +112,7 @@ def restore_shares(tx: Tx, branch: int, shares: Iterable[Run]) -> None:
 
 
 def raise_seq(tx: Tx, branch: int) -> None:
-    """Let what is added to a branch have higher seqs than all that its session has."""
+    """Raise the next seq of a branch above all seqs of its session."""
     rows = [branch, *sessions.roots(tx, [branch]).values()]
     rows += [one.id for one in branches_of(tx, branch)]
     last_seq = max(sessions.last_seq(tx, row) for row in rows)
@@ -199,7 +199,7 @@ def others_show(tx: Tx, session: int, going: Collection[int]) -> list[tuple[int,
 
 
 def leave_to_others(tx: Tx, session: int, going: Collection[int]) -> None:
-    """Give what a row holds and branches that are not *going* show to these."""
+    """Move the messages of a row that other branches show to these, but for those *going*."""
     places = {
         one.id: Place(one.parent_id, one.leaves_at, list(one.shares))
         for one in branches_of(tx, session)
@@ -239,7 +239,7 @@ def _redirected(
 
 
 def _write(tx: Tx, branch: int, place: Place) -> None:
-    """Let a branch have another place; if it is another one, it is summarised anew."""
+    """Move a branch to a place; if it is another one, it is summarised again."""
     (before,) = [one for one in branches_of(tx, branch) if one.id == branch]
     if Place(before.parent_id, before.leaves_at, list(before.shares)) == place:
         return

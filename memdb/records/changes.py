@@ -1,9 +1,9 @@
 """
-What changed in a file while it is open: which sessions, and which kinds of things.
+Changes of a file while it is open: sessions, and kinds of things.
 
 Each call compares the file with what the one before found. It asks no clock: sessions are
 compared by their length, all else by the counts that each writer keeps (`Maintenance.changes`).
-So a change is found whoever made it, and however fast the next one came. A mark tells these
+So a change of any program is found, however fast the next one came. A mark tells these
 numbers too, so one of another program, or of this one before it was closed, says what kinds of
 things changed; only which sessions got messages is not known by then.
 """

@@ -1,7 +1,7 @@
 """
-What hangs on what: for each kind of thing the rows that go with it, and its tombstone.
+Dependent rows: for each kind of thing the rows that go with it, and its tombstone.
 
-Whoever removes a thing in `records/` removes these rows in the same
+A function that removes a thing in `records/` removes these rows in the same
 transaction, or a foreign key does it. `check` has a finding for each that was
 left behind, and a test walks every public removal and plants every orphan. A
 tombstone says that something was removed and when, never what it said; what was
@@ -67,7 +67,7 @@ def source_uid(kind: str, *names: str) -> str:
 
 def keep_away(tx: Tx, scope_no: int, kind: str, names: Iterable[Sequence[str]]) -> None:
     """
-    Let no import bring back what sources call by *names*; it was forgotten.
+    Keep imports from restoring things that sources call by *names*: they were forgotten.
 
     What a program calls a thing is the same each time that it is exported. It says nothing of
     its text, so nobody can guess from a tombstone what was said.
@@ -87,7 +87,7 @@ def are_kept_away(
 
 
 def stand_for(tx: Tx, scope_no: int, uid: str, entry_id: int) -> None:
-    """Let the entry that an import repeats stand for its line: both are forgotten together."""
+    """Link the entry that an import repeats to its line: both are forgotten together."""
     tombstones.add(tx, scope_no, Tombstone(uid, "entry", str(entry_id), tx.now_ms))
 
 
@@ -189,5 +189,5 @@ def check(tx: Tx) -> Iterator[Finding]:
 
 
 def derive(tx: Tx) -> None:
-    """Remove the derived rows whose thing is gone, but for those that each kind makes anew."""
+    """Remove the derived rows whose thing is gone, but for those that each kind rebuilds."""
     checks.delete_lost_jobs(tx)

@@ -58,7 +58,7 @@ def forget_version(tx: Tx, entry_id: int, version: int) -> None:
 
 
 def _keep_key_away(tx: Tx, entry_id: int) -> None:
-    """Let no import say anything under the key of an entry: its versions have no other name."""
+    """Keep imports from using the key of an entry: its versions have no other name."""
     entry = entries.find(tx, entry_id)
     if entry is not None and entry.key is not None:
         dependents.keep_away(tx, scope_of(entry_id), "entry", [(entry.key,)])
@@ -73,7 +73,7 @@ def leave_session(tx: Tx, session: int) -> None:
 
 
 def derive(tx: Tx) -> None:
-    """Make bigrams and spans of entries anew."""
+    """Rebuild bigrams and spans of entries."""
     checks.set_bigrams(tx, "entry")
     entries.set_spans(tx)
 

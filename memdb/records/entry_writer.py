@@ -86,7 +86,7 @@ def insert_lost(tx: Tx, found: Mapping[str, Any]) -> None:
 
     Args:
         found: Columns of its last earlier version, with id and text; None for the others
-            without one. Full text is made anew by `integrity.rebuild`.
+            without one. Full text is rebuilt by `integrity.rebuild`.
     """
     said_ms = found["updated_ms"] or tx.now_ms
     row = {
@@ -192,7 +192,7 @@ def restore(
 
 def unite(tx: Tx, entry_id: int, versions: Sequence[Mapping[str, Any]], stored_ms: int) -> None:
     """
-    Let an entry have these old versions, oldest first, and no others; what it says now stays.
+    Replace the old versions of an entry, oldest first; its present text stays.
 
     Args:
         stored_ms: When what it says now was stored.
@@ -217,7 +217,7 @@ def unite(tx: Tx, entry_id: int, versions: Sequence[Mapping[str, Any]], stored_m
 
 
 def set_outcome(tx: Tx, entry: Entry, *, active: int, successor: int | None) -> None:
-    """Let an entry hold or not, and name the one in its place; that makes no version."""
+    """Set whether an entry is valid, and the one in its place; that makes no version."""
     entries.set_outcome(
         tx,
         entry.id,

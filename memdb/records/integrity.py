@@ -1,5 +1,5 @@
 """
-The whole file: what is derived is compared with its rows, and made anew from them.
+The whole file: what is derived is compared with its rows, and rebuilt from them.
 
 Every rule has a code. A finding that is `rebuildable` goes away with
 `rebuild`; the others mean that something stored is damaged or missing.
@@ -84,7 +84,7 @@ def accept_loss(db: Engine) -> None:
 
 
 def describe_damage(tx: Tx) -> str:
-    """Return the first finding in the rows that no `rebuild` mends, "" without one."""
+    """Return the first finding in the rows that no `rebuild` repairs, "" without one."""
     found = (one for one in _check_rows(tx, deep=True) if not one.rebuildable)
     return next((f"{one.code}: {one.text}" for one in found), "")
 
@@ -109,7 +109,7 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
 
 def rebuild(db: Engine, *, links: bool = False) -> None:
     """
-    Make full text, bigrams, spans, sketches and counters anew; queue missing vectors.
+    Rebuild full text, bigrams, spans, sketches and counters; queue missing vectors.
 
     Nothing that was stored is changed. Cost: about 1 s per 20,000 messages.
 

@@ -68,7 +68,7 @@ class ItemDraft(Record):
 
 
 class Imported(Record):
-    """What an imported item had in the file that it comes from."""
+    """Fields that an imported item had in its own file."""
 
     uid: str
     revision: int
@@ -98,7 +98,7 @@ def put(tx: Tx, scope_no: int, draft: ItemDraft, ids: Ids, expected: int | None 
     An item that has expired counts as absent, and is removed.
 
     Raises:
-        VersionConflict: the item is not at *expected*; 0 stands for no item.
+        VersionConflict: the item is not at *expected*; 0 means no item.
     """
     namespace_id = _ensure_namespace(tx, scope_no, draft.path)
     old = items.find(tx, scope_no, draft.path, draft.key)
@@ -147,7 +147,7 @@ def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> StoredIte
 
 
 def require_revision(found: StoredItem | None, expected: int | None) -> None:
-    """Raise VersionConflict unless an item is at a revision; 0 stands for no item."""
+    """Raise VersionConflict unless an item is at a revision; 0 means no item."""
     revision = 0 if found is None else found.item.revision
     if expected not in (None, revision):
         raise VersionConflict(expected, revision)
@@ -170,7 +170,7 @@ def forget(tx: Tx, stored: StoredItem) -> None:
 
 
 def refresh(tx: Tx, found: Iterable[Item]) -> list[Item]:
-    """Let items that expire live for another time to live, from now on; return them so."""
+    """Extend the life of items that expire by their time to live, and return them."""
     found = [*found]
     expiring = [item.id for item in found if item.ttl_ms is not None]
     if not expiring:
@@ -292,6 +292,6 @@ def all_text(item: Item) -> str:
 
 
 def derive(tx: Tx) -> None:
-    """Make bigrams anew, and remove namespaces that hold none."""
+    """Rebuild bigrams, and remove namespaces that hold none."""
     checks.set_bigrams(tx, "item")
     checks.drop_empty_namespaces(tx)

@@ -1,8 +1,8 @@
 """
 Link maker: guesses what a newer statement does to the older ones that resemble it.
 
-The one place where links are made, whoever stores an entry: `remember`, extraction, an import
-or an adapter. Every function joins the caller's transaction.
+The one place where links are made. `remember`, extraction, imports and adapters use
+it. Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -240,10 +240,10 @@ def _row(ends: tuple[int, int], relation: pairs.Relation, made_ms: int) -> dict[
 
 def derive(tx: Tx, *, whole: bool = False) -> None:
     """
-    Remove broken links, and make anew those of their entries and of other models.
+    Remove broken links, and rebuild those of their entries and of other models.
 
     Args:
-        whole: Make the guesses about every entry anew. Cost: 2 s per 1,000 entries.
+        whole: Rebuild the guesses about every entry. Cost: 2 s per 1,000 entries.
     """
     broken = link_rows.list_broken(tx)
     for newer, older, _, _ in broken:

@@ -51,7 +51,7 @@ def restore_rejected(tx: Tx, row: dict[str, Any]) -> None:
 
 def links_among(tx: Tx, scope_no: int, ids: Collection[int]) -> list[Link]:
     """
-    Return every link of which an end is one of *ids*, by older and newer id.
+    Return every link with an end in *ids*, by older and newer id.
 
     Guessed, rejected and confirmed ones; the other end may be an entry that is not among *ids*.
     Cost: 0.1 ms for 50 ids.
@@ -118,10 +118,10 @@ def _follow(
 
 class Folded(Record):
     """
-    Entries of a scope, of which a newer one may stand for an older one.
+    Entries of a scope; a newer one may replace an older one.
 
     Attributes:
-        before: By the id of an entry, the one that it stands for.
+        before: By the id of an entry, the one that it replaces.
     """
 
     entries: list[Entry]

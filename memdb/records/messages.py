@@ -362,7 +362,7 @@ def place(
 
 def move(tx: Tx, session: int, to: int, spans: Sequence[tuple[int, int]]) -> None:
     """
-    Let another row hold the messages of a row in *spans*; seqs, uids, times and words stay.
+    Move the messages of a row in *spans* to another row; seqs, uids, times and words stay.
 
     What was learnt from them, and what they saved, refers to them in their new place.
 
@@ -453,7 +453,7 @@ def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
 
 
 def _embed_from(tx: Tx, session: int, first_seq: int) -> None:
-    """Let embedding jobs that are past *first_seq* begin with it again."""
+    """Move embedding jobs that are past *first_seq* back to it."""
     for space_no, _, _ in space_rows.list_numbers(tx):
         for job in jobs.due(tx, space_no, session, session, ANY_TIME, 2):
             if job.subject == "session" and job.next_seq > first_seq:
@@ -549,7 +549,7 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
 
 
 def keep_away(tx: Tx, session: int, low: int, high: int) -> None:
-    """Let no import bring back the messages of a row in an id range, which are forgotten."""
+    """Keep imports from restoring the messages of a row in an id range, which are forgotten."""
     name = sessions.names(tx, [session])[session]
     given = (_source_names(name, one) for one in messages.external_ids(tx, low, high))
     dependent_records.keep_away(tx, scope_of(session), "message", given)
@@ -581,7 +581,7 @@ def erase(tx: Tx, session: int, message: Message) -> None:
 
 def edit(tx: Tx, session: int, message: Message, draft: Draft, ids: Ids) -> None:
     """
-    Let a message say what *draft* says; its row keeps its place, uid, time and external id.
+    Replace a message by *draft*; its row keeps its place, uid, time and external id.
 
     Every summary of the session goes: each may quote it, directly or through
     another one. The message is not archived: the caller brings it back before.
@@ -608,7 +608,7 @@ def _rewrite(tx: Tx, session: int, row: dict[str, Any]) -> None:
 
 
 def derive(tx: Tx) -> None:
-    """Make bigrams, spans and counters of messages anew."""
+    """Rebuild bigrams, spans and counters of messages."""
     checks.set_bigrams(tx, "message")
     messages.set_spans(tx)
     checks.raise_last_seqs(tx)

@@ -102,7 +102,7 @@ class ScopeRef:
         return found
 
     def expect(self, tx: Tx) -> None:
-        """Let what `find` asks be answered with other questions."""
+        """Prefetch what `find` reads."""
         if self._scope_no is None and ("scope", self.app, self.user) not in tx.facts():
             scopes.expect(tx, self.app, self.user)
 

@@ -68,7 +68,7 @@ def restore(tx: Tx, scope_no: int, name: str, uid: str, columns: Mapping[str, An
 
 
 def set_title(tx: Tx, session: int, title: str) -> None:
-    """Give a session a title in place of the one that it has, and index its words."""
+    """Replace the title of a session, and index its words."""
     tx.words.drop("session", session)
     sessions.rename(tx, session, title, bigrams_of(title))
     tx.words.add("session", session)
@@ -162,7 +162,7 @@ def drop_row(tx: Tx, branch: int) -> None:
 
 def replace_branch(tx: Tx, branch: int, parent: int, leaves_at: int) -> int:
     """
-    Let a branch leave from a row that is newer than itself: it becomes a newer one; return its id.
+    Attach a branch to a row that is newer than itself: it gets a newer row; return its id.
 
     It keeps its name, uid, messages and what refers to these. Those that leave it leave the new
     row, which is newer than all of them, only if they are replaced too: the caller does so.
@@ -182,5 +182,5 @@ def replace_branch(tx: Tx, branch: int, parent: int, leaves_at: int) -> int:
 
 
 def derive(tx: Tx) -> None:
-    """Make the bigrams of titles anew."""
+    """Rebuild the bigrams of titles."""
     checks.set_bigrams(tx, "session")

@@ -121,7 +121,7 @@ def remove_piece(tx: Tx, space_no: int) -> bool:
 
 
 def derive(tx: Tx) -> None:
-    """Remove vectors that cannot be used, make every sketch anew, and queue what lacks a vector."""
+    """Remove vectors that cannot be used, rebuild every sketch, and queue what lacks a vector."""
     tx.vectors.rebuild()
     for space_no, model, dim in spaces.list_numbers(tx):
         found = spaces.find_space(tx, model, dim)

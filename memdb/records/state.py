@@ -41,7 +41,7 @@ def put(tx: Tx, owner: ScopeRef | None, place: Place, values: Mapping[str, str],
 
 
 def require_revision(tx: Tx, place: Place, key: str, expected: int | None) -> None:
-    """Raise VersionConflict unless a key is at a revision; 0 stands for no such key."""
+    """Raise VersionConflict unless a key is at a revision; 0 means no such key."""
     if expected is None:
         return
     found = state.find(tx, place, key)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def insert(tx: Tx, row: dict[str, Any], *, improvable: bool) -> None:
     """
-    Add a summary, which from then on stands for those below it.
+    Add a summary, which from then on covers those below it.
 
     Args:
         row: Every column but hash and link by name.
@@ -47,7 +47,7 @@ def rewrite(
     tx: Tx, summary: Summary, columns: dict[str, Any] | None, *, improvable: bool = False
 ) -> None:
     """
-    Replace the text of a summary after something that it stands for was forgotten.
+    Replace the text of a summary after something that it covers was forgotten.
 
     A model that is asked for a better text just now does not replace a host's words.
 
@@ -67,7 +67,7 @@ def rewrite(
 
 def remove(tx: Tx, session: int, from_seq: int = 0) -> int:
     """
-    Remove the summaries of a session that stand for *from_seq* or later; return how many.
+    Remove the summaries of a session that cover *from_seq* or later; return how many.
 
     0 means all. Branches that share one of these messages lose their own, and are queued.
     """
@@ -81,7 +81,7 @@ def _remove_own(tx: Tx, session: int, from_seq: int) -> int:
     """
     Remove what a session or branch itself has from *from_seq* on; return how many.
 
-    A pruned summary that nothing stands for any more goes too, with all after it: what is
+    A pruned summary that nothing covers any more goes too, with all after it: what is
     made next would need its text.
     """
     gone = 0
@@ -94,7 +94,7 @@ def _remove_own(tx: Tx, session: int, from_seq: int) -> int:
 
 
 def remove_shared(tx: Tx, session: int, seqs: Sequence[int]) -> None:
-    """Remove the summaries of branches that stand for rising *seqs* which they share."""
+    """Remove the summaries of branches that cover rising *seqs* which they share."""
     for branch, shared in rows_sharing(tx, session, seqs)[1:]:
         if summaries.list_over(tx, branch, shared):
             _remove_own(tx, branch, 0)

@@ -1,5 +1,5 @@
 """
-Scopes, sessions, branches and names that the rows of a damaged file refer to, made anew.
+Scopes, sessions, branches and names that the rows of a damaged file refer to, rebuilt.
 
 Part of a recovery (`memdb.rescue.found_rows`), after the rows that could be stored. Names
 come from indexes that can still be read; what nothing names is called "recovered" and its number.
@@ -277,7 +277,7 @@ ADOPTING = ("scopes", "sessions", "embedding_spaces", "item_namespaces", "artifa
 
 def adopt(tx: Tx, found: Found) -> dict[str, int]:
     """
-    Make the scopes, sessions and names anew that rows refer to; how many by table.
+    Rebuild the scopes, sessions and names that rows refer to; how many by table.
 
     The statements write no digests: those of the tables are written at the end. Every other row
     of them was compared with its own before.

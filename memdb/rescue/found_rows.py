@@ -2,7 +2,7 @@
 The rows of a damaged file, and how they become a file whose references lead somewhere.
 
 `read_rows` takes what the pages hold; `insert_rows` stores it in a new file, each row for
-itself; `memdb.rescue.adoption` makes anew what rows refer to; `drop_broken` removes what
+itself; `memdb.rescue.adoption` rebuilds what rows refer to; `drop_broken` removes what
 has lost the row that it belongs to.
 """
 
@@ -69,7 +69,7 @@ CLASSES = {
 
 class Shape(Record):
     """
-    What the rows of a table are like.
+    Shape of the rows of a table.
 
     Attributes:
         columns: In the order of the schema.
@@ -124,7 +124,7 @@ class Shape(Record):
 
 class Found(Record):
     """
-    What the pages of a file hold.
+    Rows that the pages of a file contain.
 
     Attributes:
         shapes: Of the tables, by name.
@@ -505,7 +505,7 @@ def drop_broken(tx: Tx) -> dict[str, int]:
 
 
 def keep_meta(tx: Tx, found: Found) -> None:
-    """Give the new file the identity and the birthday of the old one, if they are known."""
+    """Copy the identity and the birthday of the old file to the new one, if they are known."""
     for key in ("file_uid", "created_ms"):
         if key in found.meta:
             tx.run(PUT_META, {"key": key, "value": found.meta[key]})

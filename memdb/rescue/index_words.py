@@ -3,7 +3,7 @@ Words that the full-text indexes of a file hold beyond those of its rows, and ho
 
 Words of removed rows leave the leaves of an index at once (ADR-0056). The key by which FTS5 finds a
 leaf stays, and is the beginning of a word or all of it. An index with a key that begins no word of
-a row any more is made anew, and so is one whose option another program has switched off.
+a row any more is rebuilt, and so is one whose option another program has switched off.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ SET_ERASING = of_each(
 
 def mend_indexes(db: SqliteFile) -> list[str]:
     """
-    Make each index anew that may hold more than the words of its rows; return their names.
+    Rebuild each index that may hold more than the words of its rows; return their names.
 
-    Cost: 20 µs per leaf of the indexes, and 1 s per 20,000 messages for what is made anew.
+    Cost: 20 µs per leaf of the indexes, and 1 s per 20,000 messages for what is rebuilt.
 
     Transaction: its own, only if there is such an index.
     """

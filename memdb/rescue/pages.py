@@ -65,7 +65,7 @@ class BrokenPage(Exception):
 
 
 class Tree(Record):
-    """What was found of one table or index: its rows, its pages, and whether a page is broken."""
+    """Remains of one table or index: its rows, its pages, and whether a page is broken."""
 
     rows: list[RawRow]
     pages: set[int]

@@ -6,7 +6,7 @@ indexes, and the WAL. `purge` removes them. `SqliteProbes.prove` searches the di
 copies for pieces and words of the text. A piece that a remaining row also holds was said twice and
 not left behind; every other piece was left behind.
 
-First `mend_indexes` makes each full-text index anew that may hold a word that no row has, however
+First `mend_indexes` rebuilds each full-text index that may hold a word that no row has, however
 short. In the file itself, the bytes that belong to no row are searched for pieces and words, and
 the pages of small tables for the longer pieces; messages are read by SQL (ADR-0035, ADR-0060).
 Every byte is searched for the pieces if the WAL could not be emptied, and in other files.
@@ -181,7 +181,7 @@ class SqliteProbes:
         return [row[0] for row in rows]
 
     def mend_indexes(self) -> None:
-        """Make each index anew that may hold more than the words of its rows."""
+        """Rebuild each index that may hold more than the words of its rows."""
         mend_indexes(self._db)
 
     def purge(self) -> list[str]:
@@ -194,7 +194,7 @@ class SqliteProbes:
 
         Args:
             notices: What `purge` returned.
-            scopes: Places of these scopes are named, of others nothing is told.
+            scopes: Places of these scopes are named, others are not reported.
 
         Cost: 1 ms per MB of the file, 10 µs per row of the scope; 0.3 s per MB of WAL and copies.
 
@@ -351,7 +351,7 @@ def _files(db: SqliteFile) -> Iterator[tuple[str, str]]:
 @contextmanager
 def _opened(db: SqliteFile, path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
     """
-    Give a function that reads a file as it is on the disk, by offset and length, and its size.
+    Return a function that reads a file as it is on the disk, by offset and length, and its size.
 
     An encrypted file is read as its key opens it, in memory.
     """

@@ -65,9 +65,9 @@ def recover(
 
     Rows are read page by page. Those that do not match their hash are left out,
     and so is what they alone held. Scopes and sessions of which only their
-    content is left are made anew; so are entries that others refer to, inactive
+    content is left are rebuilt; so are entries that others refer to, inactive
     and with the text of their last earlier version. Words, sketches, counters and summaries that
-    are incomplete are derived anew; vectors too, by the next work on the file.
+    are incomplete are derived again; vectors too, by the next work on the file.
 
     Args:
         key: Of an encrypted file, as in `memdb.open`; the new one gets it too. Of such a file
@@ -126,7 +126,7 @@ def recover(
 
 
 def _fill(db: SqliteEngine, found: found_rows.Found) -> tuple[dict[str, int], dict[str, int]]:
-    """Store what was found; return by table the rows left out, and those made anew."""
+    """Store what was found; return by table the rows left out, and those rebuilt."""
     db.foreign_keys(on=False)
     try:
         with db.write() as tx:
@@ -183,7 +183,7 @@ def _reopen_segments(tx: Tx) -> int:
 
 def _complete_entries(tx: Tx) -> int:
     """
-    Make each lost entry anew that a row refers to, inactive; return how many.
+    Rebuild each lost entry that a row refers to, inactive; return how many.
 
     It says what its last earlier version said. So what it superseded does not come back
     as if it still held, and the history of both stays.
@@ -201,7 +201,7 @@ def _complete_entries(tx: Tx) -> int:
 
 
 def _complete_blobs(tx: Tx) -> None:
-    """Make the row of each blob anew of which an artifact and all chunks are left."""
+    """Rebuild the row of each blob of which an artifact and all chunks are left."""
     for blob_no, size_bytes, created_ms in tx.all(found_rows.SELECT_LOST_BLOBS):
         try:
             data = blobs.read(tx, blob_no)
@@ -316,10 +316,10 @@ def rekey(
     progress: Progress | None = None,
 ) -> None:
     """
-    Give the encrypted file at *path* another key.
+    Change the key of the encrypted file at *path*.
 
-    A new file takes the place of the old one when it is whole and on the disk: a process that
-    ends before leaves the old key, after it the new one. Backups keep theirs.
+    A new file replaces the old one when it is whole and on the disk. A process that ends
+    before leaves the old key, after it the new one. Backups keep theirs.
 
     Args:
         new_key: A passphrase, 32 bytes, or a function that returns one of them.
@@ -367,7 +367,7 @@ def _free_name(path: str) -> str:
 
 
 def _set_aside(path: str, kept: str) -> None:
-    """Give the file at *path* a second name, and its WAL that of this one."""
+    """Link the file at *path* to a second name, and its WAL too."""
     os.link(path, kept) if hasattr(os, "link") else os.rename(path, kept)
     if os.path.lexists(f"{path}-wal"):
         os.rename(f"{path}-wal", f"{kept}-wal")

@@ -1,8 +1,8 @@
 """
 Rows that remain after something was forgotten, and what of it they say too.
 
-A text that a row of the same scope says is named there; of rows of other scopes nothing is told,
-since it would tell one user what another said.
+A text that a row of the same scope contains is named there. Rows of other scopes are not
+reported, because that would show one user the words of another.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SELECT counter FROM (SELECT DISTINCT counter FROM messages WHERE counter IS NOT 
 
 class Remaining:
     """
-    What the rows say of some byte strings, and of the words that a query named.
+    Rows that contain some byte strings, or the words that a query named.
 
     Attributes:
         said: Strings that a row of the own scopes says. A summary may say only those that

@@ -101,7 +101,7 @@ def best(fused: Fused, count: int) -> list[int]:
 
 class Worth(Record):
     """
-    What counts for an entry besides what it says.
+    Weights of an entry besides its text.
 
     Attributes:
         importance: 1 to 10.

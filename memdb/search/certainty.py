@@ -134,7 +134,7 @@ def _cut(request: SearchRequest, scores: Sequence[float], count: int) -> int:
 
 
 def _reason(question: Question, scores: Sequence[float], count: int, least: float) -> str:
-    """Say why only *count* of the scored matches are shown."""
+    """Explain why only *count* of the scored matches are shown."""
     request, left = question.request, _matches(len(scores) - count)
     if request.min_score is not None and least == request.min_score:
         return f"min_score={least:g} leaves {left} out: the best of all scores {scores[0]:.2f}"

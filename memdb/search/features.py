@@ -154,7 +154,7 @@ def _read_traits(text: str) -> Traits:
 
 class Features(Record):
     """
-    What is known of the candidates of a question.
+    Facts about the candidates of a question.
 
     Attributes:
         ids: Of the candidates.

@@ -55,7 +55,7 @@ PAGE = 500
 
 class Content(Record):
     """
-    What a ranked row says, where it comes from and who wrote it; see `Hit`.
+    Text, source and author of a ranked row; see `Hit`.
 
     Attributes:
         trust: By where it comes from.
@@ -70,7 +70,7 @@ class Content(Record):
 
 class Kind(Record):
     """
-    What recall has to know about one kind of record.
+    Rules of recall for one kind of record.
 
     Attributes:
         name: As `SearchRequest.kinds` and `Hit.kind` have it.

@@ -295,7 +295,7 @@ def explain_place(question: Question, ranking: Ranking, message: Message) -> Why
 
 
 def _losses(row: Ranked, last: Ranked) -> str:
-    """Say in which terms *row* falls short of *last*, the greatest loss first."""
+    """Explain in which terms *row* falls short of *last*, the greatest loss first."""
     losses = {name: last.terms[name] - row.terms.get(name, 0.0) for name in last.terms}
     names = sorted((name for name in losses if losses[name] > 0), key=lambda name: -losses[name])
     parts = [
@@ -307,7 +307,7 @@ def _losses(row: Ranked, last: Ranked) -> str:
 
 
 def _reason_without_place(question: Question, message: Message) -> str:
-    """Say why a message was not ranked at all."""
+    """Explain why a message was not ranked at all."""
     request = question.request
     if not message.text.strip():
         return "It has no text."

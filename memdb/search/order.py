@@ -57,7 +57,7 @@ NEWER = "newer than another hit that answers alike"
 
 class Ties(Record):
     """
-    What the links of entries say about hits.
+    Links of entries that concern hits.
 
     Attributes:
         keys: Of each hit the id of the entry that it is, or that was learnt from it; then those

@@ -100,7 +100,7 @@ NOTHING = Relevance(0.0, {})
 
 class Evidence(Record):
     """
-    What is known of the best rows of a ranking.
+    Facts about the best rows of a ranking.
 
     Attributes:
         rows: Their ids, best first.

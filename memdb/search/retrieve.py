@@ -167,7 +167,7 @@ def is_within(windows: Sequence[Window], time_ms: int) -> bool:
 
 
 def expect_question(tx: Tx, scope: ScopeRef, request: SearchRequest) -> None:
-    """Let what `read_question` reads first be answered together."""
+    """Prefetch what `read_question` reads first."""
     scope_no = scope.find(tx)
     if "entry" in request.kinds:
         scope.shared().expect(tx)

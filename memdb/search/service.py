@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 class Retrieved(Record):
-    """What the first snapshot of a search read."""
+    """Reads of the first snapshot of a search."""
 
     question: Question
     corpora: list[tuple[Kind, Corpus]]

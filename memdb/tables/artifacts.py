@@ -371,7 +371,7 @@ def names_by_updated(
 
 
 def move(tx: Tx, place: Place, target: Place, shift: int) -> None:
-    """Give every version of a name another name, and numbers that are *shift* higher."""
+    """Rename every version of a name, with numbers that are *shift* higher."""
     versions(tx, place)  # each is compared with its digest, which the UPDATE makes anew
     values = {"new_session_no": target.session_no, "new_name": target.name, "shift": shift}
     tx.run(UPDATE_PLACE, {**place.key(), **values})
@@ -397,7 +397,7 @@ def set_message(tx: Tx, place: Place, version: int, message_id: int) -> None:
 
 
 def move_messages(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:
-    """Let versions that these messages of a row made refer to another row, which holds them now."""
+    """Point versions that these messages made to another row, which has the messages now."""
     values = {"low": session | first_seq, "high": session | last_seq, "scope_no": scope_of(session)}
     made = tx.all(SELECT_MADE_BETWEEN, values)
     if made:
@@ -406,7 +406,7 @@ def move_messages(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) 
 
 
 def renumber(tx: Tx, place: Place, uid: str, version: int) -> None:
-    """Give a version another number, which is free."""
+    """Change the number of a version to one that is free."""
     tx.run(UPDATE_NUMBER, {**place.key(), "uid": uid, "rev_version": MAX_INT - version})
 
 

@@ -2,7 +2,7 @@
 Checks and derived columns: what no row of a sound file does, and how to make it so again.
 
 Reads most tables, and owns none. Each check returns a line per row that breaks
-its rule, 20 at most; each `derive` makes rows anew from those they come from.
+its rule, 20 at most; each `derive` rebuilds rows from those they come from.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What `memdb copy` reads and writes: every row that is not derived, table by table.
+Rows that `memdb copy` reads and writes: all that are not derived, table by table.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def load(tx: Tx, table: Table, rows: list[Row]) -> list[dict[str, int]]:
 
 
 def set_links(tx: Tx, table: Table, links: list[dict[str, int]]) -> None:
-    """Let rows name others of the same table, which are all there."""
+    """Set the references of rows to others of the same table, which are all there."""
     tx.many(table.set_link, links)
 
 

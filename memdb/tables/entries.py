@@ -296,7 +296,7 @@ def find_uids(tx: Tx, low: int, high: int, uids: list[str]) -> dict[str, int]:
 
 class EntryFilter(Record):
     """
-    Which entries of a scope are listed.
+    Filter and order of a list of entries.
 
     Attributes:
         now_ms: Those that hold then ...
@@ -399,7 +399,7 @@ def forget_session(tx: Tx, session: int) -> None:
 
 
 def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:
-    """Let entries told by these messages of a row refer to another row, which holds them now."""
+    """Point entries told by these messages to another row, which has the messages now."""
     values = {"session_id": session, "to": to, "first_seq": first_seq, "last_seq": last_seq}
     tx.run(UPDATE_SOURCE, values)
 
@@ -791,7 +791,7 @@ LIMIT :limit
 
 class KnownFilter(Record):
     """
-    Which entries of a scope a prompt shows, whatever is asked.
+    Filter of the entries that every prompt shows.
 
     Attributes:
         categories: Those whose entries are all pinned.
@@ -855,7 +855,7 @@ def _in_sessions_of(messages: Collection[int]) -> dict[str, Any]:
 
 
 def expect_in_messages(tx: Tx, messages: Collection[int]) -> None:
-    """Let what `texts_in_messages` reads be answered with other questions."""
+    """Prefetch what `texts_in_messages` reads."""
     if messages:
         tx.expect(SELECT_IN_SESSIONS, _in_sessions_of(messages))
 

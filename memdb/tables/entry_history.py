@@ -179,7 +179,7 @@ def forget_session(tx: Tx, session: int) -> None:
 
 
 def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:
-    """Let old versions told by these messages of a row refer to another row, as `entries` does."""
+    """Point old versions told by these messages to another row, as `entries` does."""
     values = {"session_id": session, "to": to, "first_seq": first_seq, "last_seq": last_seq}
     tx.run(UPDATE_SOURCE, values)
 

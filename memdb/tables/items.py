@@ -232,7 +232,7 @@ class StoredItem(Record):
 
 class Cursor(Record):
     """
-    What is left of a walk: a range of keys, or what is behind a time and an id.
+    Rest of a walk: a range of keys, or the rows behind a time and an id.
 
     Attributes:
         low: The first key that is not before it.
@@ -502,7 +502,7 @@ def update(tx: Tx, row: dict[str, object]) -> None:
 
 
 def refresh(tx: Tx, ids: Iterable[int]) -> None:
-    """Let those of *ids* that expire live for another `ttl_ms`."""
+    """Extend the life of those of *ids* that expire by their `ttl_ms`."""
     tx.run(UPDATE_EXPIRY, {"ids": [*ids], "now_ms": tx.now_ms})
 
 

@@ -411,14 +411,14 @@ def lease(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> Job | None:
 
 
 def renew(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> Job | None:
-    """Hold *job* for another *lease_ms* and return it; None if another process has it now."""
+    """Renew the lease of *job* for *lease_ms* and return it; None if another process has it now."""
     until_ms = tx.now_ms + lease_ms
     renewed = tx.run(UPDATE_RENEWED, {**job.key(), "until_ms": until_ms}) > 0
     return job.replace(lease_ms=until_ms) if renewed else None
 
 
 def release(tx: Tx, job: Job) -> Job | None:
-    """Give *job* back, still due, and return it; None if another process has it now."""
+    """Release *job*, still due, and return it; None if another process has it now."""
     released = tx.run(UPDATE_RENEWED, {**job.key(), "until_ms": 0}) > 0
     return job.replace(lease_ms=0) if released else None
 

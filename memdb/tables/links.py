@@ -2,7 +2,7 @@
 Links between entries: what a newer one does to an older one. Owns the table `entry_links`.
 
 A row is a guess of a model, or a guess that somebody rejected, which is never made again. What
-is certain stands in `entries.superseded_by`; whoever reads links gets both.
+is certain stands in `entries.superseded_by`; readers of links get both.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
 
 
 def list_about(tx: Tx, span: tuple[int, int], ids: Collection[int]) -> list[Link]:
-    """Return the links of which an end is one of *ids*, entries of one range, by older id."""
+    """Return the links with an end in *ids*, entries of one range, by older id."""
     values = {"low": span[0], "high": span[1], "ids": ids}
     return [Link(*row) for row in tx.all(SELECT_ABOUT, values)] if ids else []
 
@@ -186,5 +186,5 @@ def list_stale(tx: Tx, model: str) -> list[Row]:
 
 
 def delete(tx: Tx, newer_id: int, older_id: int) -> None:
-    """Remove a link, whoever made it."""
+    """Remove a link of any maker."""
     tx.run(DELETE_LINK, {"newer_id": newer_id, "older_id": older_id})

@@ -356,7 +356,7 @@ def last(
 
 
 def expect_last(tx: Tx, session: int, session_name: str, count: int) -> None:
-    """Let what `last` reads be answered with other questions; of a branch it is asked in turn."""
+    """Prefetch what `last` reads; for a branch do nothing."""
     if not is_branch(session):
         (run,) = runs_of(tx, session)
         tx.expect(SELECT_LAST, _last_values(run, session_name, count, MAX_SEQ + 1))
@@ -375,7 +375,7 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Message]:
 
 
 def expect_many(tx: Tx, ids: Collection[int]) -> None:
-    """Let what `get_many` reads be answered with other questions."""
+    """Prefetch what `get_many` reads."""
     tx.expect(SELECT_MANY, {"ids": ids, **MASKS})
 
 

@@ -64,7 +64,7 @@ COUNTED = (
 
 class Totals(Record):
     """
-    What the tables hold.
+    Counts of the tables.
 
     Attributes:
         counts: Rows by name of what they are.

@@ -57,7 +57,7 @@ ORDER BY day
 
 
 class DaySpan(Record):
-    """What is counted: from *since_ms* to before *until_ms*, days by an offset in ms."""
+    """Range of a count: from *since_ms* to before *until_ms*, days by an offset in ms."""
 
     since_ms: int
     until_ms: int

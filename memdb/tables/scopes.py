@@ -57,7 +57,7 @@ def find(tx: Tx, app: str, user: str) -> int | None:
 
 
 def expect(tx: Tx, app: str, user: str) -> None:
-    """Let what `find` reads be answered with other questions."""
+    """Prefetch what `find` reads."""
     tx.expect(SELECT_SCOPE, {"app": app, "user": user})
 
 

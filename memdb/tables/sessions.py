@@ -309,7 +309,7 @@ WHERE id = :id
 
 
 class Card(Record):
-    """What names a session; *first_ms* is when its first message was said, or it was made."""
+    """Identity of a session; *first_ms* is the time of its first message, or of its making."""
 
     name: str
     title: str | None
@@ -416,7 +416,7 @@ def branch_names(tx: Tx, ids: Collection[int]) -> dict[int, str]:
 
 
 def move(tx: Tx, branch: int, parent: int, leaves_at: int, shares: Iterable[Run]) -> None:
-    """Let a branch leave from *parent* after *leaves_at*, and share *shares* after that."""
+    """Attach a branch to *parent* after *leaves_at*; it shares *shares* after that."""
     spans = json_list([[one.first_seq, one.last_seq, one.session] for one in shares], "shares")
     values = {"id": branch, "parent_id": parent, "leaves_at": leaves_at, "shares": spans}
     tx.run(UPDATE_PLACE, values)
@@ -469,13 +469,13 @@ def last_seq(tx: Tx, session: int) -> int:
 
 
 def expect_last_seq(tx: Tx, session: int) -> None:
-    """Let what `last_seq` reads be answered with other questions."""
+    """Prefetch what `last_seq` reads."""
     tx.expect(SELECT_LAST_SEQ, {"id": session})
 
 
 class SessionPage(Record):
     """
-    Which sessions of a scope are listed, and in what order.
+    Filter and order of a list of sessions.
 
     Attributes:
         prefix: Only names that begin so.
@@ -586,7 +586,7 @@ def total(tx: Tx, scope_no: int) -> int:
 
 
 def expect_total(tx: Tx, scope_no: int) -> None:
-    """Let what `total` reads be answered with other questions."""
+    """Prefetch what `total` reads."""
     tx.expect(SELECT_TOTAL, {"scope_no": scope_no})
 
 
@@ -600,7 +600,7 @@ def advance(
     tokens: int = 0,
 ) -> int | None:
     """
-    Give out *count* seqs and return the last of them; None if it is gone or too full.
+    Allot *count* seqs and return the last of them; None if it is gone or too full.
 
     Args:
         newest_ms: When the last message was written; None means now.
@@ -618,7 +618,7 @@ def count(tx: Tx, session: int, *, messages: int = 0, tokens: int = 0, archived:
 
 
 def touch(tx: Tx, session: int, updated_ms: int) -> None:
-    """Let lists place the session at a time."""
+    """Set the time by which lists order the session."""
     tx.run(UPDATE_CHANGED, {"id": session, "updated_ms": updated_ms})
 
 
@@ -628,7 +628,7 @@ def updated_ms(tx: Tx, session: int) -> int:
 
 
 def set_times(tx: Tx, session: int, created_ms: int | None, updated_ms: int | None) -> None:
-    """Say when the session was made and changed, for imports; None leaves it as it is."""
+    """Set when the session was made and changed, for imports; None leaves it as it is."""
     values = {"id": session, "created_ms": created_ms, "updated_ms": updated_ms}
     tx.run(UPDATE_TIMES, values)
 
@@ -650,12 +650,12 @@ def drop(tx: Tx, session: int) -> None:
 
 
 def rename_branch(tx: Tx, branch: int, name: str) -> None:
-    """Give a branch another name, which its session does not have."""
+    """Rename a branch; its session does not have the new name."""
     tx.run(UPDATE_BRANCH, {"id": branch, "branch": name})
 
 
 def set_identity(tx: Tx, session: int, uid: str, created_ms: int) -> None:
-    """Let a session be the one that another file has under its name."""
+    """Set the uid of a session to that of another file's session with its name."""
     tx.run(UPDATE_IDENTITY, {"id": session, "uid": uid, "created_ms": created_ms})
 
 

@@ -1,7 +1,7 @@
 """
 Settings: what a file does by itself, a field per row. Owns the table `settings`.
 
-A field without a row has its default. Whoever opens the file gets the same.
+A field without a row has its default. Every program that opens the file gets the same.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Nodes: the summaries of sessions. Owns the tables `summaries` and `summaries_fts`.
 
 A branch has nodes of its own, which may begin before it leaves; up to there those of its
-parent count, as far as they stand for what it shares.
+parent count, as far as they cover what it shares.
 
 The leaves of a session follow each other without a gap. A node belongs to one
 node a level up at most (`condensed_into`); those that belong to none, its
@@ -264,7 +264,7 @@ def add(tx: Tx, row: dict[str, Any]) -> None:
 
 
 def condense(tx: Tx, row: dict[str, Any]) -> int:
-    """Say of the nodes one level below *row*, in its span, that it stands for them; how many."""
+    """Mark the nodes one level below *row*, in its span, as covered by it; return how many."""
     place = {name: row[name] for name in ("id", "session_id", "first_seq", "last_seq")}
     return tx.run(UPDATE_CONDENSED, {**place, "source_depth": row["depth"] - 1})
 
@@ -288,7 +288,7 @@ def reaches(tx: Tx, session: int) -> list[tuple[int, int]]:
     Return the rows whose nodes count for a session, the newest first.
 
     Returns:
-        (row id, the last seq that a node of it may stand for): the session itself, and
+        (row id, the last seq that a node of it may cover): the session itself, and
         for a branch those of its parents that have some, each up to where the nodes of the
         one before begin.
 
@@ -298,7 +298,7 @@ def reaches(tx: Tx, session: int) -> list[tuple[int, int]]:
 
 
 def _reaches(tx: Tx, session: int) -> list[tuple[int, int, tuple[int, int] | None]]:
-    """Return what `reaches` does, each with the first and last seq that its leaves stand for."""
+    """Return what `reaches` does, each with the first and last seq of its leaves."""
     if not is_branch(session):
         return [(session, MAX_SEQ, _leaf_span(tx, session, MAX_SEQ))]
     found = []
@@ -316,13 +316,13 @@ def _reaches(tx: Tx, session: int) -> list[tuple[int, int, tuple[int, int] | Non
 
 
 def leaf_ends(tx: Tx, sessions: list[int]) -> dict[int, tuple[int, int | None, int | None]]:
-    """Return by row its last seq, and the first and last that its leaves stand for, or None."""
+    """Return by row its last seq, and the first and last of its leaves, or None."""
     rows = tx.all(SELECT_LEAF_ENDS, {"ids": sessions})
     return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
 
 def last_leaf(tx: Tx, session: int, last_seq: int) -> int | None:
-    """Return the last seq that a leaf of a row stands for which ends up to *last_seq*."""
+    """Return the last seq of the leaves of a row that end up to *last_seq*."""
     span = _leaf_span(tx, session, last_seq)
     return None if span is None else span[1]
 
@@ -337,7 +337,7 @@ def find(tx: Tx, session: int, uid: str) -> Summary | None:
 
 
 def find_span(tx: Tx, session: int, first_seq: int, last_seq: int) -> Summary | None:
-    """Return the deepest node that stands for exactly this span, None if there is none."""
+    """Return the deepest node that covers exactly this span, None if there is none."""
     for row, end in reaches(tx, session):
         values = {"session_id": row, "first_seq": first_seq, "last_seq": last_seq}
         found = _first(tx, tx.all(SELECT_SPAN, values)) if last_seq <= end else None
@@ -366,7 +366,7 @@ def list_shared_depth(tx: Tx, session: int, depth: int) -> list[Summary]:
 
 def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[tuple[Summary, int]]:
     """
-    Return up to *limit* nodes that no other stands for and that begin up to *last_seq*.
+    Return up to *limit* nodes that no other covers and that begin up to *last_seq*.
 
     Newest first. Together with the messages behind the last leaf they cover
     each seq once.
@@ -407,21 +407,21 @@ def sources(tx: Tx, node: Summary, after_seq: int = 0, limit: int = MAX_INT) -> 
 
 
 def loose(tx: Tx, session: int, depth: int, limit: int, least: int = 1) -> list[Summary]:
-    """Return the oldest nodes of a depth that no other stands for, [] if fewer than *least*."""
+    """Return the oldest nodes of a depth that no other covers, [] if fewer than *least*."""
     values = {"session_id": session, "depth": depth, "limit": limit}
     found = tx.all(SELECT_LOOSE, values)
     return _fetch(tx, found) if len(found) >= least else []
 
 
 def expect_loose(tx: Tx, session: int, depths: int, limit: int) -> None:
-    """Let what `leaf_span` and `loose` read of some depths be answered together."""
+    """Prefetch what `leaf_span` and `loose` read of some depths."""
     tx.expect(SELECT_LEAF_SPAN, {"session_id": session, "last_seq": MAX_SEQ})
     for depth in range(depths):
         tx.expect(SELECT_LOOSE, {"session_id": session, "depth": depth, "limit": limit})
 
 
 def leaf_span(tx: Tx, session: int) -> tuple[int, int] | None:
-    """Return the first and the last seq that leaves stand for, None without leaves."""
+    """Return the first and the last seq that leaves cover, None without leaves."""
     some = [span for _, _, span in _reaches(tx, session) if span is not None]
     return (some[-1][0], some[0][1]) if some else None
 
@@ -442,7 +442,7 @@ def leaf_starts(tx: Tx, session: int, after_seq: int) -> set[int]:
 
 
 def above(tx: Tx, row_id: int) -> int | None:
-    """Return the packed id of the node that stands for this one, None if none does."""
+    """Return the packed id of the node that covers this one, None if none does."""
     return tx.find_number(SELECT_ABOVE, {"id": row_id})
 
 
@@ -475,7 +475,7 @@ def prune(tx: Tx, session: int, limit: int) -> int:
     """
     Drop the text of up to *limit* nodes that can be made again; how many that were.
 
-    Those are the extractive ones that another node stands for. Their rows stay.
+    Those are the extractive ones that another node covers. Their rows stay.
     """
     found = tx.all(SELECT_PRUNABLE, {"session_id": session, "limit": limit})
     for (row_id,) in found:
@@ -494,7 +494,7 @@ def count(tx: Tx, session: int) -> int:
 
 
 def delete_session(tx: Tx, session: int, from_seq: int = 0) -> int:
-    """Remove the nodes that stand for *from_seq* or later, with their words; how many. 0: all."""
+    """Remove the nodes that cover *from_seq* or later, with their words; how many. 0: all."""
     values = {"session_id": session, "seq": from_seq}
     for (row_id,) in tx.all(SELECT_FROM, values):
         tx.words.drop("summary", row_id)
@@ -503,12 +503,12 @@ def delete_session(tx: Tx, session: int, from_seq: int = 0) -> int:
 
 
 def first_bare(tx: Tx, session: int) -> int | None:
-    """Return where a pruned node begins that no other stands for any more, None without one."""
+    """Return where a pruned node begins that no other covers any more, None without one."""
     return tx.find_number(SELECT_BARE, {"session_id": session})
 
 
 def list_over(tx: Tx, session: int, seqs: Collection[int]) -> list[int]:
-    """Return the nodes that stand for some of *seqs*, those of lower depth first."""
+    """Return the nodes that cover some of *seqs*, those of lower depth first."""
     rising = sorted(seqs)
     rows = tx.all(SELECT_OVER, {"session": session})
     return [row_id for row_id, first, last in rows if span_holds_any(first, last, rising)]

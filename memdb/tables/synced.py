@@ -1,5 +1,5 @@
 """
-What a file and its sync folder have agreed on. Owns the table `synced`.
+State that a file and its sync folder have agreed on. Owns the table `synced`.
 
 A thing of the memory is named by a hash of its uid, or of its name where copies of it are one;
 its version is a digest of what it says. So what changed since the last sync is what has no row
@@ -187,7 +187,7 @@ _LAST = {"artifact": {"last": (1 << 63) - 1}}
 
 
 class Known(Record):
-    """What was agreed on of a thing: its version, 1 or 2 if it is *gone*, and the stamp."""
+    """Agreed state of a thing: its version, 1 or 2 if it is *gone*, and the stamp."""
 
     version: int
     gone: int
@@ -250,7 +250,7 @@ def rivals(
 
 
 def put(tx: Tx, kind: str, scope_no: int, rows: Iterable[tuple[int, int, int, int]]) -> None:
-    """Agree on things of a scope, given as (thing, version, gone, stamp)."""
+    """Store the agreed state of things of a scope, given as (thing, version, gone, stamp)."""
     names = ("thing", "version", "gone", "stamp")
     place = {"kind": kind, "scope_no": scope_no}
     tx.many(UPSERT, [{**place, **dict(zip(names, row, strict=True))} for row in rows])

@@ -121,7 +121,7 @@ SELECT_FORGOTTEN_UIDS = compose.select(
 
 class Tombstone(Record):
     """
-    That something was removed.
+    Mark that something was removed.
 
     Attributes:
         kind: "session", "message", "entry", "item" or "artifact".
@@ -170,23 +170,23 @@ def drop(tx: Tx, scope_no: int, uids: list[str]) -> None:
 
 
 def hide_ref(tx: Tx, scope_no: int, kind: str, ref: str, digest: str) -> None:
-    """Let the tombstones of *ref*, which was forgotten, say its hash in place of its name."""
+    """Replace the name of *ref*, which was forgotten, by its hash in its tombstones."""
     values = {"scope_no": scope_no, "kind": kind, "ref": ref, "digest": digest}
     tx.run(UPDATE_REFS, {**values, "branches": ref + BRANCH_MARK})
 
 
 def hide_kind(tx: Tx, scope_no: int, kind: str) -> None:
-    """Let no tombstone of a kind in a scope say a name."""
+    """Remove the names from the tombstones of a kind in a scope."""
     tx.run(UPDATE_KIND, {"scope_no": scope_no, "kind": kind})
 
 
 def hide_named(tx: Tx, scope_no: int, uids: Collection[str]) -> None:
-    """Let the tombstones with *uids* say no name; what they stand for counts as forgotten."""
+    """Remove the names from the tombstones with *uids*, whose things count as forgotten."""
     tx.run(UPDATE_NAMED, {"scope_no": scope_no, "uids": uids})
 
 
 def hide_all_refs(tx: Tx, scope_no: int) -> None:
-    """Let no tombstone of a scope, which was forgotten, say a name."""
+    """Remove the names from the tombstones of a scope, which was forgotten."""
     tx.run(UPDATE_ALL_REFS, {"scope_no": scope_no})
 
 

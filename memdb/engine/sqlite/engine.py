@@ -201,7 +201,7 @@ class SqliteEngine(Opened):
         self.pool.options["immutable"] = True
 
     def _migrate(self, version: int) -> None:
-        """Bring the file to the present format; with mode="read" a copy of it in memory."""
+        """Migrate the file to the present format; with mode="read" a copy of it in memory."""
         if not self.is_read_only:
             migrate.migrate_file(self, version)
             return

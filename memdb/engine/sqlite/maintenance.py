@@ -456,7 +456,7 @@ class SqliteMaintenance:
 
         Args:
             key: Of the copy; None: it is plain. With another key than that of the file its rows
-                are written anew, which takes three times as long.
+                are rewritten, which takes three times as long.
             replace: Overwrite a file that is there.
             progress: Called with (done, total) pages after each step of 4 MB. What it raises
                 ends the copying, and nothing is left of the copy.

@@ -2,7 +2,7 @@
 Migrate a file: bring its tables to those of schema.sql, in one transaction that loses no row.
 
 A step says only what schema.sql does not show: what is renamed or dropped, and what rows say from
-now on (`memdb.engine.steps`). The rest follows from schema.sql. A table that differs is made anew
+now on (`memdb.engine.steps`). The rest follows from schema.sql. A table that differs is rebuilt
 from it, and its rows are copied by the names of their columns. Views, indexes, full text and
 digests are made at the end. Before COMMIT the whole file is checked (ADR-0057).
 """
@@ -92,7 +92,7 @@ ASIDE = "before_migration"
 
 def migrate_file(db: SqliteFile, version: int) -> None:
     """
-    Bring the file of *db* from format *version* to the present one, after copying it aside.
+    Migrate the file of *db* from format *version* to the present one, after copying it aside.
 
     Transaction: its own, on a connection of its own, whose foreign keys are off.
 
@@ -119,7 +119,7 @@ def migrate_file(db: SqliteFile, version: int) -> None:
 
 
 def migrate_copy(db: SqliteFile, tx: Tx, version: int) -> None:
-    """Bring the copy in memory of a file that may not be written to the present format."""
+    """Migrate the copy in memory of a file that may not be written to the present format."""
     try:
         tx.run("PRAGMA foreign_keys = OFF")
         tx.begin()

@@ -91,7 +91,7 @@ class Upkeep:
     `note_commit` costs 0.3 µs, and starting the thread 50 µs.
 
     Attributes:
-        dropped: Messages that this process dropped from the index, since it was made anew.
+        dropped: Messages that this process dropped from the index, since it was rebuilt.
         parts: Parts that this process added to the index of messages and did not merge yet.
         is_waiting: Whether the thread wants to write: others let it, for a moment.
         is_running: Whether there is a thread.
@@ -193,7 +193,7 @@ class Upkeep:
 
     @property
     def has_dropped(self) -> bool:
-        """Whether so much was removed that the index may have to be made anew, or is made so."""
+        """Whether so much was removed that the index may need a rebuild, or is in one."""
         return self._is_packing or self.dropped >= self._dropped_due
 
     def work(self) -> float | None:
@@ -271,7 +271,7 @@ class Upkeep:
         self._is_packing = self._is_merging = False
 
     def finish(self) -> None:
-        """Go on for a second with what a large deletion left to do, before the file is closed."""
+        """Work for a second on what a large deletion left to do, before the file is closed."""
         end = monotonic() + CLOSE_S
         with self._busy:
             db = self._db()

@@ -204,7 +204,7 @@ class SqliteWords:
         """
         Remove rows from the index; call it before they change or are deleted.
 
-        If most messages go, the index is made anew before it is read, or at the commit.
+        If most messages go, the index is rebuilt before it is read, or at the commit.
         """
         span = {"low": low, "high": low if high is None else high}
         if kind != "message":
@@ -219,7 +219,7 @@ class SqliteWords:
             self.tail.drop(**span)
 
     def finish(self) -> None:
-        """Make the index of messages anew if most of them went, or changed."""
+        """Rebuild the index of messages if most of them went, or changed."""
         if self.is_stale:
             self.rebuild_one("messages")
 
