@@ -79,6 +79,7 @@ def test_every_block_prints_what_the_readme_says(home):
     assert answered == typed
 
 
+@pytest.mark.slow
 def test_the_recording_is_a_real_run():
     """Its commands write these words, whatever the day and the scores."""
     spec = importlib.util.spec_from_file_location("recording", ROOT / "docs" / "recording.py")
