@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from memdb.models.protocols import Embedder
 
 
-KINDS = ("locomo", "longmemeval", "beam", "beir")  # a test compares them
-
-
 @click.group(cls=Noun)
 def bench() -> None:
     """Measure recall and learning over a data set."""
@@ -159,31 +156,6 @@ COMPARE_COLUMNS = (
     Column("95 %", _interval),
     *columns_of("better worse"),
 )
-
-
-@verb(
-    "memdb bench convert locomo locomo10.json set.jsonl",
-    "memdb bench convert beir scifact/ scifact.jsonl",
-    of=bench,
-    file=False,
-    scope=False,
-)
-@click.argument("kind", type=click.Choice(KINDS))
-@click.argument("source", type=click.Path())
-@click.argument("target", type=click.Path())
-def convert(call: Call, kind: str, source: str, target: str) -> None:
-    """
-    Make a public data set that is on disk into TARGET, which is new.
-
-    SOURCE is a file as it is published, or a folder of such files. Its licence
-    tells how it may be used; memdb contains none of them.
-    """
-    from memdb.evaluation import convert as converting
-    from memdb.evaluation import dataset
-
-    count = dataset.write(converting.convert(kind, source), target)
-    shown = click.format_filename(target)
-    call.reply({"path": target, "lines": count}, f"{counted(count, 'line')} in {shown}")
 
 
 @verb(

@@ -321,10 +321,9 @@ def _bytes_of(path: str) -> int:
 )
 @click.argument("sql")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with a heading.")
-@click.option("--jsonl", "as_lines", is_flag=True, help="Print one JSON object per line.")
 @click.option("--limit", type=click.IntRange(1, 1_000_000), default=1000, show_default=True)
 @click.option("--timeout", type=click.FloatRange(0.01, 3600), default=10.0, show_default=True)
-def query(call: Call, sql: str, as_csv: bool, as_lines: bool, limit: int, timeout: float) -> None:
+def query(call: Call, sql: str, as_csv: bool, limit: int, timeout: float) -> None:
     """
     Print what a SELECT finds in FILE, whoever's it is.
 
@@ -332,15 +331,12 @@ def query(call: Call, sql: str, as_csv: bool, as_lines: bool, limit: int, timeou
     entries_view, ...) name people, sessions and times. Only reading is allowed,
     for at most --timeout seconds. A BLOB is shown in hexadecimal.
     """
-    if as_csv + as_lines + call.as_json > 1:
-        raise click.UsageError("--json, --jsonl and --csv exclude each other.")
+    if as_csv and call.as_json:
+        raise click.UsageError("--json and --csv exclude each other.")
     with call.open() as db:
         found = db.query(text_or_stdin(sql), limit=limit, timeout_s=timeout)
     rows = [{name: _plain(value) for name, value in row.items()} for row in found]
-    if as_lines:
-        for row in rows:
-            print_json_line(row)
-    elif as_csv:
+    if as_csv:
         import csv
         import sys
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,19 +17,12 @@ if TYPE_CHECKING:
 # Characters of a text that are shown whole, and of the passage of a longer one.
 WHOLE_CHARS = 600
 LEAD_CHARS = 80  # before the first word that is asked for
-MOST_PLACES = 10_000  # of such words that are looked at
+MOST_PLACES = 1000  # of such words that are looked at
 MOST_STEMS = 32  # words of a question that are looked for
 LEAST_STEM = 4
 
-# Kinsoku: marks that no line begins with, and that none ends with, beside Chinese or Japanese.
-NEVER_FIRST = frozenset(
-    ",.:;!?)]}%、。…‥・ー々〻〜ゝゞヽヾぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶ」』】〉》〗〙〟"
-    "\u2019\u201d\u3015\uff0c\uff0e\uff1a\uff1b\uff01\uff1f\uff09\uff3d\uff5d\uff05\uff60\uff61\uff63\uff64"
-)
-NEVER_LAST = frozenset("([{「『【〈《〖〘〝\u2018\u201c\u3014\uff08\uff3b\uff5b\uff5f\uff62")
-
 _WORD = re.compile(r"\w+")
-_SENTENCE = re.compile(r"(?:[.!?…]\s+|[。！？]\s*|\n+)")  # noqa: RUF001 (Chinese marks)
+_SENTENCE = re.compile(r"[.!?…]\s+|[。！？]|\n+")  # noqa: RUF001 (Chinese marks)
 
 
 def width_of(text: str) -> int:
@@ -52,9 +46,7 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> I
     Yield *text* in lines of at most *width* columns, broken between words.
 
     Line breaks of the text stay. A word that is wider than a line gets one of its own, whole,
-    so that it can be copied, unless it is a choice like [a|b|c], which breaks behind a bar;
-    Chinese and Japanese break between any two characters, but not before a mark that closes
-    or ends, nor behind one that opens (kinsoku).
+    so that it can be copied; Chinese and Japanese break between any two characters.
 
     Args:
         indent: Stands before each line, and counts.
@@ -64,7 +56,7 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> I
     room = max(1, width - width_of(indent))
     for paragraph in text.split("\n"):
         line, used = "", width_of(lead) - width_of(indent)
-        for piece in _pieces(paragraph, room):
+        for piece in _pieces(paragraph):
             size = width_of(piece)
             if line and used + width_of(piece.rstrip()) > room:
                 yield f"{lead}{line.rstrip()}"
@@ -77,36 +69,17 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> I
         lead = indent
 
 
-def _pieces(text: str, room: int) -> Iterator[str]:
+def _pieces(text: str) -> Iterator[str]:
     """Yield what a line may end behind: words with the blanks before them, wide characters."""
     for match in re.finditer(r"\s*\S+|\s+", text):
-        piece = match[0]
-        if piece.isascii():
-            is_choice = len(piece.strip()) > room and "|" in piece
-            yield from re.findall(r"[^|]*\||[^|]+", piece) if is_choice else [piece]
-            continue
-        part, used = "", 0
-        for character in piece:
-            size = _width_of_one(character)
-            if _may_break(part[-1:], character, is_full=used + size > room):
+        part = ""
+        for character in match[0]:
+            is_wide = _width_of_one(character) > 1 or (part and _width_of_one(part[-1]) > 1)
+            if part and is_wide and not part[-1].isspace() and _width_of_one(character):
                 yield part
-                part, used = "", 0
+                part = ""
             part += character
-            used += size
         yield part
-
-
-def _may_break(last: str, character: str, *, is_full: bool) -> bool:
-    """
-    Return whether a line may end between two characters that no blank is between.
-
-    Args:
-        is_full: No mark is kept from the next line: a line has no room for both.
-    """
-    size = _width_of_one(character)
-    if not last or last.isspace() or size == 0 or max(size, _width_of_one(last)) == 1:
-        return False
-    return is_full or (character not in NEVER_FIRST and last not in NEVER_LAST)
 
 
 def passage(text: str, query: str, most: int = WHOLE_CHARS) -> tuple[str, int]:
@@ -128,47 +101,19 @@ def passage(text: str, query: str, most: int = WHOLE_CHARS) -> tuple[str, int]:
 
 
 def _start(text: str, query: str, most: int) -> int:
-    """Return where a passage begins: with the most different words, the rarest in its middle."""
-    places = _places(text, query)
-    counts = dict.fromkeys((stem for _, stem in places), 0)
-    inside, behind, best, first = dict(counts), 0, 0, 0
-    for number, (at, stem) in enumerate(places):
-        counts[stem] += 1
-        while behind < len(places) and places[behind][0] < at + most - LEAD_CHARS:
-            inside[places[behind][1]] += 1
-            behind += 1
-        different = sum(count > 0 for count in inside.values())
-        if different > best:
-            best, first = different, number
-        inside[stem] -= 1
-    if not places:
+    """Return where the passage begins that holds the most different words of *query*."""
+    words = {word.casefold() for word in _WORD.findall(query) if len(word) > 1}
+    stems = sorted({word[: max(LEAST_STEM, len(word) - 2)] for word in words})[:MOST_STEMS]
+    if not stems:
         return 0
-    end = places[first][0] + most - LEAD_CHARS
-    shown = [(at, stem) for at, stem in places[first:] if at < end]
-    rarest = min(shown, key=lambda one: (counts[one[1]], one[0]))[0]
-    begin = max(places[first][0] - LEAD_CHARS, rarest - most // 2)
-    start = max(0, min(begin, len(text) - most))
-    if start == 0:
-        return 0
-    sentence = _SENTENCE.search(text, start, rarest)
+    found = islice(re.finditer("|".join(map(re.escape, stems)), text, re.IGNORECASE), MOST_PLACES)
+    places = [match.start() for match in found]
+    windows = [text[at : at + most - LEAD_CHARS].casefold() for at in places]
+    counts = [sum(one in window for one in stems) for window in windows]
+    first = max(zip(counts, places, strict=True), default=(0, 0))[1]
+    start = max(0, min(first - LEAD_CHARS, len(text) - most))
+    sentence = _SENTENCE.search(text, start, first) if start else None
     if sentence is not None:
         return sentence.end()
-    blank = text.find(" ", start, rarest)
+    blank = text.find(" ", start, first) if start else -1
     return start if blank < 0 else blank + 1
-
-
-def _places(text: str, query: str) -> list[tuple[int, str]]:
-    """Return where words of *query* stand in *text*, also with another ending."""
-    words = {word.casefold() for word in _WORD.findall(query)}
-    stems = {word[: max(LEAST_STEM, len(word) - 2)] for word in words if len(word) > 1}
-    if not stems:
-        return []
-    ordered = sorted(stems, key=lambda stem: (-len(stem), stem))[:MOST_STEMS]
-    forms = [rf"\b{re.escape(stem)}" if stem.isascii() else re.escape(stem) for stem in ordered]
-    found: list[tuple[int, str]] = []
-    for match in re.finditer("|".join(forms), text, re.IGNORECASE):
-        stem = next((one for one in ordered if match[0].casefold() == one), ordered[0])
-        found.append((match.start(), stem))
-        if len(found) == MOST_PLACES:
-            break
-    return found

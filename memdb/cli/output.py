@@ -277,17 +277,8 @@ def _pad(text: str, width: int, *, right: bool) -> str:
     return space + text if right else text + space
 
 
-def drawable(marks: str) -> bool:
-    """Return whether the encoding of standard output has all of *marks*."""
-    try:
-        marks.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
 def shorten(text: str, width: int) -> str:
-    """Return *text* in at most *width* columns, ending in … (or ~) behind a word if it was cut."""
+    """Return *text* in at most *width* columns, ending in … behind a word if it was cut."""
     if width_of(text) <= width:
         return text
     kept, used = [], 1
@@ -299,7 +290,7 @@ def shorten(text: str, width: int) -> str:
     cut = "".join(kept)
     if text[len(cut)].isascii() and not text[len(cut)].isspace() and " " in cut.rstrip():
         cut = cut.rstrip().rpartition(" ")[0]
-    return cut.rstrip() + ("…" if drawable("…") else "~")
+    return f"{cut.rstrip()}…"
 
 
 def one_line(text: str) -> str:
@@ -354,9 +345,9 @@ class Line:
     """The task in progress, on a line of standard error that is removed at the end."""
 
     def __init__(self, label: str = "") -> None:
-        """Show *label* before numbers; *seen* says whether there is a terminal."""
+        """Show *label* before *count*; *seen* says whether there is a terminal."""
         self._label = label
-        self._count = self._width = 0
+        self.count = self._width = 0
         self.seen = is_terminal(sys.stderr)
 
     def __enter__(self) -> Self:
@@ -369,12 +360,12 @@ class Line:
 
     def to(self, done: int, total: int = 0) -> None:
         """Show that *done* steps are done, and of how many if that is known."""
-        self._count = done
+        self.count = done
         self.say(f"{self._label} {done / total:.0%}" if total else f"{self._label} {done:,}")
 
     def add(self, count: int) -> None:
         """Show that *count* more are done."""
-        self.to(self._count + count)
+        self.to(self.count + count)
 
     def say(self, text: str) -> None:
         """Show *text* in place of what was there."""

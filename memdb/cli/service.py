@@ -82,39 +82,16 @@ def work(call: Call, watch: bool, limit: int | None, interval: float) -> None:
     context.exit(code)
 
 
-class _Progress:
-    """The number of texts and summaries done, on a line that is written over."""
-
-    def __init__(self, line: Line) -> None:
-        self._line = line
-        self.done = 0
-
-    def add(self, count: int) -> None:
-        """Show that *count* more are done."""
-        self.done += count
-        self.show(None)
-
-    def show(self, doing: str | None) -> None:
-        """Show the number, and the task in progress."""
-        now = f": {doing}" if doing else ""
-        self._line.say(f"Working {self.done:,} done{now}")
-
-
 def _work(db: MemDB, limit: int | None, *, as_json: bool) -> None:
     """Do what is due, once."""
-    with Line() as line:
-        progress = _Progress(line)
+    with Line("Working") as line:
         try:
-            db.jobs.run(limit, progress.add, lambda _, doing: progress.show(doing))
-        except PortError:
+            db.jobs.run(limit, line.add, lambda _, doing: line.say(f"Working {doing}"))
+        except (PortError, KeyboardInterrupt):
             line.clear()
-            note(f"{progress.done:,} done, {_left(db)}.")
+            note(f"{line.count:,} done, {_left(db)}.")
             raise
-        except KeyboardInterrupt:
-            line.clear()
-            note(f"{progress.done:,} done, the rest stays due.")
-            raise
-    _print_status(db, "done", progress.done, as_json=as_json)
+    _print_status(db, "done", line.count, as_json=as_json)
 
 
 def _print_status(db: MemDB, status: str, done: int, *, as_json: bool) -> None:
@@ -154,7 +131,6 @@ def _watch(db: MemDB, interval: float, *, as_json: bool) -> int:
 
 def _follow(db: MemDB, worker: Worker, line: Line, caught: list[int], *, as_json: bool) -> None:
     """Show the progress of *worker* while it runs and no signal was caught."""
-    progress = _Progress(line)
     logged = logged_at = 0.0
     failure = ""
     while worker.running and not caught:
@@ -166,12 +142,12 @@ def _follow(db: MemDB, worker: Worker, line: Line, caught: list[int], *, as_json
             else:
                 note(f"Failed, and tried again later: {error}")
         failure = str(error or "")
-        progress.done = worker.done
-        if progress.done != logged and time.monotonic() - logged_at >= LOG_S:
-            logged, logged_at = progress.done, time.monotonic()
+        done = worker.done
+        if done != logged and time.monotonic() - logged_at >= LOG_S:
+            logged, logged_at = done, time.monotonic()
             if as_json or not line.seen:
-                _print_status(db, "active", progress.done, as_json=as_json)
-        progress.show(worker.doing)
+                _print_status(db, "active", done, as_json=as_json)
+        line.say(f"Working {done:,} done: {worker.doing or ''}")
         time.sleep(POLL_S)
 
 

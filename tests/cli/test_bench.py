@@ -10,8 +10,7 @@ import tomllib
 import pytest
 from source_tree import CHECKOUT
 
-from memdb.cli.bench import KINDS
-from memdb.evaluation import convert, facts, measuring
+from memdb.evaluation import facts, measuring
 
 TALK = {
     "conversation": {
@@ -27,27 +26,10 @@ TALK = {
 
 
 @pytest.fixture
-def talk(run, tmp_path):
-    """Return the path of a converted data set."""
+def talk(tmp_path):
+    """Return the path of a data set as it is published."""
     (tmp_path / "conv.json").write_text(json.dumps(TALK))
-    target = tmp_path / "set.jsonl"
-    assert run("bench", "convert", "locomo", tmp_path / "conv.json", target).exit_code == 0
-    return target
-
-
-def test_the_kinds_are_those_that_can_be_converted():
-    """The list is written twice so that --help loads nothing."""
-    assert tuple(convert.KINDS) == KINDS
-
-
-def test_convert_says_how_many_lines(run_json, tmp_path):
-    """And where they are."""
-    (tmp_path / "conv.json").write_text(json.dumps(TALK))
-    target = tmp_path / "new.jsonl"
-
-    told = run_json("bench", "convert", "locomo", tmp_path / "conv.json", target)
-
-    assert told == {"path": str(target), "lines": 3}
+    return tmp_path / "conv.json"
 
 
 def test_recall_prints_configuration_levels_and_comparison(run, talk):

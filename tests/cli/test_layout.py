@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.cli.layout import NEVER_FIRST, NEVER_LAST, WHOLE_CHARS, passage, width_of, wrap
+from memdb.cli.layout import WHOLE_CHARS, passage, width_of, wrap
 
 TEXTS = st.text(st.sampled_from("ab e\n.绿茶é\u0301🍵-、（」"), max_size=300)
 
@@ -49,28 +48,6 @@ def test_what_leads_the_first_line_counts(text: str, width: int, lead: int) -> N
 def test_lines_of_whole_words(text: str, width: int, lines: list[str]) -> None:
     """Line breaks and leading blanks stay; a long word has a line of its own."""
     assert list(wrap(text, width)) == lines
-
-
-@each("mark", sorted(NEVER_FIRST))
-def test_no_line_begins_with_a_mark_that_closes(mark: str) -> None:
-    """At any width: the character before it goes to the next line with it."""
-    text = f"お茶が好きです{mark}" * 5
-    for width in range(10, 40):
-        lines = list(wrap(text, width))
-        assert "".join(lines) == text
-        assert all(line[0] not in NEVER_FIRST for line in lines)
-        assert all(width_of(line) <= width for line in lines)
-
-
-@each("mark", sorted(NEVER_LAST))
-def test_no_line_ends_with_a_mark_that_opens(mark: str) -> None:
-    """It goes to the next line with what it opens."""
-    text = f"お茶が好きです{mark}" * 5 + "茶"
-    for width in range(10, 40):
-        lines = list(wrap(text, width))
-        assert "".join(lines) == text
-        assert all(line[-1] not in NEVER_LAST for line in lines)
-        assert all(width_of(line) <= width for line in lines)
 
 
 @given(st.text(st.sampled_from("ab .\n茶"), max_size=2000), st.text("ab 茶", max_size=20))

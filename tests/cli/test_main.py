@@ -104,7 +104,6 @@ LEAVES = [
     *(("pack", name) for name in ("make", "verify", "open")),
     ("bench", "recall"),
     ("bench", "compare"),
-    ("bench", "convert"),
     ("bench", "facts"),
 ]
 NAMES = [" ".join(words) for words in LEAVES]

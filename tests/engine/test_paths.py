@@ -52,7 +52,6 @@ COMMANDS = {
     "chat append file": "chat append PATH s hi --user ann",
     "decrypt target": "decrypt FILE PATH --replace",  # `encrypt` does the same with a key
     "demo keep": "demo --keep PATH",
-    "bench convert target": "bench convert locomo LOCOMO PATH",
     "bench facts records": "bench facts FACTS.jsonl --records PATH --lexical",
     "bench recall records": "bench recall DATASET.jsonl --records PATH --lexical",
     "pack make target": "pack make FILE -o PATH --replace",
@@ -69,7 +68,6 @@ INPUTS = {
     "agent package folder",  # made if it is absent, with files of names of its own
     "agent status memory",
     "artifact save path",
-    "bench convert source",
     "bench compare after",
     "bench compare before",
     "bench facts data",

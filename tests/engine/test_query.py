@@ -334,15 +334,14 @@ def test_the_command_prints_what_is_asked_for(
 
     rows = [{"text": f"a,{n}", "raw": one, "none": None} for n, one in enumerate(hashes)]
     assert json.loads(run("--json")) == rows
-    assert [json.loads(line) for line in run("--jsonl").splitlines()] == rows
     assert [*csv.DictReader(io.StringIO(run("--csv")))] == [{**row, "none": ""} for row in rows]
     assert "a,0" in run()
-    assert len(run("--jsonl", "--limit", "2").splitlines()) == 2
+    assert len(json.loads(run("--json", "--limit", "2"))) == 2
 
 
 @pytest.mark.parametrize(
     ("args", "code"),
-    [(["DELETE FROM messages"], 5), (["SELECT 1", "--csv", "--jsonl"], 2), ([], 2)],
+    [(["DELETE FROM messages"], 5), (["SELECT 1", "--csv", "--json"], 2), ([], 2)],
 )
 def test_the_command_refuses(
     path: str,
