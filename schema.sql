@@ -302,13 +302,13 @@ CREATE TABLE item_namespaces (
 ) STRICT;
 
 -- A value under a namespace and key: what frameworks call a store. It is replaced as a
--- whole; `revision` counts that. `text` is what full-text search finds of the value.
+-- whole; `version` counts that. `text` is what full-text search finds of the value.
 CREATE TABLE items (
   id INTEGER PRIMARY KEY,
   uid TEXT NOT NULL,
   namespace_id INTEGER NOT NULL REFERENCES item_namespaces (id) ON DELETE RESTRICT,
   key TEXT NOT NULL CHECK (key <> ''),
-  revision INTEGER NOT NULL CHECK (revision >= 1),
+  version INTEGER NOT NULL CHECK (version >= 1),
   ttl_ms INTEGER CHECK (ttl_ms > 0),   -- NULL: it does not expire
   expires_ms INTEGER,                  -- NULL with ttl_ms; reading may move it to now + ttl_ms
   created_ms INTEGER NOT NULL,
@@ -475,7 +475,7 @@ CREATE TABLE state (
   session TEXT NOT NULL,               -- '': the user's own
   key TEXT NOT NULL,
   value TEXT NOT NULL,                 -- JSON
-  revision INTEGER NOT NULL DEFAULT 1,
+  version INTEGER NOT NULL DEFAULT 1,
   updated_ms INTEGER NOT NULL,
   digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (app, user_name, session, key)
@@ -733,7 +733,7 @@ SELECT
   items.key,
   items.value,                         -- JSON; NULL: bytes
   CAST(length(items.data) AS INTEGER) AS size_bytes,  -- NULL: JSON
-  items.revision,
+  items.version,
   strftime('%Y-%m-%dT%H:%M:%fZ', items.created_ms / 1000.0, 'unixepoch') AS created,
   strftime('%Y-%m-%dT%H:%M:%fZ', items.updated_ms / 1000.0, 'unixepoch') AS updated,
   strftime('%Y-%m-%dT%H:%M:%fZ', items.expires_ms / 1000.0, 'unixepoch') AS expires,

@@ -39,6 +39,7 @@ from memdb.aio.parts import (
     Summaries,
     Tools,
     Twin,
+    documented,
     later,
     later_leads,
     leads,
@@ -66,7 +67,7 @@ def added(
 ) -> Callable[Concatenate[Twin[sessions.Session], P], Coroutine[Any, Any, R]]:
     """Return *method*, which adds messages: calls made at once wait for the disk once."""
 
-    @functools.wraps(method)
+    @documented(method)
     async def call(self: Twin[sessions.Session], /, *args: P.args, **kwargs: P.kwargs) -> R:
         session = sessions.Preparing(self._sync)
         prepare: Any = functools.partial(method, session, *args, **kwargs)

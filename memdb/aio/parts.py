@@ -82,12 +82,24 @@ class Same(Lead[T]):
         super().__init__(lambda value, _: value)
 
 
+def documented(method: Callable[..., Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator for what stands for *method*; its help names where the whole stands."""
+    about = (method.__doc__ or "").strip().partition("\n\n")[0]
+
+    def document(call: Callable[P, R]) -> Callable[P, R]:
+        functools.update_wrapper(call, method)
+        call.__doc__ = f"{about}\n\nSee `memdb.{method.__qualname__}`."
+        return call
+
+    return document
+
+
 def later(
     method: Callable[Concatenate[S, P], R], kind: Kind = "write"
 ) -> Callable[Concatenate[Twin[S], P], Coroutine[Any, Any, R]]:
     """Return *method* as a coroutine that runs it in a thread of the file; see `Worker.call`."""
 
-    @functools.wraps(method)
+    @documented(method)
     async def call(self: Twin[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
         work = functools.partial(method, self._sync, *args, **kwargs)
         return await run_in(self._worker, work, kind)
@@ -100,7 +112,7 @@ def listed(
 ) -> Callable[Concatenate[Twin[S], P], Coroutine[Any, Any, list[T]]]:
     """Return *method* as a coroutine that returns the list of what it yields."""
 
-    @functools.wraps(method)
+    @documented(method)
     async def call(self: Twin[S], /, *args: P.args, **kwargs: P.kwargs) -> list[T]:
         return await run_in(self._worker, lambda: [*method(self._sync, *args, **kwargs)], kind)
 
@@ -112,7 +124,7 @@ def later_leads(
 ) -> Callable[Concatenate[Twin[S], P], Coroutine[Any, Any, T]]:
     """Return *method* as a coroutine that returns the twin of what it returns."""
 
-    @functools.wraps(method)
+    @documented(method)
     async def call(self: Twin[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
         work = functools.partial(method, self._sync, *args, **kwargs)
         return twin(await run_in(self._worker, work), self._worker)
@@ -125,7 +137,7 @@ def leads(
 ) -> Callable[Concatenate[Twin[S], P], T]:
     """Return *method*, which waits for nothing, so that it gives the twin of what it returns."""
 
-    @functools.wraps(method)
+    @documented(method)
     def call(self: Twin[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return twin(method(self._sync, *args, **kwargs), self._worker)
 
@@ -135,7 +147,7 @@ def leads(
 def direct(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Twin[S], P], R]:
     """Return *method* as it is: it waits for nothing."""
 
-    @functools.wraps(method)
+    @documented(method)
     def call(self: Twin[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
         return method(self._sync, *args, **kwargs)
 

@@ -616,19 +616,19 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
         return self._hosting.values(self._place)
 
     def find(self, key: str) -> StateValue | None:
-        """Return a value with its revision and time, None without one."""
+        """Return a value with its version and time, None without one."""
         return self._hosting.find_value(self._place, key)
 
     def put(self, key: str, value: Any, *, expected: int | StateValue | None = None) -> StateValue:
         """
-        Set a value, and return it with its revision. The same value again changes nothing.
+        Set a value, and return it with its version. The same value again changes nothing.
 
         Args:
-            expected: What `find` or `put` returned, or its revision; 0 means that there is
+            expected: What `find` or `put` returned, or its version; 0 means that there is
                 no value. None means whatever there is.
 
         Raises:
-            VersionConflict: the key is at another revision.
+            VersionConflict: the key is at another version.
             InvalidInput: the key or value cannot be stored.
         """
         return self._hosting.put_value(self._owner, self._place, key, value, expected)
@@ -638,7 +638,7 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
         Remove a key; False if there is none.
 
         Raises:
-            VersionConflict: the key is at another revision than expected.
+            VersionConflict: the key is at another version than expected.
         """
         return self._hosting.remove(self._place, key, expected)
 

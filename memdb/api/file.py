@@ -139,7 +139,7 @@ class File:
         """
         Copy everything into an empty database, and prove that the copy is equal.
 
-        Each row keeps its ids, uid, seq, revision and version; vectors are copied, so nothing is
+        Each row keeps its ids, uid, seq and version; vectors are copied, so nothing is
         embedded again. What is copied appears at the target at once, after it was read again
         there. A copy that was stopped leaves nothing. Others may use the source meanwhile: the
         copy is of the moment when it began. One user's memory goes by `export` and `import_file`.

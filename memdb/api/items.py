@@ -33,7 +33,7 @@ class Items:
     ...     items = db.scope("ann").items
     ...     first = items.put(("notes", "trip"), "k1", {"text": "Pack the tent.", "stars": 3})
     ...     [str(item) for item in items.list(("notes",), where={"stars": {"$gte": 3}})]
-    ...     items.put(("notes", "trip"), "k1", {"text": "Sold."}, expected=1).revision
+    ...     items.put(("notes", "trip"), "k1", {"text": "Sold."}, expected=1).version
     ['notes/trip/k1']
     2
     """
@@ -62,14 +62,14 @@ class Items:
         Create or replace the item under a key, and return it as stored.
 
         Nothing of the item before stays but its key, its time of creation and its
-        revision, to which 1 is added.
+        version, to which 1 is added.
 
         Args:
             namespace: Its labels, () for the root; each 1 to 1,024 characters.
             key: 1 to 1,024 characters.
             value: What JSON can hold, None too, or bytes of up to 32 MiB.
             metadata: A JSON object of yours; nothing reads it.
-            expected: The item as you know it, or its revision; 0 means that there is none.
+            expected: The item as you know it, or its version; 0 means that there is none.
                 None means whatever there is.
             ttl: How long it lives: seconds, a timedelta, or "30d", "12h", "45m". None
                 means for ever.
@@ -80,7 +80,7 @@ class Items:
                 up to 1,000 of one dimension, as numbers or float32 bytes.
 
         Raises:
-            VersionConflict: the item is at another revision than expected.
+            VersionConflict: the item is at another version than expected.
             InvalidInput: an argument cannot be stored; nothing was written.
             TooLarge: the value is too long.
             SecretFound: it holds a key or password, and those are refused.
@@ -110,10 +110,10 @@ class Items:
         """
         Remove an item; False if there is none.
 
-        A key that is put again later starts at revision 1.
+        A key that is put again later starts at version 1.
 
         Raises:
-            VersionConflict: the item is at another revision than expected.
+            VersionConflict: the item is at another version than expected.
         """
         return self._items.delete(self._owner, DeleteItem(namespace, key, expected))
 
@@ -237,7 +237,7 @@ class Items:
             What each of them returns: an Item; an Item or None; True or False.
 
         Raises:
-            VersionConflict: an item is at another revision than expected; nothing was done.
+            VersionConflict: an item is at another version than expected; nothing was done.
             InvalidInput: an operation cannot be done; nothing was done.
 
         >>> import memdb
@@ -245,7 +245,7 @@ class Items:
         >>> with memdb.open(":memory:") as db:
         ...     items = db.scope("ann").items
         ...     done = items.batch([PutItem(("a",), "k", 1), DeleteItem(("a",), "other")])
-        ...     done[0].revision, done[1]
+        ...     done[0].version, done[1]
         (1, False)
         """
         return self._items.batch(self._owner, operations)

@@ -57,7 +57,7 @@ plain(
     """memdb item put agent.db notes/trip tent '{"text": "Pack the tent."}' --user ann""",
     "memdb item put agent.db notes/trip tent - --expected 1 --user ann < tent.json",
     of=item,
-    shows="{0} (revision {0.revision})",
+    shows="{0} (version {0.version})",
     create=True,
     without=("vectors",),
     help="""
@@ -80,7 +80,7 @@ plain(
     of=item,
     shows=(
         Column("NAMESPACE", lambda one: namespace_text(one.namespace)),
-        *columns_of("key revision updated_ms expires_ms"),
+        *columns_of("key version updated_ms expires_ms"),
         Column("VALUE", lambda one: value_text(one.value)),
     ),
     empty="No items.",

@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.settings import Settings
 
-# Groups of settings, in the order of the list, by how the names in them begin.
-GROUPS = {
-    "entries": ("categories", "entry_", "secrets_"),
-    "summaries": ("summary_",),
-    "extraction": ("extract", "compare_"),
-    "sessions": ("session_",),
-    "contexts": ("context_", "image_", "page_", "sound_", "window_", "buffer_", "counter"),
-}
 COLUMNS = columns_of("group setting value default meaning")
 
 
@@ -77,15 +69,14 @@ def settings(
         {
             "group": group,
             "setting": name,
-            "value": _shown(getattr(found, name)),
+            "value": _shown(value),
             "default": _shown(getattr(DEFAULTS, name)),
             "meaning": sentences.get(name, ""),
         }
-        for group, begun in GROUPS.items()
-        for name in found.to_dict()
-        if name.startswith(begun)
+        for group, fields in found.groups().items()
+        for name, value in fields.items()
         if (name in changes if changes else True)
-        and not (changed and getattr(found, name) == getattr(DEFAULTS, name))
+        and not (changed and value == getattr(DEFAULTS, name))
     ]
     call.reply(found, lambda: print_records(COLUMNS, rows, empty="All are as by default."))
 

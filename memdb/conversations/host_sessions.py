@@ -277,7 +277,7 @@ class HostSessionService:
         return None if found is None else (parse_json(found),)
 
     def find_value(self, place: Place, key: str) -> StateValue | None:
-        """Return the value under *key* with its revision, None where there is none."""
+        """Return the value under *key* with its version, None where there is none."""
         text_value(key, "key")
         with self._db.read() as tx:
             row = state_rows.find(tx, place, key)
@@ -292,15 +292,15 @@ class HostSessionService:
         expected: int | StateValue | None,
     ) -> StateValue:
         """
-        Set one value of a place, and return it with its revision; see `State.put`.
+        Set one value of a place, and return it with its version; see `State.put`.
 
         Raises:
-            VersionConflict: the key is at another revision than expected.
+            VersionConflict: the key is at another version than expected.
         """
-        revision = expected_value(expected, "revision")
+        version = expected_value(expected, "version")
         text_value(key, "key")
         with self._db.write() as tx:
-            state_records.require_revision(tx, place, key, revision)
+            state_records.require_version(tx, place, key, version)
             self.put(owner, place, {key: value})
             row = existing(state_rows.find(tx, place, key), "state")
         return _state_value(row)
@@ -324,9 +324,9 @@ class HostSessionService:
     def remove(self, place: Place, key: str, expected: int | StateValue | None = None) -> bool:
         """Remove a key of a place; False if there was none."""
         text_value(key, "key")
-        revision = expected_value(expected, "revision")
+        version = expected_value(expected, "version")
         with self._db.write() as tx:
-            state_records.require_revision(tx, place, key, revision)
+            state_records.require_version(tx, place, key, version)
             return state_records.remove(tx, place, key)
 
     def _put(self, tx: Tx, given: Mapping[Place, Mapping[str, str]]) -> None:
@@ -341,7 +341,7 @@ class HostSessionService:
 
 
 def _state_value(row: StateRow) -> StateValue:
-    return StateValue(parse_json(row.value), row.revision, row.updated_ms)
+    return StateValue(parse_json(row.value), row.version, row.updated_ms)
 
 
 def _find(tx: Tx, owner: ScopeRef, session: str) -> tuple[int, SessionHead] | None:

@@ -1,7 +1,7 @@
 """
 Item service: put, find, list and delete values under namespaces and keys.
 
-A value is replaced as a whole, and each put adds 1 to its revision, which a caller may
+A value is replaced as a whole, and each put adds 1 to its version, which a caller may
 expect. Everything is checked and screened before a transaction begins.
 
 The items nearest to a vector are found in the whole scope first, and those in other namespaces
@@ -355,7 +355,7 @@ class ItemService:
 
     def _prepare_put(self, owner: ScopeRef, new: PutItem) -> Callable[[Tx], Item]:
         draft = self.draft(new)
-        expected = expected_value(new.expected, "revision")
+        expected = expected_value(new.expected, "version")
 
         def apply(tx: Tx) -> Item:
             scope_no = owner.ensure(tx)
@@ -432,11 +432,11 @@ class ItemService:
     def _prepare_delete(self, owner: ScopeRef, doomed: DeleteItem) -> Callable[[Tx], bool]:
         path = path_of(doomed.namespace)
         key = name_value(doomed.key, "key")
-        expected = expected_value(doomed.expected, "revision")
+        expected = expected_value(doomed.expected, "version")
 
         def apply(tx: Tx) -> bool:
             stored = item_records.find(tx, owner.find(tx), path, key, tx.now_ms)
-            item_records.require_revision(stored, expected)
+            item_records.require_version(stored, expected)
             if stored is not None:
                 item_records.remove(tx, stored)
             return stored is not None

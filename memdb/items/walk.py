@@ -32,7 +32,7 @@ MAX_LIMIT = 10_000
 
 # The rest of an item of which only the place is known.
 NO_VALUE: dict[str, Any] = dict.fromkeys(
-    ("value", "revision", "metadata", "ttl_ms", "expires_ms", "uid")
+    ("value", "version", "metadata", "ttl_ms", "expires_ms", "uid")
 )
 
 # Items read per statement, at most, and at least of many namespaces; namespaces.

@@ -220,7 +220,7 @@ LINK = (
 ITEM = (
     Field("namespace", GIVEN, NAME, EXPORTED, VIEWED, column="namespace_id"),
     Field("key", GIVEN, NAME, EXPORTED, VIEWED),
-    Field("revision", EXPORTED, VIEWED),
+    Field("version", EXPORTED, VIEWED),
     Field("metadata", GIVEN, TEXT, EXPORTED, VIEWED),
     Field("created_ms", EXPORTED, VIEWED),
     Field("updated_ms", EXPORTED, VIEWED),
@@ -267,7 +267,7 @@ STATE = (
     Field("user", GIVEN, REF, EXPORTED, column="user_name"),
     Field("session", GIVEN, NAME, EXPORTED),
     Field("key", GIVEN, NAME, EXPORTED, max_chars=MAX_TEXT_BYTES),
-    Field("revision", EXPORTED),
+    Field("version", EXPORTED),
     Field("updated_ms", EXPORTED),
     Field("value", GIVEN, TEXT, EXPORTED),
     Field("app", GIVEN, REF),

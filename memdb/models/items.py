@@ -42,7 +42,7 @@ class Item(Record):
         id: Its number in its scope; items that came later have a higher one.
         namespace: Its labels, () for the root.
         value: What JSON can hold, or bytes.
-        revision: 1 when it is new; each put adds 1.
+        version: 1 when it is new; each put adds 1.
         metadata: A JSON object of the caller; None means none.
         created_ms: When the key got its first value, UTC milliseconds.
         updated_ms: When it got this value.
@@ -55,7 +55,7 @@ class Item(Record):
     namespace: tuple[str, ...]
     key: str
     value: Any
-    revision: int
+    version: int
     metadata: dict[str, Any] | None
     created_ms: int
     updated_ms: int

@@ -417,7 +417,7 @@ class Source(Record):
     name, version and its session. A session has its name, its title, and in
     created_ms the time of its first message. A summary has its session and id,
     and in seq and last_seq its span. *shared* is True of an entry that all users
-    of the app share. An item has its namespace, key, revision and created_ms.
+    of the app share. An item has its namespace, key, version and created_ms.
     Messages, entries and items have the *metadata* given with them. *branch* is the branch
     that a message, entry or summary belongs to; None means the session itself.
     """
@@ -438,7 +438,6 @@ class Source(Record):
     metadata: dict[str, Any] | None = None
     namespace: tuple[str, ...] | None = None
     key: str | None = None
-    revision: int | None = None
     branch: str | None = None
 
     _numbered = ("entry_id",)

@@ -487,15 +487,15 @@ class QueueState(Record):
 
 class StateValue(Record):
     """
-    A value of `State` with its revision.
+    A value of `State` with its version.
 
     Attributes:
-        revision: 1 when the key is new; each change adds 1.
+        version: 1 when the key is new; each change adds 1.
         updated_ms: When it was changed last.
     """
 
     value: Any
-    revision: int
+    version: int
     updated_ms: int
 
 

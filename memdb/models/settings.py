@@ -47,6 +47,16 @@ MAX_QUOTA = 1_000_000
 UNKNOWN_HALF_LIFE_DAYS = 90
 
 
+# How the names of the fields in each group begin.
+GROUPS = {
+    "entries": ("categories", "entry_", "secrets_"),
+    "summaries": ("summary_",),
+    "extraction": ("extract", "compare_"),
+    "sessions": ("session_",),
+    "contexts": ("context_", "image_", "page_", "sound_", "window_", "buffer_", "counter"),
+}
+
+
 class Category(Record):
     """
     A kind of entry.
@@ -235,6 +245,13 @@ class Settings(Record):
     buffer_recent_percent: int = 80
     buffer_keep_last: int = 10
     counter: str | None = None
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """Return the fields in five groups, in the order in which `memdb settings` lists them."""
+        return {
+            group: {name: getattr(self, name) for name in self._fields if name.startswith(begun)}
+            for group, begun in GROUPS.items()
+        }
 
     @property
     def summarize_every(self) -> int:

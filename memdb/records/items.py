@@ -71,7 +71,7 @@ class Imported(Record):
     """Fields that an imported item had in its own file."""
 
     uid: str
-    revision: int
+    version: int
     created_ms: int
     updated_ms: int
     expires_ms: int | None
@@ -105,14 +105,14 @@ def put(tx: Tx, scope_no: int, draft: ItemDraft, ids: Ids, expected: int | None 
     if old is not None and is_expired(old, tx.now_ms):
         _remove_rows(tx, old)
         old = None
-    require_revision(old, expected)
+    require_version(old, expected)
     row = {**_columns(draft), "updated_ms": tx.now_ms, "expires_ms": None}
     if draft.ttl_ms is not None:
         row["expires_ms"] = tx.now_ms + draft.ttl_ms
     if old is not None:
         kept = old.item
         row |= {"id": kept.id, "uid": kept.uid, "created_ms": kept.created_ms}
-        row["revision"] = kept.revision + 1
+        row["version"] = kept.version + 1
         row["vector_ref"] = _first_ref(tx, scope_no, draft, old.item.id, old)
         if old.text is not None:
             tx.words.drop("item", old.item.id)
@@ -123,7 +123,7 @@ def put(tx: Tx, scope_no: int, draft: ItemDraft, ids: Ids, expected: int | None 
             "id": scopes.next_id(tx, scope_no),
             "uid": ids(tx.now_ms),
             "namespace_id": namespace_id,
-            "revision": 1,
+            "version": 1,
             "created_ms": tx.now_ms,
         }
         row["vector_ref"] = _first_ref(tx, scope_no, draft, row["id"])
@@ -146,11 +146,11 @@ def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> StoredIte
     return items.find(tx, scope_no, draft.path, draft.key)
 
 
-def require_revision(found: StoredItem | None, expected: int | None) -> None:
-    """Raise VersionConflict unless an item is at a revision; 0 means no item."""
-    revision = 0 if found is None else found.item.revision
-    if expected not in (None, revision):
-        raise VersionConflict(expected, revision)
+def require_version(found: StoredItem | None, expected: int | None) -> None:
+    """Raise VersionConflict unless an item is at a version; 0 means no item."""
+    version = 0 if found is None else found.item.version
+    if expected not in (None, version):
+        raise VersionConflict(expected, version)
 
 
 def remove(tx: Tx, stored: StoredItem) -> None:

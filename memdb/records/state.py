@@ -40,14 +40,14 @@ def put(tx: Tx, owner: ScopeRef | None, place: Place, values: Mapping[str, str],
     state.put(tx, place, values)
 
 
-def require_revision(tx: Tx, place: Place, key: str, expected: int | None) -> None:
-    """Raise VersionConflict unless a key is at a revision; 0 means no such key."""
+def require_version(tx: Tx, place: Place, key: str, expected: int | None) -> None:
+    """Raise VersionConflict unless a key is at a version; 0 means no such key."""
     if expected is None:
         return
     found = state.find(tx, place, key)
-    revision = 0 if found is None else found.revision
-    if revision != expected:
-        raise VersionConflict(expected, revision)
+    version = 0 if found is None else found.version
+    if version != expected:
+        raise VersionConflict(expected, version)
 
 
 def restore(tx: Tx, owner: ScopeRef, row: StateRow, ids: Ids) -> bool:

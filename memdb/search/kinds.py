@@ -357,7 +357,7 @@ def _read_items(tx: Tx, question: Question, __: Corpus, ids: Sequence[int]) -> C
                 metadata=stored.item.metadata,
                 namespace=stored.item.namespace,
                 key=stored.item.key,
-                revision=stored.item.revision,
+                version=stored.item.version,
             ),
         )
         for key, stored in items.get_many(tx, ids).items()

@@ -61,7 +61,7 @@ SELECT_LIVE = compose.select(
 
 # What a reader gets of an item, and what is searched of it.
 READ = (
-    "id namespace_id key value data revision metadata created_ms updated_ms ttl_ms expires_ms uid"
+    "id namespace_id key value data version metadata created_ms updated_ms ttl_ms expires_ms uid"
 ).split()
 SEARCHED = "search_fields text vector_ref vector_count embedded".split()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 INSERT_STATE = compose.insert("state.insert", "state", user_name=":user", otherwise=compose.NOTHING)
 
 # The fields of a StateRow in their order.
-_LISTED = "app, user_name, session, key, value, revision, updated_ms"
+_LISTED = "app, user_name, session, key, value, version, updated_ms"
 _OF_USER = "app = :app AND user_name = :user"
 _OF_PLACE = f"{_OF_USER} AND session = :session"
 _OF_SESSION = f"{_OF_USER} AND (CAST(:session AS TEXT) IS NULL OR session = :session)"
@@ -40,7 +40,7 @@ SELECT_VALUES = compose.select("state.values", "key, value", "state", _OF_PLACE,
 
 SELECT_ROW = compose.select("state.find", _LISTED, "state", f"{_OF_PLACE} AND key = :key")
 
-# The same value again is no change: no revision, no page written.
+# The same value again is no change: no version, no page written.
 UPSERT_STATE = compose.insert(
     "state.put",
     "state",
@@ -51,7 +51,7 @@ UPSERT_STATE = compose.insert(
         "app, user_name, session, key",
         "value, updated_ms",
         where="state.value <> excluded.value",
-        revision="state.revision + 1",
+        version="state.version + 1",
     ),
 )
 
@@ -72,7 +72,7 @@ class StateRow(Record):
         user: "" for what belongs to the app itself.
         session: "" for what belongs to no session.
         value: JSON text.
-        revision: Grows by one with each change.
+        version: Grows by one with each change.
     """
 
     app: str
@@ -80,7 +80,7 @@ class StateRow(Record):
     session: str
     key: str
     value: str
-    revision: int
+    version: int
     updated_ms: int
 
 

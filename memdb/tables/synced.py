@@ -69,12 +69,12 @@ FROM summaries JOIN sessions ON sessions.id = session_id
 WHERE quality = 'model'
 """,
     "item": """
-SELECT scope_no, thing_hash(path, key), row_digest(uid, revision), updated_ms, items.id
+SELECT scope_no, thing_hash(path, key), row_digest(uid, version), updated_ms, items.id
 FROM items JOIN item_namespaces ON item_namespaces.id = namespace_id
 """,
     "state": """
 SELECT
-  0, thing_hash(app, user_name, session, key), row_digest(revision, updated_ms),
+  0, thing_hash(app, user_name, session, key), row_digest(version, updated_ms),
   updated_ms, json_array(app, user_name, session, key)
 FROM state
 """,

@@ -1,7 +1,7 @@
 """
 Copy a database into an empty one: a file or a server, either way.
 
-Every row keeps its ids, uid, seq, revision and version; vectors are copied, so nothing is embedded
+Every row keeps its ids, uid, seq and version; vectors are copied, so nothing is embedded
 again. What is derived (words, sketches) is made by the engine that stores the rows. The target is
 written in one transaction, which ends after all rows were read again and have the hash of the
 source's. So a copy that is stopped leaves nothing.

@@ -2,7 +2,7 @@
 Summary, item, embedding, state and tombstone lines: their codecs, export and import.
 
 A summary is added only if its messages are here as they were when it was exported. So nothing
-that was forgotten comes back by it. An exported item keeps its revision and
+that was forgotten comes back by it. An exported item keeps its version and
 times; a hand-written one needs a namespace, a key and a value. An item whose key has a value here
 stays away.
 """
@@ -92,8 +92,8 @@ EMBEDDING = Codec(
 )
 STATE = Codec(
     "state",
-    needs="key revision updated_ms",
-    checks={"key": text_value, "revision": between(0, MAX_INT), "value": json_value},
+    needs="key version updated_ms",
+    checks={"key": text_value, "version": between(0, MAX_INT), "value": json_value},
 )
 TOMBSTONE = Codec(
     "tombstone",
@@ -279,7 +279,7 @@ def read_state(target: Target, item: Item) -> StateRow:
     fields = screen.pass_line("state", {**item.fields, "value": {key: item.fields["value"]}})
     row = STATE.from_line({**fields, "value": fields["value"][key]})
     return StateRow(
-        **{name: row[name] for name in ("key", "revision", "updated_ms")},
+        **{name: row[name] for name in ("key", "version", "updated_ms")},
         app=owner.app,
         user="" if "user" in item.fields else owner.user,
         session=row["session"] or "",
@@ -330,12 +330,12 @@ def _vectors(value: object, field: str) -> list[bytes]:
 ITEM = Codec(
     "item",
     needs="namespace key",
-    exported_needs="revision created_ms updated_ms uid",
-    exported_only="revision created_ms updated_ms expires_ms uid",
+    exported_needs="version created_ms updated_ms uid",
+    exported_only="version created_ms updated_ms expires_ms uid",
     checks={
         "namespace": unchecked,
         "key": unchecked,
-        "revision": between(1, MAX_INT),
+        "version": between(1, MAX_INT),
         "metadata": unchecked,
         "ttl_ms": between(1, MAX_TTL_MS),
         "index": unchecked,

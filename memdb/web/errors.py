@@ -55,7 +55,7 @@ CODES: dict[str, tuple[int, str]] = {
     "body_size": (413, "Send at most 1 MB; use the command line for more."),
     "content_type": (415, "Send Content-Type: application/json."),
     "host": (421, "Use the address that the server printed."),
-    "no_revision": (
+    "no_version": (
         428,
         "Send If-Match with the ETag that you read, or If-None-Match: * for a new one.",
     ),

@@ -2,7 +2,7 @@
 Routes of the JSON API, made from the table of verbs.
 
 A request is read by the schemas of its verb, and the call runs in a thread. The answer is the
-`to_dict` of the value that the Python call returns. Lists are sent page by page, revisions as
+`to_dict` of the value that the Python call returns. Lists are sent page by page, versions as
 ETags, and iterators as JSON lines.
 """
 
@@ -355,16 +355,16 @@ class Api:
         headers: Mapping[str, str],
     ) -> Any:
         """
-        Return what `If-Match` names, or its revision; 0 for what must be new.
+        Return what `If-Match` names, or its version; 0 for what must be new.
 
         Raises:
-            Refused: there is no such header, or it names another revision.
+            Refused: there is no such header, or it names another version.
             NotFound: there is nothing to change.
         """
         match = headers.get("if-match")
         if match is None:
             if headers.get("if-none-match") != "*":
-                raise Refused("no_revision", "this changes what you may not have seen")
+                raise Refused("no_version", "this changes what you may not have seen")
             return 0
         found = current.call(db, arguments)
         if found is None:
@@ -372,7 +372,7 @@ class Api:
         tag = etag_of(found)
         if not names_tag(match, tag):
             raise Refused("stale", f"it is at {tag}, not at {match[:80]}", {"ETag": str(tag)})
-        return revision_of(found) or found
+        return version_of(found) or found
 
     def _all_rows(
         self, db: MemDB, route: Route, arguments: Mapping[str, Any], place: Any
@@ -505,9 +505,9 @@ def to_object(value: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"value": found}
 
 
-def revision_of(value: Any) -> int | None:
-    """Return the version or revision of a record, None if it has none."""
-    found = getattr(value, "version", None) or getattr(value, "revision", None)
+def version_of(value: Any) -> int | None:
+    """Return the version of a record, None if it has none."""
+    found = getattr(value, "version", None)
     return found if isinstance(found, int) else None
 
 
@@ -517,16 +517,16 @@ def names_tag(header: str, tag: str | None) -> bool:
 
 
 def etag_of(value: Any) -> str | None:
-    """Return the ETag of a record: its uid and its revision; None if it has none."""
+    """Return the ETag of a record: its uid and its version; None if it has none."""
     if isinstance(value, SessionHead):  # what a request may change of it
         said = to_json([value.title, value.metadata])
         return f'"{value.uid}-{hashlib.sha256(said).hexdigest()[:16]}"'
-    revision = revision_of(value)
-    if revision is None:
+    version = version_of(value)
+    if version is None:
         return None
-    # What has no uid is known by all of it: a key that was deleted begins with revision 1 again.
+    # What has no uid is known by all of it: a key that was deleted begins with version 1 again.
     identity = getattr(value, "uid", "") or hashlib.sha256(to_json(plain(value))).hexdigest()[:16]
-    return f'"{identity}-{revision}"'
+    return f'"{identity}-{version}"'
 
 
 def to_json(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Compare-and-swap wherever a revision exists, and transactions over all of them."""
+"""Compare-and-swap wherever a version exists, and transactions over all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memdb import MemDB, VersionConflict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BAD_REVISIONS = [-1, "1", 1.0, True, 2**63]
+BAD_VERSIONS = [-1, "1", 1.0, True, 2**63]
 
 
 def conflict(call: Callable[[], object]) -> tuple[int, int]:
@@ -31,15 +31,15 @@ def state(db: MemDB, request: pytest.FixtureRequest) -> Any:
     ]
 
 
-def test_state_has_revisions(state: Any, clock: Any) -> None:
-    """Each change adds 1, the same value again nothing; a stale revision changes nothing."""
+def test_state_has_versions(state: Any, clock: Any) -> None:
+    """Each change adds 1, the same value again nothing; a stale version changes nothing."""
     assert state.find("k") is None
     assert conflict(lambda: state.put("k", 1, expected=3)) == (3, 0)
-    assert state.put("k", 1, expected=0).revision == 1
+    assert state.put("k", 1, expected=0).version == 1
     clock.advance(5)
-    assert state.put("k", 1, expected=1).revision == 1
+    assert state.put("k", 1, expected=1).version == 1
     changed = state.put("k", [None], expected=1)
-    assert (changed.value, changed.revision, changed.updated_ms) == ([None], 2, clock())
+    assert (changed.value, changed.version, changed.updated_ms) == ([None], 2, clock())
     assert state.find("k") == changed
     for call in (
         lambda: state.put("k", 5, expected=1),
@@ -48,31 +48,31 @@ def test_state_has_revisions(state: Any, clock: Any) -> None:
         assert conflict(call) == (1, 2)
     assert conflict(lambda: state.delete("other", expected=1)) == (1, 0)
     state["k"] = 7
-    assert state.find("k").revision == 3
+    assert state.find("k").version == 3
     assert state.delete("k", expected=3)
     assert not state.delete("k")
     assert state.all() == {}
 
 
-@pytest.mark.parametrize("revision", BAD_REVISIONS, ids=repr)
-def test_a_revision_is_a_number(db: MemDB, revision: Any) -> None:
+@pytest.mark.parametrize("version", BAD_VERSIONS, ids=repr)
+def test_a_version_is_a_number(db: MemDB, version: Any) -> None:
     """The error names the argument, and nothing is written."""
     ann = db.scope("ann")
     entry = ann.remember("Ann likes tea.").entry
     ann.artifacts.save("a.md", "x")
     calls: list[tuple[str, Callable[[], object]]] = [
-        ("expected", lambda: ann.state.put("k", 1, expected=revision)),
-        ("expected", lambda: ann.state.delete("k", expected=revision)),
-        ("expected", lambda: ann.items.put((), "k", 1, expected=revision)),
+        ("expected", lambda: ann.state.put("k", 1, expected=version)),
+        ("expected", lambda: ann.state.delete("k", expected=version)),
+        ("expected", lambda: ann.items.put((), "k", 1, expected=version)),
         (
             "expected",
-            lambda: ann.entries.update(entry.id, text="x", expected=revision),
+            lambda: ann.entries.update(entry.id, text="x", expected=version),
         ),
-        ("expected", lambda: ann.entries.delete(entry.id, expected=revision)),
-        ("expected", lambda: ann.artifacts.save("a.md", "y", expected=revision)),
+        ("expected", lambda: ann.entries.delete(entry.id, expected=version)),
+        ("expected", lambda: ann.artifacts.save("a.md", "y", expected=version)),
         (
             "expected",
-            lambda: ann.artifacts.rename("a.md", "b.md", expected=revision),
+            lambda: ann.artifacts.rename("a.md", "b.md", expected=version),
         ),
     ]
     for field, call in calls:

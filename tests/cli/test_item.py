@@ -10,13 +10,13 @@ LABELS = '["a/b", "c"]'
 def test_put_get_list_delete(run, run_json, path):
     """What was put is printed, listed and deleted; --json gives every field."""
     put = run("item", "put", path, "notes/trip", "tent", '{"stars": 3}', "--user", "ann")
-    assert put.stdout == "notes/trip/tent (revision 1)\n"
+    assert put.stdout == "notes/trip/tent (version 1)\n"
     assert run_json("item", "get", path, "notes/trip", "tent") == {
         "id": run_json("item", "get", path, "notes/trip", "tent")["id"],
         "namespace": ["notes", "trip"],
         "key": "tent",
         "value": {"stars": 3},
-        "revision": 1,
+        "version": 1,
         "metadata": None,
         "created_ms": 1_700_000_000_000,
         "updated_ms": 1_700_000_000_000,
@@ -48,7 +48,7 @@ def test_labels_may_hold_slashes(run, path):
 
 
 def test_a_value_comes_from_standard_input(run, path):
-    """`-` reads it; a revision and a time to live are taken."""
+    """`-` reads it; a version and a time to live are taken."""
     words = ("item", "put", path, "n", "k", "-", "--user", "ann")
     assert run(*words, "--expected", 0, "--ttl", "30d", input='{"a": 1}\n').exit_code == 0
     assert run(*words, "--expected", 0, input="2").exit_code == 4

@@ -64,7 +64,6 @@ def test_recall_golden(run_json, trip):
             "metadata": None,
             "namespace": None,
             "key": None,
-            "revision": None,
             "branch": None,
         },
         "explanation": None,

@@ -234,10 +234,10 @@ STATE_READS: dict[str, Callable[[memdb.MemDB], object]] = {
 }
 
 
-@pytest.mark.parametrize("column", ["value", "revision", "updated_ms"])
+@pytest.mark.parametrize("column", ["value", "version", "updated_ms"])
 @pytest.mark.parametrize("name", STATE_READS)
 def test_changed_state_is_found_when_it_is_read(path: str, name: str, column: str) -> None:
-    """A value of a host, and its revision, are not handed out as if they were what was stored."""
+    """A value of a host, and its version, are not handed out as if they were what was stored."""
     with memdb.open(path, embedder=None, counter="estimate") as db:
         db.scope("rot").session("s").append("user", "hi")
         db.scope("rot").state.update(theme="dark")

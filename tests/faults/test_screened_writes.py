@@ -167,7 +167,7 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
         "State.update",
         _in(lambda chat: chat.state.update(note=1), KEY),
     ),
-    "state of a revision": (
+    "state of a version": (
         "State.put",
         _ann(lambda ann: ann.state.put("note", SAID, expected=0)),
     ),

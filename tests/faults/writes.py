@@ -276,7 +276,7 @@ def set_state(db: MemDB) -> object:
 
 
 def change_state(db: MemDB) -> object:
-    """Change one key and remove another, each at the revision that it was read at."""
+    """Change one key and remove another, each at the version that it was read at."""
     state = db.scope("ann").state
     with db.transaction():
         state.put("colour", "blue", expected=1)
@@ -571,7 +571,7 @@ WRITES: dict[str, Write] = {
     "put fewer vectors": Write(
         ("Items.put",), _ann(lambda ann: ann.items.put(("n",), "near", "x", vectors=[[1.0, 2.0]]))
     ),
-    "put at a revision": Write(
+    "put at a version": Write(
         ("Items.put",),
         _ann(lambda ann: ann.items.put(("notes",), "raw", b"x", expected=1, ttl=60)),
     ),
@@ -601,7 +601,7 @@ WRITES: dict[str, Write] = {
         ),
     ),
     "set state": Write(("State.__setitem__", "State.__delitem__"), set_state),
-    "put state at a revision": Write(("State.put", "State.delete"), change_state),
+    "put state at a version": Write(("State.put", "State.delete"), change_state),
     "update state": Write(
         ("State.update",), _ann(lambda ann: ann.state.update(colour="blue", more=[1, 2]))
     ),

@@ -56,7 +56,7 @@ SCHEMA = {
     "view-endless-state": (
         "DROP TABLE state; CREATE VIEW state AS "
         f"{ENDLESS} 'default' AS app, 'ann' AS user_name, '' AS session, x AS key, '1' AS value, "
-        "1 AS revision, 1 AS updated_ms FROM n"
+        "1 AS version, 1 AS updated_ms FROM n"
     ),
     "view-messages": (
         "ALTER TABLE messages RENAME TO stolen; CREATE VIEW messages AS SELECT * FROM stolen"
@@ -77,7 +77,7 @@ SCHEMA = {
         "updated_ms INTEGER, digest INTEGER DEFAULT 0, CHECK (length(hex(zeroblob(9e8))) > 0))"
     ),
     "table-slow-column": (
-        "DROP TABLE state; CREATE TABLE state (app, user_name, session, key, value, revision, "
+        "DROP TABLE state; CREATE TABLE state (app, user_name, session, key, value, version, "
         "updated_ms, digest AS (length(hex(zeroblob(400000000)))))"
     ),
     "index-slow": "CREATE INDEX slow ON messages (length(hex(zeroblob(1000000))))",

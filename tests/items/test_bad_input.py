@@ -35,7 +35,7 @@ BAD_VALUES = [
     {"a": b"bytes"}, 1j,
 ]  # fmt: skip
 BAD_METADATA = [5, "text", [1], {1: 2}, {"a": object()}]
-BAD_REVISIONS = [-1, "1", 1.0, True, 2**63]
+BAD_VERSIONS = [-1, "1", 1.0, True, 2**63]
 BAD_TTLS = [0, -1, True, float("nan"), float("inf"), "soon", "0d", "30", "", [], 1e12, 2**80]
 BAD_INDEXES = ["title", 5, None, [5], ["a..b"], ["[x]"], [""], ["a[-1]"], [NUL], ["a"] * 65]
 BAD_VECTOR = [5, "text", {"a": 1}, [], b"", b"abc", [float("nan")], [0.0, 0.0], ["a"], [1e30]]
@@ -57,7 +57,7 @@ BAD: dict[str, list[Any]] = {
     "key": BAD_KEYS,
     "value": BAD_VALUES,
     "metadata": BAD_METADATA,
-    "expected": BAD_REVISIONS,
+    "expected": BAD_VERSIONS,
     "ttl": BAD_TTLS,
     "index": BAD_INDEXES,
     "vector": BAD_VECTOR,

@@ -53,7 +53,7 @@ def test_a_value_comes_back_equal(db: MemDB, value: Any) -> None:
     assert items.find(("a", "b"), "k") == items.get(["a", "b"], "k") == stored
     assert items.list() == [stored]
     assert (stored.value, type(stored.value)) == (value, type(value))
-    assert (stored.namespace, stored.key, stored.revision) == (("a", "b"), "k", 1)
+    assert (stored.namespace, stored.key, stored.version) == (("a", "b"), "k", 1)
     assert stored.metadata == {"m": [1]}
     assert stored.expires_ms is None
 
@@ -64,7 +64,7 @@ def test_a_put_replaces_the_whole_item(items: Items, clock: Any) -> None:
     clock.advance(5)
     second = items.put(("n",), "k", {"text": "green tree"})
 
-    assert (second.revision, second.created_ms, second.uid) == (2, first.created_ms, first.uid)
+    assert (second.version, second.created_ms, second.uid) == (2, first.created_ms, first.uid)
     assert second.updated_ms == first.updated_ms + 5
     assert (second.metadata, second.ttl_ms, second.expires_ms) == (None, None, None)
     assert keys([one.item for one in items.recall("green tree")]) == ["k"]
@@ -75,11 +75,11 @@ def test_bytes_take_the_place_of_json_and_back(items: Items) -> None:
     """The kind of a value may change."""
     for value in ({"text": "lamp"}, b"\0", "lamp", b""):
         assert items.put((), "k", value).value == value
-    assert items.get((), "k").revision == 4
+    assert items.get((), "k").version == 4
 
 
 def test_compare_and_swap(items: Items) -> None:
-    """A put or delete at another revision changes nothing, and says where the item is."""
+    """A put or delete at another version changes nothing, and says where the item is."""
     with pytest.raises(memdb.VersionConflict) as none:
         items.put(("n",), "k", 1, expected=1)
     items.put(("n",), "k", 1, expected=0)
@@ -94,7 +94,7 @@ def test_compare_and_swap(items: Items) -> None:
     items.put(("n",), "k", 2, expected=1)
 
     assert (none.value.expected, none.value.got) == (1, 0)
-    assert (items.get(("n",), "k").value, items.get(("n",), "k").revision) == (2, 2)
+    assert (items.get(("n",), "k").value, items.get(("n",), "k").version) == (2, 2)
     assert items.delete(("n",), "k", expected=2)
     assert not items.delete(("n",), "k")
     assert not items.delete(("n",), "k", expected=0)
@@ -259,7 +259,7 @@ def test_what_expired_is_gone_at_once(db: MemDB, clock: Any) -> None:
     with pytest.raises(memdb.VersionConflict):
         items.delete(("n",), "short", expected=1)
     assert not items.delete(("n",), "short")
-    assert items.put(("n",), "short", "blue", expected=0, ttl="1m").revision == 1
+    assert items.put(("n",), "short", "blue", expected=0, ttl="1m").version == 1
     clock.advance(60_000)
     assert db.file.info().counts["items"] == 2
     db.jobs.run(due=True)
@@ -283,7 +283,7 @@ def test_reading_can_refresh_a_time_to_live(items: Items, clock: Any) -> None:
     ):
         clock.advance(9_000)
         found = read()
-        assert items.get(("n",), "a").revision == 1
+        assert items.get(("n",), "a").version == 1
         assert items.get(("n",), "a").expires_ms == clock() + 10_000, found
     clock.advance(9_999)
     items.get(("n",), "a")
@@ -350,7 +350,7 @@ def test_recall_finds_items_by_their_words(db: MemDB) -> None:
     assert keys([one.item for one in ann.items.recall("北京")])[0] == "c"
     (hit,) = ann.recall("Rome tent", kinds=["item"], limit=1)
     assert (hit.kind, hit.text, str(hit.source)) == ("item", "A tent in Rome.", "trips/rome/b")
-    assert (hit.source.namespace, hit.source.key, hit.source.revision) == (
+    assert (hit.source.namespace, hit.source.key, hit.source.version) == (
         ("trips", "rome"),
         "b",
         1,
@@ -391,7 +391,7 @@ def test_a_scope_goes_with_its_items(db: MemDB) -> None:
     assert (receipt.removed["items"], receipt.proven) == (1, True)
     assert (db.scope("ann").items.list(), db.scope("bob").items.namespaces()) == ([], [])
     assert len(db.scope("eve").items.list()) == 1
-    assert db.scope("ann").items.put(("n",), "k", 1).revision == 1
+    assert db.scope("ann").items.put(("n",), "k", 1).version == 1
 
 
 def test_rebuild_makes_words_anew(db: MemDB) -> None:

@@ -25,7 +25,7 @@ class Kept(NamedTuple):
     """What the dict holds under a namespace and key; *order* counts the keys that were new."""
 
     value: Any
-    revision: int
+    version: int
     created_ms: int
     updated_ms: int
     expires_ms: int | None
@@ -51,10 +51,10 @@ class Twin:
             if one.expires_ms is None or one.expires_ms > now
         }
 
-    def revision(self, place: tuple[tuple[str, ...], str]) -> int:
-        """Return the revision of a place, 0 without an item."""
+    def version(self, place: tuple[tuple[str, ...], str]) -> int:
+        """Return the version of a place, 0 without an item."""
         found = self.live().get(place)
-        return 0 if found is None else found.revision
+        return 0 if found is None else found.version
 
     def put(self, place: tuple[tuple[str, ...], str], value: Any, ttl_ms: int | None) -> None:
         """Create or replace."""
@@ -63,7 +63,7 @@ class Twin:
         self.made += old is None
         self.kept[place] = Kept(
             value,
-            1 if old is None else old.revision + 1,
+            1 if old is None else old.version + 1,
             now if old is None else old.created_ms,
             now,
             None if ttl_ms is None else now + ttl_ms,
@@ -116,7 +116,7 @@ def compare(items: Items, twin: Twin, chance: random.Random) -> None:
     item, kept = items.find(*place), live.get(place)
     assert (item is None) == (kept is None)
     if item is not None and kept is not None:
-        assert (item.value, item.revision) == (kept.value, kept.revision)
+        assert (item.value, item.version) == (kept.value, kept.version)
         assert (item.created_ms, item.updated_ms) == (kept.created_ms, kept.updated_ms)
         assert (item.expires_ms, item.ttl_ms) == (kept.expires_ms, kept.ttl_ms)
     word = chance.choice(WORDS)
@@ -159,14 +159,14 @@ def play(db: MemDB, items: Items, twin: Twin, chance: random.Random) -> None:
         items.put(*place, value, ttl=ttl)
         twin.put(place, value, ttl_ms)
     elif kind == 3:
-        expected = chance.choice([0, 1, 2, twin.revision(place)])
-        if expected == twin.revision(place):
+        expected = chance.choice([0, 1, 2, twin.version(place)])
+        if expected == twin.version(place):
             items.put(*place, value, ttl=ttl, expected=expected)
             twin.put(place, value, ttl_ms)
         else:
             with pytest.raises(memdb.VersionConflict) as caught:
                 items.put(*place, value, expected=expected)
-            assert caught.value.got == twin.revision(place)
+            assert caught.value.got == twin.version(place)
     elif kind == 4:
         assert items.delete(*place) == twin.delete(place)
     elif kind == 5:

@@ -24,9 +24,9 @@ with memdb.open(path, embedder=None, counter="estimate", durability="process") a
         items.put(("own", name), f"{number:05}", {"text": f"{name} {number}"})
         while True:
             found = items.find(("shared",), "total")
-            revision, total = (0, 0) if found is None else (found.revision, found.value)
+            version, total = (0, 0) if found is None else (found.version, found.value)
             try:
-                items.put(("shared",), "total", total + 1, expected=revision)
+                items.put(("shared",), "total", total + 1, expected=version)
                 break
             except memdb.VersionConflict:
                 continue
@@ -44,7 +44,7 @@ def add_up(path: str, start_child: Callable[..., Any], processes: int, count: in
     with memdb.open(path, embedder=None, counter="estimate") as db:
         items = db.scope("ann").items
         total = items.get(("shared",), "total")
-        assert (total.value, total.revision) == (processes * count, processes * count)
+        assert (total.value, total.version) == (processes * count, processes * count)
         assert len(items.list(("own",), limit=10_000)) == processes * count
         assert len(items.namespaces(("own",))) == processes
         assert db.file.check(deep=True) == []
@@ -72,9 +72,9 @@ def test_threads_lose_no_compare_and_swap(tmp_path: Path) -> None:
                 for _ in range(20):
                     while True:
                         found = items.find((), "total")
-                        revision, total = (0, 0) if found is None else (found.revision, found.value)
+                        version, total = (0, 0) if found is None else (found.version, found.value)
                         try:
-                            items.put((), "total", total + 1, expected=revision)
+                            items.put((), "total", total + 1, expected=version)
                             break
                         except memdb.VersionConflict:
                             continue

@@ -509,3 +509,12 @@ def test_the_counter_of_the_file_counts(path: str, open_db: Callable[..., MemDB]
         assert db.scope("ann").session("s").append("user", "hello").counter == "o200k_base"
     with memdb.open(path, embedder=None, counter="estimate") as db:
         assert db.scope("ann").session("s").append("user", "hello").counter == "estimate"
+
+
+def test_each_setting_is_in_one_of_five_groups() -> None:
+    """`groups` holds every field once, with its value."""
+    groups = Settings(entry_quota=500).groups()
+    fields = [name for group in groups.values() for name in group]
+
+    assert (len(groups), sorted(fields)) == (5, sorted(Settings().to_dict()))
+    assert groups["entries"]["entry_quota"] == 500

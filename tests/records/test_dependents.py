@@ -300,7 +300,7 @@ def test_check_names_every_orphan(
 def test_a_state_of_an_imported_session_makes_the_session(db: MemDB, tmp_path: Any) -> None:
     """So that it goes with it."""
     file = tmp_path / "x.jsonl"
-    line = '{"kind":"state","session":"s","key":"k","value":1,"revision":1,"updated_ms":5}\n'
+    line = '{"kind":"state","session":"s","key":"k","value":1,"version":1,"updated_ms":5}\n'
     file.write_text(line, encoding="utf-8")
     db.import_file(file, user="ann", format="jsonl")
 

@@ -26,7 +26,7 @@ def written(path: Path, *lines: dict[str, Any]) -> Path:
 def test_an_export_gives_the_same_items(
     db: MemDB, tmp_path: Path, open_db: Callable[..., MemDB], clock: Any
 ) -> None:
-    """Values, revisions, times, words and expiries; exporting them again gives the same lines."""
+    """Values, versions, times, words and expiries; exporting them again gives the same lines."""
     items = db.scope("ann").items
     for number, value in enumerate(VALUES):
         items.put(("n", str(number % 3)), f"k{number}", value, metadata={"m": number}, ttl=90)
@@ -61,7 +61,7 @@ def test_what_is_here_stays(db: MemDB, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
     db.import_file(tmp_path / "a.jsonl")
 
-    assert (items.get(("n",), "k").value, items.get(("n",), "k").revision) == ("new", 2)
+    assert (items.get(("n",), "k").value, items.get(("n",), "k").version) == ("new", 2)
 
 
 def test_a_line_by_hand_makes_an_item(db: MemDB, tmp_path: Path, clock: Any) -> None:
@@ -75,7 +75,7 @@ def test_a_line_by_hand_makes_an_item(db: MemDB, tmp_path: Path, clock: Any) -> 
     assert db.import_file(path, user="ann").items_added == 3
     items = db.scope("ann").items
 
-    assert items.get(("n",), "a").revision == 1
+    assert items.get(("n",), "a").version == 1
     assert items.get((), "b").expires_ms == clock() + 50
     assert items.get(("n",), "c").value == b"\0\xff"
     assert [one.item.key for one in items.recall("lamp")] == ["a"]
@@ -83,7 +83,7 @@ def test_a_line_by_hand_makes_an_item(db: MemDB, tmp_path: Path, clock: Any) -> 
 
 
 GOOD = {"kind": "item", "namespace": ["n"], "key": "k", "value": 1}
-EXPORTED = {**GOOD, "uid": "u", "revision": 1, "created_ms": 5, "updated_ms": 5}
+EXPORTED = {**GOOD, "uid": "u", "version": 1, "created_ms": 5, "updated_ms": 5}
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ EXPORTED = {**GOOD, "uid": "u", "revision": 1, "created_ms": 5, "updated_ms": 5}
         ({**GOOD, "metadata": [1]}, "metadata"),
         ({**GOOD, "index": "title"}, "index"),
         ({**GOOD, "ttl_ms": 0}, "ttl_ms"),
-        ({**GOOD, "revision": 3}, "revision"),
+        ({**GOOD, "version": 3}, "version"),
         ({**GOOD, "size": 3}, "size"),
-        ({**EXPORTED, "revision": 0}, "revision"),
-        ({**EXPORTED, "revision": None}, "revision"),
+        ({**EXPORTED, "version": 0}, "version"),
+        ({**EXPORTED, "version": None}, "version"),
         ({**EXPORTED, "ttl_ms": 5}, "ttl_ms"),
         ({**EXPORTED, "expires_ms": 5}, "expires_ms"),
     ],
@@ -130,13 +130,13 @@ def test_a_plain_copy_has_a_table_of_items(db: MemDB, tmp_path: Path) -> None:
     assert rows[6][3] == "AP8="
     assert connection.execute("SELECT value FROM state").fetchall() == [(str(-(2**70)),)]
     shown = [
-        *db.query("SELECT namespace, key, value, size_bytes, revision FROM items_view ORDER BY key")
+        *db.query("SELECT namespace, key, value, size_bytes, version FROM items_view ORDER BY key")
     ]
     assert shown[3] == {
         "namespace": "n/x",
         "key": "k3",
         "value": '"text"',
         "size_bytes": None,
-        "revision": 1,
+        "version": 1,
     }
     assert shown[7]["size_bytes"] == 300

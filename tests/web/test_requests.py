@@ -1,4 +1,4 @@
-"""Requests and answers of the API: types, pages, revisions, idempotency, files, errors."""
+"""Requests and answers of the API: types, pages, versions, idempotency, files, errors."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def entry_of(site: Site) -> tuple[dict[str, Any], str]:
     return query, site.ask("GET", "entry", query).headers["etag"]
 
 
-def test_a_write_needs_the_revision_that_it_changes(site: Site) -> None:
+def test_a_write_needs_the_version_that_it_changes(site: Site) -> None:
     """428 without it, 412 for another, and the new ETag in the answer."""
     query, tag = entry_of(site)
     change = {"importance": 9}
@@ -293,7 +293,7 @@ def test_a_value_of_a_query_is_one_of_sql(reading_site: Site) -> None:
         ("POST", "entry/revert", {"version": 1}),
     ],
 )
-def test_every_change_of_an_entry_needs_its_revision(
+def test_every_change_of_an_entry_needs_its_version(
     site: Site, method: str, noun: str, fields: dict[str, Any]
 ) -> None:
     """An undo of a page too: nothing is lost that another has written since."""
@@ -306,7 +306,7 @@ def test_every_change_of_an_entry_needs_its_revision(
 
 
 def test_of_writers_at_once_one_wins(site: Site) -> None:
-    """Each has read the same revision."""
+    """Each has read the same version."""
     query, tag = entry_of(site)
     statuses: list[int] = []
 

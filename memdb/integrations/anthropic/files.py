@@ -230,13 +230,13 @@ class MemoryFiles:
             if item is None or item.value is None:
                 raise ToolError(f"The path {path} is not a file.")
             text, answer = edit(_text_of(item))
-            revision = item.revision
+            version = item.version
             self._items.put(
                 place[:-1],
                 place[-1],
                 _value_of(text),
                 metadata=item.metadata,
-                expected=revision,
+                expected=version,
                 ttl=_ttl_of(item),
             )
             return answer

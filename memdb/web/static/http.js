@@ -70,7 +70,7 @@ async function ask(url, options) {
 }
 
 /**
- * Return the JSON of a read, with its `etag` if it has a revision.
+ * Return the JSON of a read, with its `etag` if it has a version.
  * @template {keyof Api.Get} N
  * @param {N} noun
  * @param {Page.Params} [query]

@@ -227,7 +227,7 @@ declare namespace Api {
     namespace: Array<string>;
     key: string;
     value: unknown;
-    revision: number;
+    version: number;
     metadata: Record<string, unknown> | null;
     created_ms: number;
     updated_ms: number;
@@ -485,7 +485,6 @@ declare namespace Api {
     metadata: Record<string, unknown> | null;
     namespace: Array<string> | null;
     key: string | null;
-    revision: number | null;
     branch: string | null;
   }
   interface SpaceInfo {
@@ -497,7 +496,7 @@ declare namespace Api {
   }
   interface StateValue {
     value: unknown;
-    revision: number;
+    version: number;
     updated_ms: number;
   }
   interface Stats {

@@ -4,7 +4,7 @@ import { wordDiff } from "../diff.js";
 import { failure, get, send } from "../http.js";
 import { openForget } from "./forget.js";
 
-/** Return the functions that change entries; each reads the entry's revision first, and can be undone. @param {Page.Context} ctx @param {(id: Page.Id | null) => unknown} done */
+/** Return the functions that change entries; each reads the entry's version first, and can be undone. @param {Page.Context} ctx @param {(id: Page.Id | null) => unknown} done */
 export function entryActions(ctx, done) {
   /** @param {Page.Id} id */
   const fresh = (id) => get("entry", { ...ctx.scope, id });
@@ -19,7 +19,7 @@ export function entryActions(ctx, done) {
   }
 
   /**
-   * Send a change marked with the revision that was read; a toast undoes it.
+   * Send a change marked with the version that was read; a toast undoes it.
    * @param {Api.Entry} entry
    * @param {string} sentence
    * @param {() => Promise<unknown>} write
