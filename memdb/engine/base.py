@@ -51,7 +51,7 @@ class Storage(Record):
 
 
 class Asking:
-    """What a transaction of any engine answers by its `all` and `one`."""
+    """Reads of a transaction of any engine, by its `all` and `one`."""
 
     __slots__ = ()
 
@@ -102,7 +102,7 @@ class Tx(Protocol):
 
     def expect(self, sql: str, values: Values | None = None) -> None:
         """
-        Let a query be answered together with the next one: `all` or `one` will ask it soon.
+        Prefetch a query that `all` or `one` will ask soon, together with the next one.
 
         For snapshots, where each question costs a round trip; else it does nothing.
         """
@@ -138,7 +138,7 @@ class Tx(Protocol):
         """
 
     def keep_facts(self) -> None:
-        """Let what `facts` holds stay: what was written since makes none of it untrue."""
+        """Keep `facts`: the writes since then make none of them untrue."""
 
     def verify(self, table: str, ids: Collection[Key]) -> None:
         """
@@ -195,7 +195,7 @@ class Words(Protocol):
         """Rebuild every index from the rows."""
 
     def find_archived_differences(self) -> list[str]:
-        """Say how the index of archived messages differs from those that are archived."""
+        """Return how the index of archived messages differs from the archived messages."""
 
     def rebuild_archived(self) -> None:
         """Rebuild the index of archived messages from the segments."""
@@ -325,7 +325,7 @@ class Maintenance(Protocol):
         """Merge parts of the full-text indexes; return how many indexes there are."""
 
     def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
-        """Give free pages back, or with *whole* all free room; return the bytes."""
+        """Return free pages to the disk, or with *whole* all free room; return the bytes."""
 
     def changes(self, tx: Tx) -> Mapping[str, int]:
         """

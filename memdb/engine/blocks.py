@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Exits = dict[int, ref[Callable[..., None]]]
 
     class Pool(Protocol):
-        """What a block asks of the `ConnectionPool` whose connection it uses."""
+        """Calls of a block to the `ConnectionPool` whose connection it uses."""
 
         def end_abandoned(self, _exit: object = None) -> None:
             """Close the connections of blocks that ended without their exit."""
@@ -131,7 +131,7 @@ def _is_undone(owner: Block, undone: int) -> bool:
 
 class Opened:
     """
-    What both engines say of the blocks of an open database.
+    Base of the blocks of an open database, for both engines.
 
     Attributes:
         path: Where it is, for error messages.
@@ -243,7 +243,7 @@ class WriteLock:
             self._wake.acquire(timeout=ABANDONED_S)
 
     def try_acquire(self, block: Block) -> bool:
-        """Let *block* own the lock unless another does; return whether it does now."""
+        """Pass the lock to *block* unless another owns it; return whether it owns it now."""
         block.thread = get_ident()
         return self._take(block)
 
@@ -257,7 +257,7 @@ class WriteLock:
             return True
 
     def release(self, block: Block) -> None:
-        """Let another block own the lock, if *block* does."""
+        """Release the lock for other blocks, if *block* owns it."""
         with self._change:
             if self.owner is block:
                 self.owner = None

@@ -32,7 +32,7 @@ _without_digest: dict[str, str] = {}
 
 class Conflict(Record):
     """
-    What an INSERT changes where the row is already there.
+    Changes of an INSERT whose row is already there.
 
     Attributes:
         keys: The columns of the unique index, separated by commas.

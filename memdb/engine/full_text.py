@@ -1,5 +1,5 @@
 """
-What full-text search means in every engine: FTS5's queries, and FTS5 in memory for a few texts.
+Full-text search for every engine: FTS5's queries, and FTS5 in memory for a few texts.
 
 `query_of` is the meaning of a term. Texts that stand in no index, and excerpts, are asked of FTS5
 in memory, so an engine without FTS5 gives the same answers.

@@ -1,5 +1,5 @@
 """
-Which kind of thing a statement changes, for `db.changes`: of both engines.
+Map statements to the kind of thing that they change, for `db.changes`, in both engines.
 
 Each statement begins with its name, and so with the table that it writes to. Three things are not
 counted. A message that is appended and a session that is made change no count: the length of its

@@ -146,7 +146,7 @@ def _seqs_of(runs: str, fields: int) -> Sequence[int]:
 
 
 class _Held:
-    """The contents of a segment, of which only those that are asked for become text."""
+    """The contents of a segment; only those that are asked for become text."""
 
     __slots__ = ("_data", "_ends", "_seqs")
 

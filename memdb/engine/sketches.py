@@ -193,7 +193,7 @@ class SketchIndex:
 
     def __init__(self, groups: Sequence[Row], width: int) -> None:
         """
-        Hold the sketches of rows (id, bucket, slots, planes) of `vector_groups`, by bucket.
+        Store the sketches of rows (id, bucket, slots, planes) of `vector_groups`, by bucket.
 
         Args:
             width: Bytes of a sketch. Rows of another width are damaged: what they lack is 0.
@@ -206,7 +206,7 @@ class SketchIndex:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes of the memory, words for numpy included."""
+        """Bytes in memory, words for numpy included."""
         return self.size * (1 + 2 * len(self._planes))
 
     def nearest(

@@ -115,8 +115,8 @@ def readable(text: str) -> str:
     r"""
     Return what a program wrote as a person reads it: no colours, and JSON without its escapes.
 
-    In JSON a line break and a letter can stand as backslash and n, or u5f35. They become what
-    they stand for, so that search and forgetting see words. Quotes and backslashes stay escaped.
+    In JSON a line break and a letter can be backslash and n, or u5f35. Both are decoded, so
+    that search and forgetting see words. Quotes and backslashes stay escaped.
 
     >>> readable(r'["Hi\nZo\u00eb", "C:\\new"]').splitlines()
     ['["Hi', 'Zoë", "C:\\\\new"]']

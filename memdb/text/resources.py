@@ -1,5 +1,5 @@
 """
-What a module needs beside its code, made when it is first needed: patterns, data files.
+Resources of modules, made when they are first needed: patterns, data files.
 
 A module keeps its patterns as text: compiling all of them at import took a third of a cold start.
 """

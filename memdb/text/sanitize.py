@@ -60,7 +60,7 @@ def prompt_line(text: str) -> str:
     Return *text* as one line of data inside a prompt.
 
     Line breaks become spaces, angle brackets entities, and rows of backticks,
-    tildes, equals signs or dashes shorter, so no tag, fence or row of the text
+    tildes, equals signs or dashes shorter. So no tag, fence or row of the text
     can end the block around it or begin one. Doing it twice to a text without
     entities changes no more than the ampersands.
 
@@ -94,7 +94,7 @@ def quoted(text: str) -> str:
 
 def _near(hints: str, pattern: str, edge: str = "") -> tuple[list[str], str]:
     """
-    Return words of which such a text has one, and its pattern.
+    Return words, one of which such a text has, and its pattern.
 
     Args:
         hints: The words, with "|" between them; "" means those of the first part.

@@ -2,7 +2,7 @@
 Screening: refuse, redact or allow a secret before it is stored or sent to a model.
 
 The settings of the file name an action per kind of row, which every write asks for
-(`SecretScreen.pass_fields`). Which fields are screened, and how, is said in
+(`SecretScreen.pass_fields`). The fields that are screened, and how, are listed in
 `memdb.models.fields`. Nothing here stores or repeats a secret.
 """
 

@@ -1,7 +1,7 @@
 """
 Formats of credentials: one rule per format, with what distinguishes it from prose.
 
-A rule is only tried on a text that holds one of its hints, in lower case, so an
+A rule is only tried on a text that contains one of its hints, in lower case. So an
 ordinary text costs a few substring searches. `LOOSE_PATTERNS` are for redaction
 only: they also match words that merely look like a key. Every repetition is bounded or
 cannot fail once it has begun: no text makes a rule slower than linear.
@@ -57,7 +57,7 @@ class Rule(Record):
 
     Attributes:
         kind: What it is called in findings.
-        hints: Lower-case texts one of which every such secret or its name holds; ()
+        hints: Lower-case texts; every such secret or its name contains one; ()
             means that it holds a run of base64.
         pattern: Its group `v`, or without one the whole match, is the secret.
         check: Says whether a match really is one.
@@ -72,7 +72,7 @@ class Rule(Record):
 
 
 def is_dummy(value: str) -> bool:
-    """Return whether *value* only stands for a secret: `xxxx`, `<key>`, `$KEY`, `changeme`."""
+    """Return whether *value* is a placeholder for a secret: `xxxx`, `<key>`, `$KEY`, `changeme`."""
     if set(value) <= _DUMMY or value.startswith((PLACEHOLDER, "<", "${", "{{", "$(", "%(", "***")):
         return True
     bare = value.strip("_-*.[](){}<>$%")

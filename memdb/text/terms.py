@@ -4,9 +4,9 @@ Words of a text as the full-text index sees them.
 The index is FTS5 with `porter unicode61 remove_diacritics 2`: letters and digits make words, all
 other characters separate them, and stems are made inside SQLite, so a term is just a quoted word.
 unicode61 takes a run of Chinese or Thai as one long word, so such runs go into a second column as
-overlapping pairs of characters (`cjk_grams`), and a query searches for the same pairs. Emoji, which
-it takes as separators, stand there by name, and so do words of one script glued to another and
-other spellings.
+overlapping pairs of characters (`cjk_grams`), and a query searches for the same pairs. It takes
+emoji as separators, so that column has their names. It also has words of one script adjacent to
+another, and other spellings.
 
 Spellings: unicode61 folds the accents of Latin letters and nothing else. It keeps ß, ё and ό, cuts
 a word at Hebrew points and Arabic vowel signs, and takes `caféбар` as one word. Folded forms are
@@ -207,12 +207,12 @@ STOP_WORDS: frozenset[str] = frozenset(_STOP.split())
 
 class Term(Record):
     """
-    What the full-text index is asked for at once; the engine writes its query.
+    Term of a full-text query; the engine writes the query.
 
     Attributes:
         words: Words that stand side by side, lower case; mostly one.
         prefix: The last of them is only the beginning of a word.
-        any_of: Other spellings, each of which counts as well.
+        any_of: Other spellings, which count as well.
         fields: Only these fields of a row are looked at, for example "text"; (): all.
     """
 
@@ -297,8 +297,8 @@ def cjk_grams(text: str) -> str:
 
     For each run of a script without spaces: every pair of neighbours and the last character alone,
     so that one character finds its run as a prefix. Vowel signs and tone marks are left out. Words
-    glued to another script are added, because unicode61 joins them with it; so are emoji, by name,
-    and spellings that unicode61 does not fold.
+    adjacent to another script are added, because unicode61 joins them with it. Emoji are added by
+    name, and so are spellings that unicode61 does not fold.
 
     >>> cjk_grams("我爱北京 and iPhone手机")
     '我爱 爱北 北京 京 iphone 手机 机'
@@ -336,8 +336,8 @@ def match_terms(text: str, limit: int = MAX_TERMS) -> list[Term]:
     """
     Return the terms for the content of *text*, each once.
 
-    Meant to be looked up one by one, so that the length of each answer is the term's document
-    frequency; a row matches the query when it matches any term. A run of a script without spaces
+    They are looked up one by one, so that the length of each answer is the term's document
+    frequency. A row matches the query if it matches any term. A run of a script without spaces
     becomes one term per pair of characters, a single character the beginning of a word. Empty when
     *text* has no word.
 
@@ -368,8 +368,8 @@ def begun_terms(terms: list[Term], text: str) -> list[Term]:
     """
     Return *terms* of a text that is being typed: its last word is the beginning of any.
 
-    A word of one letter begins too many, and one that is followed by a space or a mark is
-    whole: then the terms stay as they are. The word itself counts too, in any form.
+    A word of one letter begins too many words, and a word before a space or a mark is
+    whole. In both cases the terms stay as they are. The word itself counts too, in any form.
 
     >>> begun_terms(word_terms(["call", "birg"]), "call Birg")[1]
     Term(words=('birg',), prefix=True, any_of=('birg',))
@@ -443,7 +443,7 @@ def _pairs(run: str) -> list[str]:
 
 
 def _picture_name(picture: str) -> str:
-    """Return a word that stands for an emoji: the tokenizer has no token for it."""
+    """Return a word for an emoji: the tokenizer has no token for it."""
     return "emoji" + "".join(f"{ord(one):x}" for one in picture)
 
 

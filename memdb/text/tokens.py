@@ -433,8 +433,8 @@ class Counting:
         """
         Return the tokens of each text and the name of what counted them.
 
-        Where a host's counter fails they are estimated: whoever needs them exactly
-        counts again, because the name stands beside each count.
+        If a host's counter fails they are estimated. A caller that needs exact counts
+        counts again, because each count has the name of its counter.
 
         Raises:
             PortError: the library of a named counter of memdb's own is not installed.

@@ -2,8 +2,8 @@
 Trust: how far a stored text comes from the user, and whether it reads like an order to a model.
 
 The one place of the rule. A text of the user or of the system is "trusted", any other
-"untrusted"; what reads like an order to a model is "flagged", whoever wrote it. What is
-derived is never more trusted than the least of its sources.
+"untrusted". A text of any author that reads like an order to a model is "flagged". A derived
+text is never more trusted than the least of its sources.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def trust_of_summary(text: str, *sources: str) -> str:
     speaks, so that this alone makes no order of it. It is stored with the summary.
 
     Args:
-        sources: Trust of each message or summary that it stands for.
+        sources: Trust of each message or summary that it covers.
     """
     orders = set(_marks(text)) - {"role"}
     return least_trust([FLAGGED if orders else UNTRUSTED, *sources])
@@ -75,7 +75,7 @@ def trust_of_summary(text: str, *sources: str) -> str:
 
 def trust_of_merged(text: str, sources: Sequence[tuple[str, str]]) -> str:
     """
-    Return the trust of a text that stands for several.
+    Return the trust of a text that covers several.
 
     It is that of the most trusted source that says the same words. A text that no source
     says, an arbiter wrote of all of them.

@@ -2,8 +2,8 @@
 Validate arguments before anything is written: texts, names, numbers, times, JSON, paths.
 
 SQLite stores less than Python's str and int can hold, and PostgreSQL less than
-SQLite. What is said or kept is stored with U+FFFD for each character that one of them
-refuses (`content_value`, `json_value`), so that a file stays portable and one character
+SQLite. Texts and values are stored with U+FFFD for each character that one of them
+refuses (`content_value`, `json_value`). So a file stays portable, and one character
 of a tool's output ends no conversation. Names are refused, because two of them could
 become one. Each error names the field and the fix. Times are also parsed from
 spans such as "30d" and formatted as ISO text.
@@ -97,7 +97,7 @@ def text_value(value: object, field: str) -> str:
 
 def content_value(value: object, field: str) -> str:
     r"""
-    Return a text as it can be stored: U+FFFD stands for NUL and for half of a surrogate pair.
+    Return a text as it can be stored: U+FFFD replaces NUL and half of a surrogate pair.
 
     Raises:
         InvalidInput: it is no str.
@@ -494,7 +494,7 @@ def refuse_special(*paths: str | os.PathLike[str]) -> None:
     """
     Refuse a pipe, a device or a socket: opening one may wait for ever, reading it never end.
 
-    What is not there, and a folder, pass: whoever opens them says so. Cost: 2 µs each.
+    An absent file and a folder pass: opening them raises the error. Cost: 2 µs each.
 
     Raises:
         FileError: one of *paths* is none of these, and no regular file.

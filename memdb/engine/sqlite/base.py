@@ -1,5 +1,5 @@
 """
-What the modules of the SQLite engine ask of the open file that uses them. Types only.
+Protocols of the open file, for the modules of the SQLite engine. Types only.
 """
 
 from __future__ import annotations

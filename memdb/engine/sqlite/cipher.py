@@ -62,7 +62,7 @@ def require_cipher(path: str) -> None:
 
 
 def unlock(connection: apsw.Connection, key: FileKey) -> None:
-    """Give *connection* the key, before its first statement."""
+    """Set the key of *connection*, before its first statement."""
     connection.pragma("cipher", CIPHER)
     connection.pragma("key", key.secret())
 

@@ -364,7 +364,7 @@ class SqliteEngine(Opened):
         return (lambda: None) if self.upkeep is None else self.upkeep.rest()
 
     def begin_upkeep(self) -> None:
-        """Let a thread do what writes leave to be done; not in memory, where nobody waits."""
+        """Start a thread for the work that writes leave; not in memory, where nobody waits."""
         if not self.pool.is_memory:
             waits = self.pool.options["durability"] == "power"
             if waits:

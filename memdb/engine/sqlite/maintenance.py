@@ -306,7 +306,7 @@ class SqliteMaintenance:
 
     def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
         """
-        Give free pages back; return how many bytes the file lost.
+        Return free pages to the disk; return how many bytes the file lost.
 
         Goes in steps of some milliseconds, between which others write. A file of an older memdb
         is rewritten as a whole, the first time.
@@ -536,7 +536,7 @@ def write_with_key(
 
 
 def _finish_copy(out: apsw.Connection) -> None:
-    """Say in a copy that no WAL is its own, and let it be opened in a folder for reading."""
+    """Mark a copy as one without a WAL, so that it opens in a folder for reading."""
     out.execute(SET_MARK, {"value": f"0 {os.urandom(8).hex()} - 0"})
     out.execute("PRAGMA journal_mode = DELETE").fetchall()
 
@@ -550,7 +550,7 @@ def _rewrite(tx: Tx, progress: Progress | None) -> None:
 
 @contextmanager
 def _ticking(tx: Tx, progress: Progress | None) -> Iterator[None]:
-    """Tell *progress* in a `with` block that its statements are at work, and then done."""
+    """Report to *progress* in a `with` block that its statements are at work, and then done."""
     pages = _bytes(tx) // PAGE_BYTES
 
     def go_on() -> bool:  # Ctrl-C is noticed here too
@@ -582,7 +582,7 @@ def list_migration_copies(path: str) -> list[str]:
 
 
 def describe_copy(path: str) -> str:
-    """Say what a copy of a migration holds, and which command removes it."""
+    """Return what a copy of a migration contains, and which command removes it."""
     name = os.path.basename(path)
     return (
         f"{name} holds the file as it was before a migration: delete it if you need it no longer "
@@ -654,7 +654,7 @@ def _sync_folder(path: str) -> None:
 
 
 def move_into_place(partial: str, target: str) -> None:
-    """Give a closed file that is whole and on the disk its name, and make that durable."""
+    """Rename a closed file that is whole and on the disk, and make that durable."""
     _sync(partial)
     # SQLite would play the WAL of the file that was here into it.
     _remove_beside(target)

@@ -132,7 +132,7 @@ def migrate_copy(db: SqliteFile, tx: Tx, version: int) -> None:
 
 def migrate(tx: Tx, version: int, verify: Verify) -> None:
     """
-    Bring the tables of *tx* from format *version* to the present one; joins its transaction.
+    Migrate the tables of *tx* from format *version* to the present one; joins its transaction.
 
     Cost: reads each row three times, and rewrites the tables that differ and all full text.
     Needs as much free disk as these take.
@@ -177,7 +177,7 @@ def migrate(tx: Tx, version: int, verify: Verify) -> None:
 
 
 def _refuse_commit(action: int, *_: object) -> int:
-    """Let no step end the transaction."""
+    """Refuse a step that ends the transaction."""
     return apsw.SQLITE_DENY if action == apsw.SQLITE_TRANSACTION else apsw.SQLITE_OK
 
 

@@ -90,7 +90,7 @@ def merge_piece(tx: Tx, sql: str, pages: int) -> bool:
 
 
 def move_piece(tx: Tx) -> bool:
-    """Let up to 16 free pages leave the file; return whether there are more."""
+    """Remove up to 16 free pages from the file; return whether there are more."""
     tx.all(MOVE_PAGES)
     return count_free_pages(tx) > 0
 
@@ -173,7 +173,7 @@ def _merge_whole(db: SqliteFile, sql: str) -> Iterator[int]:
 
 
 def _tell(progress: Progress | None, done: int, total: int) -> None:
-    """Tell how far it is, and let others have their turn."""
+    """Report the progress, and wait for other writers."""
     if progress is not None:
         progress(done, total)
     sleep(PAUSE_S)

@@ -1,5 +1,5 @@
 """
-SELECT for whoever wants to look: on a reading connection of its own, bounded in time and rows.
+SELECT of a user: on a reading connection of its own, bounded in time and rows.
 
 A database in memory is copied for it: what replaces a function of SQLite stays on its connection.
 
@@ -179,7 +179,7 @@ class StatementGuard:
 
 @contextmanager
 def _bounded(tx: Tx, end: float) -> Iterator[StatementGuard]:
-    """Let *tx*, which nothing else uses later, run a statement of the user's until *end*."""
+    """Prepare *tx*, which nothing else uses later, for a statement of the user's until *end*."""
     raw = tx.raw
     is_own = not find_schema_differences(tx)
     statement = StatementGuard({name for (name,) in tx.all(SELECT_VIRTUAL)})
@@ -198,7 +198,7 @@ def _bounded(tx: Tx, end: float) -> Iterator[StatementGuard]:
 @contextmanager
 def bounded_foreign(connection: Connection, table: str | None, timeout_s: float) -> Iterator[None]:
     """
-    Let a connection of sqlite3 read a stranger's file for *timeout_s*, for a `with` block.
+    Bound a connection of sqlite3 to a stranger's file by *timeout_s*, for a `with` block.
 
     Args:
         table: May be a virtual one, which views may not be of.

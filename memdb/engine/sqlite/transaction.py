@@ -1,5 +1,5 @@
 """
-A write transaction: its begin, its savepoints, its commit and who is told of it, its end.
+A write transaction: its begin, its savepoints, its commit with notifications, its end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class WriteTransaction(Block):
     1. It takes the lock of the writers of this object, a connection, and the lock of SQLite
        (BEGIN IMMEDIATE), and the guard of the WAL looks at the mark.
     2. Before COMMIT the kinds of changed things are counted, and the guard refuses what nobody
-       could read. After it the guard sets the mark, and upkeep is told of it.
+       could read. After it the guard sets the mark and notifies upkeep.
     3. It gives connection and locks back, and waits for the disk, which others share.
     """
 

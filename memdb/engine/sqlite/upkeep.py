@@ -332,10 +332,10 @@ class Upkeep:
 
     def _move_wal(self, db: SqliteFile) -> None:
         """
-        Move the WAL into the file, so that the next write begins it anew.
+        Move the WAL into the file, so that the next write begins a new one.
 
         Most of it while others write; they wait for the rest. One process does so: every other
-        finds it at work, or a WAL that began anew.
+        finds it at work, or a new WAL.
         """
         with db.apart() as beside:
             (is_busy, pages, _) = beside.all(CHECKPOINT_NOW)[0]
@@ -363,7 +363,7 @@ class Upkeep:
 
 
 def _move_pages(tx: Tx) -> bool:
-    """Let some free pages leave the file; return whether there are more that should."""
+    """Remove some free pages from the file; return whether there are more that should go."""
     if not moves_pages(tx) or count_free_pages(tx) * FREE_PART <= count_pages(tx):
         return False
     return all(move_piece(tx) for _ in range(MOVED_PIECES))
@@ -387,7 +387,7 @@ _resting: list[Callable[[], None]] = []
 
 @atexit.register
 def _stop_all() -> None:
-    """Let the threads end before the interpreter does, which would stop them in the middle."""
+    """End the threads before the interpreter ends, which would stop them in the middle."""
     for one in _all:
         upkeep = one()
         if upkeep is not None:

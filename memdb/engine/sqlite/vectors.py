@@ -487,7 +487,7 @@ def _cosines(rows: list[Row]) -> list[tuple[int, float]]:
 
 def load_vector_functions(connection: apsw.Connection) -> None:
     """
-    Give *connection* `vec_distance_cosine` and `vec_int8`: sqlite-vec's, or some in Python.
+    Register `vec_distance_cosine` and `vec_int8` in *connection*: sqlite-vec's, or Python's.
 
     The library is loaded by its path: importing the package `sqlite_vec` also
     imports numpy if it is installed, 110 ms. Loading is switched off again
