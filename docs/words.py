@@ -166,18 +166,18 @@ def commands(context: click.Context) -> Iterator[tuple[str, click.Command]]:
 VERBS = {
     *"""
     accept add allot allow announce answer append apply archive ask attach begin bound
-    branch build call cancel capture carry change check claim clear close commit compact
-    compare compile complete compress connect continue copy count cover create cut decode
-    delete derive describe divide do draw drop embed encode end enter evict exit explain
-    export extend extract fill find finish fit fold forget format group guard handle hash
-    import insert interrupt iterate keep learn lease leave limit link list listen load log
-    look maintain make map mark match measure merge migrate move name note number open parse
-    pass pickle point prefer prefetch prepare print prove put queue raise rank read rebuild
-    recall refuse register reject release remember remove rename renew repeat replace reply
-    report reserve resolve restore retire return rewrite roll run save score screen search
-    see send serve set show sign skip sleep split start step stop store summarise supersede
-    switch sync take test translate undo unpack update use validate verify wait wake warm
-    warn work wrap write yield
+    branch build call cancel capture carry change check choose claim clear close commit
+    compact compare compile complete compress connect continue copy count cover create cut
+    decode delete derive describe divide do draw drop embed encode end enter evict exit
+    explain export extend extract fill find finish fit fold forget format group guard handle
+    hash import insert interrupt iterate keep learn lease leave limit link list listen load
+    lock log look maintain make map mark match measure merge migrate move name note number
+    open parse pass pickle point prefer prefetch prepare print prove put queue raise rank
+    read rebuild recall refuse register reject release remember remove rename renew repeat
+    replace reply report reserve resolve restore retire return rewrite roll run save score
+    screen search see send serve set show sign skip sleep split start step stop store
+    summarise supersede switch sync take test translate undo unpack update use validate
+    verify wait wake warm warn work wrap write yield
     """.split()
 }
 

@@ -119,7 +119,7 @@ def find(scope: Scope) -> Moment:
 
 
 def doubt(scope: Scope) -> Moment:
-    """Say that an answer is not sure, and that there is none."""
+    """Show an answer that is not sure, and a question without one."""
     unsure, none = "What is the real rent in the lease?", "What is the wifi password?"
     closest, nothing = scope.recall(unsure, 1), scope.recall(none)
     return Moment(
@@ -209,7 +209,7 @@ def _import_example(db: MemDB, folder: Path) -> None:
 
 @contextmanager
 def _examples() -> Iterator[Path]:
-    """Give the folder of the examples: of the installed package, else of the checkout."""
+    """Yield the folder of the examples: of the installed package, else of the checkout."""
     packed = files("memdb") / "examples"
     checkout = Path(__file__).parents[2] / "examples"
     if packed.is_dir():

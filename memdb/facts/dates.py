@@ -190,7 +190,7 @@ _DATES = (_NUMERIC, rf"\b{_DAY_FIRST}", rf"\b{_MONTH_FIRST}", _MONTH_YEAR, _YEAR
 
 
 def _is_month(text: str, match: re.Match[str]) -> bool:
-    """Return whether a name that may also be a word stands for a month."""
+    """Return whether a name that may also be a word means a month."""
     word = match[0]
     if word.lower() in _PLAIN_MONTHS:
         return True

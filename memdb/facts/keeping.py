@@ -1,5 +1,5 @@
 """
-What is worth keeping of a message, and as what: two questions with an evidence each.
+Choose the sentences of a message that are worth keeping, and their category.
 
 What a sentence says is judged by its own words, and whether it belongs to a story, a role or a
 pasted text by the other sentences of its message: a fact in a story has the words of a fact. A

@@ -103,7 +103,7 @@ def markers() -> dict[str, dict[str, re.Pattern[str]]]:
 @lru_cache(maxsize=4_096)
 def marks(text: str) -> frozenset[str]:
     """
-    Return the kinds of which *text* has a marker of its language; an order of any language.
+    Return the kinds with a marker in *text*: of its language, and orders of any language.
 
     Its first `MAX_CHARS` are read, and how it ends: a marker may look at the rest of its line
     from each word.

@@ -1,5 +1,5 @@
 """
-What a newer statement does to an older one: a link with a probability, never a removal.
+Relation of a newer statement to an older one: a link with a probability, never a removal.
 
 A multinomial logistic regression over features that hold in every language: shared words, what
 is left over on each side, numbers that name or count, where the two differ, time, cosine; and the
@@ -48,7 +48,7 @@ _WORD_VALUE, _PAIR_VALUE, _PART_VALUE, _OLDER_VALUE = 0.5, 0.4, 0.2, 0.3
 
 
 class Statement(Record):
-    """What somebody said, and when."""
+    """A statement and its time."""
 
     text: str
     created_ms: int
@@ -57,7 +57,7 @@ class Statement(Record):
 
 class Relation(Record):
     """
-    What a newer statement does to an older one.
+    Relation of a newer statement to an older one.
 
     Attributes:
         kind: One of `RELATIONS`.
@@ -225,7 +225,7 @@ def features(
 
 def grams_of(newer: str, older: str) -> dict[str, float]:
     """
-    Return what a pair says, in hashed pieces: "moved" and "my gym is" are told from data.
+    Return the words of a pair as hashed pieces: data decide about "moved" and "my gym is".
 
     Of the newer statement what the older one does not say: words, pairs of neighbours and parts
     of words, with their values. Of the older one how it begins, and pairs of neighbours.

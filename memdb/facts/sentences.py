@@ -315,7 +315,7 @@ def _names_one(lower: str, speakers: frozenset[str]) -> bool:
 
 
 def _pairs(lower: str) -> Iterator[tuple[str, float]]:
-    """Yield the pairs of neighbours in a run without spaces, and words glued to it."""
+    """Yield the pairs of neighbours in a run without spaces, and words adjacent to it."""
     for word in query_words(lower):
         if len(word) > 1 and has_cjk(word):
             for first, second in pairwise(word):

@@ -34,11 +34,11 @@ COUNT = "SELECT count(*) FROM due"
 
 
 class DueFile:
-    """The open `due.db` of a folder; whoever has it owns the folder. Thread-safe."""
+    """The open `due.db` of a folder; its holder owns the folder. Thread-safe."""
 
     def __init__(self, folder: str) -> None:
         """
-        Own *folder*.
+        Lock *folder*.
 
         Raises:
             Busy: another process, or another handle of this one, owns it.
@@ -72,11 +72,11 @@ class DueFile:
         return self._run(ADD, user, due_ms).rowcount > 0
 
     def put(self, user: str, due_ms: int) -> None:
-        """Say when a user's file is to be looked at next."""
+        """Set when a user's file is to be looked at next."""
         self._run(PUT, user, due_ms)
 
     def remove(self, user: str) -> None:
-        """Say that nothing is left to do in a user's file."""
+        """Note that nothing is left to do in a user's file."""
         self._run(DELETE, user)
 
     def find(self, now_ms: int) -> list[str]:
@@ -94,6 +94,6 @@ class DueFile:
             return self._connection.execute(sql, values)
 
     def close(self) -> None:
-        """Give the folder up."""
+        """Release the folder."""
         with self._lock:
             self._connection.close()

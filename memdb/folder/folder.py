@@ -95,7 +95,7 @@ def file_in(folder: str, user: str | None, *, create: bool = False) -> str:
 
 class FolderStats(Record):
     """
-    What a folder holds.
+    Counts of a folder.
 
     Attributes:
         users: How many users have a file.
@@ -126,7 +126,7 @@ class _Handle:
 
 class Lease:
     """
-    What keeps a user's file open: `with folder.open(user) as db`.
+    Pin of a user's file, which stays open: `with folder.open(user) as db`.
 
     Without `with` it ends when nothing refers to it.
     """
@@ -149,7 +149,7 @@ class Lease:
         return self.db
 
     def __exit__(self, *_: object) -> None:
-        """Let the file be closed."""
+        """Release the file, which may be closed then."""
         self.handle.pins.discard(self)
 
 
@@ -270,7 +270,7 @@ class Folder:
         """
         Remove a user's file, and so all that is theirs; return whether there was one.
 
-        Whoever still holds the scope gets `Closed`. What disks, backups and replicas keep of the
+        A scope that is still held raises `Closed`. What disks, backups and replicas keep of the
         bytes is not memdb's to remove.
         """
         try:
@@ -367,7 +367,7 @@ class Folder:
 
     @contextmanager
     def _alone(self, user: str) -> Iterator[None]:
-        """Let no other thread open, close, move or remove a user's file meanwhile."""
+        """Lock a user's file: no other thread opens, closes, moves or removes it meanwhile."""
         with self._change:
             while user in self._moving:
                 self._change.wait()
