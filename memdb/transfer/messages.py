@@ -433,7 +433,7 @@ def note_titles(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
         stays = f"stays {here[session]!r}" if session in here else "has no title"
         target.notes.append(
             f"session {row['name']!r} is called {row['title']!r} now, and {stays} here: "
-            "change it with `memdb chat title`"
+            "change it with `memdb chat update --title`"
         )
 
 
