@@ -79,9 +79,6 @@ class Scope:
             order: By "name"; or "updated", by when the newest message was written, or "created",
                 the newest first.
 
-        Raises:
-            InvalidInput: an argument is not one of these.
-
         Cost: 0.2 ms per 1,000 messages of what it returns, and for an order by time
         8 ms per 20,000 sessions of the scope.
         """
@@ -99,9 +96,6 @@ class Scope:
             until: Only what came before this time. Categories are counted whole.
             offset_minutes: How far local time is ahead of UTC, -1,440 to 1,440; days begin
                 at its midnight.
-
-        Raises:
-            InvalidInput: an argument is none of these.
 
         Cost: 40 ms per 100,000 messages of the scope, up to a million.
         """
@@ -312,9 +306,6 @@ class Scope:
         Args:
             since, until: As in `recall`; None means from the beginning, or up to now.
             limit: Most messages, 1 to 1,000.
-
-        Raises:
-            InvalidInput: an argument is out of its range, or *until* is before *since*.
         """
         return self._services.list_messages(self._owner, since, until, limit)
 
@@ -337,7 +328,6 @@ class Scope:
 
         Raises:
             NotFound: there is no such message.
-            InvalidInput: an argument is out of its range.
         """
         given = {"kinds": ("message",), "rerank": rerank}
         request = self._services.recall_request(query, limit, since, until, given)
@@ -413,11 +403,6 @@ class Scope:
 
         Takes the selectors of `forget`. Entries told by deleted messages stay,
         and bytes may stay in the file until they are overwritten.
-
-        Raises:
-            InvalidInput: not exactly one of *entry*, *session*, *query* and
-                *everything* is given, or *seqs* without *session*.
-            Corrupt: an archived message cannot be taken out of a damaged part.
         """
         selector = self._services.select(**selectors)
         return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)

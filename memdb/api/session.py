@@ -587,12 +587,6 @@ class Session:
     def unarchive(self, progress: Callable[[int], object] | None = None) -> Archived:
         """
         Move every archived message back, byte for byte.
-
-        Args:
-            progress: As in `archive`.
-
-        Raises:
-            Corrupt: a part of the archive is damaged; what is before it is back.
         """
         return self._services.archivist.unarchive(self._owner, self._ref, progress)
 
@@ -617,7 +611,6 @@ class Session:
         Raises:
             InvalidInput: two selectors contradict each other, or one is invalid; or other
                 branches leave from this one.
-            Corrupt: an archived message cannot be taken out of a damaged part.
         """
         selector = self._select(seqs, **selectors)
         return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
@@ -654,11 +647,8 @@ class Session:
                 None means whatever there is.
 
         Raises:
-            Conflict: a row was added, changed or removed since the dry run.
             InvalidInput: two selectors contradict each other, or one is invalid; or other
                 branches leave from this one.
-            Busy: other processes kept writing.
-            Corrupt: an archived message cannot be taken out of a damaged part.
         """
         selector = self._select(seqs, **selectors)
         return self._services.deletion.forget(
