@@ -7,6 +7,7 @@ import apsw
 import pytest
 from source_tree import FILES, statements_of
 
+from memdb.engine.sqlite import cipher
 from memdb.engine.sqlite.connection import Tx, parameters_of
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.maintenance import CREATE_WORDS
@@ -19,6 +20,7 @@ WHOLE = (
     "migrate.",
     "packing.",
     "checks.",
+    "cipher.",  # a stream that is encrypted as a database of its own
     "copies.",
     "meta.",
     "proof.",
@@ -88,6 +90,7 @@ def tx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tx]:
         *index_words.CREATE_WORDS.values(),
         proof.CREATE_TEXTS,
         proof.CREATE_VOCABULARY,
+        cipher.CREATE_PARTS,
     ):
         writer.run(sql)  # some statements read tables that only they make
     yield writer

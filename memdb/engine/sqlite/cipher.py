@@ -36,7 +36,7 @@ VACUUM INTO :target
 
 # A stream that is no database is encrypted as one, of a table of parts.
 CREATE_PARTS = """/* cipher.create_parts */
-CREATE TABLE parts (number INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT
+CREATE TABLE IF NOT EXISTS parts (number INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT
 """
 
 INSERT_PART = """/* cipher.insert_part */
