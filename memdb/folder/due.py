@@ -1,5 +1,5 @@
 """
-`due.db`: whose files may hold work that is due, and who owns the folder.
+`due.sqlite`: whose files may hold work that is due, and who owns the folder.
 
 The process that writes to a folder keeps SQLite's lock on this file until it ends, however it
 ends. What the file holds says only where to look: it may name a file too many, never one too few.
@@ -14,7 +14,7 @@ from threading import Lock
 
 from memdb.errors import Busy, FileError
 
-NAME = "due.db"
+NAME = "due.sqlite"  # no *.db, which a replicator of the users' files would keep open
 PRIVATE = 0o600
 
 # NORMAL: a power cut may take the last rows, and a user's file is looked at when it is next opened.
@@ -34,7 +34,7 @@ COUNT = "SELECT count(*) FROM due"
 
 
 class DueFile:
-    """The open `due.db` of a folder; its holder owns the folder. Thread-safe."""
+    """The open `due.sqlite` of a folder; its holder owns the folder. Thread-safe."""
 
     def __init__(self, folder: str) -> None:
         """

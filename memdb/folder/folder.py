@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -400,6 +401,8 @@ class Folder:
             for end in BESIDE:
                 with suppress(FileNotFoundError):
                     os.remove(path + end)
+            folder, name = os.path.split(path)
+            shutil.rmtree(os.path.join(folder, f".{name}-litestream"), ignore_errors=True)
             self._due.remove(user)
             self.failures.pop(user, None)
 

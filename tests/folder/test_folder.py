@@ -41,7 +41,9 @@ def folder(tmp_path: Path) -> Iterator[memdb.Folder]:
 def files_of(path: Path) -> list[str]:
     """Return every file below a folder but its own two."""
     found = [os.path.join(at, name) for at, _, names in os.walk(path) for name in names]
-    return [one for one in found if not os.path.basename(one).startswith(("due.db", "shared.db"))]
+    return [
+        one for one in found if not os.path.basename(one).startswith(("due.sqlite", "shared.db"))
+    ]
 
 
 def open_below(path: Path) -> set[str]:
@@ -49,7 +51,7 @@ def open_below(path: Path) -> set[str]:
     place = "/proc/self/fd"
     targets = (os.path.join(place, one) for one in os.listdir(place))
     links = [os.readlink(one) for one in targets if os.path.lexists(one)]
-    return {one for one in links if one.startswith(str(path)) and "due.db" not in one}
+    return {one for one in links if one.startswith(str(path)) and "due.sqlite" not in one}
 
 
 def use(scope: memdb.Scope, word: str) -> list[Any]:

@@ -146,5 +146,5 @@ def test_ten_thousand_users_leave_nothing(tmp_path: Path) -> None:
         assert folder.list() == []
         assert folder.stats().due == 0
     left = [name for _, _, names in os.walk(tmp_path) for name in names]
-    assert left == ["due.db"]
+    assert left == ["due.sqlite"]
     assert len(os.listdir("/proc/self/fd")) <= before
