@@ -14,6 +14,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from memdb.adapters.shared import SharedFile
 from memdb.aio.batching import waited
 from memdb.aio.parts import Twin, later
 from memdb.api._resolve import STATIC, embedder_by_name, model_by_name
@@ -308,10 +309,11 @@ def mirror(session: Session, said: Iterable[tuple[Any, str | None]]) -> Callable
 class HostFile:
     """Calls for an open file by a program that caches answers or serves an event loop."""
 
-    __slots__ = ("_db", "_services")
+    __slots__ = ("_db", "_opened", "_services")
 
     def __init__(self, db: MemDB) -> None:
         """Ask *db*."""
+        self._opened = db
         self._services = db._services
         self._db = db._services.db
 
@@ -323,6 +325,10 @@ class HostFile:
     def keep_to(self, user: str) -> None:
         """Refuse from now on to store what is another user's, or in no user's scope."""
         self._db.only_user = user
+
+    def share(self, find: Callable[[], MemDB | None]) -> None:
+        """Read what all users of an app share in the file that *find* returns, if it does."""
+        self._services.shared = SharedFile(find, self._opened)
 
     def now_ms(self) -> int:
         """Return the time by the clock that the file was opened with, in UTC milliseconds."""

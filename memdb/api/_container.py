@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from memdb.records.changes import ChangeLog
     from memdb.search.request import SearchRequest
     from memdb.search.service import SearchService
+    from memdb.search.shared import SharedEntries
     from memdb.summaries.builder import Summaries
     from memdb.summaries.editor import SummaryEditor
     from memdb.summaries.tree import SummaryReader
@@ -151,6 +152,7 @@ class Services:
         self.ports = _checked(db, ports)
         self.meter = Meter(db.clock, ports.on_event)
         self.failures: dict[str, Failure] = {}
+        self.shared: SharedEntries | None = None  # where another file has them
         self.settings = _load_settings(db)
         self._overridden: dict[str, Any] = {}
         if changes is not None:
@@ -334,6 +336,7 @@ class Services:
             lambda ids: self.usage.note(ids),  # noqa: PLW0108 (made when asked)
             document_weights=DOCUMENTS.replace(fading=fading),
             reranker=self._reranker(),
+            shared=self.shared,
         )
 
     def _reranker(self) -> Reranker | None:
@@ -608,6 +611,7 @@ class Services:
             self.categories,
             lambda owner, request: self.recaller.recall(owner, request),  # noqa: PLW0108 (a service made later)
             self.settings.context_categories,
+            self.shared,
         )
 
     @cached_property

@@ -10,7 +10,7 @@ forgotten entry is in no later prompt.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memdb.models.ids import MAX_NUMBER, number_of, scope_of
 from memdb.models.messages import ProfileBlock
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Hits
     from memdb.records.scopes import ScopeRef
     from memdb.search.request import SearchRequest
+    from memdb.search.shared import Known, SharedEntries
     from memdb.text.tokens import Counting
 
     Recall = Callable[[ScopeRef, SearchRequest], Hits]
@@ -75,12 +76,16 @@ class ProfileService:
         categories: Categories,
         recall: Recall,
         shown: Collection[str] | None = None,
+        shared: SharedEntries | None = None,
     ) -> None:
         """
         Read *db*, count tokens by *counting*, and find matching entries by *recall*.
 
-        *shown*: see `Settings.context_categories`; None means every category.
+        Args:
+            shown: See `Settings.context_categories`; None means every category.
+            shared: What all users share, where it is in another file.
         """
+        self._shared = shared
         self._wanted = None if shown is None else tuple(shown)
         self._db = db
         self._counting = counting
@@ -100,8 +105,7 @@ class ProfileService:
         """Return the block as `Scope.profile` describes it."""
         int_value(budget_tokens, "budget_tokens", 0, MAX_BUDGET)
         query = query_of([text_value(text, "said") for text in said])
-        before: dict[int, Entry] = {}
-        pinned_entries = self._fold(self.pinned(owner, session), before)
+        pinned_entries, _, before = self.known(owner, session, 0)
         shown = {entry.id for entry in pinned_entries}
         request = self._request(query, session, count_use=count_use) if query else None
         found = [] if request is None else self._find_matching(owner, request, shown, session)
@@ -138,33 +142,31 @@ class ProfileService:
         lines = _fitting(self._lines(shown, own_no if ids else None, {}), budget_tokens - frame)
         return self._block(lines, budget_tokens, own_no)
 
-    def pinned(self, owner: ScopeRef, session: str | None = None) -> list[Entry]:
-        """
-        Return the entries that belong into every prompt, most important first.
-
-        They are pinned themselves or by their category, in the scope or in the app's
-        shared one. One of a category that is flagged as an instruction is left out.
-        """
-        return self._read_always(owner, session, 0)[0]
-
-    def known(
-        self, owner: ScopeRef, session: str
-    ) -> tuple[list[Entry], list[Entry], dict[int, Entry]]:
+    def known(self, owner: ScopeRef, session: str | None, most: int = MOST_KNOWN) -> Known:
         """
         Return the entries of every prompt, the newest others by category, and what they outdate.
+
+        Those of every prompt are pinned themselves or by their category, in the scope or in the
+        app's shared one. One of a category that is flagged as an instruction is left out.
 
         Each newest one replaces the entry that it outdates, which is the third by its id.
         """
         before: dict[int, Entry] = {}
-        always, others = self._read_always(owner, session, MOST_KNOWN)
+        always, others = self._read_always(owner, session, most)
         always = self._fold(always, before)
         shown = {entry.id for entry in (*always, *before.values())}
-        return always, self._fold(others, before, shown), before
+        others = self._fold(others, before, shown)
+        if self._shared is not None:
+            first, newest, outdated = self._shared.known(owner)
+            always = sorted([*always, *first], key=self._order())[:MOST_PINNED]
+            others = sorted([*others, *newest], key=self._order()) if most else []
+            before |= outdated
+        return always, others, before
 
     def _read_always(
         self, owner: ScopeRef, session: str | None, most: int
     ) -> tuple[list[Entry], list[Entry]]:
-        """Return what `pinned` does, and the newest *most* of the other entries of each scope."""
+        """Return those of every prompt, and the newest *most* of the others of each scope."""
         names = [category.name for category in self._categories if category.pinned]
         wanted = KnownFilter(names, self._db.clock(), MOST_PINNED, most)
         owners: dict[int, ScopeRef] = {}
@@ -185,19 +187,21 @@ class ProfileService:
                 if _may_show(tx, scope, by_id[entry_id], session)
                 and (self._wanted is None or by_id[entry_id].category in self._wanted)
             ]
-        ranks = self._category_ranks()
-        found.sort(
-            key=lambda entry: (
-                ranks.get(entry.category, len(ranks)),
-                entry.category,
-                not entry.pinned,
-                -entry.importance,
-                -entry.updated_ms,
-                -entry.id,
-            )
-        )
+        found.sort(key=self._order())
         always_shown = [entry for entry in found if entry.id in first][:MOST_PINNED]
         return always_shown, [entry for entry in found if entry.id not in first]
+
+    def _order(self) -> Callable[[Entry], tuple[Any, ...]]:
+        """Return the key by which entries of a prompt are sorted."""
+        ranks = self._category_ranks()
+        return lambda entry: (
+            ranks.get(entry.category, len(ranks)),
+            entry.category,
+            not entry.pinned,
+            -entry.importance,
+            -entry.updated_ms,
+            -entry.id,
+        )
 
     def _request(self, query: str, session: str | None, *, count_use: bool) -> SearchRequest:
         return search_request(
@@ -218,6 +222,7 @@ class ProfileService:
         ids = [number for number in numbers if number is not None and number not in shown]
         with self._db.read() as tx:
             by_id = entries.get_many(tx, ids)
+            by_id |= {} if self._shared is None else self._shared.find(owner, ids)
             found = [by_id[number] for number in ids if number in by_id]  # it may be deleted since
             found = [entry for entry in found if _may_show(tx, owner, entry, session)]
         ranks = self._category_ranks()

@@ -183,6 +183,7 @@ class Folder:
         self._moving: set[str] = set()  # whose file is being opened, closed, moved or removed
         self._change = Condition()
         self._worker: Worker | None = None
+        self._shared: Lease | None = None
         self.failures: dict[str, Failure] = {}
         self.is_closed = False
         self._due = None if mode == "read" else DueFile(self.path)
@@ -341,7 +342,14 @@ class Folder:
             os.makedirs(os.path.dirname(path), mode=PRIVATE, exist_ok=True)
         handle = _Handle(memdb.open(path, **self._options))
         handle.host.keep_to(user)
+        handle.host.share(self._find_shared)
         return handle
+
+    def _find_shared(self) -> MemDB | None:
+        """Return the file of what all users share, which stays open; None if there is none."""
+        if self._shared is None and os.path.exists(self._file_of(SHARED)):
+            self._shared = self._take(SHARED)
+        return None if self._shared is None else self._shared.db
 
     def _close_oldest(self) -> None:
         """Close those of too many open files that nobody uses."""
@@ -442,8 +450,9 @@ class Folder:
             handle, left = lease.handle, db.jobs.pending()
             seen = handle.host.commits
         with self._alone(user):
-            if left or handle.pins or handle.host.commits != seen:
-                self._due.put(user, self._clock() + (RETRY_MS if left else LOOK_MS))
+            is_changed = handle.host.commits != seen
+            if left or is_changed or handle.pins:
+                self._due.put(user, self._clock() + (LOOK_MS if is_changed else RETRY_MS))
             elif self._open.get(user) in (None, handle):
                 self._due.remove(user)
                 handle.is_due = False

@@ -56,12 +56,14 @@ if TYPE_CHECKING:
     from memdb.search.parse import Corpus, Question, Vector
     from memdb.search.rank import Ranking
     from memdb.search.request import SearchRequest
+    from memdb.search.shared import SharedEntries
     from memdb.search.weights import Weights
 
 
 class Retrieved(Record):
     """Reads of the first snapshot of a search."""
 
+    scope: ScopeRef
     question: Question
     corpora: list[tuple[Kind, Corpus]]
     serving: Serving | None
@@ -79,6 +81,7 @@ class SearchService:
         message_weights: Weights | None = None,
         document_weights: Weights | None = None,
         reranker: Reranker | None = None,
+        shared: SharedEntries | None = None,
     ) -> None:
         """
         Search *db*, by meaning if *indexer* has an embedder.
@@ -90,8 +93,10 @@ class SearchService:
             message_weights: None means those of the model.
             document_weights: For all other kinds. None means the default.
             reranker: Puts the best hits in order, within a time limit. None: nothing does.
+            shared: What all users share, where it is in another file. None: it is in this one.
         """
         self._db = db
+        self._shared = shared
         self._indexer = indexer
         self._half_lives = half_lives
         self._note_uses = note_uses
@@ -115,8 +120,10 @@ class SearchService:
         request = self._with_vector(request)
         if request.by == "words" or self._indexer.embedder is None:
             with self._db.read():
-                return self._recall(scope, request)
-        return self._recall(scope, request)
+                found = self._recall(scope, request)
+        else:
+            found = self._recall(scope, request)
+        return found if self._shared is None else self._shared.join(scope, request, found)
 
     def _with_vector(self, request: SearchRequest) -> SearchRequest:
         """Return *request* with its vector as the file stores them."""
@@ -217,6 +224,10 @@ class SearchService:
             is_empty = fill and kind == "message" and answer.certainty == "none"
             by_kind[kind] = [] if is_empty else answer.hits
         hits = [hit for some in by_kind.values() for hit in some]
+        if self._shared is not None and "entry" in by_kind:
+            own, asked = Hits(tuple(by_kind["entry"])), question.request
+            asked = asked.replace(limit=limits["entry"])
+            by_kind["entry"] = [*self._shared.join(retrieved.scope, asked, own)]
         self.note(retrieved.question.request, hits)
         embedding.to_hits(Answer(hits), rerank=retrieved.question.request.rerank)
         return by_kind
@@ -306,7 +317,7 @@ class SearchService:
         spelt = spell(tx, question, [corpus for _, corpus in corpora])
         if spelt is not request and (respelt := read(spelt)) is not None:
             question, corpora = respelt, _read_corpora(tx, respelt)
-        return Retrieved(question, corpora, serving)
+        return Retrieved(scope, question, corpora, serving)
 
     def embed(self, retrieved: Retrieved) -> Embedding:
         """Embed the question, once for all kinds; calls the embedder."""

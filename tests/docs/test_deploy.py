@@ -20,8 +20,8 @@ NEEDED = {
 }
 
 
-def compose():
-    return yaml.safe_load((DEPLOY / "compose.yml").read_text(encoding="utf-8"))
+def compose(name="compose.yml"):
+    return yaml.safe_load((DEPLOY / name).read_text(encoding="utf-8"))
 
 
 def manifests():
@@ -39,9 +39,10 @@ def containers():
 
 def commands():
     """Yield the arguments of every memdb that is started, or is to be typed."""
-    for service in compose()["services"].values():
-        if "command" in service:
-            yield service["command"]
+    for name in ("compose.yml", "folder.yml"):
+        for service in compose(name)["services"].values():
+            if "command" in service and "build" in service:
+                yield service["command"]
     for container in containers():
         yield container["args"]
     for path in DEPLOY.glob("*.yml"):
@@ -64,6 +65,17 @@ def test_every_command_is_one_of_memdb(arguments, monkeypatch):
     while isinstance(command, click.Group):
         command = command.get_command(context, words.pop(0))
     command.make_context(command.name, words, parent=context).close()
+
+
+def test_litestream_copies_the_folder_that_is_served():
+    """Both see it at one place, and every file in it is meant."""
+    [database] = compose("litestream.yml")["dbs"]
+    services = compose("folder.yml")["services"]
+
+    assert database["dir"] == services["api"]["environment"]["MEMDB_FILE"]
+    assert (database["pattern"], database["recursive"], database["watch"]) == ("*.db", True, True)
+    for one in services.values():
+        assert f"./memories:{database['dir']}" in one["volumes"]
 
 
 def test_what_compose_names_is_there():

@@ -247,6 +247,55 @@ def test_nothing_is_left_of_a_user(folder: memdb.Folder, tmp_path: Path) -> None
         assert "u21" in folder
 
 
+def recalled(ann: memdb.Scope, shared: memdb.Scope) -> list[Any]:
+    """Share facts, tell ann's own, and return what she is answered."""
+    shared.remember("Lunch is at noon in the canteen.", key="lunch")
+    closing = shared.remember("The office closes at six.", pinned=True).entry
+    ann.remember("Ann lives in Oslo.")
+    ann.remember("Ann eats lunch at one.", key="lunch")
+    chat = ann.session("s")
+    question = "When does the office close?"
+    chat.append("user", question)
+
+    def ask(query: str, **given: Any) -> list[tuple[str, bool, bool]]:
+        hits = ann.recall(query, **given)  # scores of one file differ in the second place
+        return sorted((hit.text, hit.source.shared, hit.is_sure) for hit in hits)
+
+    answers: list[Any] = [
+        *(ask(one) for one in (question, "Where does Ann live?", "lunch", "When is lunch?")),
+        *(ask("office", partition=one) for one in ("own", "shared", "both")),
+        ask("office", kinds=["message"]),
+        ann.recall(question).certainty,
+        ann.profile(500, ["When is lunch?"]).text,
+        chat.context(800, query=question).to("openai"),
+        chat.context(800).to("openai"),
+    ]
+    shared.forget(entry=closing.id)
+    return [*answers, ask(question), chat.context(800, query=question).to("openai")]
+
+
+def test_reads_join_what_all_users_share(tmp_path: Path) -> None:
+    """As in one file: hits, contexts and profiles; an own key stands for the shared one's."""
+    with memdb.open(":memory:") as db:
+        expected = recalled(db.scope("ann"), db.shared())
+    with memdb.open_folder(tmp_path, max_open=1) as folder:
+        assert folder.user("eve").recall("office").hits == ()
+        assert not os.path.exists(tmp_path / "shared.db")
+        assert recalled(folder.user("ann"), folder.shared()) == expected
+        assert [hit.text for hit in folder.user("bob").recall("lunch")] == [
+            "Lunch is at noon in the canteen."
+        ]
+        assert folder.user("bob").recall("lunch")[0].source.shared
+        folder.shared("other app").remember("The shop opens at nine.")
+        assert folder.user("bob").recall("shop").hits == ()
+        assert [hit.text for hit in folder.user("bob", "other app").recall("shop")] == [
+            "The shop opens at nine."
+        ]
+        assert sorted(folder.list()) == ["ann", "bob", "eve"]
+    with memdb.open_folder(tmp_path, mode="read") as folder:
+        assert folder.user("bob").recall("lunch")[0].source.shared
+
+
 def test_commands_of_a_folder(tmp_path: Path) -> None:
     """A command on a folder is about the file of --user; users are listed, moved and deleted."""
     here, there = tmp_path / "here", tmp_path / "there"

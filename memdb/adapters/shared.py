@@ -1,0 +1,103 @@
+"""What all users of an app share, kept in a file of its own beside those of the users."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memdb.models.ids import number_of
+from memdb.records.scopes import SHARED
+from memdb.search.shared import foreign_id, is_foreign
+from memdb.tables import entries as entry_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from memdb.api.database import MemDB
+    from memdb.models.entries import Entry
+    from memdb.models.messages import Hit, Hits, Source
+    from memdb.records.scopes import ScopeRef
+    from memdb.search.request import SearchRequest
+    from memdb.search.shared import Known
+
+CERTAINTIES = ("none", "unsure", "sure")
+
+
+class SharedFile:
+    """The shared entries of a file, for the services of another one; see `SharedEntries`."""
+
+    def __init__(self, find: Callable[[], MemDB | None], own: MemDB) -> None:
+        """Read what *find* returns, None while nothing is shared, beside *own*."""
+        self._find = find
+        self._own = own
+
+    def join(self, owner: ScopeRef, request: SearchRequest, own: Hits) -> Hits:
+        """Put each shared hit before the first own one of a lower score."""
+        db = self._find()
+        is_of_session = request.session is not None and not request.scope_entries
+        is_asked = "entry" in request.kinds and request.partition != "own" and not is_of_session
+        if db is None or owner.user == SHARED or not is_asked or request.group is not None:
+            return own
+        asked = request.replace(kinds=("entry",), session=None, partition="both")
+        theirs = db._services.recaller.recall(db.shared(owner.app)._owner, asked)
+        hits, added = list(own), self._without_own_keys(db, owner, theirs)
+        said = {hit.text for hit in hits}
+        for hit in added:
+            if hit.text not in said:
+                at = next((at for at, one in enumerate(hits) if one.score < hit.score), len(hits))
+                hits.insert(at, hit)
+        ranked = [hit.replace(rank=rank) for rank, hit in enumerate(hits[: request.limit], 1)]
+        found = (own.certainty, theirs.certainty if added else "none")
+        best = max(found, key=CERTAINTIES.index)
+        kept = own if own.arms else theirs  # whose scope is there
+        return kept.replace(hits=tuple(ranked), certainty=best)
+
+    def _without_own_keys(self, db: MemDB, owner: ScopeRef, theirs: Hits) -> list[Hit]:
+        """Return shared hits of which the user has no entry of the same key, with foreign ids."""
+        ids = [hit.source.entry_id or 0 for hit in theirs]
+        with db._db.read() as tx:
+            keys = {one.id: one.key for one in entry_rows.get_many(tx, ids).values() if one.key}
+        with self._own._db.read() as tx:
+            scope_no, now_ms = owner.find(tx), self._own._db.clock()
+            taken = set()
+            if scope_no is not None:
+                held = {
+                    key: entry_rows.find_key(tx, scope_no, key, now_ms) for key in keys.values()
+                }
+                taken = {key for key, found in held.items() if found is not None}
+        return [
+            hit.replace(
+                source=_foreign(hit.source),
+                also=tuple(map(_foreign, hit.also)),
+                outdated_by=hit.outdated_by and foreign_id(hit.outdated_by),
+            )
+            for hit in theirs
+            if keys.get(hit.source.entry_id or 0) not in taken
+        ]
+
+    def known(self, owner: ScopeRef) -> Known:
+        """Return what belongs into every prompt of the users of an app."""
+        db = self._find()
+        if db is None or owner.user == SHARED:
+            return [], [], {}
+        always, others, before = db._services.profiles.known(db.shared(owner.app)._owner, None)
+        outdated = {foreign_id(newest): _moved(old) for newest, old in before.items()}
+        return [*map(_moved, always)], [*map(_moved, others)], outdated
+
+    def find(self, owner: ScopeRef, ids: Collection[int]) -> dict[int, Entry]:
+        """Return those of *ids* that are of shared entries."""
+        db, wanted = self._find(), [one for one in ids if is_foreign(one)]
+        if db is None or not wanted:
+            return {}
+        with db._db.read() as tx:
+            low, _ = db.shared(owner.app)._owner.span(tx) or (0, 0)
+            found = entry_rows.get_many(tx, [low + number_of(one) for one in wanted])
+        return {one.id: one for one in map(_moved, found.values())}
+
+
+def _foreign(source: Source) -> Source:
+    number = source.entry_id
+    return source.replace(entry_id=None if number is None else foreign_id(number), shared=True)
+
+
+def _moved(entry: Entry) -> Entry:
+    return entry.replace(id=foreign_id(entry.id))

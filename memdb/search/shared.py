@@ -1,0 +1,45 @@
+"""
+What all users of an app share, where it is in another file than what is one user's.
+
+Its entries get ids of a scope that no file has, so that they are never taken for one's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT, number_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from memdb.models.entries import Entry
+    from memdb.models.messages import Hits
+    from memdb.records.scopes import ScopeRef
+    from memdb.search.request import SearchRequest
+
+    # Entries of every prompt, the newest others, and what some of them outdate by their ids.
+    Known = tuple[list[Entry], list[Entry], dict[int, Entry]]
+
+
+class SharedEntries(Protocol):
+    """The entries that the users of an app share, in another file."""
+
+    def join(self, owner: ScopeRef, request: SearchRequest, own: Hits) -> Hits:
+        """Return the hits of a user's own file and those that match of the shared entries."""
+
+    def known(self, owner: ScopeRef) -> Known:
+        """Return what belongs into every prompt of the users of an app; see `ProfileService`."""
+
+    def find(self, owner: ScopeRef, ids: Collection[int]) -> dict[int, Entry]:
+        """Return those of *ids* that are of shared entries."""
+
+
+def foreign_id(entry_id: int) -> int:
+    """Return the id that an entry of another file has among those of this one."""
+    return MAX_SCOPE_NO << SCOPE_SHIFT | number_of(entry_id)
+
+
+def is_foreign(entry_id: int) -> bool:
+    """Return whether `foreign_id` gave an id."""
+    return entry_id >> SCOPE_SHIFT == MAX_SCOPE_NO
