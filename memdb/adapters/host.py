@@ -26,7 +26,9 @@ from memdb.models.entries import NewEntry
 from memdb.models.observation import observed
 from memdb.models.record import numbered
 from memdb.models.reports import ChangeMark
+from memdb.records.scopes import composed
 from memdb.records.state import places_of
+from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -367,6 +369,11 @@ class HostFile:
         """
         self._services.counting.count_many(["warm"])
         self._services.indexer.warm()
+
+
+def user_name(user: str) -> str:
+    """Return the name of a user as scopes have it; InvalidInput if it cannot be one."""
+    return composed(name_value(user, "user"))
 
 
 def pin_of(scope: Scope) -> object:

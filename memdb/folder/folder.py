@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from weakref import WeakSet
 
 import memdb
-from memdb.adapters.host import HostFile, loaded_ports, pin_of
+from memdb.adapters.host import HostFile, loaded_ports, pin_of, user_name
 from memdb.errors import (
     Closed,
     FileError,
@@ -34,7 +34,7 @@ from memdb.folder.due import DueFile
 from memdb.models.ids import system_clock
 from memdb.models.record import Record
 from memdb.models.reports import Failure, WorkRequest
-from memdb.text.validate import MAX_MS, int_value, name_value, path_value
+from memdb.text.validate import MAX_MS, int_value, path_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ def place_of(user: str) -> str:
     >>> place_of("ann@example.com")
     '71/d4/ann%40example%2ecom.db'
     """
-    data = user.encode("utf-8", "surrogatepass")
+    data = user_name(user).encode("utf-8", "surrogatepass")
     name = "".join(chr(byte) if byte in PLAIN else f"%{byte:02x}" for byte in data)
     if len(name) > MAX_NAME_BYTES:
         raise TooLarge("the name of a user's file", MAX_NAME_BYTES, len(name), "shorten the user")
@@ -88,7 +88,7 @@ def file_in(folder: str, user: str | None, *, create: bool = False) -> str:
     """
     if user is None:
         raise InvalidInput(f"{folder} is a folder with a file for each user: say whose with --user")
-    path = os.path.join(folder, place_of(name_value(user, "user")))
+    path = os.path.join(folder, place_of(user_name(user)))
     if create:
         os.makedirs(os.path.dirname(path), mode=PRIVATE, exist_ok=True)
     return path
@@ -201,7 +201,7 @@ class Folder:
             NotFound: the user is new, and the folder was opened with mode="read".
             TooLarge: the name is too long for that of a file.
         """
-        lease = self._take(name_value(user, "user"))
+        lease = self._take(user_name(user))
         return lease.keep_for(lease.db.scope(user, app))
 
     scope = user
@@ -221,7 +221,7 @@ class Folder:
         Raises:
             NotFound: the user is new, and *create* is False.
         """
-        return self._take(user and name_value(user, "user"), create=create)
+        return self._take(user and user_name(user), create=create)
 
     def empty(self) -> MemDB:
         """Return an empty memory on no disk with the options of the files: whose is not there."""
@@ -398,7 +398,7 @@ class Folder:
         """Close a user's file, give its path, and remove it at the end unless that failed."""
         self._refuse_read_only()
         assert self._due is not None
-        path = self._file_of(name_value(user, "user"))
+        path = self._file_of(user_name(user))
         with self._alone(user):
             if not os.path.exists(path):
                 raise NotFound("user", user, self.path)

@@ -52,7 +52,7 @@ def part_of(app: str) -> str:
     return next((part for part in PARTS if app.endswith(name_part("", part))), "")
 
 
-def _composed(name: str) -> str:
+def composed(name: str) -> str:
     """Return a name with composed letters: two that look alike, as of two systems, are one."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
@@ -75,8 +75,8 @@ class ScopeRef:
         self._db = db
         self._screen = screen
         self._scope_no: int | None = None
-        self.app = _composed(app)
-        self.user = _composed(user)
+        self.app = composed(app)
+        self.user = composed(user)
 
     def shared(self) -> ScopeRef:
         """Return the scope that all users of the app share."""
