@@ -36,7 +36,7 @@ def read_by_api(path: str) -> Found:
 
 
 def read_by_command_line(path: str) -> Found:
-    return by_place(json.loads(run("item", "list", path, "/", "--json")))
+    return by_place(json.loads(run("item", "list", path, "--json")))
 
 
 def read_by_export(path: str) -> Found:

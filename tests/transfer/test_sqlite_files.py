@@ -181,13 +181,13 @@ def test_sqlite_utils_gets_the_commands(tmp_path: Path) -> None:
         "plugin.register_commands(group)\n"
         "group()\n"
     )
-    arguments = ["memdb", "query", str(path), "SELECT text FROM messages", "--jsonl"]
+    arguments = ["memdb", "query", str(path), "SELECT text FROM messages", "--json"]
 
     ran = subprocess.run(
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
     )
 
-    assert json.loads(ran.stdout) == {"text": "hi"}
+    assert json.loads(ran.stdout) == [{"text": "hi"}]
 
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
