@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ from agent_samples import CLAUDE, CODEX, CURSOR, GEMINI, IDS
 import memdb
 from memdb.agents.capture import capture
 from memdb.agents.discovery import import_transcripts
+from memdb.formats.detect import load_format
+from memdb.formats.imports.base import Request
+from memdb.formats.source import Tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,3 +121,33 @@ def test_other_lines_are_no_transcripts(
     (tmp_path / "a.jsonl").write_text(json.dumps(line) + "\n")
 
     assert db.import_file(tmp_path / "a.jsonl", user="ann", session="s").format == name
+
+
+def test_the_scan_of_a_long_transcript_is_linear(tmp_path: Path) -> None:
+    """Twice the lines cost about twice the steps: a scan that looks back costs four times."""
+
+    def steps_of(count: int) -> int:
+        lines = [
+            {"type": "user", "uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None}
+            | {"sessionId": "s", "cwd": "/x", "message": {"role": "user", "content": f"Go {n}"}}
+            for n in range(count)
+        ]
+        path = tmp_path / f"{count}.jsonl"
+        path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+        calls = 0
+
+        def note(*_: object) -> None:
+            nonlocal calls
+            calls += 1
+
+        with Tree(path) as tree, memdb.open(":memory:", embedder=None) as db:
+            request = Request(tree, tree.names, None, None, db._db, set(), "ann")
+            found = load_format("claude-code").read(request)
+            sys.setprofile(note)
+            try:
+                next(found)  # all of it is scanned before the first item
+            finally:
+                sys.setprofile(None)
+        return calls
+
+    assert steps_of(600) < 2.5 * steps_of(300)

@@ -122,7 +122,8 @@ class _Transcript:
     def _scan(self, head: Head, read: Callable[[dict[str, Any]], Line]) -> list[Line]:
         """Return the lines, and note which of them later ones took the place of."""
         lines, prompts = [], Prompts()
-        way: list[tuple[int, list[str | None]]] = []
+        way: list[tuple[int, list[str]]] = []
+        steps: dict[str, int] = {}  # of the way, by the ids of its messages
         for at, _, raw in self._lines():
             value = parse_object(raw)
             if value is None:
@@ -130,14 +131,17 @@ class _Transcript:
             lines.append(line := read(value))
             if not line.messages or session_of(head, line) != head.session:
                 continue
-            anew = prompts.taken_back(line)
-            if any(anew in names for _, names in way):
-                while anew not in way[-1][1]:
-                    self._taken.add(way.pop()[0])
-                self._taken.add(way.pop()[0])
+            first = steps.get(prompts.taken_back(line) or "", len(way))
+            for begin, ids in way[first:]:
+                self._taken.add(begin)
+                for one in ids:
+                    steps.pop(one, None)
+            del way[first:]
             prompts.note(line)
             self._before[at] = way[-1][1][-1] if way else None
-            way.append((at, [one.external_id for one in with_ids(line.messages, at, raw)]))
+            ids = [str(one.external_id) for one in with_ids(line.messages, at, raw)]
+            steps |= dict.fromkeys(ids, len(way))
+            way.append((at, ids))
         if not self._taken:
             self._before.clear()
         return lines
