@@ -504,7 +504,8 @@ CREATE TABLE tombstones (
 CREATE TABLE synced (
   kind TEXT NOT NULL CHECK (
     kind IN (
-      'session', 'branch', 'message', 'summary', 'entry', 'version', 'artifact', 'item', 'state'
+      'session', 'branch', 'message', 'summary', 'entry', 'link', 'version', 'artifact', 'item',
+      'state'
     )
   ),
   scope_no INTEGER NOT NULL,           -- 0: state of an app

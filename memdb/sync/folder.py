@@ -219,13 +219,13 @@ def write_partial(path: str, device: Device, head: Head, lines: Iterable[dict[st
 def _packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     """Yield lines as the blocks of a gzip file."""
     packer = zlib.compressobj(6, wbits=GZIP_BITS)
-    found: list[bytes] = []
+    found = bytearray()
     for line in lines:
-        found.append(packer.compress(f"{_encode(line)}\n".encode()))
-        if sum(map(len, found)) >= BLOCK_BYTES:
-            yield b"".join(found)
-            found = []
-    yield b"".join([*found, packer.flush()])
+        found += packer.compress(f"{_encode(line)}\n".encode())
+        if len(found) >= BLOCK_BYTES:
+            yield bytes(found)
+            found.clear()
+    yield bytes(found + packer.flush())
 
 
 def _measure(file: BinaryIO, secret: bytes, size: int | None = None) -> tuple[bytes, str]:

@@ -69,18 +69,7 @@ UNSAID = -1  # no version of a thing, so that it is told
 
 SAID_OF_SESSION = ("created_ms", "updated_ms", "title", "metadata")
 
-ORDER = ("session", "branch", "message", "summary", "entry", "artifact", "item", "state")
-REMOVED = (
-    "state",
-    "item",
-    "artifact",
-    "version",
-    "entry",
-    "summary",
-    "message",
-    "branch",
-    "session",
-)
+ORDER = tuple("session branch message summary entry version link artifact item state".split())
 
 
 class Chunk(Record):
@@ -125,7 +114,6 @@ class Merge:
         refused: Why lines were left out, by what they are.
         has_forgotten: Something was forgotten.
         above: By session, the message here that its next line follows if it names no other one.
-        links: By scope and uid of an entry, its successor, which may come later.
     """
 
     def __init__(self, services: TransferServices) -> None:
@@ -135,7 +123,6 @@ class Merge:
         self.refused: Counter[str] = Counter()
         self.has_forgotten = False
         self.above: dict[tuple[int, str], str | None] = {}
-        self.links: dict[tuple[int, str], str | None] = {}
         self._trees: dict[int, tuple[list[tuple[int, int, int]], Tree]] = {}
 
     def write(self, tx: Tx, chunk: Chunk) -> None:
@@ -254,7 +241,7 @@ class _Part:
         by_kind: dict[str, list[Line]] = {}
         for line in lines:
             by_kind.setdefault(line["of"], []).append(line)
-        for kind in REMOVED:
+        for kind in reversed(ORDER):
             if kind in by_kind:
                 self._remove_kind(kind, by_kind[kind])
 
@@ -321,6 +308,10 @@ class _Part:
 
     def _remove_summary(self, doomed: list[tuple[int, bool]]) -> None:
         """Leave it: it goes with its messages, which are gone on both devices."""
+
+    def _remove_link(self, doomed: list[tuple[int, bool]]) -> None:
+        for entry_id, _ in doomed:
+            entries.link(self._tx, entry_id, None)
 
     def _remove_version(self, doomed: list[tuple[str, bool]]) -> None:
         for place, _ in doomed:
@@ -549,28 +540,37 @@ class _Part:
 
         def write(_line: Line, item: Item, stand: Stand) -> None:
             row = entry_lines.read_entry(target, item).fields
-            successor = row.pop("superseded_by")
-            row.pop("rejected")
+            del row["rejected"], row["superseded_by"]
             row = _placed(tx, scope_no, row)
             versions = [_placed(tx, scope_no, one) for one in row.pop("history")]
             is_open = row["active"] and row["key"] is not None and row["valid_to_ms"] is None
             if is_open:  # `settle` lets the last one stand
                 row["active"] = 0
             if stand.place is None:
-                row["superseded_by"] = None
                 entry_id = entry_writer.restore(tx, scope_no, row, [], merge.services.db.ids)
             else:
                 entry_id = int(stand.place)
             merge.counts["entry_added" if stand.place is None else "entry_changed"] += stand.loses
             self._unite(entry_id, row, versions, stand)
-            if stand.loses:
-                merge.links[scope_no, row["uid"]] = successor
             if stand.loses and is_open:
                 self._opened.add(entry_id)
             if row["key"] is not None:
                 self._keys.add((row["key"], row["session_only"], row["session_id"]))
 
         self._each("entry", lines, lambda line: (line["uid"],), write)
+
+    def write_link(self, lines: list[Line]) -> None:
+        """Name the successors of entries; where one is not here, nobody keeps the link."""
+
+        def write(line: Line, _item: Item, stand: Stand) -> None:
+            span = scope_range(self._scope_no)
+            found = entries.find_uids(self._tx, *span, [line["uid"], line["newer"]])
+            if stand.loses and len(found) > 1:
+                old = existing(entries.find(self._tx, found[line["uid"]]), "entries")
+                if old.valid_to_ms is not None:
+                    entries.link(self._tx, old.id, found[line["newer"]])
+
+        self._each("link", lines, lambda line: (line["uid"],), write)
 
     def _unite(self, entry_id: int, came: Line, versions: list[Line], stand: Stand) -> None:
         """
@@ -588,7 +588,9 @@ class _Part:
         if wins:
             columns = {name: came[name] for name in entries.SET_FIELDS if name in came}
             columns = {name: one for name, one in columns.items() if name not in DERIVED}
-            entry_writer.update(tx, entry_id, "update", **{**columns, "superseded_by": None})
+            if came["valid_to_ms"] is None:  # it states its fact again
+                columns["superseded_by"] = None
+            entry_writer.update(tx, entry_id, "update", **columns)
             now = came
         told = [(_said(uid, one), {**one, "active": 1}) for one in (*versions, old)]
         here = [(_said(uid, one), one) for one in entry_history.rows(tx, entry_id)]
@@ -678,7 +680,6 @@ class _Part:
             self._renumber(place)
         for row in sorted(self._emptied, reverse=True):
             self._drop_empty(row, is_forgotten=self._emptied[row])
-        self._link()
         self.settle(self._keys)
         for kind, stamps in self._touched.items():
             if kind == "message":
@@ -686,21 +687,10 @@ class _Part:
             else:
                 here = synced.here(tx, kind, scope_no, stamps)
                 versions = {thing: version for thing, (version, _) in here.items()}
+            if kind == "link":  # one that could not be made counts as removed here
+                versions = {thing: versions.get(thing, UNSAID) for thing in stamps}
             rows = [(thing, versions[thing], 0, stamps[thing]) for thing in versions]
             synced.put(tx, kind, scope_no, rows)
-
-    def _link(self) -> None:
-        """Name the successors of entries, as far as both are here."""
-        links = self._merge.links
-        mine = {uid: to for (scope_no, uid), to in links.items() if scope_no == self._scope_no}
-        span = scope_range(self._scope_no)
-        found = entries.find_uids(
-            self._tx, *span, [one for pair in mine.items() for one in pair if one]
-        )
-        for uid, to in mine.items():
-            if uid in found and (to is None or to in found):
-                entries.link(self._tx, found[uid], None if to is None else found[to])
-                del links[self._scope_no, uid]
 
     def _renumber(self, place: Place) -> None:
         """Number the versions of an artifact by what their devices called them, then by uid."""

@@ -11,13 +11,14 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from memdb.errors import existing
 from memdb.models.ids import is_branch, seq_of, session_of, thing_hash
 from memdb.models.items import path_of
 from memdb.models.record import Record
 from memdb.records.messages import MOVED
 from memdb.sync.clock import UNITED, stamp_of
 from memdb.sync.tree import Tree
-from memdb.tables import messages, scopes, sessions, state, summaries, synced
+from memdb.tables import entries, messages, scopes, sessions, state, summaries, synced
 from memdb.transfer import artifacts as artifact_lines
 from memdb.transfer import entries as entry_lines
 from memdb.transfer import messages as message_lines
@@ -57,7 +58,7 @@ def collect(tx: Tx, device: Device, now_ms: int, *, is_full: bool) -> Changes:
     found: Changes = {}
     now = stamp_of(now_ms, device.id, device.stamp)
     counts = count_forgotten(tx)
-    entries = {(one, thing) for one, kind, thing in synced.forgotten(tx) if kind == "entry"}
+    forgotten = {(one, thing) for one, kind, thing in synced.forgotten(tx) if kind == "entry"}
     for kind, scope_no, thing, gone, stamp in synced.gone(tx) if is_full else ():
         sent = Sent(thing, 0, min(stamp, now), None, gone)
         found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
@@ -75,7 +76,7 @@ def collect(tx: Tx, device: Device, now_ms: int, *, is_full: bool) -> Changes:
         for scope_no, thing in synced.removed(tx, kind):
             is_forgotten = counts[str(scope_no)] > device.forgot.get(str(scope_no), 0)
             if kind == "entry":
-                is_forgotten = (scope_no, thing) in entries
+                is_forgotten = (scope_no, thing) in forgotten
             sent = Sent(thing, 0, now, None, 2 if is_forgotten else 1)
             found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
     return found
@@ -130,6 +131,10 @@ def _scope_lines(tx: Tx, scope_no: int, kinds: dict[str, list[Sent]]) -> Iterato
     yield from _message_lines(tx, here.get("message", {}), trees)
     yield from _summary_lines(tx, here.get("summary", {}))
     yield from _entry_lines(tx, scope_no, here.get("entry", {}), here.get("version", {}))
+    for one in here.get("link", {}).values():
+        older = existing(entries.find(tx, int(one.place or 0)), "entries")
+        newer = existing(entries.find(tx, older.superseded_by or 0), "entries")
+        yield {"kind": "link", "uid": older.uid, "newer": newer.uid, "stamp": one.stamp}
     stamps = {thing: one.stamp for thing, one in here.get("artifact", {}).items()}
     if stamps:
         wanted = lambda uid: thing_hash(uid) in stamps  # noqa: E731 (a predicate)
@@ -233,8 +238,6 @@ def _entry_lines(
         thing = thing_hash(line["uid"])
         if thing not in stamps:
             continue
-        gave_way = "superseded_by" in line and "key" in line and "valid_to_ms" not in line
-        if gave_way and not line["active"]:  # which one stands each device finds out
-            line["active"] = True
-            del line["superseded_by"]
+        if line.pop("superseded_by", None) and "key" in line and "valid_to_ms" not in line:
+            line["active"] = True  # it gave way: which one stands each device finds out
         yield {**line, "stamp": sent[thing].stamp if thing in sent else stamps[thing]}

@@ -52,6 +52,10 @@ SELECT id >> 44, thing_hash(uid), row_digest(content_hash), 0, id FROM messages
 SELECT scope_no, thing_hash(uid), row_digest({_SAID}, active OR {_GAVE_WAY}), stored_ms, id
 FROM entries
 """,
+    "link": """
+SELECT scope_no, thing_hash(uid), superseded_by, 0, id FROM entries
+WHERE superseded_by IS NOT NULL AND valid_to_ms IS NOT NULL
+""",
     "version": f"""
 SELECT scope_no, thing_hash(uid, {_SAID_BEFORE}), 0, 0, json_array(entry_id, old.version)
 FROM entry_history AS old
@@ -89,12 +93,7 @@ SELECT_THINGS = {
     kind: f"""/* synced.{kind} */
 WITH {named}
 SELECT
-  things.scope_no,
-  things.thing,
-  things.version,
-  ms,
-  ref,
-  stamp,
+  things.scope_no, things.thing, things.version, ms, ref, stamp,
   synced.gone IS NOT 0 OR synced.version <> things.version AS is_fresh
 FROM things
 LEFT JOIN synced
