@@ -27,7 +27,7 @@ from memdb.search.weights import (
     FRONT,
     KEPT_FIRST,
     MOST_COMPARED_WORDS,
-    ORDERED,
+    PASSING,
     RELEVANT_ROWS,
     RETRACTED,
     SAME_WORDS,
@@ -98,7 +98,7 @@ def put_in_order(
     every = [*map(_marked, (*hits, *ties.taken), ties.links)]
     heads = _heads(query, every, words_of, ties.same) if folds else [*range(len(every))]
     # Else the time that is asked for decides.
-    alike = [*_alike(query, every[:ORDERED], words_of)] if by_time and not query.is_dated else []
+    alike = [*_alike(query, every[: len(hits)], words_of)] if by_time and not query.is_dated else []
     for one, other in alike:
         if heads[one] == heads[other] == other:
             heads = [one if head == other else head for head in heads]
@@ -245,24 +245,27 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
 
     Both are of one author and hold the same words of the question, half of them at least, and
     share half of their other words but numbers and names. Or both are short and among the first
-    `COMPARED`, and the newer one ends the older one, or for sure the best hit: a long message
-    says several things, of which the question asks for one; without the name that is asked for it
-    is about something else, and a question with a number asks for that one.
+    `COMPARED` of their kind, and the newer one ends the older one, or with no word of the
+    question in common the best hit, which takes more; or it ends the best hit for sure. A long
+    message says several things, of which the question asks for one; without the name that is asked
+    for it is about something else, and a question with a number asks for that one.
     """
-    traits = _traits(query, hits, words_of)
+    traits, counts = _traits(query, hits, words_of), Counter[str]()
     most = (0, 0) if any(map(str.isdigit, "".join(query.content))) else (RELEVANT_ROWS, COMPARED)
     for newer, (held, _) in enumerate(traits):
+        place = counts[hits[newer].kind]  # a kind of few texts stands behind one of many
+        counts[hits[newer].kind] += 1
         for older in range(newer):
+            if not _is_newer(hits[newer], hits[older]):
+                continue
             asked = traits[older][0]
-            if _is_newer(hits[newer], hits[older]) and (
-                _are_alike(traits[newer], traits[older])
-                or (
-                    newer < most[older > 0]
-                    and not {*query.identifiers} & (asked - held)
-                    and _ends(hits[newer], hits[older], held & asked if newer < COMPARED else set())
-                )
-            ):
+            if _are_alike(traits[newer], traits[older]):
                 yield newer, older
+            elif place < most[older > 0] and not {*query.identifiers} & (asked - held):
+                least = SURE if older or place >= COMPARED else PASSING
+                least = LEAST if place < COMPARED and held & asked else least
+                if _ends(hits[newer], hits[older], least):
+                    yield newer, older
 
 
 def put_by_scores(
@@ -323,20 +326,15 @@ def _is_newer(newer: Hit, older: Hit) -> bool:
     return (newer.source.created_ms or 0) > (older.source.created_ms or 0)
 
 
-def _ends(newer: Hit, older: Hit, shared: AbstractSet[str]) -> bool:
-    """
-    Return whether a short statement, not far behind, ends what an older short one says.
-
-    Args:
-        shared: The words of the question that both hold. Without any it has to be sure.
-    """
+def _ends(newer: Hit, older: Hit, least: float) -> bool:
+    """Return whether a short statement ends what an older short one says, not far before it."""
     if newer.text.rstrip().endswith(ASKING_MARKS) or newer.score < CUT_SHARE / 2 * older.score:
         return False
     if any(count_words(hit.text) > MOST_COMPARED_WORDS for hit in (newer, older)):
         return False
     pair = [Statement(hit.text, hit.source.created_ms or 0) for hit in (newer, older)]
     relation = relate(*pair, cosine=None, rarity=rarity)
-    return relation.kind in ENDS and relation.probability >= (LEAST if shared else SURE)
+    return relation.kind in ENDS and relation.probability >= least
 
 
 def _are_alike(first: Traits, second: Traits) -> bool:

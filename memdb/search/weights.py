@@ -183,15 +183,17 @@ CUT_GAP = 0.15
 """`cut="auto"` keeps what scores this share of the best hit, and what follows it before the score
 falls by so much of the best hit at once, down to half the share."""
 
-ORDERED = 20
+ORDERED = 12
 ALIKE = 0.5
 SAME_WORDS = 0.5
 COMPARED = 4
+PASSING = 0.6
 MOST_COMPARED_WORDS = 25
 """Of so many first hits the newer of two that answer alike goes first: both hold the same words of
 the question, this share of them at least, and share this part of their other words. Of the first
-`COMPARED` ones, of so many words at most, the newer goes first if it ends what the older one says,
-and of the first `RELEVANT_ROWS` if it ends the best one for sure.
+`COMPARED` ones of a kind, of so many words at most, the newer goes first if it ends what the older
+one says, the best one without a word of the question in common if that is so likely, and of the
+first `RELEVANT_ROWS` if it ends the best one for sure.
 
 Source: bench/recall.py, LoCoMo's nDCG@10 (2 conversations): .6661 without, .6652 with; 6 give .664.
 """

@@ -121,6 +121,22 @@ def test_what_ends_the_best_hit_goes_before_it_from_far_behind() -> None:
         assert put_in_order(parse_query(question), hits, words_of)[0].text == first
 
 
+def test_a_newer_entry_counts_its_place_among_entries() -> None:
+    """Beside many messages the one entry that ends the best hit stands behind them all."""
+    told = ["My gym is the YMCA on Dixie.", *(f"We paid the bill of room {n}." for n in range(9))]
+    hits = [
+        Hit("message", text, 0.9 - 0.05 * at, at, Source("s", at, created_ms=1), role="user")
+        for at, text in enumerate(told)
+    ]
+    newer = "I go to Planet Fitness these days."
+    hits.append(Hit("entry", newer, 0.3, 10, Source(created_ms=2, entry_id=7)))
+    words_of = {hit.text: query_words(hit.text) for hit in hits}
+
+    found = put_in_order(parse_query("Which gym do I go to?"), hits, words_of)
+
+    assert [hit.text for hit in found[:2]] == [newer, told[0]]
+
+
 def test_two_things_are_not_put_in_order_by_time(ann: memdb.Scope) -> None:
     """What answers the question stays first, however old, if the newer one does not end it."""
     wrong = []
