@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memdb.engine.branches import holds
 from memdb.engine.full_text import excerpts
 from memdb.models.ids import is_branch, session_of
-from memdb.models.messages import Source
+from memdb.models.messages import Hit, Source
 from memdb.models.record import Record
 from memdb.records.entries import page
 from memdb.search.parse import Corpus
@@ -37,7 +37,7 @@ from memdb.text.derived import said_hash
 from memdb.text.trust import TRUSTED, UNTRUSTED, trust_of_role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
 
     from memdb.engine.base import Postings, Tx
     from memdb.models.entries import Entry
@@ -47,25 +47,10 @@ if TYPE_CHECKING:
     from memdb.search.request import SearchRequest
     from memdb.search.weights import Weights
 
-    Contents = dict[int, "Content"]
+    Scores = Mapping[int, float]  # of ranked rows, by id
 
 # Past entries read per statement.
 PAGE = 500
-
-
-class Content(Record):
-    """
-    Text, source and author of a ranked row; see `Hit`.
-
-    Attributes:
-        trust: By where it comes from.
-    """
-
-    text: str
-    source: Source
-    trust: str = TRUSTED
-    role: str | None = None
-    writer: str | None = None
 
 
 class Kind(Record):
@@ -77,14 +62,14 @@ class Kind(Record):
         corpora: Reads what is searched, in the first snapshot.
         find: Reads candidates by words and by vector, in the second.
         rank: Ranks them; pure.
-        read: Reads text and source of ranked rows, by id.
+        read: Reads ranked rows as hits without a rank, by id.
     """
 
     name: str
     corpora: Callable[[Tx, Question], list[Corpus]]
     find: Callable[[Tx, Question, Corpus, Vector | None, Weights], Candidates]
     rank: Callable[[Question, Candidates, Weights], Ranking]
-    read: Callable[[Tx, Question, Corpus, Sequence[int]], Contents]
+    read: Callable[[Tx, Question, Corpus, Scores], dict[int, Hit]]
 
 
 def kinds_of(request: SearchRequest) -> list[Kind]:
@@ -260,14 +245,21 @@ def _session_corpora(tx: Tx, question: Question) -> list[Corpus]:
     return [read_corpus(tx, question, "session", question.span, allowed=None, total=total)]
 
 
-def _read_messages(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
-    messages.expect_many(tx, ids)
-    of = {session_of(key) for key in ids}
+def _hit(kind: str, text: str, score: float, source: Source, **more: str | None) -> Hit:
+    """Return a hit without a rank."""
+    return Hit(kind, text, score, 0, source, **more)  # type: ignore[arg-type]  # words of the schema
+
+
+def _read_messages(tx: Tx, _: Question, __: Corpus, scores: Scores) -> dict[int, Hit]:
+    messages.expect_many(tx, [*scores])
+    of = {session_of(key) for key in scores}
     titles = sessions.titles(tx, of)
     branches = sessions.branch_names(tx, of) if any(map(is_branch, of)) else {}
     return {
-        key: Content(
+        key: _hit(
+            "message",
             row.text,
+            scores[key],
             Source(
                 row.session,
                 row.seq,
@@ -278,20 +270,22 @@ def _read_messages(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Conte
                 metadata=row.metadata,
                 branch=branches.get(session_of(key)),
             ),
-            trust_of_role(row.role),
-            row.role,
-            row.author,
+            trust=trust_of_role(row.role),
+            role=row.role,
+            writer=row.author,
         )
-        for key, row in messages.get_many(tx, ids).items()
+        for key, row in messages.get_many(tx, [*scores]).items()
     }
 
 
-def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]) -> Contents:
-    found = entries.get_many(tx, ids) if corpus.past is None else corpus.past
+def _read_entries(tx: Tx, question: Question, corpus: Corpus, scores: Scores) -> dict[int, Hit]:
+    found = entries.get_many(tx, scores) if corpus.past is None else corpus.past
     low, high = question.span
     return {
-        key: Content(
+        key: _hit(
+            "entry",
             entry.text,
+            score,
             Source(
                 session=entry.session,
                 seq=entry.first_seq,
@@ -302,36 +296,40 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]
                 metadata=entry.metadata,
                 branch=entry.branch,
             ),
-            entry.trust,
+            trust=entry.trust,
             writer=entry.source,
         )
-        for key in ids
+        for key, score in scores.items()
         if (entry := found.get(key)) is not None
     }
 
 
-def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, ids: Sequence[int]) -> Contents:
+def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, scores: Scores) -> dict[int, Hit]:
     """Return the place of each artifact that matches best; it has no text of its own."""
-    texts = excerpts(artifacts.texts(tx, ids), corpus.terms())
+    texts = excerpts(artifacts.texts(tx, [*scores]), corpus.terms())
     return {
-        key: Content(
+        key: _hit(
+            "artifact",
             texts.get(key, ""),
+            scores[key],
             Source(
                 session=name.session,
                 created_ms=name.created_ms,
                 artifact=name.name,
                 version=name.version,
             ),
-            UNTRUSTED,
+            trust=UNTRUSTED,
         )
-        for key, name in artifacts.get_many(tx, ids).items()
+        for key, name in artifacts.get_many(tx, [*scores]).items()
     }
 
 
-def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
+def _read_summaries(tx: Tx, _: Question, __: Corpus, scores: Scores) -> dict[int, Hit]:
     return {
-        row.row_id: Content(
+        row.row_id: _hit(
+            "summary",
             row.text,
+            scores[row.row_id],
             Source(
                 session=row.session,
                 seq=row.first_seq,
@@ -340,18 +338,20 @@ def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Cont
                 last_seq=row.last_seq,
                 branch=row.branch,
             ),
-            row.trust,
+            trust=row.trust,
             writer=row.summarizer,
         )
-        for row in summaries.get_many(tx, ids)
+        for row in summaries.get_many(tx, [*scores])
     }
 
 
-def _read_items(tx: Tx, question: Question, __: Corpus, ids: Sequence[int]) -> Contents:
-    live = items.live_ids(tx, ids, question.now_ms)
+def _read_items(tx: Tx, question: Question, __: Corpus, scores: Scores) -> dict[int, Hit]:
+    live = items.live_ids(tx, [*scores], question.now_ms)
     return {
-        key: Content(
+        key: _hit(
+            "item",
             stored.text or "",
+            scores[key],
             Source(
                 created_ms=stored.item.created_ms,
                 metadata=stored.item.metadata,
@@ -359,20 +359,24 @@ def _read_items(tx: Tx, question: Question, __: Corpus, ids: Sequence[int]) -> C
                 key=stored.item.key,
                 version=stored.item.version,
             ),
+            trust=TRUSTED,
         )
-        for key, stored in items.get_many(tx, ids).items()
+        for key, stored in items.get_many(tx, [*scores]).items()
         if key in live
     }
 
 
-def _read_sessions(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
+def _read_sessions(tx: Tx, _: Question, __: Corpus, scores: Scores) -> dict[int, Hit]:
     """Return the titles."""
     return {
-        key: Content(
+        key: _hit(
+            "session",
             card.title or "",
+            scores[key],
             Source(session=card.name, title=card.title, created_ms=card.first_ms),
+            trust=TRUSTED,
         )
-        for key, card in sessions.cards(tx, ids).items()
+        for key, card in sessions.cards(tx, [*scores]).items()
     }
 
 

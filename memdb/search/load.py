@@ -15,7 +15,7 @@ from memdb.models.messages import Hit, Source, Why
 from memdb.models.record import Record
 from memdb.records.links import LEAST, find_newest, links_among
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
-from memdb.search.kinds import KINDS, Content, kinds_of
+from memdb.search.kinds import KINDS, kinds_of
 from memdb.search.order import Ties, held_words, put_in_order, reason_of
 from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, ORDERED, SHOWN_MESSAGES
 from memdb.tables import entries, sessions
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Message
+    from memdb.search.certainty import Line
     from memdb.search.order import TextWords
     from memdb.search.parse import Corpus, Question
     from memdb.search.rank import Ranked, Ranking
@@ -72,15 +73,14 @@ def load_hits(
     if linked is not None:
         messages = [row.id for _, at, row in choice.lines if rankings[at].corpus.kind == "message"]
         entries.expect_in_messages(tx, messages[:ORDERED])
-    contents = _read(tx, question, rankings, [(order, row.id) for _, order, row in choice.lines])
+    read = _read(tx, question, rankings, choice.lines)
     hits: list[Hit] = []
     rows: list[int] = []
-    for score, order, row in choice.lines:
-        content = contents.get((order, row.id))
-        if content is None:
+    for _, order, row in choice.lines:
+        hit = read.get((order, row.id))
+        if hit is None:
             continue
         explanation = rankings[order].explain(row) if question.request.explain else None
-        hit = _to_hit(rankings[order].corpus.kind, content, score)
         sure = choice.certainty == "sure" and is_sure(question, rankings[order], row)
         changes = {"is_sure": sure, "explanation": explanation}
         hits.append(hit.replace(**changes) if any(changes.values()) else hit)
@@ -120,16 +120,15 @@ def _ties(
         and link.kind != "retracts"
         and (own.allowed is None or link.newer_id in own.allowed)
     ]
-    contents = KINDS["entry"].read(tx, question, own, missing) if missing else {}
-    taken = [_to_hit("entry", content, 0.0) for content in contents.values()]
+    taken = KINDS["entry"].read(tx, question, own, dict.fromkeys(missing, 0.0)) if missing else {}
     repeats = {
         link.newer_id: link.older_id
         for link in (links_among(tx, question.scope_no, ids) if len(ids) > 1 else ())
         if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LEAST
     }
     same = {older: newer for newer, older in reversed(repeats.items())} | repeats
-    keys += contents
-    return Ties(keys, [newest.get(key or 0) for key in keys], taken, same)
+    keys += taken
+    return Ties(keys, [newest.get(key or 0) for key in keys], [*taken.values()], same)
 
 
 def _entries_of(
@@ -196,37 +195,24 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     chosen = chosen[: min(count, question.request.limit)]
     shown = {session: by_session.get(session, [])[:SHOWN_MESSAGES] for session in chosen}
     cards = sessions.cards(tx, chosen)
-    ids = [(0, row.id) for rows in shown.values() for row, _ in rows]
-    contents = _read(tx, question, rankings, ids)
+    read = _read(
+        tx, question, rankings, [(of, 0, row) for rows in shown.values() for row, of in rows]
+    )
     hits: list[Hit] = []
     for session in chosen:
         card = cards.get(session)
         best: list[Hit] = []
-        for row, score in shown[session]:
-            if content := contents.get((0, row.id)):
-                hit = _judged(_to_hit("message", content, score, len(best) + 1))
-                best.append(hit.replace(is_sure=row.id in sure))
+        for row, _ in shown[session]:
+            if hit := read.get((0, row.id)):
+                best.append(_judged(hit).replace(rank=len(best) + 1, is_sure=row.id in sure))
         if card is None or not (best or session in titles):
             continue  # deleted since the first snapshot
         source = Source(session=card.name, title=card.title, created_ms=card.first_ms)
         text = best[0].text if best else card.title or ""
-        content = Content(text, source, least_trust(one.trust for one in best))
-        hit = _judged(_to_hit("session", content, scores[session], len(hits) + 1))
+        rank, trust = len(hits) + 1, least_trust(one.trust for one in best)
+        hit = _judged(Hit("session", text, scores[session], rank, source, trust=trust))  # type: ignore[arg-type]  # a word of the schema
         hits.append(hit.replace(hits=tuple(best), is_sure=any(one.is_sure for one in best)))
     return Answer(hits, certainty, left_out)
-
-
-def _to_hit(kind: str, content: Content, score: float, rank: int = 0) -> Hit:
-    return Hit(
-        kind,  # type: ignore[arg-type]  # a word of the schema
-        content.text,
-        score,
-        rank,
-        content.source,
-        trust=content.trust,  # type: ignore[arg-type]  # a word of the schema
-        role=content.role,  # type: ignore[arg-type]  # a word of the schema
-        writer=content.writer,
-    )
 
 
 def _judged(hit: Hit) -> Hit:
@@ -256,16 +242,16 @@ def _faded(scores: Sequence[float]) -> float:
 
 
 def _read(
-    tx: Tx, question: Question, rankings: Sequence[Ranking], chosen: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], Content]:
-    """Return text and source of *chosen* (place of the ranking, id of the row)."""
+    tx: Tx, question: Question, rankings: Sequence[Ranking], lines: Sequence[Line]
+) -> dict[tuple[int, int], Hit]:
+    """Return the hits of *lines*, by place of the ranking and id of the row."""
     readers = {kind.name: kind.read for kind in kinds_of(question.request)}
-    found: dict[tuple[int, int], Content] = {}
+    found: dict[tuple[int, int], Hit] = {}
     for order, ranking in enumerate(rankings):
-        ids = [key for place, key in chosen if place == order]
-        if ids:
-            contents = readers[ranking.corpus.kind](tx, question, ranking.corpus, ids)
-            found |= {(order, key): content for key, content in contents.items()}
+        scores = {row.id: score for score, place, row in lines if place == order}
+        if scores:
+            hits = readers[ranking.corpus.kind](tx, question, ranking.corpus, scores)
+            found |= {(order, key): hit for key, hit in hits.items()}
     return found
 
 

@@ -318,12 +318,13 @@ def _has_form(word: str, text: str) -> bool:
 
 
 def _is_newer(newer: Hit, older: Hit) -> bool:
+    if (newer.source.created_ms or 0) <= (older.source.created_ms or 0):
+        return False
     if newer.kind not in STATEMENTS or older.kind not in STATEMENTS:
         return False
     authors = {hit.source.author or hit.role for hit in (newer, older) if hit.kind == "message"}
-    if len(authors) > 1 or (authors and newer.kind != older.kind and "assistant" in authors):
-        return False
-    return (newer.source.created_ms or 0) > (older.source.created_ms or 0)
+    is_mixed = newer.kind != older.kind and "assistant" in authors
+    return not (is_mixed or len(authors) > 1)
 
 
 def _ends(newer: Hit, older: Hit, least: float) -> bool:

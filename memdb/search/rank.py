@@ -21,7 +21,7 @@ from memdb.search.candidates import Worth, fuse, top
 from memdb.search.date_score import DateScorer
 from memdb.search.features import read_features, weighted_sum
 from memdb.search.parse import ASKING_MARKS
-from memdb.search.relevance import NOTHING, Evidence, Relevance, relevance
+from memdb.search.relevance import Evidence, Relevance, relevance
 from memdb.search.weights import (
     ALMOST_SURE,
     BEHIND,
@@ -341,11 +341,6 @@ def rank_listed(rankings: Sequence[Ranking], listed: Sequence[Mapping[int, int]]
         found_by_time = Relevance(value, {"time": value}, scores)
         made.append(ranking.replace(ranked=rows, relevance=found_by_time))
     return made
-
-
-def rank_nothing(corpus: Corpus) -> Ranking:
-    """Return the ranking of a corpus in which nothing can be found."""
-    return Ranking(corpus, [], NOTHING)
 
 
 def _relevance(

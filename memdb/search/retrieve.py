@@ -161,11 +161,6 @@ def _windows(request: SearchRequest, query: Query, today_ms: int) -> tuple[Windo
     return tuple((first, end) for first, end in found if first < end)
 
 
-def is_within(windows: Sequence[Window], time_ms: int) -> bool:
-    """Return whether a time is in one of *windows*."""
-    return any(first <= time_ms < end for first, end in windows)
-
-
 def expect_question(tx: Tx, scope: ScopeRef, request: SearchRequest) -> None:
     """Prefetch what `read_question` reads first."""
     scope_no = scope.find(tx)
@@ -359,7 +354,8 @@ def list_of_time(tx: Tx, question: Question, corpus: Corpus, limit: int) -> dict
     times = {
         key: entry.created_ms
         for key, entry in entries.get_many(tx, ids).items()
-        if key not in corpus.excluded and is_within(question.windows, entry.created_ms)
+        if key not in corpus.excluded
+        and any(first <= entry.created_ms < end for first, end in question.windows)
     }
     newest = sorted(times, key=lambda key: (-times[key], -key))
     return {key: times[key] for key in newest[:limit]}

@@ -22,7 +22,8 @@ from memdb.search.kinds import kinds_of
 from memdb.search.load import Answer, explain_place, load_hits, load_sessions
 from memdb.search.order import put_by_scores
 from memdb.search.parse import NO_SPAN
-from memdb.search.rank import rank_listed, rank_nothing
+from memdb.search.rank import Ranking, rank_listed
+from memdb.search.relevance import NOTHING
 from memdb.search.request import MAX_LIMIT
 from memdb.search.retrieve import (
     Authors,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from memdb.records.scopes import ScopeRef
     from memdb.search.kinds import Kind
     from memdb.search.parse import Corpus, Question, Vector
-    from memdb.search.rank import Ranking
     from memdb.search.request import SearchRequest
     from memdb.search.shared import SharedEntries
     from memdb.search.weights import Weights
@@ -373,7 +373,7 @@ class SearchService:
         self, tx: Tx, question: Question, kind: Kind, corpus: Corpus, vector: Vector | None
     ) -> Ranking:
         if not corpus.total or (kind.find is find_texts and not corpus.terms()):
-            return rank_nothing(corpus)  # of most scopes two of four kinds
+            return Ranking(corpus, [], NOTHING)  # of most scopes two of four kinds
         is_message = kind.name == "message"
         weights = self._document_weights
         if is_message:
