@@ -10,8 +10,9 @@ what somebody told of himself than in one about the world. The same data and cod
 Data: notebooks of `bench/facts/data` ({facts, asks}), each asked alone as messages and as entries,
 and, each third, among 300 other statements and sentences of the language; and the conversations of
 `bench/ranker` with the unrelated questions of `bench/unrelated.py`. A fifth of the notebooks is
-kept apart by the hash of its facts and never trained on; what is printed of it is the result.
-LoCoMo and BEAM are not read.
+kept apart by the hash of its facts and never trained on; what is printed of it is the result, and
+of `untold.jsonl`: questions about oneself whose answer no notebook tells. LoCoMo and BEAM are not
+read.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ SIZES = (0, 300)
 LEAST_ASKED, LEAST_SHARE, LEAST_LEAN = 4, 0.02, 0.3
 FOLDS, APART, LEAST_TRAINED = 5, -1, 52
 FIRST = 3
+UNTOLD = 6
+REFUSED = (0.02, 0.05, 0.1, 0.2)
 STEPS = 6
 PENALTY = 1.0
 OPEN = {"secrets_in_entries": "allow", "secrets_in_messages": "allow"}
@@ -162,6 +165,15 @@ def leans(without: int) -> dict[str, dict[str, float]]:
     return found
 
 
+def untold() -> dict[str, list[str]]:
+    """Return by language the questions about oneself that no notebook answers."""
+    found: dict[str, list[str]] = {}
+    for line in (HERE / "untold.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        found.setdefault(row["lang"], []).append(row["text"])
+    return found
+
+
 class Recorder:
     """Keeps the facts about the rows of the last answer."""
 
@@ -212,6 +224,10 @@ def ask_book(
             [book["facts"][place] for place in ask["facts"]] if ask["kind"] == "answerable" else []
         )
         yield record.asked(right, ask["kind"], ask["shape"], group, apart=apart)
+    never = untold().get(group.partition(" ")[0], [])
+    for text in random.Random("".join(book["facts"])).sample(never, min(UNTOLD, len(never))):
+        record.ask(scope, text, kind)
+        yield record.asked([], "untold", "question", group, apart=True)
 
 
 def read_notebooks(record: Recorder, embedder: str | None) -> Iterator[Asked]:
@@ -391,6 +407,18 @@ def report(asks: list[Asked], learned: np.ndarray, title: str) -> None:
         )
 
 
+def report_curve(asks: list[Asked], learned: np.ndarray) -> None:
+    """Print what share of unanswerable questions is none if so many answered ones are refused."""
+    scores: dict[str, list[float]] = {}
+    for ask in asks:
+        if ask.shape == "question" and (ask.kind != "answerable" or ask.right & ask.first):
+            scores.setdefault(ask.kind, []).append(score_of(ask, learned))
+    bars = np.quantile(scores.pop("answerable"), REFUSED)
+    for kind, found in sorted(scores.items()):
+        shares = " ".join(f"{np.mean(np.array(found) < bar):.2f}" for bar in bars)
+        print(f"  {kind:10} none where {REFUSED} are refused: {shares}")
+
+
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
@@ -408,7 +436,9 @@ def main() -> None:
             if weight
         }
         print(learned["tables"][table])
-        report([ask for ask in asks if ask.apart or ask.group == "chat"], found, f"{table}: apart")
+        apart = [ask for ask in asks if ask.apart or ask.group == "chat"]
+        report(apart, found, f"{table}: apart")
+        report_curve([ask for ask in apart if ask.group != "chat"], found)
     learned |= record.learned
     static = learned["tables"]["static"]
     learned["tables"]["sentence"] = static | {
