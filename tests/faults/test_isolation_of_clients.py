@@ -298,6 +298,7 @@ COMMANDS: dict[str, list[list[str]]] = {
 SERVERS = {
     "mcp": "serves tools, see tests/integrations/with_mcp/test_isolation.py",
     "token add": "reads no memory: it names a user in a file of tokens",
+    "web": "names whose file of a folder is shown",
 }
 
 
