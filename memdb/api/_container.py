@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         TokenCounter,
     )
     from memdb.models.reports import (
+        CopyReport,
         Failure,
         ImportReport,
         ScopeCounts,
@@ -515,6 +516,12 @@ class Services:
         from memdb.transfer.export import export_lines
 
         return export_lines(self.db, owners, **options)
+
+    def copy_to(self, target: Engine, **options: Any) -> CopyReport:
+        """Copy everything into an empty database; see `memdb.transfer.copy.copy`."""
+        from memdb.transfer.copy import copy
+
+        return copy(self.db, target, **options)
 
     def write_bytes(self, data: BinaryIO, path: str | os.PathLike[str], *, replace: bool) -> int:
         """Write *data* to a file; see `memdb.transfer.export.copy_to`."""

@@ -14,7 +14,6 @@ from memdb.models.observation import observed
 from memdb.records import integrity
 from memdb.tables import spaces as space_rows
 from memdb.text.validate import flag_value, is_address, path_value, shown_address
-from memdb.transfer import copy as copying
 
 if TYPE_CHECKING:
     import os
@@ -166,7 +165,7 @@ class File:
         key = None if is_address(path) else self._db.key
         there = open_target(path, dry_run=dry_run, clock=self._db.clock, ids=self._db.ids, key=key)
         try:
-            report = copying.copy(self._db, there, dry_run=dry_run, progress=progress)
+            report = self._services.copy_to(there, dry_run=dry_run, progress=progress)
         finally:
             there.close()
         return report.replace(target=shown_address(path) if is_address(path) else path)

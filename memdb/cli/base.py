@@ -354,11 +354,13 @@ def embedder_named(spec: str | None) -> str | None:
 
 def _refuse_secrets(option: str, spec: str) -> None:
     """Refuse a URL with secrets: every user of the machine can read what is typed."""
+    _, at, rest = spec.partition("@http")
+    if not at:
+        return
     from memdb.text.redaction import url_secrets
 
-    _, at, rest = spec.partition("@http")
     try:
-        open_secrets = url_secrets(f"http{rest}") if at else []
+        open_secrets = url_secrets(f"http{rest}")
     except ValueError:  # no URL at all, as the adapter says itself
         open_secrets = []
     if open_secrets:
