@@ -161,8 +161,8 @@ def _heads(
         if entry_id is not None:
             names += [one for one in (entry_id, same.get(entry_id)) if one is not None]
         head = next((first[name] for name in names if name in first), place)
-        asked = held_words(query.content, told)
-        if len(held_words(asked, words[head])) < len(asked):
+        asked = held_words(query.content, told) if head != place else []
+        if asked and len(held_words(asked, words[head])) < len(asked):
             head = place  # it may be a wrong guess, and the question asks for what that one lacks
         first.update((name, head) for name in names if name not in first)
         heads.append(head)
