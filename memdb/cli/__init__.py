@@ -70,23 +70,21 @@ COMMANDS = {
     "token": Loaded("serve", "Make, list and remove the tokens of `memdb serve`"),
     "users": Loaded("serve", "List, move and delete the users of a folder of files"),
     "mcp": Loaded("service", "Serve one user's memory over the Model Context Protocol"),
-    "agent": Loaded("agent", "Be the memory of Claude Code, Codex, Cursor or Gemini CLI"),
+    "agent": Loaded("agent", "Remember for Claude Code, Codex, Cursor or Gemini CLI"),
     "space": Loaded("file", "List and drop the vectors of each embedder"),
-    "settings": Loaded(
-        "settings", "Show and change what FILE does by itself, for whoever opens it"
-    ),
+    "settings": Loaded("settings", "Show and change the settings of FILE"),
     "check": Loaded("file", "Prove that FILE is sound"),
-    "rebuild": Loaded("file", "Make the indexes and counters of FILE anew"),
+    "rebuild": Loaded("file", "Rebuild the indexes and counters of FILE"),
     "backup": Loaded("file", "Copy FILE while others use it"),
     "copy": Loaded("transfer", "Copy all of SOURCE into TARGET, and prove that it is equal"),
     "encrypt": Loaded("file", "Copy the plain FILE to TARGET, encrypted with a key"),
     "decrypt": Loaded("file", "Copy the encrypted FILE to the plain TARGET"),
-    "rekey": Loaded("file", "Give the encrypted FILE another key; backups keep theirs"),
+    "rekey": Loaded("file", "Change the key of the encrypted FILE; backups keep theirs"),
     "sync": Loaded("sync", "Sync FILE with other devices over FOLDER, which any program carries"),
     "restore": Loaded("file", "Put BACKUP in place of FILE"),
-    "recover": Loaded("file", "Make the file NEW of what can be read of FILE"),
-    "vacuum": Loaded("file", "Give the free room of FILE back to the disk"),
-    "query": Loaded("file", "Print what a SELECT finds in FILE, whoever's it is"),
+    "recover": Loaded("file", "Make the file NEW from the readable parts of FILE"),
+    "vacuum": Loaded("file", "Return the free room of FILE to the disk"),
+    "query": Loaded("file", "Run one SELECT over all users' data in FILE"),
     "pack": Loaded("bench", "Make, verify, open and compare fixture packs"),
     "bench": Loaded("bench", "Measure recall and learning over a data set"),
 }
@@ -119,7 +117,7 @@ class LazyGroup(click.Group):
     """A group that knows its commands by name and loads only the one that runs."""
 
     def __init__(self, *args: Any, table: dict[str, Loaded], **kwargs: Any) -> None:
-        """Hold the commands of *table*, in its order."""
+        """Store the commands of *table*, in its order."""
         super().__init__(*args, **kwargs)
         self.table = table
 
@@ -206,14 +204,14 @@ def tolerate_encoding() -> None:
 
 
 def discard_output() -> None:
-    """Let what is printed from now on vanish, because its reader is gone."""
+    """Drop all further output, because its reader is gone."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def raise_again(dropped: sys.UnraisableHookArgs) -> None:
     """
-    Let a signal end the program although Python dropped what its handler raised.
+    End the program by a signal although Python dropped the exception of its handler.
 
     It drops every exception in a finalizer or a callback of a weak reference, of which each
     import has one, and goes on. The signal comes again a moment later, outside of it.

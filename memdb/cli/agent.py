@@ -27,7 +27,7 @@ PROGRAM_NAMES = ("claude-code", "codex", "cursor", "gemini-cli")
 
 @click.group(cls=Noun)
 def agent() -> None:
-    """Be the memory of Claude Code, Codex, Cursor or Gemini CLI."""
+    """Remember for Claude Code, Codex, Cursor or Gemini CLI."""
 
 
 file_option = click.option(
@@ -73,10 +73,10 @@ def install(
     """
     Put memdb's MCP server and hooks into the settings of PROGRAM.
 
-    A session then begins with what is known about the project, and its transcript is
-    captured at each stop, before each compaction and at its end. Nothing else in the
-    settings changes a byte; --uninstall gives them back as they were. With --recall each
-    prompt also gets what was said or learnt about it, found by its words; no model is asked.
+    A session then begins with what is known about the project. Its transcript is captured
+    at each stop, before each compaction and at its end. Nothing else in the settings changes
+    a byte; --uninstall restores them. With --recall each prompt also gets earlier messages
+    and facts about it, found by its words, without a model.
     """
     from memdb.agents.install import apply, plan_install, plan_uninstall
     from memdb.agents.places import memory_file

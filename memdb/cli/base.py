@@ -110,7 +110,7 @@ class Call:
     OPTIONS = ("file", "user", "app", "as_json", "model", "embedder")
 
     def __init__(self, given: dict[str, Any]) -> None:
-        """Hold the options in *given*; a command may lack some."""
+        """Store the options in *given*; a command may lack some."""
         self.user: str | None = given.get("user")
         self.app: str | None = given.get("app")
         self.as_json: bool = given.get("as_json", False)

@@ -96,7 +96,7 @@ def _measure(
 
 @contextmanager
 def _data_sets(paths: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
-    """Give (name, path of JSON lines) of each data set; published ones are converted."""
+    """Yield (name, path of JSON lines) of each data set; published ones are converted."""
     from tempfile import TemporaryDirectory
 
     from memdb.evaluation import convert as converting
@@ -116,7 +116,7 @@ def _data_sets(paths: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
 
 @contextmanager
 def _records(path: str | None) -> Iterator[Callable[[Answer | FactResult], None]]:
-    """Give a function that writes a result as a line of JSON to *path*; None: nowhere."""
+    """Yield a function that writes a result as a line of JSON to *path*; None: nowhere."""
     if path is None:
         yield lambda _: None
         return
@@ -180,7 +180,7 @@ def facts(
     call: Call, data: tuple[str, ...], lexical: bool, crowd: int, records: str | None
 ) -> None:
     """
-    Tell the statements of DATA, ask for them, and read its chats.
+    Store the statements of DATA, ask for them, and read its chats.
 
     DATA are files of JSON lines, or folders of them, as docs/facts.md describes.
     Measured by words alone, with the built-in table, and with --embedder, each beside

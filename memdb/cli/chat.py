@@ -256,7 +256,7 @@ plain(
     like=Summaries.compact,
 )
 @session_argument
-@click.option("--upgrade", is_flag=True, help="Let --model write anew what no model wrote.")
+@click.option("--upgrade", is_flag=True, help="Let --model rewrite summaries that no model wrote.")
 @model_option("writes the summaries", "extracts")
 def compact(call: Call, session: str, *, upgrade: bool, **options: Any) -> None:
     """
@@ -352,7 +352,7 @@ def edit(call: Call, session: str, seq: int, text: str | None) -> None:
 @click.option("--after", type=click.IntRange(0), metavar="SEQ", help="The last message it shares.")
 def branch(call: Call, session: str, name: str, after: int | None) -> None:
     """
-    Let a new branch leave a conversation.
+    Start a new branch of a conversation.
 
     It shares the messages up to --after, all of them without it, and goes on with its own.
     --branch names the branch that it leaves. Other commands take --branch NAME.

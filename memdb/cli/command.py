@@ -195,7 +195,7 @@ class Noun(click.Group):
 
 
 def _report(error: Exception, given: Mapping[str, Any]) -> int:
-    """Tell the user about *error* of a command with the options *given*; return the exit code."""
+    """Report *error* of a command with the options *given*; return the exit code."""
     code, exit_code, facts, message = "internal", 1, {}, str(error)
     if isinstance(error, MemDBError):
         code, exit_code, facts = error.code, error.exit_code, error.facts()

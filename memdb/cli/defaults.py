@@ -1,5 +1,5 @@
 r"""
-What need not be typed: the memory file, whose memory it is, and the embedder.
+Defaults of commands: the memory file, its user and app, and the embedder.
 
 Each comes from the command line, else from the environment, else from the config file:
 
@@ -33,7 +33,7 @@ class DefaultFile:
     __slots__ = ("path", "where")
 
     def __init__(self, path: str, where: str) -> None:
-        """Hold the *path*, and for messages *where* it comes from."""
+        """Store the *path*, and for messages *where* it comes from."""
         self.path = path
         self.where = where
 

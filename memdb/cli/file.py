@@ -211,7 +211,7 @@ rebuild = plain(
     "memdb rebuild agent.db",
     shows=lambda _: "Rebuilt what is derived.",
     help="""
-    Make the indexes and counters of FILE anew.
+    Rebuild the indexes and counters of FILE.
 
     All of them are derived from the rows, which stay as they are.
     """,
@@ -273,7 +273,7 @@ def _copy(call: Call, db: MemDB, target: str, **options: Any) -> None:
     help="The file with the new key: 32 bytes, or a line of text.",
 )
 def rekey(call: Call, new_key_file: str) -> None:
-    """Give the encrypted FILE another key; backups keep theirs. No program may have it open."""
+    """Change the key of the encrypted FILE; backups keep theirs. No program may have it open."""
     import memdb
 
     with Line("Writing anew") as bar:
@@ -285,7 +285,7 @@ def rekey(call: Call, new_key_file: str) -> None:
 @click.option("--whole", is_flag=True, help="Rewrite FILE: half-full pages go too.")
 def vacuum(call: Call, whole: bool) -> None:
     """
-    Give the free room of FILE back to the disk.
+    Return the free room of FILE to the disk.
 
     Archiving and deleting leave room in FILE for what comes next. It goes in small
     steps while others write, and Ctrl-C ends it: what was given back stays so.
@@ -325,7 +325,7 @@ def _bytes_of(path: str) -> int:
 @click.option("--timeout", type=click.FloatRange(0.01, 3600), default=10.0, show_default=True)
 def query(call: Call, sql: str, as_csv: bool, limit: int, timeout: float) -> None:
     """
-    Print what a SELECT finds in FILE, whoever's it is.
+    Run one SELECT over all users' data in FILE.
 
     SQL "-" is read from standard input. The views (sessions_view, messages_view,
     entries_view, ...) name people, sessions and times. Only reading is allowed,
@@ -385,7 +385,7 @@ def drop(call: Call, name: str, dim: int | None, **asked: bool) -> None:
     Remove the vectors that MODEL made.
 
     Messages and entries stay. The program that uses MODEL makes the vectors
-    anew; `memdb vacuum` gives the room back to the disk.
+    again; `memdb vacuum` returns the room to the disk.
     """
     with call.open() as db:
         known = [one for one in db.file.spaces() if one.model == name and dim in (None, one.dim)]
@@ -449,8 +449,8 @@ def changes(call: Call, since: str | None, follow: bool) -> None:
     Say what anybody changed in FILE, and print a mark to ask from the next time.
 
     Without --since and --follow there is only the mark. A mark tells which kinds of
-    things changed, whoever did it; which sessions got messages is told while it
-    follows. No clock is asked, and nothing is missed. With --follow and --json each
+    things changed, by any program. The sessions that got messages are printed while it
+    follows. No change is missed, and no clock is used. With --follow and --json each
     change is a line.
     """
     with call.open(read_only=True) as db:
@@ -513,7 +513,7 @@ def _lines_of(found: Changes) -> list[str]:
 @click.argument("new", type=click.Path())
 def recover(call: Call, new: str) -> None:
     """
-    Make the file NEW of what can be read of FILE.
+    Make the file NEW from the readable parts of FILE.
 
     FILE stays as it is. LEFT OUT are rows that were read and do not match their
     hash, or are useless without others that are lost; MADE are scopes, sessions,

@@ -91,7 +91,7 @@ branch_option = click.option(
 
 
 def session_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command take SESSION and --branch; see `session_of`."""
+    """Add SESSION and --branch to a command; see `session_of`."""
     return click.argument("session")(branch_option(command))
 
 
@@ -112,7 +112,7 @@ def model_option(task: str, without: str) -> Callable[[Any], Any]:
 
 
 def confirm_options(function: Any) -> Any:
-    """Give the command --yes and --dry-run."""
+    """Add --yes and --dry-run to the command."""
     dry = click.option("--dry-run", is_flag=True, help="Say what would go, and keep it.")
     return click.option("--yes", "-y", is_flag=True, help="Do it without a question.")(
         dry(function)

@@ -98,8 +98,8 @@ def profile(call: Call, edit: bool, yes: bool, dry_run: bool) -> None:
     """
     Show what is known about a user as one page, and change it in an editor.
 
-    With --edit a changed line updates its entry, a deleted one deletes it, and a new one is
-    remembered: all of them or none, after they were listed.
+    With --edit a changed line updates its entry, a deleted line deletes it, and a new line is
+    remembered. The changes are listed first, and all of them are stored or none.
     """
     with call.scope() as scope:
         known = {one.id: one for one in scope.entries.list()}

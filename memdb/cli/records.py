@@ -1,5 +1,5 @@
 """
-What the commands of records share: names that people use, and an editor.
+Names that people use, and an editor, for the commands of records.
 
 A person names a session by its title, its beginning or "last", and an entry by its number, which
 is that of its scope; JSON keeps the file's own id.
@@ -101,7 +101,7 @@ def edited(
     text: str, *, suffix: str = ".txt", instead: str, may_be_empty: bool = False
 ) -> Iterator[str | None]:
     """
-    Give what the user makes of *text* in the editor of VISUAL or EDITOR; None for no change.
+    Return *text* as edited in the editor of VISUAL or EDITOR; None for no change.
 
     What was typed is in a file, which is removed at the end of the `with` block. If an
     error leaves the block, the file stays and the error names it.

@@ -182,7 +182,7 @@ COLUMNS = (
     "--tokens", type=click.Path(), metavar="PATH", required=True, help="See `memdb token add`."
 )
 @click.option(
-    "--host", metavar="NAME", default="127.0.0.1", show_default=True, help="Where to listen."
+    "--host", metavar="NAME", default="127.0.0.1", show_default=True, help="Address to listen on."
 )
 @click.option(
     "--port",
@@ -191,8 +191,10 @@ COLUMNS = (
     show_default=True,
     help="0 takes any that is free.",
 )
-@click.option("--tls-cert", type=click.Path(), metavar="PATH", help="Certificate chain, PEM.")
-@click.option("--tls-key", type=click.Path(), metavar="PATH", help="Its key, PEM.")
+@click.option(
+    "--tls-cert", type=click.Path(), metavar="PATH", help="Certificate chain, a PEM file."
+)
+@click.option("--tls-key", type=click.Path(), metavar="PATH", help="Its private key, a PEM file.")
 @click.option("--plain", is_flag=True, help="No TLS on other hosts: a proxy before it has it.")
 @click.option(
     "--max-open",

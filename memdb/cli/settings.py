@@ -40,7 +40,9 @@ def settings(
     as_toml: bool,
 ) -> None:
     """
-    Show and change what FILE does by itself, for whoever opens it.
+    Show and change the settings of FILE.
+
+    The file keeps them, so every program that opens it agrees.
 
     They are listed in groups: entries and secrets, summaries, extraction, sessions,
     contexts. VALUE is a number, true or false, a text, or names with commas between

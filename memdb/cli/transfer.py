@@ -71,12 +71,11 @@ def import_(
     Add what SOURCE holds: a file, folder or zip.
 
     Exports of ChatGPT and Claude are taken as they were downloaded; docs/import.md has
-    all formats. What is not imported is said, with the reason; the exit code is 5 if
-    that is a record that cannot be read or stored. What FILE has already
-    stays as it is, so an import can be run again. FILE is made if it is new, once
-    something of SOURCE can be stored. A memdb export goes to the users that it names,
-    unless there is --user, and brings its vectors; any other SOURCE goes to --user, without
-    it to who is logged in, and is embedded when it is stored. An entry of another SOURCE
+    all formats. The report lists what was skipped, and why. The exit code is 5 if a record
+    cannot be read or stored. Rows of FILE stay as they are, so an import can be run again.
+    FILE is made if it is new, once something of SOURCE can be stored. A memdb export goes to
+    its own users, or to --user, and brings its vectors. Any other SOURCE goes to --user, by
+    default the login name, and is embedded when it is stored. An entry of another SOURCE
     with a key or password in it is refused, unless --secrets says otherwise. A SQLite file
     of another program is read by --table and --text-column; the logs.db of llm needs
     neither. With --watch SOURCE is a folder of Markdown or text: a note that changes becomes
@@ -263,7 +262,7 @@ ENDINGS: dict[str, Literal["markdown", "html", "csv"]] = {
 )
 @click.argument("target", type=click.Path(allow_dash=True), default="-")
 @click.option("--all-users", is_flag=True, help="Everything of every user and app.")
-@click.option("--no-embeddings", is_flag=True, help="Without vectors: import makes them anew.")
+@click.option("--no-embeddings", is_flag=True, help="Leave vectors out; import makes them again.")
 @replace_option
 @click.option("--sqlite", is_flag=True, help="Plain tables of a SQLite file, for other programs.")
 @click.option(
@@ -353,7 +352,7 @@ def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
 
     Ids, numbers, versions, history and vectors stay as they are; nothing is embedded
     again. What is copied appears in TARGET at once, when all of it was read again
-    there. After Ctrl-C, SIGTERM or a crash the same command begins anew. TARGET is new
+    there. After Ctrl-C, SIGTERM or a crash the same command starts again. TARGET is new
     or empty. One user's memory goes by `memdb export` and `memdb import`.
     """
     from memdb.cli.service import ending_by_signals
