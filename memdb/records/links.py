@@ -98,7 +98,7 @@ def _follow(
     start: int, ways: dict[int, list[Link]], known: dict[int, Entry], at_ms: int
 ) -> Link | None:
     """Return the link to the newest entry to which links lead from *start*."""
-    best: Link | None = None
+    best: tuple[Link, float] | None = None
     passed = {start}
     waiting = [(start, 1.0)]
     while waiting:
@@ -111,9 +111,9 @@ def _follow(
             least = min(certainty, link.probability)
             waiting.append((newer.id, least))
             stands = link.kind == "retracts" or newer.holds(at_ms)
-            if stands and (best is None or _said(newer) > _said(known[best.newer_id])):
-                best = link.replace(probability=least)
-    return best
+            if stands and (best is None or _said(newer) > _said(known[best[0].newer_id])):
+                best = link, least
+    return None if best is None else best[0].replace(probability=best[1])
 
 
 class Folded(Record):
