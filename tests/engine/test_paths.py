@@ -79,6 +79,7 @@ INPUTS = {
     "pack verify path",
     "rekey new_key_file",
     "restore backup",
+    "serve sync_folder",  # files of names of its own
     "serve tls_cert",
     "serve tls_key",
     "serve tokens",
