@@ -231,6 +231,21 @@ def in_thread(method: Callable[..., Any], kind: Kind = "write") -> Any:
     return call
 
 
+def twins(method: Callable[..., Any], kind: Kind = "write") -> tuple[Any, Any]:
+    """Return *method* of an object with a file in `_file`: in the caller's thread, and awaited."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        return self._file.call(partial(method, self, *args, **options))
+
+    @wraps(method)
+    async def later(self: Any, *args: Any, **options: Any) -> Any:
+        work = partial(method, self, *args, **options)
+        return await (self._file.run(work) if kind == "write" else self._file.read(work, kind))
+
+    return call, later
+
+
 def raise_as(error: Exception, translated: Exception) -> NoReturn:
     """Raise *translated*, from *error* if it is another."""
     if translated is error:

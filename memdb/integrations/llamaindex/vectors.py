@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from array import array
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.indices.query.embedding_utils import get_top_k_mmr_embeddings
@@ -26,7 +25,7 @@ from llama_index.core.vector_stores.utils import (
 from pydantic import PrivateAttr
 
 from memdb import PutItem
-from memdb.adapters.adapter import OpenFile
+from memdb.adapters.adapter import OpenFile, twins
 from memdb.adapters.batches import delete_all, delete_many, find_many, put_many
 from memdb.errors import InvalidInput
 
@@ -108,89 +107,6 @@ class MemdbVectorStore(BasePydanticVectorStore):
         """The file."""
         return self._file.db
 
-    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """
-        Add nodes with their embeddings, all of them or none, and return their ids.
-
-        A node whose id the store has takes the place of that one; *kwargs* change nothing.
-
-        Raises:
-            InvalidInput: a node has no embedding, or its id or metadata cannot be stored.
-        """
-        del kwargs
-        self._file.call(partial(self._put, [*nodes]))
-        return [node.node_id for node in nodes]
-
-    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Add nodes with their embeddings; see `add`."""
-        del kwargs
-        await self._file.run(partial(self._put, [*nodes]))
-        return [node.node_id for node in nodes]
-
-    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Remove the nodes of a document; nothing if there are none."""
-        del delete_kwargs
-        self._file.call(partial(self._delete, {"ref_doc_id": ref_doc_id}))
-
-    async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Remove the nodes of a document; nothing if there are none."""
-        del delete_kwargs
-        await self._file.run(partial(self._delete, {"ref_doc_id": ref_doc_id}))
-
-    def get_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
-    ) -> list[BaseNode]:
-        """Return the nodes with these ids that pass the filters; None means all."""
-        return self._file.call(partial(self._get, node_ids, filters))
-
-    async def aget_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
-    ) -> list[BaseNode]:
-        """Return the nodes with these ids that pass the filters; None means all."""
-        return await self._file.read(partial(self._get, node_ids, filters))
-
-    def delete_nodes(
-        self,
-        node_ids: list[str] | None = None,
-        filters: MetadataFilters | None = None,
-        **delete_kwargs: Any,
-    ) -> None:
-        """Remove the nodes with these ids that pass the filters; None means all."""
-        del delete_kwargs
-        self._file.call(partial(self._delete_nodes, node_ids, filters))
-
-    async def adelete_nodes(
-        self,
-        node_ids: list[str] | None = None,
-        filters: MetadataFilters | None = None,
-        **delete_kwargs: Any,
-    ) -> None:
-        """Remove the nodes with these ids that pass the filters; None means all."""
-        del delete_kwargs
-        await self._file.run(partial(self._delete_nodes, node_ids, filters))
-
-    def clear(self) -> None:
-        """Remove every node of the store."""
-        self._file.call(partial(delete_all, self.client, self._items, self.namespace))
-
-    async def aclear(self) -> None:
-        """Remove every node of the store."""
-        await self._file.run(partial(delete_all, self.client, self._items, self.namespace))
-
-    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """
-        Return the nodes nearest to the embedding of a query, nearest first.
-
-        Raises:
-            InvalidInput: the mode is another than "default" and "mmr", or there is no
-                embedding.
-        """
-        return self._file.call(partial(self._query, query, kwargs))
-
-    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Return the nodes nearest to the embedding of a query; see `query`."""
-        return await self._file.read(partial(self._query, query, kwargs), "search")
-
     def close(self) -> None:
         """Finish the calls under way and close the file, unless it was open before."""
         self._file.close()
@@ -199,7 +115,15 @@ class MemdbVectorStore(BasePydanticVectorStore):
         """Do as `close`, without the event loop waiting."""
         await self._file.aclose()
 
-    def _put(self, nodes: list[BaseNode]) -> None:
+    def _add(self, nodes: Sequence[BaseNode], **_options: Any) -> list[str]:
+        """
+        Add nodes with their embeddings, all of them or none, and return their ids.
+
+        A node whose id the store has takes the place of that one; options change nothing.
+
+        Raises:
+            InvalidInput: a node has no embedding, or its id or metadata cannot be stored.
+        """
         puts = []
         for place, node in enumerate(nodes):
             if node.embedding is None:
@@ -222,6 +146,9 @@ class MemdbVectorStore(BasePydanticVectorStore):
                 PutItem(self.namespace, node.node_id, value, index=["text"], vectors=vectors)
             )
         put_many(self.client, self._items, puts)
+        return [node.node_id for node in nodes]
+
+    add, async_add = twins(_add)
 
     def _walk(self, where: dict[str, Any] | None) -> Iterator[Item]:
         after = None
@@ -243,22 +170,51 @@ class MemdbVectorStore(BasePydanticVectorStore):
         passes = build_metadata_filter_fn(by_id.__getitem__, rest)
         return [item for item in items if passes(item.key)]
 
-    def _get(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[BaseNode]:
+    def _get(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
+    ) -> list[BaseNode]:
+        """Return the nodes with these ids that pass the filters; None means all."""
         return [*map(_to_node, self._matching(node_ids, filters))]
 
-    def _delete_nodes(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> None:
+    get_nodes, aget_nodes = twins(_get, "read")
+
+    def _delete_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **_options: Any,
+    ) -> None:
+        """Remove the nodes with these ids that pass the filters; None means all."""
         with self.client.transaction():
             doomed = [item.key for item in self._matching(node_ids, filters)]
             delete_many(self.client, self._items, self.namespace, doomed)
 
-    def _delete(self, where: dict[str, Any]) -> None:
-        if not isinstance(where["ref_doc_id"], str):  # None is also that of nodes without one
+    delete_nodes, adelete_nodes = twins(_delete_nodes)
+
+    def _delete(self, ref_doc_id: str, **_options: Any) -> None:
+        """Remove the nodes of a document; nothing if there are none."""
+        if not isinstance(ref_doc_id, str):  # None is also that of nodes without one
             return
         with self.client.transaction():
-            doomed = [item.key for item in self._walk(where)]
+            doomed = [item.key for item in self._walk({"ref_doc_id": ref_doc_id})]
             delete_many(self.client, self._items, self.namespace, doomed)
 
-    def _query(self, query: VectorStoreQuery, options: dict[str, Any]) -> VectorStoreQueryResult:
+    delete, adelete = twins(_delete)
+
+    def _clear(self) -> None:
+        """Remove every node of the store."""
+        delete_all(self.client, self._items, self.namespace)
+
+    clear, aclear = twins(_clear)
+
+    def _query(self, query: VectorStoreQuery, **options: Any) -> VectorStoreQueryResult:
+        """
+        Return the nodes nearest to the embedding of a query, nearest first.
+
+        Raises:
+            InvalidInput: the mode is another than "default" and "mmr", or there is no
+                embedding.
+        """
         is_mmr = query.mode == VectorStoreQueryMode.MMR
         if not is_mmr and query.mode != VectorStoreQueryMode.DEFAULT:
             raise InvalidInput(f"the mode is {query.mode!r}: use default or mmr")
@@ -291,6 +247,8 @@ class MemdbVectorStore(BasePydanticVectorStore):
             similarities=[score for _, score in chosen],
             ids=[one.item.key for one, _ in chosen],
         )
+
+    query, aquery = twins(_query, "search")
 
     def _where(self, query: VectorStoreQuery) -> dict[str, Any]:
         """Return what a query asks of nodes as a filter of items; an index gives [] for all."""
