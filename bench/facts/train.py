@@ -473,6 +473,8 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
     as a fact, for its frame is told by others: the sentences before it, and openings.
     """
     near = [one for one in found if not one.apart]
+    notes = [one for one in near if one.role == keeping.NOTE]
+    near = [one for one in near if one.role != keeping.NOTE]
     first = [one for one in near if one.kind != OPENING and not one.is_framed]
     says = Head(first, [says_of(one) for one in first], SAID, steps)
     shares = shares_of(says.scores(near))[:, 0]
@@ -482,7 +484,7 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
         if one.kind != OPENING and (not one.is_framed or share < LEAST_READ)
     ]
     says = Head(told, [says_of(one) for one in told], SAID, steps, MOST_ROWS["says"])
-    facts = [one for one in near if one.kind in keeping.KINDS[: keeping.KEPT]]
+    facts = [one for one in near if one.kind in keeping.KINDS[: keeping.KEPT]] + notes
     sorts = [keeping.KINDS.index(one.kind) for one in facts]
     sort = Head(facts, sorts, keeping.KEPT, steps, MOST_ROWS["sort"])
     around = [(one, one.is_framed) for one in near if one.kind == OPENING]
@@ -499,9 +501,11 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
     )
 
     apart = [one for one in found if one.apart and one.kind not in (OPENING, PLAIN)]
+    notes = [one for one in apart if one.role == keeping.NOTE]
+    apart = [one for one in apart if one.role != keeping.NOTE]
     own = [one for one in apart if not one.is_framed]
     says.warm(own, [says_of(one) for one in own])
-    facts = [one for one in own if one.kind in keeping.KINDS[: keeping.KEPT]]
+    facts = [one for one in own if one.kind in keeping.KINDS[: keeping.KEPT]] + notes
     sort.warm(facts, [keeping.KINDS.index(one.kind) for one in facts])
     behind = [one._replace(text=one.before) for one in apart if one.before]
     frame.warm(behind, [one.is_framed for one in behind])

@@ -227,7 +227,7 @@ def learnt_candidates(messages: list[Message], context: Sequence[Message]) -> li
         )
         for message in messages
         if is_named or message.role != "user" or not message.author
-        for one in learn(message.text, role=message.role, created_ms=message.created_ms)
+        for one in learn(message.text, role=message.role)
     ]
 
 

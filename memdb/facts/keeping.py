@@ -18,7 +18,6 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 from zlib import crc32, decompress
 
-from memdb.facts.dates import days_about
 from memdb.facts.markers import marks
 from memdb.facts.sentences import is_question, sentences
 from memdb.facts.wording import MAX_CHARS, fold, recognise, words_of
@@ -27,8 +26,6 @@ from memdb.text.resources import compiled, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from memdb.facts.calendar import DaySpan
 
 NAME = "sentences-1"
 """What entries that were kept by it have as their source."""
@@ -44,10 +41,13 @@ KINDS = (
 KEPT = 6
 """The first kinds are kept."""
 
-ASKED = KINDS.index("asked")
+ASKED, OTHER = KINDS.index("asked"), KINDS.index("other")
 
 HEADS = ("says", "sort", "frame")
 """What a sentence says, of which sort a fact is, and whether it frames those around it."""
+
+NOTE = "note"
+"""The role of who writes down what is known about the user: "Ann" is the user, as "I" is."""
 
 CATEGORIES = {"plans": "events", "instructions": "preferences"}
 """Kinds that are no category of entries, and what they are filed under."""
@@ -69,7 +69,11 @@ _INTRODUCES_OWN = 0.5
 # A sentence with fewer words, or none that says something, needs the one before it.
 _FEW_WORDS, _HEAVY = 3, 0.6
 _LAST_CLAUSE = r"(?:[,;](?=\s)|\uff0c)[^,;\uff0c]*$"
-_MOST_LEARNT = 12
+_FIRST_CLAUSE = (
+    r"([^,;:!]+?)(?:[,;:](?=\s)|\s[-\u2013\u2014](?=\s)|[!\uff0c\u3001\uff1a\uff01\u060c])"
+)
+_SAYS_NOTHING = 0.5
+_MOST_LEARNT, _MOST_OPENINGS = 12, 3
 _GREETING_WORDS, _ASKS = 3, 0.4
 _MOST_CHARS = 20_000
 
@@ -82,32 +86,26 @@ class Learnt(Record):
         text: As it was said; with the sentence before it where it needs that.
         category: Of entries.
         probability: That it is worth keeping, as the model sees it.
-        first: Number of the sentence in its message, from 0.
-        days: What the words of time in it mean.
     """
 
     text: str
     category: str
     probability: float
-    first: int
-    days: tuple[DaySpan, ...] = ()
 
 
-def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
+def learn(text: str, *, role: str) -> list[Learnt]:
     """
     Return the sentences of a message that are worth keeping, in order.
 
     Args:
         role: Of the message; nothing is learnt from those of tools and systems.
-        created_ms: Time of the message, to which "tomorrow" refers.
 
-    >>> [one.text for one in learn("Remember: no nuts. Bye!", role="user", created_ms=0)]
+    >>> [one.text for one in learn("Remember: no nuts. Bye!", role="user")]
     ['Remember: no nuts.']
     """
     if role not in ("user", "assistant"):
         return []
     found: list[Learnt] = []
-    place = 0
     text = text[:_MOST_CHARS]
     frame, least = 0.0, _model()["least"][role]
     for one in sentences(text):
@@ -118,29 +116,23 @@ def learn(text: str, *, role: str, created_ms: int) -> list[Learnt]:
         before, count = "", len(found)
         for whole_sentence in paragraph:
             sentence = stated(whole_sentence, role)
-            shares = kinds_of(sentence, role)
+            matter = without_opening(sentence, role)
+            shares = kinds_of(matter, role)
             ordered = role == "user" and "remember" in marks(sentence)
             share = sum(shares[:KEPT]) * (1 - frame)
             is_own = share >= least
-            leans, is_fragment = leans_on_another(sentence)
+            leans, is_fragment = leans_on_another(matter)
             whole = f"{before} {sentence}" if before and leans else sentence
             says_enough = not is_fragment or (bool(before) and not leans_on_another(whole)[1])
             if (ordered or (is_own and says_enough)) and not is_question(sentence):
                 kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
-                found.append(
-                    Learnt(
-                        whole,
-                        CATEGORIES.get(kind, kind),
-                        1.0 if ordered else share,
-                        place,
-                        tuple(days_about(whole, created_ms)),
-                    )
-                )
+                category = CATEGORIES.get(kind, kind)
+                found.append(Learnt(whole, category, 1.0 if ordered else share))
             before = sentence
-            place += 1
         if len(found) == count and not _greets(paragraph):
             break  # it says what to do with the paragraphs behind it
-    return _best(found)
+    best = sorted(range(len(found)), key=lambda at: -found[at].probability)[:_MOST_LEARNT]
+    return [found[at] for at in sorted(best)]
 
 
 def stated(sentence: str, role: str) -> str:
@@ -156,6 +148,24 @@ def stated(sentence: str, role: str) -> str:
     return head if asks and head and not leans_on_another(head)[0] else sentence
 
 
+def without_opening(sentence: str, role: str) -> str:
+    """
+    Return a sentence without the clauses before its matter that say nothing.
+
+    >>> without_opening("Hi, I'm allergic to peanuts.", "user")
+    "I'm allergic to peanuts."
+    """
+    best, rest = sentence, sentence
+    for _ in range(_MOST_OPENINGS):
+        opening = compiled(_FIRST_CLAUSE).match(rest)
+        if not opening or kinds_of(opening[1], role)[OTHER] < _SAYS_NOTHING:
+            break
+        rest = rest[opening.end() :].strip()
+        if sum(kinds_of(rest, role)[:KEPT]) > sum(kinds_of(best, role)[:KEPT]):
+            best = rest
+    return best
+
+
 def _greets(paragraph: list[str]) -> bool:
     """Return whether a paragraph has a few words only, and asks for nothing."""
     words = sum(len(words_of(sentence)) for sentence in paragraph)
@@ -163,20 +173,14 @@ def _greets(paragraph: list[str]) -> bool:
     return words <= _GREETING_WORDS and not asks
 
 
-def _best(found: list[Learnt]) -> list[Learnt]:
-    """Return the likeliest of *found*, in their order."""
-    best = sorted(found, key=lambda one: -one.probability)[:_MOST_LEARNT]
-    return sorted(best, key=lambda one: one.first)
-
-
 def category_of(text: str) -> str:
     """
-    Return the category under which a statement is filed.
+    Return the category under which a statement is filed, by whoever wrote it down.
 
-    >>> category_of("I'm allergic to peanuts.")
-    'profile'
+    >>> category_of("I'm allergic to peanuts."), category_of("Ann is allergic to peanuts.")
+    ('profile', 'profile')
     """
-    shares = kinds_of(text, "user")
+    shares = kinds_of(text, NOTE)
     kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
     return CATEGORIES.get(kind, kind)
 
@@ -212,7 +216,9 @@ def features(sentence: str, role: str) -> list[tuple[float, list[int]]]:
     grams = [f"w{word}" for word in words] + pairs
     padded = f" {' '.join(re.sub('[0-9]+', '0', fold(sentence[:MAX_CHARS])).split())} "
     runs = [padded[at : at + size] for size in GRAMS for at in range(len(padded) - size + 1)]
-    groups = [(0.5, flags), *((len(some) ** -0.5, some) for some in (grams, runs) if some)]
+    # A name is the user in a note, and somebody else in what he says: its words count twice.
+    noted = [f"{role} {gram}" for gram in grams] if role == NOTE else []
+    groups = [(0.5, flags), *((len(some) ** -0.5, some) for some in (grams, runs, noted) if some)]
     return [(value, [*map(_bucket, group)]) for value, group in groups]
 
 

@@ -226,9 +226,10 @@ def test_uses_are_stored_once_an_hour(db: MemDB, clock: Any) -> None:
 def test_newer_goes_before_older_and_lasting_before_passing(db: MemDB, clock: Any) -> None:
     """Of the same words the newest is first; of one time the one that lasts, which stays fresh."""
     ann = db.scope("ann")
-    for category, age in (("events", 90), ("profile", 90), ("events", 1), ("cases", 120)):
+    ages = (("events", 90), ("profile", 90), ("events", 1), ("cases", 120))
+    for name, (category, age) in zip(("Ida", "Tim", "Lea", "Max"), ages, strict=True):
         created_ms = clock.now_ms - age * DAY_MS
-        text = f"the lamp is green, noted {age} {category}"  # equal texts are one hit
+        text = f"{name} has a green lamp"  # what says the same is one hit
         new = NewEntry(text, category=category, created_ms=created_ms)
         ann._services.entries.add(ann._owner, new)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 
 from cases import each
@@ -12,7 +13,7 @@ from memdb.facts.sentences import sentences
 
 def learnt(text: str, role: str = "user") -> list[str]:
     """Return the sentences that are kept."""
-    return [one.text for one in learn(text, role=role, created_ms=0)]
+    return [one.text for one in learn(text, role=role)]
 
 
 FRAMES = (
@@ -96,6 +97,38 @@ def test_a_greeting_opens_no_story() -> None:
     ] * len(greetings)
 
 
+OPENED = {
+    "Hi, {} Hello, {} Thanks! {} By the way, {} hey, quick thing - {}": (
+        "I'm allergic to peanuts.",
+        "my landlord is called Brandt.",
+        "I live in Oslo.",
+    ),
+    "Hallo, {} Danke, {} Ach übrigens, {} Nur zur Info, {}": (
+        "ich bin gegen Nüsse allergisch.",
+        "ich wohne in Wien.",
+    ),
+    "Bonjour, {} Merci, {} Au fait, {}": ("je suis allergique aux noix.", "j'habite à Nantes."),
+    "Hola, {} Gracias, {} Por cierto, {}": ("soy alérgico a las nueces.", "vivo en Madrid."),
+    "你好，{} 对了，{} 谢谢，{}": ("我对花生过敏。",),
+    "こんにちは、{} ちなみに、{}": ("私は東京に住んでいます。",),
+}
+
+
+def test_a_fact_behind_an_opening() -> None:
+    """A greeting, thanks or "by the way" before a fact hides none, and makes none."""
+    told = [
+        (opening.strip().format(fact), learnt(fact))
+        for line, facts in OPENED.items()
+        for opening in re.findall(r"[^{}]+{}", line)
+        for fact in facts
+    ]
+    asked = ("do I live in Oslo?", "write a note to my landlord.", "hope you are well.")
+
+    assert sum(bool(alone) for _, alone in told) > 0.9 * len(told)
+    assert [text for text, alone in told if alone and not learnt(text)] == []
+    assert [learnt(f"Hi, {one}") for one in asked] == [[], [], []]
+
+
 NOUNS = {
     "en": ("river", "bottle", "wagon", "folder", "match", "sector"),
     "de": ("Fluss", "Flasche", "Wagen", "Mappe", "Spiel", "Bereich"),
@@ -159,6 +192,22 @@ def test_a_fact_before_a_question() -> None:
     assert [learnt(f"{other}, what could I bring?") for other in others] == [[], [], []]
 
 
+NOTED = {
+    "profile": """
+        I'm allergic to peanuts. Ann is allergic to peanuts. The user is allergic to penicillin.
+        Allergic to latex. The user lives in Oslo. She speaks Turkish.
+        Der Nutzer ist allergisch gegen Nüsse. L'utilisateur habite à Lyon. Ana es alérgica al marisco.
+        ユーザーはそばアレルギーです。 用户对花生过敏。
+    """,
+    "entities": "Ann's brother lives in Oslo. The user's dog is called Rex. 用户的狗叫旺财。",
+    "preferences": "The user prefers tea to coffee. 用户喜欢喝茶。",
+    "events": "Ann flies to Oslo on 3 May. The user has a dentist appointment on Friday.",
+}
+
+
 def test_a_category() -> None:
-    """An allergy is no event."""
-    assert category_of("I'm allergic to peanuts.") == "profile"
+    """An allergy is no event, and the user of a note is who "I" is."""
+    told = [(one, category) for category, text in NOTED.items() for one in sentences(text)]
+
+    assert len(told) == 18
+    assert [(one, category_of(one)) for one, wanted in told if category_of(one) != wanted] == []

@@ -265,11 +265,12 @@ CALLS: dict[str, Callable[[str], object]] = {
     "keeping.without_blocks": lambda text: keeping.without_blocks(
         text, r"<(\w+)>", lambda one: f"</{one[1]}>"
     ),
-    "keeping.learn": lambda text: keeping.learn(text, role="user", created_ms=0),
+    "keeping.learn": lambda text: keeping.learn(text, role="user"),
     "keeping.features": lambda text: list(keeping.features(text, "user")),
     "keeping.frames": lambda text: keeping.frames(text, "user"),
     "keeping.kinds_of": lambda text: keeping.kinds_of(text, "user"),
     "keeping.stated": lambda text: keeping.stated(text, "user"),
+    "keeping.without_opening": lambda text: keeping.without_opening(text, "user"),
     "pairs.relate": lambda text: pairs.relate(
         pairs.Statement(text, 0), pairs.Statement(f"{text} x", 0), cosine=None, rarity=len
     ),
