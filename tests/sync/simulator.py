@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from contextlib import suppress
 from itertools import count
@@ -77,7 +78,8 @@ class Computer:
         key = None if self.note() else self.world.key
         try:
             self.db.sync(self.folder, pairing_key=key)
-            self.untold.clear()
+            self.untold -= self.world.told  # nobody learns of what was forgotten before it was told
+            self.world.told |= set(re.findall(r"w\d+w", str(lines_of(self.db))))
         finally:
             self.note()
 
@@ -127,6 +129,7 @@ class World:
         self.said: set[str] = set()  # of messages that nobody removed
         self.removed: set[str] = set()
         self.forgotten: set[str] = set()
+        self.told: set[str] = set()  # words that are in some folder
         self.writers: dict[str, set[Computer]] = {}  # of each fact
         self.deleted: dict[str, Computer] = {}  # facts that nobody else had changed
         self.computers = [
