@@ -62,7 +62,7 @@ class Devices:
         self.folder.mkdir()
         self.said: set[str] = set()
         self.forgotten: set[str] = set()
-        self.kills = 0
+        self.runs = self.kills = 0
         self.chance = random.Random(7)
         key = None
         for path in self.paths:
@@ -75,7 +75,7 @@ class Devices:
 
     def kill(self, path: Path, step: str) -> None:
         """Let a device work until a step begins, and kill it some moments later."""
-        word, after = f"k{self.kills}", self.chance.randint(1, 4)
+        word, after = f"k{self.runs}", self.chance.randint(1, 4)
         process = self.nursery.start(CHILD, path, self.folder, word)
         seen: list[str] = []
         for line in process.stdout:
@@ -84,10 +84,13 @@ class Devices:
             if not after:
                 break
         time.sleep(self.chance.random() ** 2 * 0.02)
-        process.kill()
+        is_over = seen[-1:] == ["end"]  # the step did not come so often
+        if not is_over:
+            process.kill()
         seen += process.stdout.read().split()
         process.wait(20)
-        self.kills += 1
+        self.runs += 1
+        self.kills += not is_over
         for line in seen:
             word = line[1:]
             if line[0] == "+":
