@@ -281,15 +281,19 @@ _HOMES = {
 if not TYPE_CHECKING:  # a checker would allow any name on a module that has this
 
     def __getattr__(name: str) -> object:
-        """Load the public *name* from its module, and keep it."""
-        if name == "aio":
-            return _load("memdb.aio", name)
+        """Load the public *name* from its module and keep it, or load the module *name*."""
         for home, names in _HOMES.items():
             if name in names.split():
-                return globals().setdefault(name, getattr(_load(home, name), name))
+                return globals().setdefault(name, getattr(_load(home), name))
+        try:
+            if not name.startswith("_"):
+                return _load(f"memdb.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"memdb.{name}":
+                raise
         raise AttributeError(f"module 'memdb' has no attribute {name!r}")
 
-    def _load(home: str, name: str) -> object:
+    def _load(home: str) -> object:
         """
         Import the module *home* without collecting garbage meanwhile.
 
@@ -300,11 +304,11 @@ if not TYPE_CHECKING:  # a checker would allow any name on a module that has thi
         gc.disable()
         try:
             # Not importlib.import_module: loading importlib takes longer.
-            return __import__(home, fromlist=(name,))
+            return __import__(home, fromlist=("__name__",))
         finally:
             if collecting:
                 gc.enable()
 
     def __dir__() -> list[str]:
         """List what the module has, loaded or not."""
-        return sorted({*globals(), "aio", *" ".join(_HOMES.values()).split()})
+        return sorted({*globals(), "aio", "errors", *" ".join(_HOMES.values()).split()})

@@ -1,6 +1,7 @@
 """What is API: exactly these names."""
 
 import ast
+import pkgutil
 import pydoc
 import subprocess
 import sys
@@ -252,6 +253,25 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     """Lazy names do not hide misspelt ones."""
     with pytest.raises(AttributeError, match="nonsense"):
         memdb.nonsense
+
+
+def test_each_module_is_reached_from_the_package_alone() -> None:
+    """`import memdb; memdb.errors` does not depend on what was loaded before."""
+    names = [module.name for module in pkgutil.iter_modules(memdb.__path__)]
+    names.remove("__main__")
+    program = """if True:
+        import sys, memdb
+        for name in sys.argv[1:]:
+            for loaded in [one for one in sys.modules if one.startswith("memdb.")]:
+                vars(memdb).pop(loaded.split(".")[1], None)
+                del sys.modules[loaded]
+            print(getattr(memdb, name).__name__)
+    """
+    command = [sys.executable, "-c", program, *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (done.stderr, done.stdout.split()) == ("", [f"memdb.{name}" for name in names])
+    assert {"aio", "errors", "testing", "fixtures", "adapters", "evaluation"} <= {*names}
 
 
 def test_dir_shows_the_public_names() -> None:
