@@ -161,12 +161,20 @@ def _heads(
         if entry_id is not None:
             names += [one for one in (entry_id, same.get(entry_id)) if one is not None]
         head = next((first[name] for name in names if name in first), place)
-        asked = held_words(query.content, told) if head != place else []
-        if asked and len(held_words(asked, words[head])) < len(asked):
-            head = place  # it may be a wrong guess, and the question asks for what that one lacks
+        if head != place and _says_more(query, told, words[head]):
+            head = place  # that it repeats the other may be a wrong guess
         first.update((name, head) for name in names if name not in first)
         heads.append(head)
     return heads
+
+
+def _says_more(query: Query, words: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether a text has an asked word that the other lacks, or each has its own number."""
+    asked = held_words(query.content, words)
+    if len(held_words(asked, other)) < len(asked):
+        return True
+    numbers, others = ({*filter(compiled(_HAS_DIGIT).search, one)} for one in (words, other))
+    return bool(numbers - others and others - numbers)
 
 
 def _newer(

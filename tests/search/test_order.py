@@ -106,7 +106,7 @@ def test_the_newer_of_two_that_answer_alike_goes_first(ann: memdb.Scope) -> None
 def test_what_ends_the_best_hit_goes_before_it_from_far_behind() -> None:
     """The newer of two may share fewer words with the question than what lies between."""
     older, newer, *between = (
-        *("I live in Lisbon.", "We moved to Porto in May."),
+        *("I live in Lisbon.", "We moved from Lisbon to Porto."),
         *(f"{name} likes the quiet room." for name in ("Ida", "Tim", "Lea", "Max", "Eva")),
     )
     told = [older, *between, newer]
@@ -205,13 +205,15 @@ def test_equal_texts_are_one_hit(ann: memdb.Scope) -> None:
 
 
 def test_what_a_link_folds_hides_nothing_that_was_asked_for() -> None:
-    """The newer of two that answer alike is shown; what holds more of the question stays a hit."""
+    """What has more of the question, or a number of its own, stays a hit; the newer is shown."""
     told = ("My locker is number 12.", "My locker has the number 12.")
+    twins = ("Locker 12 was mine.", "My locker was 13.")
     other = "The padlock of my locker is green."
     wrong = []
     for texts, question, shown in (
         (told, "which locker is mine?", told[1:]),
         (told[::-1], "which locker is mine?", told[:1]),
+        (twins, "which locker was mine?", twins[::-1]),
         ((told[0], other), "is the padlock of my locker green?", (told[0], other)),
     ):
         hits = [
