@@ -450,7 +450,7 @@ _TIMES: tuple[_Row, ...] = (
     (_MONTH_CUES, _IN_MONTH_OF, _time_in_month),
     (_MONTH_CUES, _MONTH_YEAR, _time_month),
     (_MONTH_CUES, _MONTH_ALONE, _time_month),
-    (_YEAR_CUES, rf"\b(?:(?:back )?in|since) {_YEAR}\b", _time_year),
+    (_YEAR_CUES, rf"(?:\b(?:(?:back )?in|since) )?{_YEAR_ALONE}", _time_year),
 )
 
 
