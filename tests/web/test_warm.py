@@ -29,7 +29,7 @@ with memdb.open(sys.argv[1]) as db:
     before = {*sys.modules}
     route = app.api.routes["recall"]["GET"]
     query = {"user": "ann", "query": "os", "explain": True, "limit": 20, "prefix": True}
-    assert app.api._respond(route, query, {}).status_code == 200
+    assert app.api._respond_with(route, query, {}).status_code == 200
     print(sorted({*sys.modules} - before))
     print(sum(one.use_count for one in db.scope("ann").entries.list()))
 """
