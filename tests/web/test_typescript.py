@@ -46,7 +46,7 @@ def test_the_typescript_program_of_the_docs_runs(
     site = make_site()
 
     def run(*words: str) -> str:
-        env = {**os.environ, "MEMDB_URL": site.origin, "MEMDB_TOKEN": TOKEN}
+        env = {**os.environ, "MEMDB_API": site.origin, "MEMDB_TOKEN": TOKEN}
         done = subprocess.run(
             words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
         )
