@@ -16,7 +16,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import memdb
-from memdb.aio.batching import Kind, Worker, over
+from memdb.aio.batching import Kind, Threads, over
 from memdb.errors import Closed, InvalidInput
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Adapter:
         if not isinstance(opened, (str, os.PathLike, memdb.MemDB)):
             raise InvalidInput(f"source is {type(source).__name__}: give a path or an open file")
         self._db = opened if isinstance(opened, memdb.MemDB) else memdb.open(opened, **options)
-        self._worker = Worker(self._db.path)
+        self._worker = Threads(self._db.path)
 
     def _translate(self, error: memdb.MemDBError) -> Exception:
         """Return the error that the framework's own classes raise in place of *error*."""

@@ -25,7 +25,7 @@ import asyncio
 import functools
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from memdb.aio.batching import Kind, Worker, run_in, waited
+from memdb.aio.batching import Kind, Threads, run_in, waited
 from memdb.aio.parts import (
     Artifacts,
     Entries,
@@ -77,7 +77,7 @@ def added(
     return call
 
 
-def _session(sync: sessions.Session, worker: Worker) -> Session:
+def _session(sync: sessions.Session, worker: Threads) -> Session:
     return Session(sync, worker)
 
 
@@ -250,7 +250,7 @@ class Opening:
         return self._open().__await__()
 
     async def _open(self) -> MemDB:
-        worker = Worker(self._path, waits_for_embedder=self._waits_for_embedder)
+        worker = Threads(self._path, waits_for_embedder=self._waits_for_embedder)
         try:
             return MemDB(await run_in(worker, self._work), worker)
         except BaseException:

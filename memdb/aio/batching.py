@@ -53,7 +53,7 @@ SEARCHERS = 2
 MOST_AT_ONCE = 128
 
 
-class Worker(ThreadPoolExecutor):
+class Threads(ThreadPoolExecutor):
     """
     The threads of an open file: one that writes, and some for calls beside it.
 
@@ -206,10 +206,10 @@ def _outcome(done: Future[Any], work: Callable[[], R]) -> R | None:
 
 
 async def run_in(
-    worker: Worker, work: Callable[[], R], kind: Kind = "write", *, to_end: bool = False
+    worker: Threads, work: Callable[[], R], kind: Kind = "write", *, to_end: bool = False
 ) -> R:
     """
-    Do *work* in a thread of the worker; see `Worker.call` and `waited`.
+    Do *work* in a thread of them; see `Threads.call` and `waited`.
 
     If the caller is cancelled, a model or another port that *work* waits for is given up.
     """
@@ -229,12 +229,12 @@ async def run_in(
         raise
 
 
-async def waited(worker: Worker, call: Callable[[], Future[R]], *, to_end: bool = False) -> R:
+async def waited(worker: Threads, call: Callable[[], Future[R]], *, to_end: bool = False) -> R:
     """
-    Wait for what *call* asks the worker for; see `over`.
+    Wait for what *call* asks the threads for; see `over`.
 
     Raises:
-        Closed: the worker has ended.
+        Closed: they have ended.
         WrongProcess: its threads are in the process that was forked.
     """
     try:

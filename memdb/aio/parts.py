@@ -12,8 +12,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from memdb.aio.batching import Kind, Worker, run_in
+from memdb.aio.batching import Kind, Threads, run_in
 from memdb.api import collections, database, file, items, tools
+from memdb.api import worker as workers
+from memdb.errors import MemDBError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -31,7 +33,7 @@ class Twin(Generic[S]):
 
     __slots__ = ("_sync", "_worker")
 
-    def __init__(self, sync: S, worker: Worker) -> None:
+    def __init__(self, sync: S, worker: Threads) -> None:
         """Use the calls of `memdb.aio.open()` instead."""
         self._sync = sync
         self._worker = worker
@@ -50,7 +52,7 @@ class Twin(Generic[S]):
 class Lead(Generic[T]):
     """A property that gives the twin of what the synchronous property of that name gives."""
 
-    def __init__(self, make: Callable[[Any, Worker], T]) -> None:
+    def __init__(self, make: Callable[[Any, Threads], T]) -> None:
         """Return *make* of the value."""
         self._make = make
 
@@ -97,7 +99,7 @@ def documented(method: Callable[..., Any]) -> Callable[[Callable[P, R]], Callabl
 def later(
     method: Callable[Concatenate[S, P], R], kind: Kind = "write"
 ) -> Callable[Concatenate[Twin[S], P], Coroutine[Any, Any, R]]:
-    """Return *method* as a coroutine that runs it in a thread of the file; see `Worker.call`."""
+    """Return *method* as a coroutine that runs it in a thread of the file; see `Threads.call`."""
 
     @documented(method)
     async def call(self: Twin[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -120,7 +122,7 @@ def listed(
 
 
 def later_leads(
-    method: Callable[Concatenate[S, P], R], twin: Callable[[R, Worker], T]
+    method: Callable[Concatenate[S, P], R], twin: Callable[[R, Threads], T]
 ) -> Callable[Concatenate[Twin[S], P], Coroutine[Any, Any, T]]:
     """Return *method* as a coroutine that returns the twin of what it returns."""
 
@@ -133,7 +135,7 @@ def later_leads(
 
 
 def leads(
-    method: Callable[Concatenate[S, P], R], twin: Callable[[R, Worker], T]
+    method: Callable[Concatenate[S, P], R], twin: Callable[[R, Threads], T]
 ) -> Callable[Concatenate[Twin[S], P], T]:
     """Return *method*, which waits for nothing, so that it gives the twin of what it returns."""
 
@@ -227,11 +229,22 @@ class State(Twin[collections.State]):
         return await run_in(self._worker, lambda: self._sync.get(key, default), "read")
 
 
+class Worker(Twin[workers.Worker]):
+    """Does due work until it is stopped; see `memdb.Worker`."""
+
+    done = Same[int]()
+    doing = Same[str | None]()
+    running = Same[bool]()
+    error = Same[MemDBError | None]()
+
+    stop = later(workers.Worker.stop, "ask")
+
+
 class Jobs(Twin[database.Jobs]):
     """Background work; see `memdb.Jobs`."""
 
     run = later(database.Jobs.run, "ask")
-    start = later(database.Jobs.start)
+    start = later_leads(database.Jobs.start, Worker)
     pending = later(database.Jobs.pending, "read")
 
 

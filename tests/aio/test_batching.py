@@ -8,14 +8,14 @@ import threading
 
 import pytest
 
-from memdb.aio.batching import Worker, run_in
+from memdb.aio.batching import Threads, run_in
 from memdb.errors import Closed
 
 
 @pytest.fixture
 def worker():
     """A worker that ends with the test."""
-    with Worker("agent.db") as made:
+    with Threads("agent.db") as made:
         yield made
 
 

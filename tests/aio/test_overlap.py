@@ -12,7 +12,7 @@ import pytest
 import memdb
 import memdb.aio
 from memdb.adapters.host import AsyncHost, HostFile
-from memdb.aio.batching import ASKERS, READERS, SEARCHERS, Worker, run_in
+from memdb.aio.batching import ASKERS, READERS, SEARCHERS, Threads, run_in
 from memdb.errors import Closed
 
 WAIT_S = 30
@@ -134,6 +134,28 @@ def test_a_call_that_waits_for_a_port_lets_others_write_and_read(tmp_path, name,
     asyncio.run(use())
 
 
+def test_stopping_a_worker_lets_others_go_on(tmp_path):
+    """It waits for the piece in progress, and holds up nobody but its caller."""
+
+    async def use():
+        embedder = Embedder()
+        db = await filled(tmp_path / "a.db", embedder=embedder)
+        begun, go, embedder.wait = held()
+        worker = await db.jobs.start(0.01)
+        await until(begun)
+        stopping = asyncio.ensure_future(worker.stop())
+        try:
+            await asyncio.wait_for(db.scope("bob").session("b").append("user", "hi"), WAIT_S / 2)
+            assert (worker.running, stopping.done()) == (True, False)
+        finally:
+            go.set()
+        await stopping
+        assert (worker.running, worker.error) == (False, None)
+        await db.close()
+
+    asyncio.run(use())
+
+
 def test_recalls_embed_side_by_side(tmp_path):
     """Ten that embed at once are all asked before one is answered."""
 
@@ -177,7 +199,7 @@ def test_the_threads_are_bounded(kind, waits, most):
     async def use(worker):
         await asyncio.gather(*(run_in(worker, work, kind) for _ in range(most * 3)))
 
-    with Worker("agent.db", waits_for_embedder=waits) as worker:
+    with Threads("agent.db", waits_for_embedder=waits) as worker:
         asyncio.run(use(worker))
     assert len(seen) == most * 3
     assert max(seen) == most
@@ -197,7 +219,7 @@ def test_who_only_reads_is_cancelled_at_once(kind):
         assert not go.is_set()
         return await run_in(worker, lambda: "next", kind)
 
-    with Worker("agent.db") as worker:
+    with Threads("agent.db") as worker:
         assert asyncio.run(use(worker)) == "next"
         go.set()
 
@@ -244,7 +266,7 @@ def test_idle_waits_for_calls_of_every_kind():
         await idle
         assert call.done()
 
-    with Worker("agent.db") as worker:
+    with Threads("agent.db") as worker:
         asyncio.run(use(worker))
     assert done == [1]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from source_tree import FILES, text_of
@@ -21,22 +23,51 @@ REACHABLE = (
 MOST_NAMES = 136
 MOST_PARAMETERS = 339
 
+# `db.run` has the whole of a transaction in one thread.
 PAIRS = [
-    (getattr(memdb, name), getattr(module, name))
-    for module, names in (
-        (aio, ("MemDB", "Scope", "Session", "State")),
-        (aio.parts, ("Jobs", "File", "Summaries", "Entries", "Artifacts", "Tools")),
-    )
-    for name in names
+    (getattr(memdb, name), getattr(aio, name, None) or getattr(aio.parts, name, None))
+    for name in REACHABLE
+    if name != "Transaction"
 ]
+
+
+async def parent_of_branch(session: aio.Session) -> aio.Session | None:
+    return await (await session.branch("short", 1)).parent()
+
+
+# The calls of `memdb.aio` that give an object with calls of its own.
+GIVEN = {
+    "MemDB.jobs": lambda db: db.jobs,
+    "MemDB.file": lambda db: db.file,
+    "MemDB.settings": lambda db: db.settings,
+    "MemDB.user": lambda db: db.user("ann"),
+    "MemDB.scope": lambda db: db.scope("ann"),
+    "MemDB.shared": lambda db: db.shared(),
+    "MemDB.scopes": lambda db: db.scopes(),
+    "Jobs.start": lambda db: db.jobs.start(),
+    "Scope.state": lambda db: db.scope("ann").state,
+    "Scope.entries": lambda db: db.scope("ann").entries,
+    "Scope.items": lambda db: db.scope("ann").items,
+    "Scope.artifacts": lambda db: db.scope("ann").artifacts,
+    "Scope.session": lambda db: db.scope("ann").session("trip"),
+    "Session.summaries": lambda db: db.scope("ann").session("trip").summaries,
+    "Session.state": lambda db: db.scope("ann").session("trip").state,
+    "Session.artifacts": lambda db: db.scope("ann").session("trip").artifacts,
+    "Session.parent": lambda db: parent_of_branch(db.scope("ann").session("trip")),
+    "Session.branch": lambda db: db.scope("ann").session("trip").branch("other", 1),
+    "Session.fork": lambda db: db.scope("ann").session("trip").fork("copy"),
+    "Session.tools": lambda db: db.scope("ann").session("trip").tools(),
+}
 
 # Everything that can be imported from memdb.
 NAMES = [name for names in memdb._HOMES.values() for name in names.split()]
 
-# A mapping becomes a few coroutines, a property one, an iterator a list.
+# A mapping becomes a few coroutines, a property one, an iterator a list. Who has a worker has one
+# that was started.
 OTHERWISE = {
     "State": {"get", "delete"},
     "MemDB": {"run", "transaction"},
+    "Worker": {"start"},
 }
 
 
@@ -65,7 +96,7 @@ def test_the_interface_does_not_grow() -> None:
     assert len(taken) <= MOST_PARAMETERS
 
 
-@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda cls: getattr(cls, "__name__", "?"))
 def test_aio_has_every_name(sync: type, awaited: type) -> None:
     if sync is memdb.State:
         return
@@ -76,7 +107,34 @@ def test_aio_has_every_name(sync: type, awaited: type) -> None:
     assert here <= there
 
 
-@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda cls: cls.__name__)
+def test_aio_gives_twins(tmp_path: Path) -> None:
+    """What has calls and is had from `memdb.aio` is a twin too: nothing leads to calls that block."""
+
+    async def found() -> dict[str, type]:
+        async with aio.open(tmp_path / "a.db") as db:
+            await db.scope("ann").session("trip").append("user", "We fly.")
+            given = {}
+            for name, give in GIVEN.items():
+                value = give(db)
+                value = await value if inspect.isawaitable(value) else value
+                given[name] = type(value[0] if isinstance(value, list) else value)
+            return given
+
+    leading = {
+        f"{cls.__name__}.{name}"
+        for cls, _ in PAIRS
+        for name in public_names(cls)
+        for call in [inspect.getattr_static(cls, name)]
+        for told in [inspect.get_annotations(getattr(call, "fget", call)).get("return", "")]
+        if {*re.findall(r"\w+", str(told))} & {"Self", *REACHABLE} - {"Transaction"}
+    }
+    given = asyncio.run(found())
+
+    assert {*GIVEN} == leading
+    assert [name for name, cls in given.items() if not issubclass(cls, aio.Twin)] == []
+
+
+@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda cls: getattr(cls, "__name__", "?"))
 def test_aio_methods_take_the_arguments_of_their_twins(sync: type, awaited: type) -> None:
     for name in public_names(awaited):
         mine, theirs = getattr(awaited, name), getattr(sync, name, None)

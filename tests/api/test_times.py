@@ -15,7 +15,7 @@ import memdb
 import memdb.aio
 from memdb import MemDB
 from memdb.adapters.host import Host
-from memdb.aio.batching import Worker
+from memdb.aio.batching import Threads
 
 DAY = 86_400_000
 NOW = 1_700_000_000_000  # Tuesday 14 November 2023, 22:13 UTC
@@ -148,7 +148,7 @@ def test_an_expiry_in_words_is_ahead(db: MemDB) -> None:
 
 def test_the_same_awaited(db: MemDB) -> None:
     async def append() -> list[int]:
-        with Worker(db.path) as worker:
+        with Threads(db.path) as worker:
             chat = memdb.aio.MemDB(db, worker).scope("ann").session("trip")
             told = [await chat.append("user", "x", created=text) for text in PAST]
             with pytest.raises(memdb.InvalidInput, match="created"):

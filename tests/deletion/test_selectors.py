@@ -11,7 +11,7 @@ from cases import each
 import memdb
 import memdb.aio
 from memdb import MemDB
-from memdb.aio.batching import Worker
+from memdb.aio.batching import Threads
 
 SCOPE = {"entry": 1, "session": "s", "query": "tea", "everything": True}
 IN_SESSION = {"seqs": [1], "last": 1, "before": 1 << 50, "query": "tea"}
@@ -49,7 +49,7 @@ def test_selectors_that_contradict_remove_nothing(
 
 async def awaited(db: MemDB, level: str, verb: str, given: dict[str, Any]) -> Any:
     """Return what the same removal of `memdb.aio` gives."""
-    with Worker(db.path) as worker:
+    with Threads(db.path) as worker:
         ann = memdb.aio.MemDB(db, worker).scope("ann")
         return await getattr(ann.session("s") if level == "session" else ann, verb)(**given)
 

@@ -32,7 +32,7 @@ import memdb
 import memdb.aio
 from memdb.adapters.host import AsyncHost
 from memdb.aio import parts
-from memdb.aio.batching import Worker
+from memdb.aio.batching import Threads
 from memdb.cli import cli
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ NOT_OF_A_USER = {
 def test_every_call_of_aio_keeps_users_apart(files: Files, loop: asyncio.AbstractEventLoop) -> None:
     """The calls of the synchronous API, those that aio has, and its own."""
     called = set[str]()
-    workers = [Worker(db.path) for db in files.opened]
+    workers = [Threads(db.path) for db in files.opened]
     opened = [
         Through(memdb.aio.MemDB(db, worker), loop, called)
         for db, worker in zip(files.opened, workers, strict=True)
@@ -195,7 +195,7 @@ def test_calls_that_share_a_transaction_share_no_failure(files: Files) -> None:
     """Appends made at once are stored together; one of others that fails is theirs alone."""
 
     async def talk(db: MemDB, *, with_others: bool) -> list[object]:
-        worker = Worker(db.path)
+        worker = Threads(db.path)
         opened = memdb.aio.MemDB(db, worker)
         chat = opened.scope("ann").session("trip")
         mine = [chat.append("user", f"at once {n}") for n in range(3)]

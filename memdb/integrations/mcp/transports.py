@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from memdb import aio
-from memdb.aio.batching import Worker
+from memdb.aio.batching import Threads
 from memdb.errors import InvalidInput
 from memdb.integrations.mcp.server import make_server
 from memdb.integrations.mcp.stdio import MAX_REQUEST_BYTES, Ending, catch_signals, over_stdio
@@ -60,7 +60,7 @@ def serve(
         )
     db.scope(user, app)  # refuses a name before anything else
     end = Ending()
-    with catch_signals(end), Worker(db.path) as worker:
+    with catch_signals(end), Threads(db.path) as worker:
         shared = aio.MemDB(db, worker)
         end.idle = worker.idle
 

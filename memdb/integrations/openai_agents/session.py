@@ -28,7 +28,7 @@ from weakref import WeakValueDictionary
 
 from memdb import aio
 from memdb.adapters.host import AsyncHost, HostFile
-from memdb.aio.batching import Worker
+from memdb.aio.batching import Threads
 from memdb.api import database as memory
 from memdb.errors import Closed, InvalidInput, InvalidItem, SessionClosed, VersionConflict
 from memdb.formats.shapes import items_of
@@ -191,7 +191,7 @@ class SharedFile:
         event loop would wait for it.
         """
         count([""])
-        self._worker = Worker(path)
+        self._worker = Threads(path)
         self._options = options
         self._opening: Future[memory.MemDB] | None = None
         self._lock = threading.Lock()

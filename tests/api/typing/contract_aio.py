@@ -35,6 +35,9 @@ async def calls(path: str) -> None:
         assert_type(await ann.entries.list(category="events"), memdb.Page[memdb.Entry])
         assert_type(await trip.artifacts.save("menu.md", "soup"), memdb.ArtifactVersion)
         assert_type(await db.file.check(deep=True), list[memdb.Finding])
+        worker = await db.jobs.start()
+        assert_type(worker.error, memdb.MemDBError | None)
+        assert_type(await worker.stop(give_up=True), None)
         await trip.append(user="Hi.")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
         await ann.recall("Oslo", lmit=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
         trip.last(5)  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]

@@ -11,7 +11,7 @@ from tenants import SECRETS as S
 from tenants import assert_apart
 
 import memdb.aio
-from memdb.aio.batching import Worker
+from memdb.aio.batching import Threads
 from memdb.integrations.mcp import make_server
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def call_tools(files: Files, tools: dict[str, list[dict[str, Any]]]) -> None:
     ]
 
     async def talk(db: MemDB) -> list[tuple[str, str]]:
-        worker = Worker(db.path)
+        worker = Threads(db.path)
         server = make_server(memdb.aio.MemDB(db, worker), user="ann")
         found = []
         async with Client(server) as client:
