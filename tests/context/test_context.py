@@ -888,7 +888,7 @@ def test_stored_words_cannot_end_their_block(written: MemDB) -> None:
 def test_each_piece_says_what_it_is_and_why(written: MemDB) -> None:
     """Kinds, spans, ids of nodes and entries, scores, and a reason for each."""
     chat = written.scope("ann").session("trip")
-    entry = written.scope("ann").remember("Walnut is bad for Ann.").entry
+    entry = written.scope("ann").remember("Walnut is bad for Ann.", category="entities").entry
     chat.append("system", "Be kind.")
     chat.append("user", "Walnut cake in Oslo.")
     say(chat, 150)
