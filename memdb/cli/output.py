@@ -358,10 +358,11 @@ class Line:
         """Remove it."""
         self.clear()
 
-    def to(self, done: int, total: int = 0) -> None:
-        """Show that *done* steps are done, and of how many if that is known."""
+    def to(self, done: int, total: int = 0, doing: str | None = None) -> None:
+        """Show that *done* steps are done, of how many if that is known, and what is done now."""
         self.count = done
-        self.say(f"{self._label} {done / total:.0%}" if total else f"{self._label} {done:,}")
+        far = f"{done / total:.0%}" if total else f"{done:,} done"
+        self.say(f"{self._label} {far}: {doing}" if doing else f"{self._label} {far}")
 
     def add(self, count: int) -> None:
         """Show that *count* more are done."""

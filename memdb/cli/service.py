@@ -86,7 +86,7 @@ def _work(db: MemDB, limit: int | None, *, as_json: bool) -> None:
     """Do what is due, once."""
     with Line("Working") as line:
         try:
-            db.jobs.run(limit, line.add, lambda _, doing: line.say(f"Working {doing}"))
+            db.jobs.run(limit, line.add, lambda _, doing: line.to(line.count, doing=doing))
         except (PortError, KeyboardInterrupt):
             line.clear()
             note(f"{line.count:,} done, {_left(db)}.")
@@ -116,7 +116,7 @@ def _watch(db: MemDB, interval: float, *, as_json: bool) -> int:
             os._exit(128 + number)
 
     with _handling({signal.SIGINT: stop, signal.SIGTERM: stop}):
-        with Line() as line:
+        with Line("Working") as line:
             worker = db.jobs.start(interval)
             _follow(db, worker, line, caught, as_json=as_json)
             if caught:
@@ -147,7 +147,7 @@ def _follow(db: MemDB, worker: Worker, line: Line, caught: list[int], *, as_json
             logged, logged_at = done, time.monotonic()
             if as_json or not line.seen:
                 _print_status(db, "active", done, as_json=as_json)
-        line.say(f"Working {done:,} done: {worker.doing or ''}")
+        line.to(done, doing=worker.doing)
         time.sleep(POLL_S)
 
 

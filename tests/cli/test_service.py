@@ -111,14 +111,16 @@ def test_work_stops_at_the_limit(run_json, path):
     assert (told["done"], told["pending"]) == (30, 2)
 
 
-def test_work_shows_how_far_it_is(in_terminal, path):
-    """On a terminal one line tells how much is done, and goes."""
+def test_work_shows_how_far_it_is(in_terminal, path, server):
+    """On a terminal one line tells how much is done and what a model is asked for, and goes."""
     say(path, 100)
-    code, said = in_terminal("work", path, env={"COLUMNS": "60"})
+    code, said = in_terminal("work", path, "--model", server.model, env={"COLUMNS": "60"})
+    shown = [part for part in map(str.strip, said.split("\r")) if part]
 
     assert code == 0
-    assert "Working 100 done" in said
-    assert said.endswith("112 done, nothing is left.\n")
+    assert {"Working 100 done", "Working 100 done: Summarising long 1-10"} <= {*shown}
+    assert [part for part in shown[:-1] if not part.startswith("Working 1")] == []
+    assert shown[-1] == "112 done, nothing is left."
 
 
 def test_work_with_a_model(run, path, server):
