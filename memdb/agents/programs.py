@@ -299,7 +299,7 @@ def package_of(name: str, version: str, *, recalls: bool) -> dict[str, str]:
 
 
 def program_of(name: str) -> Program:
-    """Return a program by its name; InvalidInput without one."""
+    """Return the program with this name; raise InvalidInput if there is none."""
     if name not in PROGRAMS:
         raise InvalidInput(f"program is {name!r}: use one of {', '.join(PROGRAMS)}")
     return PROGRAMS[name]

@@ -94,7 +94,8 @@ class Entries:
         Restore an earlier version of an entry, as a new version.
 
         Its text, category, keywords, importance, pin, trust, metadata and source come
-        back, and its expiry unless that has passed. Its key and whether it holds stay.
+        back, and its expiry unless that has passed. Its key, and whether it is
+        active, do not change.
 
         Args:
             version: One of `history`; the present one changes nothing.

@@ -463,7 +463,7 @@ class MemDB:
         return Transaction(self._db)
 
     def user(self, user: str) -> Scope:
-        """Return the memory of a user of the app "default"; see `scope`."""
+        """Return the memory of a user: `scope(user)`, in the app "default"."""
         return self.scope(user)
 
     def scope(self, user: str, app: str = "default") -> Scope:
@@ -563,7 +563,8 @@ class MemDB:
             user: Whose it becomes; None: of the users that the file names.
             app: The program of *user*; None: "default".
             session: For messages that do not name theirs.
-            format: How to read the file; None: find out.
+            format: How to read the file: a name of docs/import.md, such as "chatgpt", "claude",
+                "mem0" (the JSON of its `get_all()`), "markdown" or "jsonl". None: find out.
             secrets: "refuse", "redact" or "allow" keys and passwords in entries;
                 None: as the file's settings say.
             columns: For a table of another program's SQLite file; without them

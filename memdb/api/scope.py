@@ -76,8 +76,8 @@ class Scope:
             after: The last session of the page before, or its `to_dict()`. None means the
                 first page. A session that changed since is not looked up: its place counts.
             limit: Most sessions. None means all.
-            order: By "name"; or "updated", by when the newest message was written, or "created",
-                the newest first.
+            order: Sort by "name", "updated" (time of the newest message) or "created"; the last
+                two put the newest first.
 
         Cost: 0.2 ms per 1,000 messages of what it returns, and for an order by time
         8 ms per 20,000 sessions of the scope.
@@ -138,7 +138,7 @@ class Scope:
                 characters.
             category: What kind of fact it is, of `db.settings.categories()`. None: a new
                 entry gets the one that its words suggest; an allergy is "profile".
-            key: Names the fact it states: whatever that was before, this is it now.
+            key: A name for the fact that the entry states; it replaces the entry with this key.
             keywords: Other words to find it by.
             importance: How much it matters, 1 to 10; 5 is neutral, and what a new entry gets.
             pinned: Whether it belongs into every prompt; it is never evicted.
@@ -215,9 +215,9 @@ class Scope:
         """
         Return what this scope knows about *query*, best first.
 
-        Messages and entries are found by words and by meaning. Artifacts are found by
-        the words of their newest version, sessions by those of their title. Each hit
-        has its source.
+        Messages, entries and items are found by words and by meaning. Artifacts are found
+        by the words of their newest version, sessions by those of their title. Summaries
+        are searched only if *kinds* names them. Each hit has its source.
 
         Args:
             query: A question or some words, in any form. "" with *since* or *until*, and a
@@ -431,11 +431,11 @@ class Scope:
             session: A session as a whole, with its artifacts, its state and the
                 entries told in it.
             seqs: Of messages of *session*: only these go, not the session.
-            query: Every message, entry and item that holds all of its words
-                (stemmed, also in what entries said before). An entry that such a
-                message told and that does not hold them itself stays.
+            query: Every message, entry and item that contains all of its words, by their stems,
+                and the earlier versions of entries that contain them. An entry that was learnt
+                from such a message and does not contain the words itself is kept.
             everything: All of the scope. Its name stays, so that its numbers never come
-                to mean another's. With *query* only rows that contain the query, in any
+                to mean another's. With *query*: every row that contains the query, in any
                 field: also titles, metadata, values of state, summaries, artifacts and
                 their old versions. A session goes if its name contains the query.
             artifacts: Also the artifacts that hold the words of *query*, or

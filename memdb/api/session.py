@@ -390,7 +390,7 @@ class Session:
         The system messages at its start come first. Then come summaries of what is older
         than the fresh tail, oldest first, then entries and older messages. The newest
         messages come last, word for word. Spans that are not shown are named, and `expand`
-        returns them.
+        returns them. Messages of other sessions are not there: call `Scope.recall` for them.
 
         All active entries are there if they fit into what the session leaves. Otherwise
         they have a fifth of the budget, at most `Settings.context_known_tokens`: pinned
@@ -637,7 +637,7 @@ class Session:
             selectors: What goes, by name, in place of *seqs*; and *artifacts*, *force*.
             last: The newest so many messages, 1 or more.
             before: Messages written before this time.
-            query: Messages that hold all of its words, stemmed.
+            query: Messages that contain all of its words, by their stems.
             artifacts: Also the artifacts that these messages saved, and those
                 of this session that hold the words of *query*.
             prove: Take the bytes off the disk too, and prove it.

@@ -144,7 +144,7 @@ def context(
     call: Call, session: str, budget: int, shape: MessageFormat | None = None, **options: Any
 ) -> None:
     """
-    Show what a model is given of a whole conversation, in any budget.
+    Show what a model gets from a whole conversation, for any budget.
 
     Summaries replace what is older, entries and older messages are added for
     --query, and the newest messages come word for word. The table says what each

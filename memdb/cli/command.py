@@ -59,8 +59,8 @@ KEY_FILE = click.Option(
     metavar="PATH",
     expose_value=False,
     callback=keep_key_file,
-    help="The file with the key of an encrypted FILE; MEMDB_KEY_FILE, or MEMDB_KEYRING for the "
-    "name of a key in the keyring, without it.",
+    help="File with the key of an encrypted FILE. Default: MEMDB_KEY_FILE, or the keyring key that "
+    "MEMDB_KEYRING names.",
 )
 
 
@@ -102,7 +102,7 @@ class Command(click.Command):
     def _advice(
         self, ctx: click.Context, error: click.UsageError, default: DefaultFile | None
     ) -> str:
-        """Return what to do about FILE where the arguments are too few or too many."""
+        """Return the hint about FILE to show when there are too few or too many arguments."""
         if isinstance(error, click.MissingParameter):
             is_needed = any(map(is_file, self.params)) and ctx.meta.get(NAMED) is None
             return "FILE comes first, unless -f or MEMDB_FILE names it." if is_needed else ""

@@ -328,8 +328,8 @@ def query(call: Call, sql: str, as_csv: bool, limit: int, timeout: float) -> Non
     Run one SELECT over all users' data in FILE.
 
     SQL "-" is read from standard input. The views (sessions_view, messages_view,
-    entries_view, ...) name people, sessions and times. Only reading is allowed,
-    for at most --timeout seconds. A BLOB is shown in hexadecimal.
+    entries_view, ...) show names and readable times instead of ids. Queries only
+    read, and stop after --timeout seconds. A BLOB is shown in hexadecimal.
     """
     if as_csv and call.as_json:
         raise click.UsageError("--json and --csv exclude each other.")

@@ -201,7 +201,7 @@ COLUMNS = (
     type=click.IntRange(1, 100_000),
     default=100,
     show_default=True,
-    help="Files of a folder that stay open while nobody uses them.",
+    help="How many unused files of a folder are kept open.",
 )
 @click.option("--read-only", is_flag=True, help="Without any call that writes.")
 @click.option(

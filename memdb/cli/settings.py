@@ -27,7 +27,9 @@ COLUMNS = columns_of("group setting value default meaning")
     scope=False,
 )
 @click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="Change one; repeat it.")
-@click.option("--reset", multiple=True, metavar="NAME", help="Give one its default; repeat it.")
+@click.option(
+    "--reset", multiple=True, metavar="NAME", help="Reset this setting to its default; repeatable."
+)
 @click.option("--from", "source", type=click.Path(), help="Change what a TOML file names.")
 @click.option("--changed", is_flag=True, help="Show only those that differ from the defaults.")
 @click.option("--toml", "as_toml", is_flag=True, help="Print all as TOML.")

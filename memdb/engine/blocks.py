@@ -169,8 +169,8 @@ class Opened:
             whose = f"the user {user!r}" if user else "all users"
             call = f"user({user!r})" if user else "shared()"
             raise Unsupported(
-                f"{self.path} holds the memory of {self.only_user!r} alone, and this is of {whose}:"
-                f" write it by the folder's {call}"
+                f"{self.path} holds only the memory of {self.only_user!r}, but this belongs to "
+                f"{whose}: use the folder's {call} to write it"
             )
 
     def refuse_inside(self, call: str) -> None:

@@ -101,7 +101,7 @@ class Statement(Record):
         return TRUST.index(self.trust)
 
     def said(self, now_ms: int) -> pairs.Statement:
-        """Return it as the model of links reads it."""
+        """Return it in the form that the link model reads."""
         said_ms = now_ms if self.created_ms is None else self.created_ms
         return pairs.Statement(self.text, said_ms, self.trust == TRUST[0])
 

@@ -1,8 +1,8 @@
 """
 Evidence: whether what a model answers stands in the messages that it read.
 
-A fact is stored with less trust and without a key if fewer than half of its content words, names
-and numbers are there. Only a fact about the same subject retires an entry.
+A fact gets less trust and no key if fewer than half of its content words, names and numbers
+occur in these messages. Only a fact about the same subject retires an entry.
 """
 
 from __future__ import annotations

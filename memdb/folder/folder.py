@@ -515,7 +515,7 @@ def open_folder(
     Args:
         path: A folder that exists.
         mode: "read": nothing is written, while another process may own the folder.
-        max_open: Files that stay open while nobody uses them.
+        max_open: How many unused files are kept open.
         options: Of `memdb.open`, for each file.
 
     Raises:

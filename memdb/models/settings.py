@@ -127,9 +127,9 @@ class Settings(Record):
             as for the other prompts. What holds the material apart and the
             form of the answer is always added.
         extract: Whether background work (`db.jobs`) learns entries from messages. None: it
-            does without a model where a program opened the file by `memdb.open`, and not on the
-            command line or in a server. Cost: 2 ms of CPU per message. `Session.extract` works
-            in any case.
+            does without a model where a program opened the file by `memdb.open`, or a folder
+            of files; not on the command line or in a server of one file. `Session.extract`
+            works in any case. Cost: 2 ms of CPU per message.
         extract_by_model: Whether the model is asked, if there is one; else the rules.
         extract_categories: Keep facts of these only; None means every category.
         extract_messages: Most messages per batch, 1 to 200.

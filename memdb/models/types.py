@@ -129,7 +129,16 @@ class Thinking(TypedDict):
 
 
 class ToolCall(TypedDict):
-    """A call of a tool; *arguments* are JSON text, or an object."""
+    """
+    A call of a tool; *arguments* are JSON text, or an object.
+
+    >>> call: ToolCall = {
+    ...     "type": "tool_call",
+    ...     "id": "c1",
+    ...     "name": "rain",
+    ...     "arguments": {"at": "Oslo"},
+    ... }
+    """
 
     type: Literal["tool_call"]
     id: str
@@ -139,7 +148,11 @@ class ToolCall(TypedDict):
 
 
 class ToolResult(TypedDict):
-    """Result of a tool: a text, parts, or any other JSON value."""
+    """
+    Result of a tool: a text, parts, or any other JSON value.
+
+    >>> result: ToolResult = {"type": "tool_result", "tool_call_id": "c1", "content": "9 degrees"}
+    """
 
     type: Literal["tool_result"]
     tool_call_id: str

@@ -262,7 +262,7 @@ class Tx(Asking):
                 self._recover(error, tries)
 
     def expect(self, sql: str, values: Values | None = None) -> None:
-        """Send a query that `all` or `one` will ask; see `memdb.engine.base.Tx`."""
+        """Send a query ahead of the `all` or `one` that reads its answer; see `Tx`."""
         statement = statement_of(sql)
         bound = statement.bind(values or EMPTY)
         if self._lost is None and self._asked.lacks(statement.sql, bound):

@@ -161,7 +161,7 @@ def keep_others(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     """
     Take the rising *seqs* from the path of a session or branch, and from no other one.
 
-    Those that it holds and no other one shows are left for the caller to remove. Branches
+    Messages that only this path shows are not deleted here: the caller removes them. Branches
     that left it at the first of *seqs* or later leave from where the message before is.
     """
     first, spans = seqs[0], list(spans_of(seqs))

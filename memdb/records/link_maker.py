@@ -170,7 +170,7 @@ def _add_ranks(ranks: dict[int, float], ids: Iterable[int]) -> None:
 
 
 def statement_of(entry: Entry) -> pairs.Statement:
-    """Return an entry as the model of links reads it."""
+    """Return an entry in the form that the link model reads."""
     return pairs.Statement(entry.text, entry.created_ms, entry.trust == TRUST[0])
 
 

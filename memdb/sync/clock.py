@@ -38,7 +38,7 @@ def mark_of(device: str) -> int:
 
 
 def is_ahead(stamp: int, now_ms: int) -> bool:
-    """Return whether a stamp is of more than a day after *now_ms*: a clock is wrong."""
+    """Return whether a stamp is more than a day after *now_ms*: a clock is wrong."""
     return stamp >> MS_SHIFT > now_ms + DAY_MS
 
 

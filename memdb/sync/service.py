@@ -447,7 +447,8 @@ class FolderSync:
         """Raise Refused if a segment is of the future, or what it builds on is still to come."""
         if is_ahead(head.stamp, self._db.clock()):
             raise Refused(
-                f"is of {_shown_time(ms_of(head.stamp))}, more than a day ahead: a clock is wrong"
+                f"is dated {_shown_time(ms_of(head.stamp))}, more than a day ahead: "
+                "a clock is wrong"
             )
         for other, number in () if is_full else head.seen.items():
             if other == self._here.id or other in self._here.void or other in self._broken:

@@ -370,7 +370,7 @@ def list_across(
     descending: bool,
 ) -> list[tuple[int, int]]:
     """
-    Return (time, id) of items behind *cursor* in all namespaces of a range of paths.
+    Return (time, id) of the items after *cursor* in all namespaces of a range of paths.
 
     Cost: 1 ms per 2,000 items of the range, however few are returned.
     """

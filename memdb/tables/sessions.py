@@ -394,7 +394,7 @@ def list_all_branches(tx: Tx, after: int, high: int, limit: int) -> list[tuple[i
 
 
 def list_sharing(tx: Tx) -> Iterator[tuple[int, str, str]]:
-    """Yield (id, session, branch) of every branch of the file that has `shares`, by id."""
+    """Yield (id, session, branch), in order of id, for every branch that has `shares`."""
     for rows in tx.pages(SELECT_SHARING, {"after": 0}):
         yield from ((row[0], row[1], row[2]) for row in rows)
 
@@ -479,8 +479,8 @@ class SessionPage(Record):
 
     Attributes:
         prefix: Only names that begin so.
-        order: By "name"; or "updated", by when the newest message was written, or "created", the
-            newest first.
+        order: Sort by "name", "updated" (time of the newest message) or "created"; the last two
+            put the newest first.
         after: What the page before ended with: its time, 0 by name, and its name. None
             means the first page.
     """

@@ -360,8 +360,8 @@ def _uncertain_tail(encoding: tiktoken.Encoding, tokens: list[int]) -> tuple[int
     """
     Return how many of the last *tokens* to read again, and their characters.
 
-    The last tokens before an arbitrary cut may come out otherwise when the text
-    goes on; those before them do not, as a rule. The tail starts where a token
+    The last tokens before an arbitrary cut may change when more text follows; earlier
+    tokens normally do not. The tail starts where a token
     and a character start together.
     """
     dropped = _DROPPED_TOKENS

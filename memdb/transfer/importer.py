@@ -248,7 +248,7 @@ class Importer:
 
     @property
     def kept(self) -> str:
-        """Text of an error about the records before it."""
+        """Sentence for an error: whether the records before the failing one are stored."""
         if not self._has_stored:
             return NOTHING
         return f"The records before it are stored ({self.stored})"

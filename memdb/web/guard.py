@@ -134,7 +134,7 @@ class Access:
             del self._spent[next(iter(self._spent))]
 
     def is_cookie(self, cookie: str) -> bool:
-        """Return whether a cookie came of a secret and was not signed out."""
+        """Return whether a cookie was made with a secret of this server and is not signed out."""
         return _digest(cookie) in self._cookies
 
     def is_token(self, token: str) -> bool:

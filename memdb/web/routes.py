@@ -206,7 +206,7 @@ class Api:
     """Answers the requests of one open file."""
 
     def __init__(self, db: MemDB, *, read_only: bool, verbs: Sequence[Verb] = VERBS) -> None:
-        """Serve *db* by *verbs*."""
+        """Serve the operations in *verbs* on *db*."""
         self.db = db
         self.routes = find_routes(verbs, read_only=read_only)
         self._cursors = Cursors()

@@ -547,7 +547,7 @@ class Tx(Asking):
         self._open = True
 
     def commit(self) -> None:
-        """Commit the transaction; on an error it is open still, or was rolled back by SQLite."""
+        """Commit the transaction; on an error it is still open, unless SQLite rolled it back."""
         if self._lost is not None:
             raise self._lost
         if self.used_words is not None and self.used_words.is_stale:

@@ -1,8 +1,8 @@
 """
 Transcripts of coding agents, as their hooks capture them: same sessions, ids and projects.
 
-So what a hook or `memdb agent import` stored is not stored again, nor the other way round. A
-record is a line; the readers of the four programs are in `memdb.formats.transcripts`.
+So `memdb import` does not store again what a hook or `memdb agent import` stored, and vice
+versa. A record is a line; the readers of the four programs are in `memdb.formats.transcripts`.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def key_of(checkpoint_id: str, rest: str) -> str:
 
 
 def key_range(checkpoint_id: str | None, before: str | None = None) -> tuple[str, str] | None:
-    """Return the range of the keys of a checkpoint and its writes, before another one."""
+    """Return the key range of a checkpoint and its writes, up to the start of *before*."""
     low = key_of(checkpoint_id, WRITES) if checkpoint_id else WRITES
     ends = [key_of(checkpoint_id, END)] if checkpoint_id else []
     ends += [key_of(before, WRITES)] if before else []

@@ -341,7 +341,7 @@ TOOLS = (
             "text",
             text=text("The fact"),
             category=text("What kind of fact: profile, preferences, entities, events, ..."),
-            key=text("Names the fact it states: it replaces what that was before"),
+            key=text("A name for the fact; it replaces the earlier fact of this name"),
             keywords=many({"type": "string"}, "Other words to find it by"),
             importance=number("5 is neutral", minimum=1, maximum=10),
         ),
@@ -373,7 +373,7 @@ TOOLS = (
     Tool(
         "recall",
         "Recall",
-        "Search all that is known: messages, facts and artifacts, by words and meaning.",
+        "Search all that is known: messages, facts, items, artifacts, by words and meaning.",
         shape(
             "query",
             query=text("A question or some words; empty with since or until: what was said then"),
@@ -403,7 +403,7 @@ TOOLS = (
                     "is_sure",
                     "source",
                     *WRITTEN,
-                    kind=text("message, entry or artifact"),
+                    kind=text("message, entry, item, artifact or session (its title)"),
                     text=text(""),
                     score={"type": "number"},
                     is_sure={"type": "boolean"},

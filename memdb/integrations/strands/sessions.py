@@ -91,7 +91,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         return None if found is None else _restored(Session.from_dict, found.value)
 
     def delete_session(self, session_id: str, **_: Any) -> None:
-        """Remove a session with its agents and messages; SessionException without it."""
+        """Remove a session with its agents and messages; SessionException if it is absent."""
         _checked(session_id, "session_id")
 
         def delete() -> None:
@@ -192,7 +192,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         self, session_id: str, agent_id: str, session_message: SessionMessage, **_: Any
     ) -> None:
         """
-        Replace a message, for instance by its redacted form; SessionException without it.
+        Replace a message, for instance by its redacted form; SessionException if it is absent.
 
         Only what it says after that is found by a search.
         """
@@ -257,7 +257,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         return None if found is None else _restored(decode_bytes_values, found.value)
 
     def update_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **_: Any) -> None:
-        """Replace the state of several agents; SessionException without it."""
+        """Replace the state of several agents; SessionException if it is absent."""
         key = _checked(multi_agent.id, "multi_agent_id")
         place = (*GROUPS, _checked(session_id, "session_id"))
 
@@ -300,7 +300,7 @@ def _restored(build: Callable[[Any], T], value: object) -> T:
     try:
         return build(unpack_value(value))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise SessionException(f"a stored value is none of Strands: {error!r}") from error
+        raise SessionException(f"a stored value is not a Strands value: {error!r}") from error
 
 
 def _to_messages(new: SessionMessage) -> list[NewMessage]:
