@@ -240,9 +240,10 @@ class Scope:
             by: "meaning" is words and vectors together. "words": nothing is found by
                 its vector or by its neighbours, and no embedder is asked. "vector":
                 messages and entries by cosine alone, which is their score.
-            min_score: Least score of a hit, 0 to 1; at 0 the nearest rows are returned
-                also where nothing is known, and equal texts each. None means that these
-                are left out.
+            min_score: Least score of a hit, 0 to 1; at 0 every match is returned, also
+                where the answer is "none", and equal texts each. None means that these are
+                left out. A match has a word of the query, stands beside one that has, or is
+                nearer in meaning than texts by chance.
             options: Those below, by name.
             explain: Give each hit the terms of its score.
             rerank: Also compare the words of the best messages with those of the
@@ -279,8 +280,8 @@ class Scope:
         Returns:
             Hits whose score falls, see `Hit.score`. `certainty` says whether they
             answer the query: "sure", "unsure" (the closest are returned), or "none",
-            which gives []. `missing["hits"]` says how many matches were left out and
-            how to see them. `arms` and `missing` tell how they
+            which gives [] unless *min_score* is given. `missing["hits"]` says how many
+            matches were left out and how to see them. `arms` and `missing` tell how they
             were found: where the embedder fails, by words alone.
 
         Raises:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memdb.embeddings.indexer import Serving
     from memdb.search.load import Answer
     from memdb.search.parse import Corpus, Question
+    from memdb.search.request import SearchRequest
 
 ARMS = ("lexical", "vector", "similar")
 """How hits are found, as the terms of a score name it."""
@@ -42,9 +43,9 @@ class Embedding(Record):
     vector: Vector | None
     reason: str | PortError | None = None
 
-    def to_hits(self, answer: Answer, *, rerank: bool) -> Hits:
+    def to_hits(self, answer: Answer, request: SearchRequest) -> Hits:
         """
-        Return *answer* with the arms that took part and why others did not.
+        Return *answer* to *request* with the arms that took part and why others did not.
 
         Raises:
             PortError: the embedder failed and nothing was found by words: an
@@ -53,9 +54,11 @@ class Embedding(Record):
         missing: dict[str, str] = {}
         if self.reason is not None:
             missing["vector"] = str(self.reason)
-        if self.vector is None:
+        if request.by == "vector":
+            missing |= dict.fromkeys(("lexical", "similar"), "only vectors were asked for")
+        elif self.vector is None:
             missing["similar"] = "it needs the vector arm"
-        elif not rerank:
+        elif not request.rerank:
             missing["similar"] = "it was not wanted"
         if answer.left_out is not None:
             missing["hits"] = answer.left_out

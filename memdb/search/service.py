@@ -157,7 +157,7 @@ class SearchService:
         if is_reranked:
             answer = self.reranked(question, answer, request.limit)
         self.note(request, answer.hits)
-        return embedding.to_hits(answer, rerank=request.rerank)
+        return embedding.to_hits(answer, request)
 
     def reranked(self, question: Question, answer: Answer, limit: int) -> Answer:
         """
@@ -229,7 +229,7 @@ class SearchService:
             asked = asked.replace(limit=limits["entry"])
             by_kind["entry"] = [*self._shared.join(retrieved.scope, asked, own)]
         self.note(retrieved.question.request, hits)
-        embedding.to_hits(Answer(hits), rerank=retrieved.question.request.rerank)
+        embedding.to_hits(Answer(hits), retrieved.question.request)
         return by_kind
 
     def why(self, scope: ScopeRef, request: SearchRequest, session: str, seq: int) -> Why:

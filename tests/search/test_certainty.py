@@ -381,3 +381,37 @@ def test_texts_whose_cosine_is_exactly_one_are_no_error(
 
     assert hits[0].text == "tea 1"
     assert {hit.text for hit in hits} == {"tea 1"}
+
+
+def test_what_is_shown_of_what_was_found(tmp_path: Path) -> None:
+    """At 0 every match, else those of that score; without `min_score` none where none answers."""
+    arms = {
+        "words": ("lexical",),
+        "vector": ("vector",),
+        "meaning": ("lexical", "vector", "similar"),
+    }
+    questions = [KNOWN, "who is Zoltan?", "does Ann skate?", "quantum chromodynamics", "hobby"]
+    wrong, answers = [], set()
+    with memdb.open(tmp_path / "a.db") as db:
+        ann = db.scope("bob")
+        for fact in FACTS:
+            ann.remember(fact)
+        for by in memdb.SearchBy.__args__:
+            for question in questions:
+                every, plain, best = (
+                    ann.recall(question, by=by, min_score=least) for least in (0, None, 0.3)
+                )
+                answers.add((by, every.certainty, bool(every)))
+                if not (
+                    {every.arms, plain.arms, best.arms} == {arms[by]}
+                    and "hits" not in every.missing
+                    and (plain.certainty == "none") == (not plain)
+                    and [hit.text for hit in best]
+                    == [hit.text for hit in every if hit.score >= 0.3]
+                    and {hit.text for hit in plain} <= {hit.text for hit in every}
+                    and ("hits" in best.missing) == (len(best) < len(every))
+                ):
+                    wrong.append((by, question, every, plain, best))
+
+    assert wrong == []
+    assert {("meaning", "none", True), ("vector", "unsure", True)} <= answers
