@@ -323,7 +323,7 @@ def _digest(text: str) -> str:
 
 
 def _read(path: Path) -> str | None:
-    """Return the text of a file with its own line ends, None without one."""
+    """Return the text of a file with its own line ends, None if there is none."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
             raise FileError(f"{path} is no file: remove it, or move the settings", str(path))

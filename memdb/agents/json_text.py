@@ -50,7 +50,7 @@ class Node:
 
     @property
     def trailing(self) -> int:
-        """Where a comma follows the last member, -1 without one."""
+        """Where a comma follows the last member, -1 if there is none."""
         return self._known()[1]
 
     def _known(self) -> Members:

@@ -49,7 +49,7 @@ class Entries:
 
     def find(self, key: str, *, session: str | None = None) -> Entry | None:
         """
-        Return the entry that states the fact *key* now, None without one.
+        Return the entry that states the fact *key* now, None if there is none.
 
         Args:
             session: The session that asks: an entry that only it recalls comes before
@@ -139,7 +139,7 @@ class Entries:
         return self._entries.history(self._owner, entry_id)
 
     def replaced(self, entry_id: int) -> list[Entry]:
-        """Return the entries whose place it took, in turn, newest first; [] without any."""
+        """Return the entries whose place it took, in turn, newest first; [] if there is none."""
         return self._entries.replaced(self._owner, entry_id)
 
     def links(self, entry_id: int) -> list[Link]:
@@ -333,7 +333,7 @@ class Artifacts:
     def load(
         self, name: str, version: int | None = None, *, session: str | None = None
     ) -> Artifact:
-        """Return a version with its bytes, the newest for None; NotFound without one."""
+        """Return a version with its bytes, the newest for None; NotFound if there is none."""
         return self._artifacts.load(self._owner, self._of(session), name, version)
 
     def open(
@@ -369,7 +369,7 @@ class Artifacts:
             return self._services.write_bytes(data, path_value(path), replace=replace)
 
     def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:
-        """Return every version of *name*, newest first; [] without any."""
+        """Return every version of *name*, newest first; [] if there is none."""
         return self._artifacts.versions(self._owner, self._of(session), name)
 
     def diff(
@@ -617,7 +617,7 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
         return self._hosting.values(self._place)
 
     def find(self, key: str) -> StateValue | None:
-        """Return a value with its version and time, None without one."""
+        """Return a value with its version and time, None if there is none."""
         return self._hosting.find_value(self._place, key)
 
     def put(self, key: str, value: Any, *, expected: int | StateValue | None = None) -> StateValue:
@@ -644,7 +644,7 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
         return self._hosting.remove(self._place, key, expected)
 
     def __getitem__(self, key: str) -> Any:
-        """Return a value; KeyError without one."""
+        """Return a value; KeyError if there is none."""
         found = self._hosting.value(self._place, key)
         if found is None:
             raise KeyError(key)
@@ -655,7 +655,7 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
         self._hosting.put(self._owner, self._place, {key: value})
 
     def __delitem__(self, key: str) -> None:
-        """Remove a key; KeyError without it."""
+        """Remove a key; KeyError if there is none."""
         if not self._hosting.remove(self._place, key):
             raise KeyError(key)
 

@@ -89,7 +89,7 @@ class Items:
         return self._items.put(self._owner, new)
 
     def get(self, namespace: Namespace, key: str, *, refresh: bool = False) -> Item:
-        """Return an item as `find` does; NotFound without one."""
+        """Return an item as `find` does; NotFound if there is none."""
         return self._items.get(self._owner, FindItem(namespace, key, refresh))
 
     def find(self, namespace: Namespace, key: str, *, refresh: bool = False) -> Item | None:

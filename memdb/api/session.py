@@ -203,7 +203,7 @@ class Session:
 
     @property
     def title(self) -> str | None:
-        """Title of the session in lists, None without one. Assigning a title stores it."""
+        """Title of the session in lists, None if there is none. Assigning a title stores it."""
         return getattr(self.head(), "title", None)
 
     @title.setter
@@ -248,7 +248,7 @@ class Session:
         return self._services.conversations.get(self._owner, self._ref, seq)
 
     def find(self, external_id: str) -> Message | None:
-        """Return the message that was added with *external_id*, None without one."""
+        """Return the message that was added with *external_id*, None if there is none."""
         return self._services.conversations.find_external(self._owner, self._ref, external_id)
 
     def edit(self, seq: int, message: NewMessage | dict[str, Any]) -> Message:

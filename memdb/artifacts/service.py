@@ -210,7 +210,7 @@ class ArtifactService:
     def load(
         self, owner: ScopeRef, session: str | None, name: str, version: int | None = None
     ) -> Artifact:
-        """Return a version with its bytes, the newest for None; NotFound without one."""
+        """Return a version with its bytes, the newest for None; NotFound if there is none."""
         with self._db.read() as tx:
             found = self._get(tx, owner, session, name, version)
             return Artifact(found.info, blobs.read(tx, found.blob_no))
@@ -224,7 +224,7 @@ class ArtifactService:
         return io.BufferedReader(BlobStream(self._db, found), blobs.CHUNK_BYTES)
 
     def versions(self, owner: ScopeRef, session: str | None, name: str) -> list[ArtifactVersion]:
-        """Return every version of *name*, newest first; [] without any."""
+        """Return every version of *name*, newest first; [] if there is none."""
         with self._db.read() as tx:
             place = self._place(tx, owner, session, name)
             found = [] if place is None else artifacts.versions(tx, place)

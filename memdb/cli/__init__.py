@@ -147,7 +147,7 @@ class LazyGroup(click.Group):
         ctx: click.Context,  # noqa: ARG002 (click gives it)
         cmd_name: str,
     ) -> click.Command | None:
-        """Load the command called *cmd_name*, None without one."""
+        """Load the command called *cmd_name*, None if there is none."""
         if cmd_name not in self.table:
             return None
         module = __import__(f"memdb.cli.{self.table[cmd_name].module}", fromlist=("COMMANDS",))

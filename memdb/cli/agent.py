@@ -35,7 +35,7 @@ file_option = click.option(
     "memory",
     type=click.Path(),
     metavar="PATH",
-    help="The memory file; MEMDB_AGENT_FILE, or one in the user's data folder, without it.",
+    help="The memory file. Default: MEMDB_AGENT_FILE, or one in the user's data folder.",
 )
 program_argument = click.argument("program", type=click.Choice(PROGRAM_NAMES))
 

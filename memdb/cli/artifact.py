@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 18
 session_option = click.option(
-    "--session", metavar="NAME", help="The conversation it belongs to; shared by all without it."
+    "--session", metavar="NAME", help="The conversation it belongs to. Default: all share it."
 )
 
 

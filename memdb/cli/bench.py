@@ -42,7 +42,9 @@ def bench() -> None:
     scope=False,
 )
 @click.argument("data", type=click.Path(), nargs=-1, required=True)
-@click.option("--lexical", is_flag=True, help="By words alone; without it an embedder is needed.")
+@click.option(
+    "--lexical", is_flag=True, help="Search by words alone, so that no embedder is needed."
+)
 @embedder_option
 @click.option("--records", type=click.Path(), metavar="PATH", help="Write every answer here.")
 def recall(call: Call, data: tuple[str, ...], lexical: bool, records: str | None) -> None:
@@ -173,7 +175,7 @@ COMPARE_COLUMNS = (
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="Put so many statements into one scope; without it each case has its own.",
+    help="Put N statements into one scope. Default: each case has its own.",
 )
 @click.option("--records", type=click.Path(), metavar="PATH", help="Write every case here.")
 def facts(
@@ -234,7 +236,9 @@ def pack() -> None:
     help="The pack to make.",
 )
 @click.option("--clock", help="When a recipe begins, or the pack of a file stands.")
-@click.option("--seed", type=click.IntRange(0), help="Of the ids; as the recipe says without it.")
+@click.option(
+    "--seed", type=click.IntRange(0), help="The seed of the ids. Default: that of the recipe."
+)
 @click.option("--replace", is_flag=True, help="Write over the pack that is at PACK.")
 def make(
     call: Call, source: str, target: str, clock: int | None, seed: int | None, replace: bool

@@ -354,7 +354,7 @@ def branch(call: Call, session: str, name: str, after: int | None) -> None:
     """
     Start a new branch of a conversation.
 
-    It shares the messages up to --after, all of them without it, and goes on with its own.
+    It shares the messages up to --after, by default all, and goes on with its own.
     --branch names the branch that it leaves. Other commands take --branch NAME.
     """
     with open_session(call, session) as found:

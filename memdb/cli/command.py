@@ -33,7 +33,7 @@ BY_OPTION = click.Option(
     type=click.Path(),
     metavar="PATH",
     expose_value=False,
-    help="FILE; without it MEMDB_FILE, the config file, or the argument FILE.",
+    help="The memory. Default: MEMDB_FILE, the config file, or the argument FILE.",
 )
 
 

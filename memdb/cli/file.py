@@ -114,7 +114,7 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
 
 
 def _listed(head: str, names: Iterable[str]) -> str:
-    """Return names behind *head*, "" without any."""
+    """Return names behind *head*, "" if there is none."""
     return f"{head}{', '.join(names)}" if names else ""
 
 

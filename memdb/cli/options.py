@@ -60,7 +60,7 @@ SCOPE_OPTIONS = (
         envvar="MEMDB_APP",
         show_envvar=True,
         metavar="NAME",
-        help='The program the memory belongs to; "default" without it.',
+        help='The program the memory belongs to. Default: "default".',
     ),
 )
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document.")
@@ -86,7 +86,7 @@ branch_option = click.option(
     metavar="NAME",
     expose_value=False,
     callback=_keep_branch,
-    help="The branch of the conversation; without it the conversation itself.",
+    help="The branch of the conversation. Default: the conversation itself.",
 )
 
 
@@ -96,7 +96,7 @@ def session_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def branch_given() -> str | None:
-    """Return what --branch of the running command names, None without it."""
+    """Return what --branch of the running command names, None if there is none."""
     found: str | None = click.get_current_context().meta.get(BRANCH)
     return found
 
@@ -106,8 +106,8 @@ def model_option(task: str, without: str) -> Callable[[Any], Any]:
     return click.option(
         "--model",
         metavar="NAME",
-        help=f"Who {task}: llm:NAME, openai:NAME or openai:NAME@URL; {without} without it. "
-        "Keys come from the environment, or from where llm keeps them.",
+        help=f"The model that {task}: llm:NAME, openai:NAME or openai:NAME@URL. "
+        f"Default: {without}. Keys come from the environment, or from where llm keeps them.",
     )
 
 
@@ -126,7 +126,7 @@ _END = re.compile(r"\n\n(?=\w+:\n|Raises:|Returns|Cost:|>>>)|\n\n    ")
 # What parameters mean whose docstring leaves it to their names.
 TEXTS = {
     "category": "What kind of fact it is.",
-    "created": "When it was said or told; without it now.",
+    "created": "When it was said or told. Default: now.",
     "expires": "From then on, or after a span such as 30d, it is not recalled.",
     "expected": "Change it only if it is at this version; 0 means that it is new.",
     "metadata": "A JSON object of yours.",

@@ -36,7 +36,7 @@ LAST = "last"  # names the session that changed last
 
 def entry_of(scope: Scope, ref: str) -> Entry:
     """
-    Return the entry with a number, an id or a key; NotFound without one.
+    Return the entry with a number, an id or a key; NotFound if there is none.
 
     A key of digits is found if no entry has that number.
     """

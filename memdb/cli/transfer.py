@@ -48,8 +48,12 @@ if TYPE_CHECKING:
 @click.option("--watch", is_flag=True, help="Go on with what changes in a folder of notes.")
 @click.option("--table", metavar="NAME", help="The table with messages, in a SQLite file.")
 @click.option("--text-column", metavar="NAME", help="Its column with the text.")
-@click.option("--role-column", metavar="NAME", help="Who said it; without it the user.")
-@click.option("--session-column", metavar="NAME", help="In which session; without it in one.")
+@click.option(
+    "--role-column", metavar="NAME", help="Its column with the role. Default: all is the user's."
+)
+@click.option(
+    "--session-column", metavar="NAME", help="Its column with the session. Default: one session."
+)
 @click.option("--time-column", metavar="NAME", help="When; a time without a zone is UTC.")
 @click.option("--id-column", metavar="NAME", help="Unique; by it a second import adds nothing.")
 @click.option("--no-embed", is_flag=True, help="Leave the vectors to the first recall.")
@@ -70,16 +74,17 @@ def import_(
     """
     Add what SOURCE holds: a file, folder or zip.
 
-    Exports of ChatGPT and Claude are taken as they were downloaded; docs/import.md has
-    all formats. The report lists what was skipped, and why. The exit code is 5 if a record
-    cannot be read or stored. Rows of FILE stay as they are, so an import can be run again.
-    FILE is made if it is new, once something of SOURCE can be stored. A memdb export goes to
-    its own users, or to --user, and brings its vectors. Any other SOURCE goes to --user, by
-    default the login name, and is embedded when it is stored. An entry of another SOURCE
-    with a key or password in it is refused, unless --secrets says otherwise. A SQLite file
-    of another program is read by --table and --text-column; the logs.db of llm needs
-    neither. With --watch SOURCE is a folder of Markdown or text: a note that changes becomes
-    the next version of its artifact, until Ctrl-C.
+    Exports of ChatGPT and Claude are taken as they were downloaded, and memories of mem0 as
+    the JSON of its get_all(); docs/import.md names all formats. The report lists what was
+    skipped, and why. The exit code is 5 if a record cannot be read or stored. Rows of FILE
+    stay as they are, so an import can be run again. FILE is made if it is new, once
+    something of SOURCE can be stored. A memdb export goes to its own users, or to --user,
+    and brings its vectors. Any other SOURCE goes to --user, by default the login name, and
+    is embedded when it is stored. An entry of another SOURCE with a key or password in it
+    is refused, unless --secrets says otherwise. A SQLite file of another program is read by
+    --table and --text-column; the logs.db of llm needs neither. With --watch SOURCE is a
+    folder of Markdown or text: a note that changes becomes the next version of its
+    artifact, until Ctrl-C.
     """
     from memdb.agents.places import user_name
     from memdb.cli.service import ending_by_signals
@@ -269,7 +274,7 @@ ENDINGS: dict[str, Literal["markdown", "html", "csv"]] = {
     "--format",
     "format_",
     type=click.Choice(("jsonl", "markdown", "html", "csv")),
-    help="By the ending of TARGET without it: .md, .html, .csv; else jsonl.",
+    help="Default: by the ending of TARGET (.md, .html, .csv), else jsonl.",
 )
 def export(
     call: Call,

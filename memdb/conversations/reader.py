@@ -60,7 +60,7 @@ class Conversations:
     def last(
         self, owner: ScopeRef, session: str, count: int, before_seq: int | None = None
     ) -> list[Message]:
-        """Return the newest *count* messages, oldest of them first; [] without any."""
+        """Return the newest *count* messages, oldest of them first; [] if there is none."""
         int_value(count, "n", 0, MAX_SEQ)
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
@@ -84,7 +84,7 @@ class Conversations:
         return found
 
     def find_external(self, owner: ScopeRef, session: str, external_id: str) -> Message | None:
-        """Return the message with the host's id *external_id*, None without one."""
+        """Return the message with the host's id *external_id*, None if there is none."""
         name_value(external_id, "external_id")
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
@@ -99,7 +99,7 @@ class Conversations:
             return 0 if target is None else sessions.last_seq(tx, target)
 
     def branches(self, owner: ScopeRef, session: str) -> list[BranchInfo]:
-        """Return every branch of a session, oldest first; [] without any."""
+        """Return every branch of a session, oldest first; [] if there is none."""
         name = str(name_value(session, "session"))
         with self._db.read() as tx:
             scope_no = owner.find(tx)
@@ -164,7 +164,7 @@ def _seq_of(message: Message) -> int:
 
 
 def _first_line(text: str) -> str | None:
-    """Return the first line of a text that is not blank, shortened; None without one."""
+    """Return the first line of a text that is not blank, shortened; None if there is none."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return f"{line[: LABEL_CHARS - 1]}…" if len(line) > LABEL_CHARS else line or None
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def units(messages: Sequence[Message]) -> list[list[Message]]:
     """
-    Return *messages* in units, in order; [] without any.
+    Return *messages* in units, in order; [] if there is none.
 
     Joined again they are *messages*; no unit is empty.
 

@@ -98,7 +98,7 @@ class Tx(Protocol):
         """Return every row of a query."""
 
     def one(self, sql: str, values: Values | None = None) -> Row | None:
-        """Return the first row of a query, None without one."""
+        """Return the first row of a query, None if there is none."""
 
     def expect(self, sql: str, values: Values | None = None) -> None:
         """

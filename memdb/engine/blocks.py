@@ -144,7 +144,7 @@ class Opened:
     only_user: str | None = None
 
     def find_writer(self) -> Block | None:
-        """Return the outermost block in which this thread writes, None without one."""
+        """Return the outermost block in which this thread writes, None if there is none."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class WriteLock:
         self._wake = Lock()
 
     def owned(self) -> Block | None:
-        """Return the block of this thread that owns the lock, None without one."""
+        """Return the block of this thread that owns the lock, None if there is none."""
         owner = self.owner
         if owner is None or owner.thread != get_ident() or owner.is_abandoned():
             return None

@@ -364,7 +364,7 @@ def nearest_places(measured: bytes, wanted: int, mask: bytes | None = None) -> l
 
 
 def loaded_numpy() -> ModuleType | None:
-    """Return numpy once it is worth its import; None without it, or with one before 2."""
+    """Return numpy once it is worth its import; None if it is absent or older than 2."""
     module = sys.modules.get("numpy")
     if module is None and SketchIndex.compared > WORTH_NUMPY:
         try:

@@ -78,7 +78,7 @@ def _has_pointer(value: Any) -> bool:
 
 
 def original_of(parts: Sequence[Any] | None, *providers: str) -> Any | None:
-    """Return the original of one of *providers* that *parts* keep; None without one."""
+    """Return the original of one of *providers* that *parts* keep; None if there is none."""
     for part in parts or ():
         if kind_of(part) == ORIGINAL and part.get("provider") in providers:
             if "whole" in part:

@@ -288,7 +288,7 @@ def _is_result(part: Any) -> bool:
 
 def own_form(message: FormatMessage, shape: str, *, fit: bool = False) -> Any | None:
     """
-    Return a message as the provider gave it, in the form of *shape*; None without it.
+    Return a message as the provider gave it, in the form of *shape*; None if there is none.
 
     Args:
         fit: Whether U+FFFD replaces characters that no file and no request can contain.

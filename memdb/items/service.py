@@ -187,7 +187,7 @@ class ItemService:
             return apply(tx)
 
     def find(self, owner: ScopeRef, wanted: FindItem) -> Item | None:
-        """Return an item, None without one; see `Items.find`."""
+        """Return an item, None if there is none; see `Items.find`."""
         apply = self._prepare_find(owner, wanted)
         if wanted.refresh:  # a write, which only an item that expires needs
             found = self.find(owner, wanted.replace(refresh=False))
@@ -197,14 +197,14 @@ class ItemService:
             return apply(tx)
 
     def get(self, owner: ScopeRef, wanted: FindItem) -> Item:
-        """Return an item; NotFound without one."""
+        """Return an item; NotFound if there is none."""
         found = self.find(owner, wanted)
         if found is None:
             raise NotFound("item", "/".join((*wanted.namespace, wanted.key)))
         return found
 
     def delete(self, owner: ScopeRef, doomed: DeleteItem) -> bool:
-        """Remove an item; False without one; see `Items.delete`."""
+        """Remove an item; False if there is none; see `Items.delete`."""
         apply = self._prepare_delete(owner, doomed)
         with self._db.write() as tx:
             return apply(tx)

@@ -92,7 +92,7 @@ class Entry(Record):
         updated_ms: When it was last stated or changed.
         stored_ms: When the file got this version.
         outdated_by: Id of the newest entry that updates, corrects or retracts it, by a link
-            of at least 0.5; None without one, or where no links were read.
+            of at least 0.5; None if there is none, or where no links were read.
     """
 
     id: int

@@ -561,9 +561,9 @@ class Why(Record):
 
     Attributes:
         rank: Its place among all messages; None: it was no candidate.
-        score: Of its place, 0 without one.
+        score: Of its place, 0 if there is none.
         reason: In a sentence.
-        explanation: Each term of its score; None without one.
+        explanation: Each term of its score; None if there is none.
         last: Each term of the message that took the answer's last place; None
             where the answer is not full.
     """

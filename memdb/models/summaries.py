@@ -104,7 +104,7 @@ class SummaryTree(Record):
         first_raw_seq: The first seq after the summarised ones; all from there
             to *last_seq* are messages only.
         head_seq: Messages 1 to this one are the system text at the start, which
-            is never summarised; 0 without any.
+            is never summarised; 0 if there is none.
     """
 
     summaries: tuple[Summary, ...]

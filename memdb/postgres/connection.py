@@ -275,7 +275,7 @@ class Tx(Asking):
                 self._asked.put_ahead(statement.sql, bound, answer)
 
     def one(self, sql: str, values: Values | None = None) -> Row | None:
-        """Return the first row of a query, None without one."""
+        """Return the first row of a query, None if there is none."""
         if self._writes and (assumed := statement_of(sql).assumed) is not None:
             return assumed
         rows = self.all(sql, values)

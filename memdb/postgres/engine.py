@@ -286,7 +286,7 @@ class PostgresEngine(Opened):
         return self.pool.is_closed
 
     def find_writer(self) -> Block | None:
-        """Return the outermost block in which this thread writes, None without one."""
+        """Return the outermost block in which this thread writes, None if there is none."""
         found = self.pool.writing.get(get_ident())
         return None if found is None or found.is_abandoned() or not found.depth else found
 

@@ -202,7 +202,7 @@ class Facts(dict["Fact", int]):
         self._proven.add(session)
 
     def space(self) -> tuple[str | None, int | None]:
-        """Return model and dimension of a space that was used; None and None without one."""
+        """Return model and dimension of a space that was used; None and None if there is none."""
         for fact in self._used:
             if fact[0] == "space":
                 return str(fact[1]), int(fact[2])

@@ -84,7 +84,7 @@ def accept_loss(db: Engine) -> None:
 
 
 def describe_damage(tx: Tx) -> str:
-    """Return the first finding in the rows that no `rebuild` repairs, "" without one."""
+    """Return the first finding in the rows that no `rebuild` repairs, "" if there is none."""
     found = (one for one in _check_rows(tx, deep=True) if not one.rebuildable)
     return next((f"{one.code}: {one.text}" for one in found), "")
 

@@ -407,7 +407,7 @@ def find_same(
     tx: Tx, session: int, name: str, draft: Draft, *, keep: bool = False
 ) -> Message | None:
     """
-    Return the stored message with the external id of a draft, None without one.
+    Return the stored message with the external id of a draft, None if there is none.
 
     Raises:
         AlreadyExists: it differs from the draft, and *keep* is False.

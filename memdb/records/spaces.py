@@ -64,7 +64,7 @@ def restore(tx: Tx, name: SpaceName) -> int:
 
 
 def find_given(tx: Tx, dim: int) -> int | None:
-    """Return the number of the space of given vectors of a dimension, None without one."""
+    """Return the number of the space of given vectors of a dimension, None if there is none."""
     found = spaces.find_space(tx, spaces.GIVEN, dim)
     return None if found is None else found.space_no
 

@@ -74,9 +74,9 @@ class Shape(Record):
     Attributes:
         columns: In the order of the schema.
         stored: Places of `columns` in the order of a record.
-        key: Place of the column that is the row id, None without one.
+        key: Place of the column that is the row id, None if there is none.
         types, required: By column, whether NULL is refused.
-        digest: Place of the column with the digest of the row, None without one.
+        digest: Place of the column with the digest of the row, None if there is none.
         covered: Places of the columns that the digest covers.
     """
 

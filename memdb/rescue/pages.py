@@ -309,7 +309,7 @@ def _value(kind: int, data: bytes) -> Any:
 
 def committed_pages(wal: str, page_bytes: int | None = None) -> dict[int, bytes]:
     """
-    Return the newest committed content of each page in a WAL, {} without one.
+    Return the newest committed content of each page in a WAL, {} if there is none.
 
     *page_bytes*: {} for a WAL with pages of another size; None means any size.
     """

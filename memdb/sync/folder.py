@@ -129,7 +129,9 @@ def read_mark(folder: str) -> Mark | None:
     except (ValueError, KeyError, TypeError):
         return Mark("", is_encrypted=False)
     if version > FORMAT:
-        raise InvalidInput(f"{folder} is of a newer memdb (format {version}): update this one")
+        raise InvalidInput(
+            f"{folder} was written by a newer memdb (format {version}): update this one"
+        )
     return Mark(memory, is_encrypted)
 
 
@@ -279,7 +281,9 @@ def open_segment(
         lines = _lines(_blocks(segment.path))
     fields = next(lines)
     if fields.get("format", FORMAT + 1) > FORMAT:
-        raise Refused(f"is of a newer memdb (format {fields.get('format')}): update this one")
+        raise Refused(
+            f"was written by a newer memdb (format {fields.get('format')}): update this one"
+        )
     head = Head(**{name: fields[name] for name in Head._fields})
     if (head.device, head.number) != (device, segment.number):
         raise Broken("stands under another name than it was written")

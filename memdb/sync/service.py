@@ -150,7 +150,7 @@ class FolderSync:
             self._mark = None  # it is written anew
         elif mark.memory != device.memory:
             raise InvalidInput(
-                f"{self._folder} is of another memory, or pairing_key is not its own: give its key"
+                f"{self._folder} belongs to another memory, or pairing_key is wrong: give its key"
             )
         else:
             device = device.replace(is_encrypted=mark.is_encrypted)

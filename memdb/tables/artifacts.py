@@ -333,7 +333,7 @@ def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:
 
 
 def next_session(tx: Tx, scope_no: int, session_no: int) -> int | None:
-    """Return the first session above *session_no* that has names, None without one."""
+    """Return the first session above *session_no* that has names, None if there is none."""
     return tx.find_number(SELECT_NEXT_SESSION, {"scope_no": scope_no, "session_no": session_no})
 
 
@@ -378,13 +378,13 @@ def move(tx: Tx, place: Place, target: Place, shift: int) -> None:
 
 
 def find_uid(tx: Tx, place: Place, uid: str) -> int | None:
-    """Return the number of the version with *uid* under a name, None without one."""
+    """Return the number of the version with *uid* under a name, None if there is none."""
     row = tx.one(SELECT_BY_UID, {**place.key(), "uid": uid})
     return None if row is None else MAX_INT - int(row[0])
 
 
 def next_same(tx: Tx, place: Place, after_version: int, sha256: bytes) -> int | None:
-    """Return the first version above *after_version* with these bytes, None without one."""
+    """Return the first version above *after_version* with these bytes, None if there is none."""
     values = {**place.key(), "before": MAX_INT - after_version, "sha256": sha256}
     row = tx.one(SELECT_NEXT_SAME, values)
     return None if row is None else MAX_INT - int(row[0])

@@ -87,7 +87,7 @@ SELECT blob_no, sha256 FROM blobs WHERE sha256 IS NOT NULL ORDER BY blob_no
 
 
 def find(tx: Tx, sha256: bytes) -> int | None:
-    """Return the number of the complete blob with this hash, None without one."""
+    """Return the number of the complete blob with this hash, None if there is none."""
     return tx.find_number(SELECT_BY_HASH, {"sha256": sha256})
 
 

@@ -258,7 +258,7 @@ def find(tx: Tx, entry_id: int) -> Entry | None:
 
 def find_key(tx: Tx, scope_no: int, key: str, now_ms: int, path: Sequence[int] = ()) -> int | None:
     """
-    Return the id of the active entry that states the fact *key* then, None without one.
+    Return the id of the active entry that states the fact *key* then, None if there is none.
 
     Args:
         path: The rows of the session that asks; what only it recalls comes first.
@@ -269,7 +269,7 @@ def find_key(tx: Tx, scope_no: int, key: str, now_ms: int, path: Sequence[int] =
 
 def open_key(tx: Tx, scope_no: int, key: str, private_to: int | None) -> int | None:
     """
-    Return the id of the active entry of *key* that has no end, None without one.
+    Return the id of the active entry of *key* that has no end, None if there is none.
 
     Args:
         private_to: As `PRIVATE_TO` of a row: each session has keys of its own.
@@ -285,7 +285,7 @@ def private_to(row: Mapping[str, Any]) -> int | None:
 
 
 def find_uid(tx: Tx, low: int, high: int, uid: str) -> int | None:
-    """Return the id of the entry with *uid* in an id range, None without one."""
+    """Return the id of the entry with *uid* in an id range, None if there is none."""
     return tx.find_number(SELECT_BY_UID, {"low": low, "high": high, "uid": uid})
 
 

@@ -335,7 +335,7 @@ def refs_within(
 
 
 def find(tx: Tx, scope_no: int, path: str, key: str) -> StoredItem | None:
-    """Return the item under a key, None without one."""
+    """Return the item under a key, None if there is none."""
     row = tx.one(SELECT_ONE, {"scope_no": scope_no, "path": path, "key": key})
     return None if row is None else _to_stored(tx, row, path)
 

@@ -480,7 +480,7 @@ def count(tx: Tx, low: int, high: int) -> int:
 
 
 def newest_ms(tx: Tx, low: int, high: int) -> int | None:
-    """Return when the last message of a range of ids was said, None without any."""
+    """Return when the last message of a range of ids was said, None if there is none."""
     return tx.find_number(SELECT_NEWEST_TIME, {"low": low, "high": high})
 
 

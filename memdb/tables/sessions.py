@@ -432,7 +432,7 @@ def find(tx: Tx, scope_no: int, name: str, branch: str = "") -> int | None:
 
 
 def head(tx: Tx, scope_no: int, name: str, branch: str = "") -> tuple[int, SessionHead] | None:
-    """Return the id of a session or branch and what its row says, None without one."""
+    """Return the id of a session or branch and what its row says, None if there is none."""
     values = {"scope_no": scope_no, "name": name, "branch": branch, "seq_mask": MAX_SEQ}
     row = tx.one(SELECT_HEAD, values)
     if row is None:

@@ -242,7 +242,7 @@ def _fetch(tx: Tx, found: list[Row]) -> list[Summary]:
 
 
 def _first(tx: Tx, found: list[Row]) -> Summary | None:
-    """Return the node whose id comes first in *found*, None without any."""
+    """Return the node whose id comes first in *found*, None if there is none."""
     return next(iter(_fetch(tx, found)), None)
 
 
@@ -503,7 +503,7 @@ def delete_session(tx: Tx, session: int, from_seq: int = 0) -> int:
 
 
 def first_bare(tx: Tx, session: int) -> int | None:
-    """Return where a pruned node begins that no other covers any more, None without one."""
+    """Return where a pruned node begins that no other covers any more, None if there is none."""
     return tx.find_number(SELECT_BARE, {"session_id": session})
 
 

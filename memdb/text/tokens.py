@@ -426,7 +426,7 @@ class Counting:
         return counts
 
     def extra_tokens(self, parts: Sequence[Any] | None) -> int:
-        """Return the tokens of what has no text in the parts of a message; 0 without any."""
+        """Return the tokens of what has no text in the parts of a message; 0 if there is none."""
         return extra_tokens(parts, self.settings, self.name) if parts else 0
 
     def count_or_estimate(self, texts: Sequence[str]) -> tuple[list[int], str]:

@@ -241,7 +241,7 @@ class PageGuard(Guard):
         elif path.startswith(f"/{API}/"):
             scope["memdb.base"], rest = "", path[1:]
         elif path.startswith("/f/"):
-            raise Refused("other_file", "this link is of another file")
+            raise Refused("other_file", "this link belongs to another file")
         else:
             raise Refused("no_route", "there is nothing at this address")
         scope["path"] = f"/{rest}"

@@ -65,7 +65,7 @@ IDENTITY_TEXTS = {
     "user": 'Whose memory; "" is what all users of the app share.',
     "app": "The program it belongs to.",
     "session": "Name of the session.",
-    "branch": "A branch of the session; without it the session itself.",
+    "branch": "A branch of the session. Default: the session itself.",
 }
 MISSING = object()
 FUNCTIONS = ("Callable", "Progress")

@@ -466,7 +466,7 @@ class Tx(Asking):
             raise self._failed(error) from error
 
     def one(self, sql: str, values: Values | None = None) -> Row | None:
-        """Return the first row of a query, None without one."""
+        """Return the first row of a query, None if there is none."""
         if self._lost is not None:
             raise self._lost
         try:

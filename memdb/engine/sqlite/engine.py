@@ -255,7 +255,7 @@ class SqliteEngine(Opened):
         return self.pool.is_closed
 
     def find_writer(self) -> Block | None:
-        """Return the outermost block in which this thread writes, None without one."""
+        """Return the outermost block in which this thread writes, None if there is none."""
         owner = self.pool.write_lock.owned()
         return owner if owner is not None and owner.depth else None
 

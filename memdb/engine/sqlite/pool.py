@@ -496,7 +496,7 @@ _stale: dict[Identity, str] = {}
 
 
 def identity_of(path: str) -> Identity:
-    """Return device and inode of the file at *path*, None without one."""
+    """Return device and inode of the file at *path*, None if there is none."""
     return file_state(path)[:2] or None
 
 

@@ -315,7 +315,7 @@ def _to_text(value: Any) -> str:
 
 def instr(value: Any, part: Any) -> int | None:
     """
-    Return the place of *part* in *value*, from 1, 0 without one; as SQLite's, in linear time.
+    Return the place of *part* in *value*, from 1, 0 if there is none; as SQLite's, in linear time.
 
     >>> instr("oslo", "lo"), instr(b"abc", b"c"), instr("a", None)
     (3, 3, None)

@@ -429,7 +429,7 @@ class SqliteVectors:
         return {slot: codec_of(kind).sketch(vector) for slot, vector in rows}
 
     def _group(self, place: dict[str, Any]) -> tuple[int | None, dict[int, bytes]]:
-        """Return the id of a group and its sketches by slot; None and {} without it."""
+        """Return the id of a group and its sketches by slot; None and {} if there is none."""
         row = self._tx.one(SELECT_GROUP, place)
         if row is None:
             return None, {}

@@ -739,7 +739,7 @@ def let_close(connection: apsw.Connection) -> None:
 
 
 def file_state(path: str) -> tuple[int, ...]:
-    """Return device, inode, size and time of the last write of a file; () without one."""
+    """Return device, inode, size and time of the last write of a file; () if there is none."""
     try:
         found = os.stat(path)
     except OSError:

@@ -94,7 +94,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
         version: int | None = None,
     ) -> types.Part | None:
         """
-        Return a version, the newest for None; None without it, or if it was rewound.
+        Return a version, the newest for None; None if there is none, or if it was rewound.
 
         Raises:
             InputValidationError: references lead too far, in a circle, or to
@@ -146,14 +146,14 @@ class MemdbArtifactService(Service, BaseArtifactService):
     async def list_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[int]:
-        """Return the numbers of the versions, oldest first; [] without any."""
+        """Return the numbers of the versions, oldest first; [] if there is none."""
         found = await self._versions(app_name, user_id, session_id, filename)
         return [one.version - 1 for one in reversed(found)]
 
     async def list_artifact_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
-        """Return what is known of each version, oldest first; [] without any."""
+        """Return what is known of each version, oldest first; [] if there is none."""
         found = await self._versions(app_name, user_id, session_id, filename)
         return [_described(app_name, user_id, one) for one in reversed(found)]
 
@@ -166,7 +166,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
         session_id: str | None = None,
         version: int | None = None,
     ) -> ArtifactVersion | None:
-        """Return what is known of a version, the newest for None; None without it."""
+        """Return what is known of a version, the newest for None; None if there is none."""
         _check_version(version)
         found = await self._versions(app_name, user_id, session_id, filename)
         for one in found:
@@ -177,7 +177,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
     async def _versions(
         self, app_name: str, user_id: str, session_id: str | None, filename: str
     ) -> list[memdb.ArtifactVersion]:
-        """Return every version of a name, newest first; [] without any."""
+        """Return every version of a name, newest first; [] if there is none."""
         files = self._files(app_name, user_id, session_id, filename)
         if not can_name(app_name, user_id, session_id or SHARED, filename):
             return []

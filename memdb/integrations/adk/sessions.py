@@ -86,7 +86,7 @@ class MemdbSessionService(Service, BaseSessionService):
         config: GetSessionConfig | None = None,
     ) -> Session | None:
         """
-        Return a session, None without it; of both limits, the time comes first.
+        Return a session, None if there is none; of both limits, the time comes first.
 
         Raises:
             InputValidationError: a limit is no number of events, or no time.
@@ -145,7 +145,7 @@ class MemdbSessionService(Service, BaseSessionService):
             await self._run(remove)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        """Return the values of a user, keys without `user:`; {} without any."""
+        """Return the values of a user, keys without `user:`; {} if there is none."""
         if not can_name(app_name, user_id):
             return {}
         return await self._read(lambda: dict(self._scope(app_name, user_id).state.all()))

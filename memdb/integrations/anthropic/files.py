@@ -244,7 +244,7 @@ class MemoryFiles:
         return self._changed(work)
 
     def _find(self, place: Place) -> Item | None:
-        """Return the item of a file or folder; None without one, as for the root."""
+        """Return the item of a file or folder; None if there is none, as for the root."""
         try:
             return self._items.find(place[:-1], place[-1]) if len(place) > 1 else None
         except InvalidInput:  # nothing can have such a name

@@ -73,7 +73,7 @@ class MemdbStorage(ScopedAdapter):
 
     @adapted
     def get_record(self, record_id: str) -> MemoryRecord | None:
-        """Return a record, None without one."""
+        """Return a record, None if there is none."""
         item = self._find(record_id)
         return None if item is None else _record(item)
 
@@ -221,7 +221,7 @@ class MemdbStorage(ScopedAdapter):
             page = self._scope.items.list(prefix, limit=PAGE, after=page[-1])
 
     def _find(self, record_id: str) -> Item | None:
-        """Return the item of a record; None without one, also for an id that none can have."""
+        """Return the item of a record; None if there is none, also for an id that none can have."""
         if not is_key(record_id):
             return None
         place = self._scope.items.find(PLACES, record_id)

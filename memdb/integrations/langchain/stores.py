@@ -74,7 +74,7 @@ class MemdbByteStore(Namespaced, BaseStore[str, bytes]):
 
     @adapted
     def mget(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Return the bytes of each key, None without any."""
+        """Return the bytes of each key, None if there is none."""
         given = key_list(keys)
         found = find_many(self._items, self._namespace, given)
         values = [found[key].value if is_key(key) and key in found else None for key in given]

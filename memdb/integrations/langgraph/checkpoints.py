@@ -58,7 +58,7 @@ def channels_of(item: Item | None) -> dict[str, list[str]]:
 
 
 def configurable_of(config: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a config says of checkpoints; {} without it."""
+    """Return what a config says of checkpoints; {} if there is none."""
     found = (config or {}).get("configurable") or {}
     if not isinstance(found, dict):
         raise InvalidInput(f"configurable is {type(found).__name__}: give a dict")

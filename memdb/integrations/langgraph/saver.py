@@ -139,7 +139,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         self._is_watching = False
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint of a config, the latest without an id; None without one."""
+        """Return the checkpoint of a config, the latest without an id; None if there is none."""
         labels, checkpoint_id = labels_of(config), get_checkpoint_id(config)
         wanted = (HostFile(self._db).stamp(), labels, checkpoint_id)
         asked, group = self._read_last
@@ -151,7 +151,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         return self._load(labels, *group, config if checkpoint_id else None)
 
     def _find_group(self, labels: Labels, checkpoint_id: str | None) -> Group | None:
-        """Return a checkpoint with its writes, the latest without an id; None without one."""
+        """Return a checkpoint with its writes, the latest without an id; None if there is none."""
         if not self._is_watching:  # from here on a stamp tells whether the file has changed
             self._is_watching = True
             HostFile(self._db).mark()

@@ -421,7 +421,7 @@ def _where(condition: Mapping[str, Any] | None, path: str = "") -> dict[str, Any
 
 
 def _literal(conditions: Iterable[MatchCondition], kind: str) -> tuple[str, ...]:
-    """Return the labels before the first wildcard of a condition of a kind, () without one."""
+    """Return the labels before the first wildcard of a condition of a kind, () if there is none."""
     for one in conditions:
         if one.match_type == kind:
             path = tuple(one.path)

@@ -135,7 +135,7 @@ def latest(chat: Session, most: int | None) -> tuple[list[Item], int]:
     """
     Return the newest *most* items of a session, oldest of them first.
 
-    And the seq of its newest message, 0 without any.
+    And the seq of its newest message, 0 if there is none.
     """
     if most is not None and most >= 0:
         rows, newest, _ = held(chat, most)
@@ -152,7 +152,7 @@ def held(chat: Session, most: int) -> tuple[list[tuple[int, Item]], int, bool]:
     """
     Return the newest *most* items, each with its message's seq.
 
-    And the seq of the newest message, 0 without any, and whether that is all.
+    And the seq of the newest message, 0 if there is none, and whether that is all.
     """
     count = min(most + 1, MAX_ITEMS)
     while True:

@@ -77,7 +77,7 @@ LEAST_BYTES = 16
 
 
 class Known(NamedTuple):
-    """An answer: the items as bytes, and the seq of the newest message, 0 without any."""
+    """An answer: the items as bytes, and the seq of the newest message, 0 if there is none."""
 
     mark: ChangeMark
     newest: int
@@ -480,7 +480,7 @@ class MemDBSession(Compacting):
 
     async def pop_item(self) -> Item | None:
         """
-        Remove the newest item and return it, None without one.
+        Remove the newest item and return it, None if there is none.
 
         Rows behind it that are no items go too.
         """

@@ -85,7 +85,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         return self._call(create)
 
     def read_session(self, session_id: str, **_: Any) -> Session | None:
-        """Return a session, None without one."""
+        """Return a session, None if there is none."""
         _checked(session_id, "session_id")
         found = self._call(lambda: self._scope.items.find(SESSIONS, session_id))
         return None if found is None else _restored(Session.from_dict, found.value)
@@ -125,13 +125,13 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         self._call(create)
 
     def read_agent(self, session_id: str, agent_id: str, **_: Any) -> SessionAgent | None:
-        """Return an agent, None without one."""
+        """Return an agent, None if there is none."""
         chat = self._chat(session_id, agent_id)
         found = self._call(lambda: chat.state.find(AGENT))
         return None if found is None else _restored(SessionAgent.from_dict, found.value)
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **_: Any) -> None:
-        """Replace an agent; SessionException without one."""
+        """Replace an agent; SessionException if there is none."""
         chat = self._chat(session_id, session_agent.agent_id)
 
         def update() -> None:
@@ -182,7 +182,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
     def read_message(
         self, session_id: str, agent_id: str, message_id: int, **_: Any
     ) -> SessionMessage | None:
-        """Return a message, None without one."""
+        """Return a message, None if there is none."""
         chat = self._chat(session_id, agent_id)
         _checked_number(message_id)
         found = self._call(lambda: [*_stored_under(chat, message_id)])
@@ -250,7 +250,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
     def read_multi_agent(
         self, session_id: str, multi_agent_id: str, **_: Any
     ) -> dict[str, Any] | None:
-        """Return the state of several agents, None without it."""
+        """Return the state of several agents, None if there is none."""
         key = _checked(multi_agent_id, "multi_agent_id")
         place = (*GROUPS, _checked(session_id, "session_id"))
         found = self._call(lambda: self._scope.items.find(place, key))
