@@ -563,8 +563,8 @@ class MemDB:
             user: Whose it becomes; None: of the users that the file names.
             app: The program of *user*; None: "default".
             session: For messages that do not name theirs.
-            format: How to read the file: a name of docs/import.md, such as "chatgpt", "claude",
-                "mem0" (the JSON of its `get_all()`), "markdown" or "jsonl". None: find out.
+            format: How to read the file, by a name of docs/import.md such as "chatgpt", "claude",
+                "jsonl", or "mem0" for the JSON of its `get_all`. None: find out.
             secrets: "refuse", "redact" or "allow" keys and passwords in entries;
                 None: as the file's settings say.
             columns: For a table of another program's SQLite file; without them

@@ -432,9 +432,9 @@ class Scope:
             session: A session as a whole, with its artifacts, its state and the
                 entries told in it.
             seqs: Of messages of *session*: only these go, not the session.
-            query: Every message, entry and item that contains all of its words, by their stems,
-                and the earlier versions of entries that contain them. An entry that was learnt
-                from such a message and does not contain the words itself is kept.
+            query: Every message, entry and item with all of its words (by stems), old versions of
+                entries too, but no entry that lacks them itself. So an entry that was learnt
+                from such a message in other words is kept.
             everything: All of the scope. Its name stays, so that its numbers never come
                 to mean another's. With *query*: every row that contains the query, in any
                 field: also titles, metadata, values of state, summaries, artifacts and
