@@ -89,6 +89,7 @@ class Statement(Record):
     valid_to_ms: int | None = None
     active: int = 1
     superseded_by: int | None = None
+    updated_ms: int | None = None
 
     @property
     def private_to(self) -> int | None:
@@ -102,7 +103,7 @@ class Statement(Record):
 
     def said(self, now_ms: int) -> pairs.Statement:
         """Return it in the form that the link model reads."""
-        said_ms = now_ms if self.created_ms is None else self.created_ms
+        said_ms = self.updated_ms or (now_ms if self.created_ms is None else self.created_ms)
         return pairs.Statement(self.text, said_ms, self.trust == TRUST[0])
 
     def columns(self) -> dict[str, Any]:
@@ -152,6 +153,7 @@ def validate(new: NewEntry, now_ms: int) -> Statement:
         expires_ms=when_ms(expires, "expires", now_ms, ahead=True),
         metadata=json_object(new.metadata, "metadata"),
         created_ms=time_value(new.created_ms, "created_ms"),
+        updated_ms=time_value(new.updated_ms, "updated_ms"),
         uid=optional_name(new.uid, "uid"),
         given=frozenset(
             column

@@ -181,7 +181,8 @@ def _refusal(tree: Tree) -> InvalidInput | FileError:
         return InvalidInput(
             f"{tree.name} is the database of a program that memdb does not know: say which table "
             f"holds messages, with --table and --text-column. It has {tables}"
-            f"{_nearest(found, is_database=True)}. Read are {', '.join(DATABASES)}"
+            f"{_nearest(found, is_database=True)}. Read are {', '.join(DATABASES)}; of mem0 "
+            "the JSON that its get_all() gives, not its database"
         )
     return _refusal_of_several(tree)
 

@@ -32,6 +32,7 @@ class NewEntry(Record):
 
     Attributes:
         uid: Identifier of a new entry; None makes one.
+        updated_ms: When a new entry was changed last; None means when it was made.
     """
 
     text: str
@@ -51,6 +52,7 @@ class NewEntry(Record):
     created_ms: int | None = None
     metadata: Mapping[str, Any] | None = None
     uid: str | None = None
+    updated_ms: int | None = None
 
 
 class EntryChanges(Record):

@@ -179,7 +179,7 @@ ENTRY = (
     Field("expires_ms", GIVEN, EXPORTED, VIEWED),
     Field("metadata", GIVEN, TEXT, HASHED, EXPORTED, VIEWED),
     Field("created_ms", GIVEN, HASHED, EXPORTED, VIEWED),
-    Field("updated_ms", EXPORTED, VIEWED),
+    Field("updated_ms", GIVEN, EXPORTED, VIEWED),
     Field("stored_ms", EXPORTED),
     Field("uid", GIVEN, NAME, SHARED, HASHED, EXPORTED, VIEWED),
     Field("history", EXPORTED, HIDDEN, column=None),

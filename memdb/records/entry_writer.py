@@ -63,9 +63,9 @@ def insert(
     made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
     filled: dict[str, Any] = {
         **DEFAULTS,
-        "updated_ms": made_ms,
         "stored_ms": tx.now_ms,
         **row,
+        "updated_ms": row.get("updated_ms") or made_ms,
         "id": entry_id,
         "scope_no": scope_no,
         "uid": row["uid"] or ids(tx.now_ms),

@@ -133,7 +133,9 @@ def read_entry(target: Target, item: Item) -> Item:
     validate(new.replace(seq=None, session_only=None), now_ms=0)
     created_ms = time_value(fields.get("created_ms"), "created_ms")
     optional_name(new.session, "session")
-    uid = derived_uid(fields, created_ms or 0)
+    uid = derived_uid(
+        {name: fields[name] for name in fields.keys() - {"updated_ms"}}, created_ms or 0
+    )
     return Item(item.place, item.kind, {"uid": uid, "new": new, "message": message})
 
 

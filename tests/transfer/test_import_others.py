@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import pytest
 from import_samples import grok
 
@@ -222,6 +224,40 @@ def test_times_without_a_zone(db: MemDB, tmp_path: Path) -> None:
 
     made = [entry.created_ms // 1000 for entry in db.scope("ann").entries.list()]
     assert made == [1738465445] * 3
+
+
+def test_the_time_of_a_change(db: MemDB, tmp_path: Path) -> None:
+    """A memory that mem0 changed was said then; one that it did not, when it was made."""
+    made, changed = "2025-02-10T09:00:00Z", "2025-03-02T10:00:00Z"
+    given = [
+        {"id": "m1", "memory": "Ann flies tomorrow.", "created_at": made, "updated_at": changed},
+        {"id": "m2", "memory": "Ann likes tea.", "created_at": made, "updated_at": None},
+    ]
+    (tmp_path / "m.json").write_text(json.dumps(given))
+    imported_twice(db, tmp_path / "m.json")
+    given[1]["updated_at"] = changed  # of its metadata: the text is the same, and known
+    (tmp_path / "m.json").write_text(json.dumps(given))
+    report = db.import_file(tmp_path / "m.json", user="ann")
+    times = {
+        entry.text: (entry.created_ms, entry.updated_ms) for entry in db.scope("ann").entries.list()
+    }
+
+    assert report.entries_added == 0
+    assert times == {
+        "Ann flies tomorrow.": (1739178000000, 1740909600000),
+        "Ann likes tea.": (1739178000000, 1739178000000),
+    }
+    assert db.scope("ann").recall("What happens on 3 March 2025?")[0].text == "Ann flies tomorrow."
+
+
+def test_the_database_of_mem0_is_refused(db: MemDB, tmp_path: Path) -> None:
+    """The error says what is read in its place."""
+    path = tmp_path / "history.db"
+    with closing(apsw.Connection(str(path))) as history:
+        history.execute("CREATE TABLE history (id, memory_id, old_memory, new_memory, event)")
+
+    with pytest.raises(memdb.InvalidInput, match=r"of mem0 the JSON that its get_all\(\) gives"):
+        db.import_file(path, user="ann")
 
 
 def test_the_mcp_memory_server(db: MemDB, tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ def _memory(place: str, value: Any, mine: str | None) -> Iterator[Item]:
     categories = value.get("categories")
     if isinstance(categories, list):
         fields["keywords"] = [word for word in categories if isinstance(word, str) and word]
-    fields["created_ms"] = any_time(value.get("created_at"), "created_at")
+    for name in ("created", "updated"):
+        fields[f"{name}_ms"] = any_time(value.get(f"{name}_at"), f"{name}_at")
     yield Item(place, "entry", {name: one for name, one in fields.items() if one is not None})
 
 
