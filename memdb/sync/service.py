@@ -288,22 +288,21 @@ class FolderSync:
 
     def _arrange(self) -> None:
         """
-        Arrange the rows of sessions after what was removed here, as other devices do.
+        Arrange the rows of sessions after what was done here, as other devices do.
 
         Raises:
             Corrupt: the file is damaged, so what is not here may be lost, not removed.
         """
         with self._db.read() as tx:
-            removed = {kind for kind in synced.THINGS if synced.removed(tx, kind)}
-        if removed:
-            self._require_sound()
-        if "message" not in removed:
-            return
-        with self._db.read() as tx:
+            is_less = any(synced.removed(tx, kind) for kind in synced.THINGS)
             rows = [row for row, _, _ in sessions.list_all_branches(tx, 0, MAX_INT, MAX_INT)]
-        with self._db.write() as tx:
-            for session in sorted(set(sessions.roots(tx, rows).values())):
-                Tree(tx, session).arrange(tx)
+            found = sorted(set(sessions.roots(tx, rows).values()))
+        if is_less:
+            self._require_sound()
+        for session in found:  # a branch may leave where nothing is, also if nothing was removed
+            with self._db.write() as tx:
+                if sessions.identity(tx, session) is not None:
+                    Tree(tx, session).arrange(tx)
 
     def _require_sound(self) -> None:
         for one in integrity.check(self._db, deep=True):

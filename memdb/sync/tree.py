@@ -4,7 +4,8 @@ How the messages of a session follow each other, and where each of them is store
 Each message but the first follows one that its device had before. Where two devices continued
 one session apart, two messages follow the same one. The continuation that was begun first, by the
 uid, stays in line; the other one becomes a branch `fork-...` that leaves there. So the rows depend
-on nothing but the messages, and each device comes to the same ones by itself.
+on nothing but the messages, and each device comes to the same ones by itself. So does the place
+where a branch leaves: behind the message before its first one that is still there.
 
 A home is the session itself or a branch that somebody made. Segments name homes and no forks; the
 metadata of a fork names its home.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,6 +259,49 @@ def test_a_message_follows_what_is_left_before_it(pair: Pair) -> None:
     ann = pair.b.user("ann")
     forks = {name: len(ann.session(name).branches()) for name in ("long", "cut", "new")}
     assert forks == {"long": 0, "cut": 0, "new": 1}
+
+
+def test_a_branch_leaves_behind_the_same_message_everywhere(pair: Pair) -> None:
+    """Whatever was forgotten, and told, before a branch was made or after it."""
+    seqs, places = range(1, 3), range(3)
+    sets = [set(chosen) for size in places for chosen in combinations(seqs, size)]
+    cases = list(product(sets, places, ("before", "after")))
+    sessions = [pair.a.user("ann").session(f"{number:03}") for number in range(len(cases))]
+    wrong = []
+
+    def forget(when: str) -> None:
+        for (chosen, _, which), session in zip(cases, sessions, strict=True):
+            for seq in chosen if which == when else ():
+                session.forget(seq)
+        pair.a.sync(pair.folder)
+
+    def compare(*gone: str) -> None:
+        for number, db in enumerate(pair.files):
+            db.sync(pair.folder, pairing_key=pair.key)
+            for (chosen, place, which), session in zip(cases, sessions, strict=True):
+                left = [
+                    seq for seq in seqs if seq <= place and not (which in gone and seq in chosen)
+                ]
+                same = db.user("ann").session(session.name)
+                found = [(one.name, one.parent, one.leaves_at) for one in same.branches()]
+                if found != [(name, None, max(left, default=0)) for name in ("one", "two")]:
+                    wrong.append((number, chosen, place, which, found))
+
+    for session in sessions:
+        session.extend({"role": "user", "text": f"{seq}"} for seq in seqs)
+    pair.a.sync(pair.folder)
+    pair.b.sync(pair.folder)
+    forget("before")
+    for (_, place, _), session in zip(cases, sessions, strict=True):
+        one = session.branch("one", after_seq=place)
+        one.append("user", "in one")
+        one.branch("two", after_seq=place).append("user", "in two")
+    compare("before")
+    forget("after")
+    pair.open()
+    compare("before", "after")
+    assert wrong == []
+    assert len({str(canonical(db)) for db in pair.files}) == 1
 
 
 def test_a_fact_is_learnt_once(pair: Pair) -> None:
