@@ -210,7 +210,7 @@ REFUSED: list[tuple[str, str, Call]] = [
     ("kinds as a text", "kinds", lambda ann: ann.recall("x", kinds="message")),
     ("kinds as None", "kinds", lambda ann: ann.recall("x", kinds=None)),
     ("since 2^63", "since", lambda ann: ann.recall("x", since=2**63)),
-    ("since a text", "since", lambda ann: ann.recall("x", since="2024")),
+    ("since a text", "since", lambda ann: ann.recall("x", since="one day")),
     ("until without zone", "until", lambda ann: ann.recall("x", until=datetime(2024, 1, 1))),  # noqa: DTZ001 (no zone)
     ("recall in an empty session", "session", lambda ann: ann.recall("x", session="")),
     (

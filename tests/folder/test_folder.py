@@ -174,7 +174,7 @@ def test_a_file_holds_one_user(folder: memdb.Folder) -> None:
         lambda: folder.shared().remember("Lunch is at noon.", shared=False) and 1 / 0,
     ]
     for way in ways[:-1]:
-        with pytest.raises(memdb.Unsupported, match="by the folder's"):
+        with pytest.raises(memdb.Unsupported, match="use the folder's"):
             way()
     assert lease.db.scopes() == []
     with pytest.raises(ZeroDivisionError):
