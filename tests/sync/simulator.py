@@ -130,6 +130,7 @@ class World:
         self.removed: set[str] = set()
         self.forgotten: set[str] = set()
         self.told: set[str] = set()  # words that are in some folder
+        self.repeated: set[str] = set()  # words of two facts: the other one stays
         self.writers: dict[str, set[Computer]] = {}  # of each fact
         self.deleted: dict[str, Computer] = {}  # facts that nobody else had changed
         self.computers = [
@@ -206,6 +207,8 @@ class World:
             done = computer.db.user("ann").remember(entry.text, key=entry.key)
             self._wrote(computer, entry)
             self._wrote(computer, done.entry)
+            if done.entry.uid != entry.uid:
+                self.repeated.add(entry.text.split()[0])
 
     def pin(self, computer: Computer) -> None:
         """Pin a fact, or let it go; what it says stays."""
@@ -403,7 +406,11 @@ class World:
                 f"c{number} lost {word}" for word in self.said - self.removed if word not in text
             ]
             every = json.dumps(list(computer.db.export_lines()))
-            wrong += [f"c{number} has {word}" for word in self.forgotten if f"{word} " in every]
+            wrong += [
+                f"c{number} has {word}"
+                for word in self.forgotten - self.repeated
+                if f"{word} " in every
+            ]
             wrong += [f"c{number} has {uid} again" for uid in self.deleted if f'"{uid}"' in text]
             wrong += [f"c{number}: {one}" for one in computer.db.file.check(deep=True)]
         return wrong
