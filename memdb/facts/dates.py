@@ -384,7 +384,7 @@ def _time_month(match: re.Match[str], reference: _Reference) -> _Resolved | None
     return (*_time_in_month(match, reference)[:2], False)
 
 
-def _time_year(match: re.Match[str], reference: _Reference) -> _Resolved:
+def _time_year(match: re.Match[str], reference: _Reference) -> _Resolved | None:
     """Resolve a year; without a word before it only one of a lifetime, not "1900 g"."""
     year = int(match["year"])
     if match[0] == match["year"] and abs(year - reference.day.year) > _LIFETIME_YEARS:
