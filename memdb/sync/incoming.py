@@ -16,6 +16,7 @@ from memdb.errors import existing
 from memdb.models.ids import (
     BranchName,
     is_branch,
+    scope_of,
     scope_range,
     seq_of,
     session_id,
@@ -48,7 +49,7 @@ from memdb.transfer import others
 from memdb.transfer.lines import REFUSALS, Item, Target, TargetSession, place_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from memdb.engine.base import Tx
     from memdb.records.scopes import ScopeRef
@@ -596,9 +597,8 @@ class _Part:
         here = [(_said(uid, one), one) for one in entry_history.rows(tx, entry_id)]
         known = self._known("version", [thing for thing, _ in (*told, *here)])
         gone = [thing for thing, one in known.items() if one.gone]
-        kept = history_of([*told, *here], _said(uid, now), gone)
-        entry_writer.unite(tx, entry_id, [one for _, one in kept], now["stored_ms"])
-        new = {thing for thing, _ in kept} - {thing for thing, _ in here}
+        kept = _write_history(tx, entry_id, [*told, *here], now, gone)
+        new = {*kept} - {thing for thing, _ in here}
         if stand.loses:
             for thing in new:
                 self._touch("version", thing, 0)
@@ -756,6 +756,28 @@ def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> 
 def _said(uid: str, row: Line) -> int:
     """Return the thing that a version of an entry is."""
     return thing_hash(uid, *(row[name] for name in synced.SAID))
+
+
+def drop_said_twice(tx: Tx) -> None:
+    """Drop old versions that say what stands: they held for no time, and no merge keeps them."""
+    for entry_id in synced.said_twice(tx):
+        now = entries.row(tx, entry_id)
+        now["stored_ms"] = existing(entries.find(tx, entry_id), "entries").stored_ms
+        said = [(_said(now["uid"], one), one) for one in entry_history.rows(tx, entry_id)]
+        _write_history(tx, entry_id, said, now, ())
+
+
+def _write_history(
+    tx: Tx, entry_id: int, said: list[tuple[int, Line]], now: Line, gone: Collection[int]
+) -> list[int]:
+    """Keep the old versions that `history_of` leaves, and return the things that they are."""
+    scope_no, stands = scope_of(entry_id), _said(now["uid"], now)
+    kept = history_of(said, stands, gone)
+    entry_writer.unite(tx, entry_id, [one for _, one in kept], now["stored_ms"])
+    known = synced.known(tx, "version", scope_no, [stands]).get(stands)
+    if known is not None and not known.gone:  # it is told anew when it is an old one again
+        synced.put(tx, "version", scope_no, [(stands, UNSAID, 0, 0)])
+    return [thing for thing, _ in kept]
 
 
 def _placed(tx: Tx, scope_no: int, line: Line) -> Line:

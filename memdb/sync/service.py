@@ -42,7 +42,7 @@ from memdb.sync.folder import (
     write_partial,
     write_status,
 )
-from memdb.sync.incoming import Merge, chunks_of
+from memdb.sync.incoming import Merge, chunks_of, drop_said_twice
 from memdb.sync.server import Server, is_url
 from memdb.sync.tree import Tree
 from memdb.tables import sessions, synced
@@ -288,7 +288,7 @@ class FolderSync:
 
     def _arrange(self) -> None:
         """
-        Arrange the rows of sessions after what was done here, as other devices do.
+        Arrange sessions and histories after what was done here, as other devices do.
 
         Raises:
             Corrupt: the file is damaged, so what is not here may be lost, not removed.
@@ -299,6 +299,8 @@ class FolderSync:
             found = sorted(set(sessions.roots(tx, rows).values()))
         if is_less:
             self._require_sound()
+        with self._db.write() as tx:
+            drop_said_twice(tx)
         for session in found:  # a branch may leave where nothing is, also if nothing was removed
             with self._db.write() as tx:
                 if sessions.identity(tx, session) is not None:

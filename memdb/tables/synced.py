@@ -30,6 +30,7 @@ SAID = (
 )
 _SAID = ", ".join(SAID)
 _SAID_BEFORE = ", ".join(f"old.{name}" for name in SAID)
+_SAID_NOW = ", ".join(f"entries.{name}" for name in SAID)
 
 # An entry that states its key but for another one, which was said later on a second device: which
 # of them stands follows from all of them, and is no change of any.
@@ -111,13 +112,20 @@ WHERE
     for kind, named in _NAMED.items()
 }
 
+# An old version that stands again is not removed.
+_STANDS = {
+    "version": f"""EXCEPT
+SELECT scope_no, thing_hash(uid, {_SAID}) FROM entries
+"""
+}
+
 SELECT_REMOVED = {
     kind: f"""/* synced.removed_{kind} */
 WITH {named}
 SELECT scope_no, thing FROM synced WHERE kind = '{kind}' AND gone = 0
 EXCEPT
 SELECT scope_no, thing FROM things
-"""
+{_STANDS.get(kind, "")}"""
     for kind, named in _NAMED.items()
 }
 
@@ -144,6 +152,13 @@ WHERE
 
 SELECT_RIVAL_KEYS = f"""/* synced.rival_keys */
 SELECT DISTINCT scope_no, key, session_only, session_id FROM entries WHERE {_GAVE_WAY}
+"""
+
+SELECT_SAID_TWICE = f"""/* synced.said_twice */
+SELECT DISTINCT entry_id
+FROM entry_history AS old
+JOIN entries ON entries.id = entry_id
+WHERE ({_SAID_NOW}) IS ({_SAID_BEFORE})
 """
 
 UPSERT = compose.insert(
@@ -246,6 +261,11 @@ def rivals(
     """Return (id, uid, thing, active, successor, stored_ms) of what states a key, or would."""
     names = dict(zip(("key", "session_only", "session_id"), key, strict=True))
     return tx.all(SELECT_RIVALS, {**names, "scope_no": scope_no, "opened": list(opened)})
+
+
+def said_twice(tx: Tx) -> list[int]:
+    """Return the ids of entries with an old version that says what they say now."""
+    return [row[0] for row in tx.all(SELECT_SAID_TWICE)]
 
 
 def put(tx: Tx, kind: str, scope_no: int, rows: Iterable[tuple[int, int, int, int]]) -> None:

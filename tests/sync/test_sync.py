@@ -304,6 +304,43 @@ def test_a_branch_leaves_behind_the_same_message_everywhere(pair: Pair) -> None:
     assert len({str(canonical(db)) for db in pair.files}) == 1
 
 
+def _change(db: memdb.MemDB, fields: dict[str, str]) -> None:
+    """Turn a field of each fact, by its uid, into its other value."""
+    known = {one.uid: one for one in db.user("ann").entries.list(inactive=True, limit=1000)}
+    with db.transaction():
+        for uid, field in fields.items():
+            old = known[uid]
+            words = f"{old.text[:-4]}{'gone' if old.text.endswith('true') else 'true'}"
+            value = words if field == "text" else not getattr(old, field)
+            db.user("ann").entries.update(old.id, **{field: value})
+
+
+def test_a_fact_that_is_changed_in_one_moment_has_one_history(pair: Pair) -> None:
+    """Clocks stand still, so a fact may say again what an old version of it says."""
+    changes = list(product("ab", ("pinned", "active", "text")))
+    plans = list(product(changes[:3], changes, changes))
+    with pair.a.transaction():
+        owner = pair.a.user("ann")
+        uids = [owner.remember(f"w{n}w is true").entry.uid for n in range(len(plans))]
+
+    def sync() -> None:
+        for db in (pair.a, pair.b):
+            db.sync(pair.folder)
+
+    def said(db: memdb.MemDB) -> list[str]:  # a version that came back twice has either reason
+        return [line.replace('"reason": "pin"', '"reason": "update"') for line in canonical(db)]
+
+    sync()
+    for step in range(3):
+        for name, db in {"a": pair.a, "b": pair.b}.items():
+            found = {uid: plan[step] for uid, plan in zip(uids, plans, strict=True)}
+            _change(db, {uid: field for uid, (device, field) in found.items() if device == name})
+        sync()
+    for _ in range(3):
+        sync()
+    assert set(said(pair.a)) ^ set(said(pair.b)) == set()
+
+
 def test_a_fact_is_learnt_once(pair: Pair) -> None:
     """The device that heard a message learns from it, the others get the fact."""
     pair.a.user("ann").session("s").append("user", "I live in Oslo.")
