@@ -232,6 +232,9 @@ def _is_stale(session: Session, head: SessionHead) -> bool:
     marker = session._storage_update_marker
     if marker is not None and marker != _marker(head.uid, head.newest_seq):
         return True
+    mark = (head.metadata or {}).get(HOST)
+    if marker is None and isinstance(mark, dict) and mark["seq"] > head.newest_seq:
+        return float(session.last_update_time) >= float(mark["time"])  # it has what was taken back
     return _time_of(head) > float(session.last_update_time)
 
 
