@@ -216,10 +216,16 @@ def _mark(timestamp: float, seq: int) -> dict[str, Any]:
     return {HOST: {"time": timestamp, "seq": seq}}
 
 
+def _mark_of(head: SessionHead) -> dict[str, Any]:
+    """Return what `_mark` kept; {} if another client wrote the session."""
+    mark = (head.metadata or {}).get(HOST)
+    return mark if isinstance(mark, dict) else {}
+
+
 def _time_of(head: SessionHead) -> float:
     """Return when the session was written to; another client leaves no event's time."""
-    mark = (head.metadata or {}).get(HOST)
-    if isinstance(mark, dict) and mark.get("seq") == head.newest_seq:
+    mark = _mark_of(head)
+    if mark.get("seq") == head.newest_seq:
         return float(mark["time"])
     return head.updated_ms / 1000
 
@@ -232,8 +238,8 @@ def _is_stale(session: Session, head: SessionHead) -> bool:
     marker = session._storage_update_marker
     if marker is not None and marker != _marker(head.uid, head.newest_seq):
         return True
-    mark = (head.metadata or {}).get(HOST)
-    if marker is None and isinstance(mark, dict) and mark["seq"] > head.newest_seq:
+    mark = _mark_of(head)
+    if marker is None and mark.get("seq", 0) > head.newest_seq:
         return float(session.last_update_time) >= float(mark["time"])  # it has what was taken back
     return _time_of(head) > float(session.last_update_time)
 
