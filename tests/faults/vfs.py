@@ -11,7 +11,7 @@ import contextlib
 import errno
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import apsw
 
@@ -93,12 +93,21 @@ class ShimFile(apsw.VFSFile):
 
 
 class Shim(apsw.VFS):
-    """The default file system of the process until `unregister`."""
+    """The default file system of the process until `retire`."""
+
+    # Never freed: a thread of memdb may still be opening a file through one (SQLite would crash).
+    _retired: ClassVar[list[Self]] = []
 
     def __init__(self, watcher: Watcher) -> None:
         """Tell *watcher* of each call."""
         self._tell = watcher
         super().__init__("memdb-tests", PLAIN, makedefault=True)
+
+    def retire(self) -> None:
+        """Give the default back; what is open goes on."""
+        self.unregister()
+        self._tell = lambda event: None
+        self._retired.append(self)
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> ShimFile:
         """Open."""
@@ -219,7 +228,7 @@ def installed(watcher: Watcher) -> Iterator[Watcher]:
         yield watcher
     finally:
         wal_sync.sync_handle = sync
-        shim.unregister()
+        shim.retire()
 
 
 class Settings:
