@@ -115,6 +115,7 @@ class Merge:
         refused: Why lines were left out, by what they are.
         has_forgotten: Something was forgotten.
         above: By session, the message here that its next line follows if it names no other one.
+        places: By session and branch of this segment, the messages before it, nearest first.
     """
 
     def __init__(self, services: TransferServices) -> None:
@@ -124,6 +125,7 @@ class Merge:
         self.refused: Counter[str] = Counter()
         self.has_forgotten = False
         self.above: dict[tuple[int, str], str | None] = {}
+        self.places: dict[int, dict[str, list[str]]] = {}
         self._trees: dict[int, tuple[list[tuple[int, int, int]], Tree]] = {}
 
     def write(self, tx: Tx, chunk: Chunk) -> None:
@@ -141,9 +143,40 @@ class Merge:
         part.finish()
 
     def settle(self, tx: Tx) -> None:
-        """Settle the keys of facts that were said and removed here, as other devices do."""
+        """Choose the fact of each key that several state here, as other devices do."""
         for scope_no, key, session_only, session in synced.rival_keys(tx):
             _Part(self, tx, None, scope_no).settle({(key, session_only, session)})
+
+    def end_segment(self, tx: Tx) -> None:
+        """Move branches to where their last words say; all messages of the segment are here."""
+        while self.places:
+            session, places = self.places.popitem()
+            if sessions.identity(tx, session) is not None:
+                self.drop_tree(session)
+                tree = self.tree(tx, session)
+                for name in places.keys() & tree.after.keys():
+                    before = (one for one in places[name] if one in tree.nodes)
+                    tree.after[name] = next(before, None)
+                self.arrange(tx, tree)
+                self.drop_tree(session)
+
+    def arrange(self, tx: Tx, tree: Tree) -> None:
+        """
+        Move the messages and branches of a session to where they belong.
+
+        If that moves a branch from where its last word says, the next segment sends it again.
+        For it stays there when its messages are gone, and other devices may never have them.
+        """
+        tree.arrange(tx)
+        scope_no, (name, _) = (
+            scope_of(tree.session),
+            existing(sessions.identity(tx, tree.session), "sessions"),
+        )
+        moved = tree.moved - self.places.get(tree.session, {}).keys()
+        things = [thing_hash(name, branch) for branch in moved]
+        known = synced.known(tx, "branch", scope_no, things)
+        rows = [(thing, UNSAID, 0, one.stamp) for thing, one in known.items() if not one.gone]
+        synced.put(tx, "branch", scope_no, rows)
 
     def tree(self, tx: Tx, session: int) -> Tree:
         """Return the messages of a session, read again if another one has written."""
@@ -403,11 +436,13 @@ class _Part:
 
         def write(line: Line, _item: Item, stand: Stand) -> None:
             metadata = json_object(line["metadata"], "metadata")
+            session = self._session(line["session"])
+            if stand.loses or line["stamp"] == stand.word.stamp:
+                merge.places.setdefault(session, {})[line["name"]] = line["after"]
             if stand.place is not None:
                 if stand.loses:
                     sessions.describe(tx, int(stand.place), metadata)
                 return
-            session = self._session(line["session"])
             tree = merge.tree(tx, session)
             above = next((one for one in line["after"] if one in tree.nodes), None)
             node = None if above is None else tree.nodes[above]
@@ -472,7 +507,7 @@ class _Part:
         assert tree is not None
         assert session is not None
         if not is_plain:
-            tree.arrange(tx)
+            merge.arrange(tx, tree)
         self._place(tree, fresh)
         merge.keep_tree(tx, session)
 
@@ -669,12 +704,11 @@ class _Part:
     # What follows from all of it.
 
     def finish(self) -> None:
-        """Order rows, keys and numbers as every device does."""
+        """Put rows, keys and numbers into the order that every device has."""
         tx, scope_no = self._tx, self._scope_no
         for session in sorted(self._arranged):
             if sessions.identity(tx, session) is not None:
-                tree = self._merge.tree(tx, session)
-                tree.arrange(tx)
+                self._merge.arrange(tx, self._merge.tree(tx, session))
                 self._merge.drop_tree(session)
         for place in self._places:
             self._renumber(place)

@@ -288,7 +288,7 @@ class FolderSync:
 
     def _arrange(self) -> None:
         """
-        Arrange sessions and histories after what was done here, as other devices do.
+        Move messages and old versions to where other devices have them, after changes here.
 
         Raises:
             Corrupt: the file is damaged, so what is not here may be lost, not removed.
@@ -408,6 +408,8 @@ class FolderSync:
                     merge.write(tx, chunk)
                 if progress is not None:
                     progress(count)
+            with self._db.write() as tx:
+                merge.end_segment(tx)
         except (KeyError, TypeError, AttributeError) as error:
             self._waiting.append(f"{_shown(segment, device)} holds a line that is none ({error!r})")
             return False

@@ -65,6 +65,7 @@ class Tree:
         homes: By the branch of a row, its home.
         after: By home, the uid of the message that it leaves behind; None: at the start.
         has_shares: A branch shows messages that its parent lost; such a session stays as it is.
+        moved: Homes whose first message now follows another one than the home left behind.
     """
 
     def __init__(self, tx: Tx, session: int) -> None:
@@ -74,6 +75,7 @@ class Tree:
         self.homes = {"": ""}
         self.nodes: dict[str, Node] = {}
         self.after: dict[str, str | None] = {"": None}
+        self.moved: set[str] = set()
         self._parents: dict[str, tuple[str, int]] = {}
         self._shown: dict[str, tuple[list[int], list[str]]] = {}
         found = branches_of(tx, session)
@@ -225,6 +227,8 @@ class Tree:
             above = None if node.parent is None else self.nodes[node.parent]
             if above is None or above.row != node.row:
                 places[node.row] = ("", 0) if above is None else (str(above.row), above.seq)
+                if self.after.get(node.row, node.parent) != node.parent:
+                    self.moved.add(node.row)
         for name, uid in self.after.items():
             if name and name not in places:
                 places[name] = (

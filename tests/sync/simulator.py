@@ -180,6 +180,42 @@ class World:
         session.branch(f"b{self.random.randint(1, 2)}", after_seq=seq).append("user", word)
         self.said.add(word)
 
+    def empty_branch(self, computer: Computer) -> None:
+        """Make a branch of the session or of a branch, and say nothing in it."""
+        source = self._session(computer)
+        seq = self.random.randint(0, source.last_seq)
+        source.branch(f"e{self.random.randint(1, 3)}", after_seq=seq)
+
+    def describe_branch(self, computer: Computer) -> None:
+        """Give a branch other metadata, or a session."""
+        session = self._session(computer)
+        if session.head():
+            session.update(metadata={"about": self.word()})
+
+    def delete_branch(self, computer: Computer) -> None:
+        """Delete a branch with what was said in it, and those that leave it."""
+        session = self._session(computer)
+        if session.branch_name is not None:
+            self._remove_messages(computer, list(session.messages()), forgotten=False)
+            session.delete(force=True)
+
+    def remove_anywhere(self, computer: Computer) -> None:
+        """Delete or forget some messages of a session or of a branch."""
+        session = self._session(computer)
+        found = list(session.messages()) if session.head() else []
+        if found:
+            chosen = self.random.sample(found, self.random.randint(1, min(4, len(found))))
+            is_forgotten = self.random.random() < 0.5
+            (session.forget if is_forgotten else session.delete)([one.seq for one in chosen])
+            self._remove_messages(computer, chosen, forgotten=is_forgotten)
+
+    def _remove_messages(self, computer: Computer, messages: list[Any], *, forgotten: bool) -> None:
+        words = {one.text.split()[0] for one in messages}
+        self.removed |= words
+        if forgotten:
+            self.forgotten |= words
+            computer.untold |= words
+
     def title(self, computer: Computer) -> None:
         """Give a session a title."""
         session = computer.db.user("ann").session(self.random.choice(SESSIONS))
@@ -440,6 +476,17 @@ ACTIONS = {
 
 # Besides, in new histories: those above stay as they are, so that a seed gives what it gave.
 EVERY = {**ACTIONS, "repeat": 3, "pin": 3, "retire": 3}
+
+# What only happens to branches, which may be empty, are deleted, and lose messages.
+OF_BRANCHES = {"empty_branch": 2, "describe_branch": 1, "delete_branch": 1, "remove_anywhere": 2}
+ALL = {**EVERY, **OF_BRANCHES}
+BRANCHES = {
+    **{name: 3 * often for name, often in OF_BRANCHES.items()},
+    **{
+        name: ACTIONS[name]
+        for name in ("append", "branch", "remove_session", "sync", "carry_some", "back_up", "wait")
+    },
+}
 
 
 def lines_of(db: memdb.MemDB) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from simulator import ACTIONS, EVERY, run
+from simulator import ACTIONS, ALL, BRANCHES, EVERY, run
 
 from memdb.sync import incoming
 from memdb.sync.clock import NOTHING
@@ -26,11 +26,25 @@ ONCE = {121: 25, 3268: 40, 4019: 40, 6142: 40}
 ONCE_OF_EVERY = {30033: 60} | dict.fromkeys((50069, 50412, 100822, 101907, 103954, 104309), 40)
 
 
-def test_three_devices_agree(tmp_path: Path) -> None:
+ONCE_EVERY_KIND = [
+    *((seed, steps, ACTIONS) for seed, steps in ONCE.items()),
+    *((seed, steps, EVERY) for seed, steps in ONCE_OF_EVERY.items()),
+    *((seed, 30, BRANCHES) for seed in range(60)),
+]
+
+
+@pytest.mark.parametrize(
+    "histories",
+    [
+        *([(seed, 25, ALL) for seed in range(first, first + 80)] for first in (0, 80, 160)),
+        ONCE_EVERY_KIND,
+    ],
+    ids=["first", "second", "third", "those of once, and of branches"],
+)
+def test_three_devices_agree(
+    tmp_path: Path, histories: list[tuple[int, int, dict[str, int]]]
+) -> None:
     """After any history each device has the same memory: nothing lost, nothing forgotten back."""
-    histories = [(seed, 25, EVERY) for seed in range(100)]
-    histories += [(seed, steps, ACTIONS) for seed, steps in ONCE.items()]
-    histories += [(seed, steps, EVERY) for seed, steps in ONCE_OF_EVERY.items()]
     wrong = {
         (seed, steps): found
         for seed, steps, actions in histories
@@ -48,11 +62,12 @@ def test_a_merge_without_clocks_does_not_agree(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_ten_thousand_histories_agree(tmp_path: Path) -> None:
-    """Longer histories of other seeds end in one memory too."""
+    """Longer histories of other seeds end in one memory too; every fourth one is of branches."""
     wrong = {
         seed: found
         for seed in range(1000, 11_000)
-        if (found := run(tmp_path / f"{seed}", seed, steps=60))
+        if (found := run(tmp_path / f"{seed}", seed, 40, ALL if seed % 4 else BRANCHES))
     }
     assert wrong == {}

@@ -304,6 +304,55 @@ def test_a_branch_leaves_behind_the_same_message_everywhere(pair: Pair) -> None:
     assert len({str(canonical(db)) for db in pair.files}) == 1
 
 
+def _forget_in_branches(db: memdb.MemDB, names: list[str]) -> None:
+    for name in names:
+        session = db.user("ann").session(name)
+        for branch in session.branches():
+            own = session.branch(branch.name)
+            seqs = [one.seq for one in own.messages() if one.text.startswith("said")]
+            if seqs:
+                own.forget(seqs)
+
+
+def test_a_branch_that_two_devices_made_leaves_in_one_place(pair: Pair) -> None:
+    """Wherever each of them made it, whoever spoke in it, and if that is forgotten again."""
+    cases = list(product(range(3), range(3), ("", "a", "b", "ab"), (True, False)))
+    names = [f"{number:03}" for number in range(len(cases))]
+
+    def settle() -> None:
+        for _ in range(3):
+            for db in pair.files:
+                db.sync(pair.folder, pairing_key=pair.key)
+
+    def branch(device: str, db: memdb.MemDB, place: int) -> None:
+        for name, case in zip(names, cases, strict=True):
+            made = db.user("ann").session(name).branch("one", after_seq=case[place])
+            if device in case[2]:
+                made.append("user", f"said on {device}")
+
+    def fits(name: str, case: tuple[int, int, str, bool]) -> bool:
+        branches = pair.files[-1].user("ann").session(name).branches()
+        (found,) = [one.leaves_at for one in branches if one.name == "one"]
+        return found in {"a": {case[0]}, "b": {case[1]}}.get(case[2], {*case[:2]})
+
+    for name in names:
+        pair.a.user("ann").session(name).extend([{"role": "user", "text": text} for text in "123"])
+    settle()
+    branch("a", pair.a, 0)
+    branch("b", pair.b, 1)
+    settle()
+    silent = [name for name, case in zip(names, cases, strict=True) if case[3]]
+    for db in (pair.a, pair.b):
+        _forget_in_branches(db, silent)
+        db.sync(pair.folder)
+    settle()
+    pair.open()
+    settle()
+    assert len({str(canonical(db)) for db in pair.files}) == 1
+    assert all(db.sync(pair.folder, dry_run=True).sent == {} for db in pair.files)
+    assert [case for name, case in zip(names, cases, strict=True) if not fits(name, case)] == []
+
+
 def _change(db: memdb.MemDB, fields: dict[str, str]) -> None:
     """Turn a field of each fact, by its uid, into its other value."""
     known = {one.uid: one for one in db.user("ann").entries.list(inactive=True, limit=1000)}
