@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
-    from memdb import MemDB
+    from memdb import MemDB, Scope
     from memdb.aio import MemDB as AsyncMemDB
 
     Source = str | os.PathLike[str] | MemDB | AsyncMemDB
 
 T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Any]")
+
+# The user and the app of an object that is given none.
+DEFAULT = "default"
 
 
 class Adapter:
@@ -169,7 +172,7 @@ class ScopedAdapter(Adapter):
     """An object of a framework on the memory of one user and app."""
 
     def __init__(
-        self, source: Source, *, user: str = "default", app: str = "default", **options: Any
+        self, source: Source, *, user: str | None = None, app: str | None = None, **options: Any
     ) -> None:
         """
         Use a memdb file.
@@ -177,8 +180,8 @@ class ScopedAdapter(Adapter):
         Args:
             source: A path, made where it is new; or a file that is open (`memdb.open` or
                 `memdb.aio.open`).
-            user: Whose memory it is.
-            app: The program it belongs to.
+            user: Whose memory it is. None means MEMDB_USER, or "default".
+            app: The program it belongs to. None means MEMDB_APP, or "default".
             options: For `memdb.open`, with a path.
 
         Raises:
@@ -186,16 +189,28 @@ class ScopedAdapter(Adapter):
             FileError: the file cannot be used.
         """
         Adapter.__init__(self, source, **options)
-        self._scope = self._db.scope(user, app)
+        self._scope = self._db.scope(*place_of(user, app))
 
 
-class OpenFile(Adapter):
+def place_of(user: str | None, app: str | None) -> tuple[str, str]:
+    """Return the names of a scope: for None MEMDB_USER or MEMDB_APP, or else "default"."""
+    if user is None:
+        user = os.environ.get("MEMDB_USER") or DEFAULT
+    return user, os.environ.get("MEMDB_APP") or DEFAULT if app is None else app
+
+
+class OpenFile(ScopedAdapter):
     """The file of an object whose class cannot be an Adapter, because it is pydantic's."""
 
     @property
     def db(self) -> MemDB:
         """The file itself."""
         return self._db
+
+    @property
+    def scope(self) -> Scope:
+        """The memory of the object's user and app."""
+        return self._scope
 
     def call(self, work: Callable[[], T]) -> T:
         """Return what *work* gives, done in this thread."""

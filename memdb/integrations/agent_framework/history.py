@@ -55,8 +55,8 @@ class MemdbHistoryProvider(ScopedAdapter, HistoryProvider):
         self,
         source: Source,
         *,
-        user: str = "default",
-        app: str = "default",
+        user: str | None = None,
+        app: str | None = None,
         source_id: str = "memdb",
         load_messages: bool = True,
         store_inputs: bool = True,
@@ -71,8 +71,7 @@ class MemdbHistoryProvider(ScopedAdapter, HistoryProvider):
 
         Args:
             source: A path, made where it is new; or a file that is open already.
-            user: Whose memory it is.
-            app: The program it belongs to.
+            user, app: Whose memory it is. None means MEMDB_USER and MEMDB_APP, or "default".
             source_id, load_messages, store_inputs, store_context_messages,
                 store_context_from, store_outputs: As of the framework's `HistoryProvider`.
             last: How many of the newest messages are loaded, 1 at least. None means all.
@@ -324,8 +323,8 @@ class MemdbContextProvider(ScopedAdapter, ContextProvider):
         self,
         source: Source,
         *,
-        user: str = "default",
-        app: str = "default",
+        user: str | None = None,
+        app: str | None = None,
         source_id: str = "memdb_memory",
         limit: int = 5,
         roles: Sequence[Role] = SPOKEN,
@@ -337,8 +336,7 @@ class MemdbContextProvider(ScopedAdapter, ContextProvider):
 
         Args:
             source: A path, made where it is new; or a file that is open already.
-            user: Whose memory it is.
-            app: The program it belongs to.
+            user, app: Whose memory it is. None means MEMDB_USER and MEMDB_APP, or "default".
             source_id: Names the messages that it adds.
             limit: Most lines, 1 to 1,000.
             roles: Whose messages are recalled. () recalls entries alone.

@@ -137,8 +137,8 @@ class MemdbDb(ScopedAdapter, JsonDb):
         self,
         source: Source,
         *,
-        user: str = "default",
-        app: str = "default",
+        user: str | None = None,
+        app: str | None = None,
         id: str | None = None,  # noqa: A002 (agno's word)
         sessions: bool = True,
         **options: Any,
@@ -406,8 +406,8 @@ class MemdbAsyncDb(ScopedAdapter, AsyncBaseDb):
         self,
         source: Source,
         *,
-        user: str = "default",
-        app: str = "default",
+        user: str | None = None,
+        app: str | None = None,
         id: str | None = None,  # noqa: A002 (agno's word)
         sessions: bool = True,
         **options: Any,

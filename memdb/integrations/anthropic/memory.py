@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 
-from memdb.adapters.adapter import Adapter, in_thread
+from memdb.adapters.adapter import ScopedAdapter, in_thread
 from memdb.integrations.anthropic.files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ FIELDS = {
 }
 
 
-class _MemoryAdapter(Adapter):
+class _MemoryAdapter(ScopedAdapter):
     """The base of both classes: the files of a user, and ToolError for a failure."""
 
     _tool: Any  # the class of Anthropic's
@@ -40,8 +40,8 @@ class _MemoryAdapter(Adapter):
         self,
         source: Source,
         *,
-        user: str = "default",
-        app: str = "default",
+        user: str | None = None,
+        app: str | None = None,
         cache_control: BetaCacheControlEphemeralParam | None = None,
         **options: Any,
     ) -> None:
@@ -50,7 +50,7 @@ class _MemoryAdapter(Adapter):
 
         Args:
             source: A path, or a file that is open; as for every adapter.
-            user, app: Whose memory it is.
+            user, app: Whose memory it is. None means MEMDB_USER and MEMDB_APP, or "default".
             cache_control: As in Anthropic's own class.
             options: For `memdb.open`, with a path.
 
@@ -59,8 +59,8 @@ class _MemoryAdapter(Adapter):
             InvalidInput: an argument is wrong.
         """
         self._tool.__init__(self, cache_control=cache_control)
-        super().__init__(source, **options)
-        self._files = MemoryFiles(self._db, self._db.scope(user, app).items)
+        super().__init__(source, user=user, app=app, **options)
+        self._files = MemoryFiles(self._db, self._scope.items)
 
     def _refuse_unknown(self, given: object) -> None:
         """Raise ToolError for what is no command; Anthropic's class raises errors of Python."""

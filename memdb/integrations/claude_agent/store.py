@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from claude_agent_sdk import SessionStore, fold_session_summary
 
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import Adapter, place_of
 from memdb.adapters.batches import key_list
 from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of
@@ -56,20 +56,21 @@ class MemdbSessionStore(Adapter, SessionStore):
     the batch is then written.
     """
 
-    def __init__(self, source: Source, *, user: str = "default", **options: Any) -> None:
+    def __init__(self, source: Source, *, user: str | None = None, **options: Any) -> None:
         """
         Use a memdb file.
 
         Args:
             source: A path, or a file that is open; as for every adapter.
-            user: Whose the transcripts are. The app is the project's key.
+            user: Whose the transcripts are. None means MEMDB_USER, or "default". The app is
+                the project's key.
             options: For `memdb.open`, with a path.
 
         Raises:
             FileError: the file cannot be used.
             InvalidInput: an argument is wrong.
         """
-        self._user = name_value(user, "user")
+        self._user = name_value(place_of(user, None)[0], "user")
         super().__init__(source, **options)
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:

@@ -20,7 +20,7 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, PrivateAttr
 
-from memdb.adapters.adapter import Adapter, OpenFile, adapted, in_thread
+from memdb.adapters.adapter import OpenFile, ScopedAdapter, adapted, in_thread
 from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput, NotFound
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memdb.adapters.adapter import Source
 
 
-class MemdbChatMessageHistory(Adapter, BaseChatMessageHistory):
+class MemdbChatMessageHistory(ScopedAdapter, BaseChatMessageHistory):
     """A session of memdb as LangChain's chat history."""
 
     def __init__(
@@ -42,8 +42,8 @@ class MemdbChatMessageHistory(Adapter, BaseChatMessageHistory):
         session_id: str,
         source: Source,
         *,
-        user: str = "default",
-        app: str = "default",
+        user: str | None = None,
+        app: str | None = None,
         last: int | None = None,
         **options: Any,
     ) -> None:
@@ -62,11 +62,11 @@ class MemdbChatMessageHistory(Adapter, BaseChatMessageHistory):
             InvalidInput: a name or *last* cannot be used.
             FileError: the file cannot be used.
         """
-        super().__init__(source, **options)
+        super().__init__(source, user=user, app=app, **options)
         if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
             raise InvalidInput(f"last is {last!r}: give a number of messages, or None for all")
         self._last = last
-        self._session = self._db.scope(user, app).session(session_id)
+        self._session = self._scope.session(session_id)
 
     @property
     @adapted
@@ -132,10 +132,10 @@ class MemdbRetriever(BaseRetriever):
 
     source: Any = Field(exclude=True, repr=False)
     """A path, or a file that is open (`memdb.open` or `memdb.aio.open`)."""
-    user: str = "default"
-    """Whose memory it is."""
-    app: str = "default"
-    """The program it belongs to."""
+    user: str | None = None
+    """Whose memory it is. None means MEMDB_USER, or "default"."""
+    app: str | None = None
+    """The program it belongs to. None means MEMDB_APP, or "default"."""
     k: int = Field(default=10, ge=1, le=1000)
     """Most documents; `invoke(query, k=3)` asks for other ones."""
     kinds: Sequence[str] = KINDS
@@ -154,7 +154,7 @@ class MemdbRetriever(BaseRetriever):
     def model_post_init(self, context: Any, /) -> None:
         """Open the file."""
         super().model_post_init(context)
-        self._file = OpenFile(self.source, **self.open_options)
+        self._file = OpenFile(self.source, user=self.user, app=self.app, **self.open_options)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: Any = None, **options: Any
@@ -177,7 +177,7 @@ class MemdbRetriever(BaseRetriever):
             **options,
         }
         limit = given.pop("k", self.k)
-        scope = self._file.db.scope(self.user, self.app)
+        scope = self._file.scope
         made = []
         for hit in scope.recall(query, limit, **given):
             document = _to_document(hit)

@@ -46,8 +46,8 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         embedding: Embeddings,
         source: Source,
         *,
-        user: str = "default",
-        app: str = "default",
+        user: str | None = None,
+        app: str | None = None,
         namespace: Sequence[str] = ("langchain", "documents"),
         **options: Any,
     ) -> None:

@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from memdb.adapters.adapter import Adapter, in_thread
+from memdb.adapters.adapter import ScopedAdapter, in_thread
 from memdb.adapters.batches import key_list
 from memdb.adapters.host import HostFile, mirror
 from memdb.errors import VersionConflict
@@ -91,7 +91,7 @@ MESSAGES, KNOWN_THREADS = "messages", 32
 RUN_ID = (str, int, float)
 
 
-class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
+class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
     """
     A checkpointer of LangGraph, for threads and event loops alike.
 
@@ -108,8 +108,8 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         source: Source,
         *,
         serde: SerializerProtocol | None = None,
-        user: str = "default",
-        app: str = "langgraph",
+        user: str | None = None,
+        app: str | None = None,
         sessions: bool | None = None,
         **options: Any,
     ) -> None:
@@ -119,18 +119,19 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         Args:
             source: A path, or an open `memdb.MemDB` or `memdb.aio.MemDB`.
             serde: Turns checkpoints into bytes and back. None means LangGraph's own.
-            user: Whose checkpoints they are.
-            app: They are items of its part `APP (checkpoints)`.
+            user: Whose checkpoints they are. None means MEMDB_USER, or "default".
+            app: They are items of its part `APP (checkpoints)`. None means MEMDB_APP, or
+                "default".
             sessions: Also store the channel `messages` of a graph in the session of *app* with
                 the thread's id. `recall` and every other client find it there. None: unless
                 there is a *serde*, which may be meant to encrypt it.
             options: For `memdb.open`, with a path.
         """
-        Adapter.__init__(self, source, **options)
+        ScopedAdapter.__init__(self, source, user=user, app=app, **options)
         BaseCheckpointSaver.__init__(self, serde=serde)
-        self._items = self._db.scope(user, name_part(app, "checkpoints")).items
-        has_sessions = serde is None if sessions is None else sessions
-        self._scope = self._db.scope(user, app) if has_sessions else None
+        part = name_part(self._scope.app, "checkpoints")
+        self._items = self._db.scope(self._scope.user, part).items
+        self._has_sessions = serde is None if sessions is None else sessions
         # By thread, the messages that its session has: they are compared and not stored again.
         self._known: dict[str, dict[str | None, BaseMessage]] = {}
         # What `get_tuple` read last, and at which stamp of the file: a state is asked for again
@@ -259,7 +260,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         self, labels: Labels, said: object
     ) -> tuple[Callable[[], None] | None, dict[str | None, BaseMessage]]:
         """Return what adds a thread's new messages to its session, None without any; and all."""
-        if self._scope is None or labels[1:] or not isinstance(said, (list, tuple)):
+        if not self._has_sessions or labels[1:] or not isinstance(said, (list, tuple)):
             return None, {}
         messages = {one.id: one for one in said if isinstance(one, BaseMessage)}
         known = self._known.get(labels[0], {})
@@ -314,7 +315,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         def delete() -> None:
             with self._db.transaction():
                 self._items.clear((thread,))
-                if self._scope is not None:
+                if self._has_sessions:
                     self._scope.session(thread).delete()
 
         self._call(delete)

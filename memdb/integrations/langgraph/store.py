@@ -32,7 +32,7 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from memdb.adapters.adapter import Adapter
+from memdb.adapters.adapter import ScopedAdapter
 from memdb.errors import Closed, InvalidInput
 from memdb.integrations.langgraph.checkpoints import filter_steps
 from memdb.models.items import DeleteItem, FindItem, PutItem
@@ -62,7 +62,7 @@ MINUTE_S = 60
 NAMESPACE = re.compile(r"(the number of (labels|characters) in )?(namespace|prefix|suffix)\b")
 
 
-class MemdbStore(Adapter, BaseStore):
+class MemdbStore(ScopedAdapter, BaseStore):
     """
     A store of LangGraph, for threads and event loops alike.
 
@@ -85,8 +85,8 @@ class MemdbStore(Adapter, BaseStore):
         *,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
-        user: str = "default",
-        app: str = "langgraph",
+        user: str | None = None,
+        app: str | None = None,
         **options: Any,
     ) -> None:
         """
@@ -98,17 +98,18 @@ class MemdbStore(Adapter, BaseStore):
                 query searches words.
             ttl: LangGraph's configuration of expiry, in minutes. Expired items are never
                 returned, whatever "omit_expired" is.
-            user: Whose items they are: they are in the scope of this user and *app*.
+            user: Whose items they are. None means MEMDB_USER, or "default".
+            app: The program they belong to. None means MEMDB_APP, or "default".
             options: For `memdb.open`, with a path.
         """
-        Adapter.__init__(self, source, **options)
+        ScopedAdapter.__init__(self, source, user=user, app=app, **options)
         self.ttl_config = ttl
         self.index_config = index
         self.embeddings = None if index is None else ensure_embeddings(index.get("embed"))
         # Without the option, LangGraph's SQLite store moves no expiry.
         self._is_refreshing = ttl is None or bool(ttl.get("refresh_on_read"))
         self._fields = () if index is None else _paths(_indexed_fields(index))
-        self._items = self._db.scope(user, app).items
+        self._items = self._scope.items
         self._sweeper: Sweeper | None = None
         self._starting = threading.Lock()
 

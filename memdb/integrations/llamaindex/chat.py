@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -31,7 +32,7 @@ from memdb.text.validate import fit_value, int_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from memdb import Message
+    from memdb import Message, Scope
     from memdb.adapters.adapter import Source
     from memdb.api.session import Session
 
@@ -150,6 +151,9 @@ ARCHIVED = "llamaindex_archived"
 
 MAX_NUMBER = 1 << 31
 
+# Messages that are read at a time.
+PAGE = 100
+
 
 class MemdbChatStore(AsyncDBChatStore):
     """
@@ -159,13 +163,13 @@ class MemdbChatStore(AsyncDBChatStore):
     its seq.
     """
 
-    user: str = "default"
-    app: str = "default"
+    user: str | None = None
+    app: str | None = None
 
     _file: OpenFile = PrivateAttr()
 
     def __init__(
-        self, source: Source, *, user: str = "default", app: str = "default", **options: Any
+        self, source: Source, *, user: str | None = None, app: str | None = None, **options: Any
     ) -> None:
         """
         Keep messages in the sessions of a scope.
@@ -179,10 +183,11 @@ class MemdbChatStore(AsyncDBChatStore):
             FileError: the file cannot be used.
         """
         super().__init__(user=user, app=app)
-        self._file = OpenFile(source, **options)
-        self._scope = self._file.db.scope(user, app)
+        self._file = OpenFile(source, user=user, app=app, **options)
 
-    _scope: Any = PrivateAttr()
+    @property
+    def _scope(self) -> Scope:
+        return self._file.scope
 
     @classmethod
     def class_name(cls) -> str:
@@ -199,23 +204,32 @@ class MemdbChatStore(AsyncDBChatStore):
         """
         Return the messages of a key, oldest first.
 
+        A message with several results of tools, which another client stored, is returned as one
+        message for each result. It counts as one.
+
         Args:
             status: None means both.
             limit: Most messages, counted from *offset*. None means all.
             offset: How many of the oldest to pass over.
+
+        Cost: reads the messages up to the last that it returns.
         """
         for number, name in ((limit, "limit"), (offset, "offset")):
             if number is not None:
                 int_value(number, name, 0, MAX_NUMBER)
-        found = await self._file.read(partial(self._list, key, status))
         start = offset or 0
-        return found[start:] if limit is None else found[start : start + limit]
+        stop = None if limit is None else start + limit
+        return await self._file.read(partial(self._list, key, _status(status), start, stop))
 
     async def count_messages(
         self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE
     ) -> int:
-        """Return how many messages a key has; None means both statuses."""
-        return len(await self._file.read(partial(self._list, key, status)))
+        """
+        Return how many messages a key has; None means both statuses.
+
+        Cost: none is read, unless some are archived: then those that are active are.
+        """
+        return await self._file.read(partial(self._count, key, _status(status)))
 
     async def add_message(
         self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE
@@ -248,8 +262,9 @@ class MemdbChatStore(AsyncDBChatStore):
 
         def remove() -> list[Message]:
             with self._file.db.transaction():
-                found = [one for one in self._walk(key, None) if one.seq == idx]
-                return self._drop(key, found)
+                session = self._session(key)
+                found = [] if session is None else session.messages(idx - 1, 1)
+                return self._drop(key, [one for one in found if one.seq == idx])
 
         found = await self._file.run(remove)
         return to_messages(found[0])[0] if found else None
@@ -301,13 +316,28 @@ class MemdbChatStore(AsyncDBChatStore):
         start = 0
         if status is MessageStatus.ACTIVE and spans and spans[0][0] <= 1:
             start = spans[0][1]
-        for message in session.messages(start):
-            is_archived = any(first <= message.seq <= last for first, last in spans)
-            if status is None or is_archived == (status is MessageStatus.ARCHIVED):
-                yield message
+        while page := session.messages(start, PAGE):
+            for message in page:
+                is_archived = any(first <= message.seq <= last for first, last in spans)
+                if status is None or is_archived == (status is MessageStatus.ARCHIVED):
+                    yield message
+            start = page[-1].seq
 
-    def _list(self, key: str, status: MessageStatus | None) -> list[ChatMessage]:
-        return _restore(self._walk(key, status if status is None else MessageStatus(status)))
+    def _list(
+        self, key: str, status: MessageStatus | None, start: int, stop: int | None
+    ) -> list[ChatMessage]:
+        return _restore(islice(self._walk(key, status), start, stop))
+
+    def _count(self, key: str, status: MessageStatus | None) -> int:
+        session = self._session(key)
+        # Names come in order: the first that begins with the key is the key itself.
+        found = [] if session is None else self._scope.sessions(key, limit=1)
+        every = sum(one.message_count for one in found if one.name == key)
+        if session is None or status is None or not every:
+            return every
+        is_divided = self._spans(session)
+        active = sum(1 for _ in self._walk(key, MessageStatus.ACTIVE)) if is_divided else every
+        return active if status is MessageStatus.ACTIVE else every - active
 
     def _add(self, key: str, new: list[NewMessage], status: MessageStatus) -> None:
         session = self._scope.session(key)
@@ -341,6 +371,10 @@ class MemdbChatStore(AsyncDBChatStore):
             metadata = {**((head and head.metadata) or {}), ARCHIVED: spans}
             session.update(metadata=metadata)
         return chosen
+
+
+def _status(status: MessageStatus | None) -> MessageStatus | None:
+    return None if status is None else MessageStatus(status)
 
 
 def _is_span(value: Any) -> bool:

@@ -65,8 +65,8 @@ class MemdbVectorStore(BasePydanticVectorStore):
 
     stores_text: bool = True
     is_embedding_query: bool = True
-    user: str = "default"
-    app: str = "default"
+    user: str | None = None
+    app: str | None = None
     namespace: tuple[str, ...] = ("llamaindex", "nodes")
 
     _file: OpenFile = PrivateAttr()
@@ -76,8 +76,8 @@ class MemdbVectorStore(BasePydanticVectorStore):
         self,
         source: Source,
         *,
-        user: str = "default",
-        app: str = "default",
+        user: str | None = None,
+        app: str | None = None,
         namespace: Sequence[str] = ("llamaindex", "nodes"),
         **options: Any,
     ) -> None:
@@ -94,8 +94,8 @@ class MemdbVectorStore(BasePydanticVectorStore):
             FileError: the file cannot be used.
         """
         super().__init__(user=user, app=app, namespace=tuple(namespace))
-        self._file = OpenFile(source, **options)
-        self._items: Items = self._file.db.scope(user, app).items
+        self._file = OpenFile(source, user=user, app=app, **options)
+        self._items: Items = self._file.scope.items
 
     @classmethod
     def class_name(cls) -> str:

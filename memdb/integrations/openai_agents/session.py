@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from memdb import aio
+from memdb.adapters.adapter import place_of
 from memdb.adapters.host import AsyncHost, HostFile
 from memdb.aio.batching import Threads
 from memdb.api import database as memory
@@ -403,8 +404,8 @@ class MemDBSession(Compacting):
         session_id: str,
         file: File,
         *,
-        user: str = "default",
-        app: str = "default",
+        user: str | None = None,
+        app: str | None = None,
         session_settings: SessionSettings | dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -415,9 +416,10 @@ class MemDBSession(Compacting):
         before the event loop serves.
 
         Args:
-            session_id: The session's name in the scope of *user* and *app*.
+            session_id: The session's name in the scope.
             file: A path, or a file that is open already (`memdb.open` or
                 `memdb.aio.open`) and stays so. Sessions of one path share it.
+            user, app: Whose scope it is. None means MEMDB_USER and MEMDB_APP, or "default".
             session_settings: As in the SDK's sessions.
             options: For `memdb.open`, with a path.
 
@@ -430,6 +432,7 @@ class MemDBSession(Compacting):
             raise missing_extra("openai-agents", error) from error
         self.session_id = name_value(session_id, "session_id")
         self.session_settings = coerce_session_settings(session_settings or SessionSettings())
+        user, app = place_of(user, app)
         super().__init__(name_value(user, "user"), name_value(app, "app"))
         self._file: SharedFile | None = file_of(file, options)
         self._main: aio.Session | None = None

@@ -45,7 +45,7 @@ class MemdbConversationStore(ConversationStore, ScopedAdapter):  # whose `_read`
     """
 
     def __init__(
-        self, source: Source, *, user: str = "default", app: str = "default", **options: Any
+        self, source: Source, *, user: str | None = None, app: str | None = None, **options: Any
     ) -> None:
         """
         Keep conversations in a scope.

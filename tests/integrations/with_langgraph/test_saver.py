@@ -259,13 +259,13 @@ def test_what_is_kept_of_a_read_is_never_old(tmp_path: Path) -> None:
             assert inside is not None
             assert inside.pending_writes == [("task", "x", 1)]
             assert inside.checkpoint["channel_values"] == {"by": str(other)}
-        saver._db.scope("default", "langgraph (checkpoints)").items.clear(("t",))
+        saver._db.scope("default", "default (checkpoints)").items.clear(("t",))
         assert saver.get_tuple(config()) is other.get_tuple(config()) is None
 
 
 def said_in(saver: MemdbSaver, thread: str = "t") -> list[tuple[str, str]]:
     """Return role and text of the messages that a thread's session has."""
-    session = saver._db.scope("default", "langgraph").session(thread)
+    session = saver._db.scope("default").session(thread)
     return [(one.role, one.text) for one in session.messages()]
 
 
@@ -308,7 +308,7 @@ def test_a_large_value_is_stored_once_for_all_checkpoints_that_have_it(saver: Me
         made = checkpoint(f"id{number:02}", big=big, step=number)
         made["channel_versions"] = {"big": "1", "step": str(number)}
         parent = saver.put(parent, made, {"run_id": number}, {"step": str(number)})
-    items = saver._db.scope("default", "langgraph (checkpoints)").items
+    items = saver._db.scope("default", "default (checkpoints)").items
     assert sum(len(one.value) for one in items.list(("t",), limit=100)) < 2 * len(big)
     assert {one.checkpoint["channel_values"]["big"] for one in saver.list(config())} == {big}
     saver.copy_thread("t", "u")
@@ -333,6 +333,6 @@ def test_what_a_thread_said_is_forgotten_with_its_scope(tmp_path: Path) -> None:
             put = saver.put(config(), made, {}, {"messages": "1"})
             saver.put_writes(put, [("messages", said)], "task")
             assert b"quibblitis" in path.read_bytes() + Path(f"{path}-wal").read_bytes()
-            assert saver._db.scope("default", "langgraph").forget(**asked, prove=True).proven
-            saver._db.scope("default", "langgraph").forget(everything=True)
+            assert saver._db.scope("default").forget(**asked, prove=True).proven
+            saver._db.scope("default").forget(everything=True)
         assert b"quibblitis" not in path.read_bytes(), asked

@@ -26,6 +26,7 @@ from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 import memdb
 import memdb.aio
 from memdb.adapters.host import Host
+from memdb.api.session import Session
 from memdb.integrations.llamaindex import MemdbChatStore
 
 if TYPE_CHECKING:
@@ -92,6 +93,48 @@ async def test_limit_and_offset_count_from_the_oldest(store: Any) -> None:
     ):  # fmt: skip
         found = await store.get_messages("s", limit=limit, offset=offset)
         assert texts(found) == [*expected]
+
+
+@pytest.mark.asyncio
+async def test_a_count_and_a_limit_do_not_read_the_rest(
+    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A count reads no message; a limit reads a page of those up to the last it returns."""
+    store = MemdbChatStore(db, user="ann")
+    await store.add_messages("s", numbered(500))
+    await store.add_messages("s2", numbered(3))
+    read: list[int] = []
+    pages = Session.messages
+
+    def messages(self: Session, *place: Any) -> Any:
+        found = pages(self, *place)
+        read.extend(one.seq for one in found)
+        return found
+
+    monkeypatch.setattr(Session, "messages", messages)
+    for status, expected in ((None, 500), (MessageStatus.ACTIVE, 500), (ARCHIVED, 0)):
+        assert await store.count_messages("s", status) == expected
+    assert read == []
+    assert texts(await store.get_messages("s", limit=2, offset=9)) == ["9", "10"]
+    assert (await store.delete_message("s", 500)).content == "499"
+    assert len(read) == 101
+    await store.archive_oldest_messages("s", 450)
+    read.clear()
+    assert await store.count_messages("s") == 49
+    assert await store.count_messages("s", ARCHIVED) == 450
+    assert len(read) == 98
+
+
+@pytest.mark.asyncio
+async def test_a_message_of_several_results_counts_as_one(db: memdb.MemDB) -> None:
+    """Another client stored it: pages by the count neither lose nor repeat a result."""
+    parts = [{"type": "tool_result", "tool_call_id": f"c{n}", "content": f"r{n}"} for n in range(3)]
+    db.scope("ann").session("s").append("tool", parts=parts)
+    store = MemdbChatStore(db, user="ann")
+    await store.add_message("s", ChatMessage("x"))
+    count = await store.count_messages("s")
+    pages = [await store.get_messages("s", limit=1, offset=place) for place in range(count)]
+    assert [texts(one) for one in pages] == [["r0", "r1", "r2"], ["x"]]
 
 
 @pytest.mark.asyncio

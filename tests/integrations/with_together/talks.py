@@ -3,7 +3,8 @@ One conversation, as each client writes it and as it gives it back: `python talk
 
 `write PATH NAME` stores it by the client's own calls, with two calls in one message, their results
 in one message where the client has that, nested arguments and text beside the calls. `read PATH
-NAME` prints what the client gives, as a list of `Line`s.
+NAME` prints what the client gives, as a list of `Line`s. A writer names no scope where its client
+does not: MEMDB_USER and MEMDB_APP name it.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def write_openai_agents(path: str, name: str) -> None:
     ]
 
     async def write() -> None:
-        async with MemDBSession(name, path, user=USER, app=APP) as session:
+        async with MemDBSession(name, path) as session:
             await session.add_items([*OPENAI[:2], {"role": "assistant", "content": BESIDE}])
             await session.add_items([*calls, *results])
             await session.add_items(OPENAI[5:])
@@ -182,7 +183,7 @@ def lines_of_langchain(messages: list[Any]) -> list[Line]:
 def write_langchain(path: str, name: str) -> None:
     from memdb.integrations.langchain import MemdbChatMessageHistory
 
-    with MemdbChatMessageHistory(name, path, user=USER, app=APP) as history:
+    with MemdbChatMessageHistory(name, path) as history:
         history.add_messages(messages_of_langchain())
 
 
@@ -206,7 +207,7 @@ def write_langgraph(path: str, name: str) -> None:
     from memdb.integrations.langgraph import MemdbSaver
 
     place = {"configurable": {"thread_id": name}}
-    with MemdbSaver(path, user=USER, app=APP) as saver:
+    with MemdbSaver(path) as saver:
         graph = graph_of(saver)
         graph.invoke({"messages": messages_of_langchain()[:2]}, place)
         graph.update_state(place, {"messages": messages_of_langchain()[6:]})
@@ -231,7 +232,7 @@ def write_agno(path: str, name: str) -> None:
     asked = RunInput(input_content=ASKED)
     rule, *told = [Message(**one) for one in OPENAI]
     runs = [[rule, *told[:5]], [rule, *told[5:]]]
-    with MemdbDb(path, user=USER, app=APP) as db:
+    with MemdbDb(path) as db:
         db.upsert_session(AgentSession(agent_data={"name": "A"}, created_at=5, **who))
         for number, messages in enumerate(runs):
             ran = RunOutput(run_id=f"r{number}", input=asked, messages=messages, **who)
@@ -273,7 +274,7 @@ def write_llamaindex(path: str, name: str) -> None:
         ChatMessage(THANKS, role="user"),
         ChatMessage(BYE, role="assistant"),
     ]
-    store = MemdbChatStore(path, user=USER, app=APP)
+    store = MemdbChatStore(path)
     asyncio.run(store.add_messages(name, messages))
     store.close()
 
@@ -325,7 +326,7 @@ def write_pydantic_ai(path: str, name: str) -> None:
     ]
 
     async def write() -> None:
-        async with MemdbConversationStore(path, user=USER, app=APP) as store:
+        async with MemdbConversationStore(path) as store:
             await store.save(Conversation(messages=messages, conversation_id=name))
 
     asyncio.run(write())
@@ -374,7 +375,7 @@ def write_agent_framework(path: str, name: str) -> None:
         Message("user", [THANKS]),
         Message("assistant", [BYE]),
     ]
-    with MemdbHistoryProvider(path, user=USER, app=APP) as history:
+    with MemdbHistoryProvider(path) as history:
         asyncio.run(history.save_messages(name, messages))
 
 
@@ -477,7 +478,7 @@ def write_strands(path: str, name: str) -> None:
         {"role": "user", "content": [{"text": THANKS}]},
         {"role": "assistant", "content": [{"text": BYE}]},
     ]
-    with MemdbSessionRepository(path, user=USER, app=APP) as repository:
+    with MemdbSessionRepository(path) as repository:
         repository.create_session(Session(session, SessionType.AGENT))
         repository.create_agent(session, SessionAgent(agent, {}, {}))
         for number, message in enumerate(messages):
@@ -539,7 +540,7 @@ def write_claude_agent(path: str, name: str) -> None:
     ]
 
     async def write() -> None:
-        async with MemdbSessionStore(path, user=USER) as store:
+        async with MemdbSessionStore(path) as store:
             await store.append({"project_key": APP, "session_id": name}, lines)
 
     asyncio.run(write())

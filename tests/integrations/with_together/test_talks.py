@@ -45,7 +45,7 @@ def run(client: str, *tasks: str) -> list[Any]:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": paths, "MEMDB_USER": USER, "MEMDB_APP": APP},
     )
     assert done.returncode == 0, done.stderr
     found: list[Any] = json.loads(done.stdout.splitlines()[-1])
