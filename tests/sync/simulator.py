@@ -196,8 +196,9 @@ class World:
         """Delete a branch with what was said in it, and those that leave it."""
         session = self._session(computer)
         if session.branch_name is not None:
-            self._remove_messages(computer, list(session.messages()), forgotten=False)
+            before = words_of(computer.db)
             session.delete(force=True)
+            self.removed |= before - words_of(computer.db)
 
     def remove_anywhere(self, computer: Computer) -> None:
         """Delete or forget some messages of a session or of a branch."""
@@ -207,14 +208,11 @@ class World:
             chosen = self.random.sample(found, self.random.randint(1, min(4, len(found))))
             is_forgotten = self.random.random() < 0.5
             (session.forget if is_forgotten else session.delete)([one.seq for one in chosen])
-            self._remove_messages(computer, chosen, forgotten=is_forgotten)
-
-    def _remove_messages(self, computer: Computer, messages: list[Any], *, forgotten: bool) -> None:
-        words = {one.text.split()[0] for one in messages}
-        self.removed |= words
-        if forgotten:
-            self.forgotten |= words
-            computer.untold |= words
+            words = {one.text.split()[0] for one in chosen}
+            self.removed |= words
+            if is_forgotten:
+                self.forgotten |= words
+                computer.untold |= words
 
     def title(self, computer: Computer) -> None:
         """Give a session a title."""
