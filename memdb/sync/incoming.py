@@ -38,7 +38,7 @@ from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
 from memdb.sync.clock import NOTHING, UNTOLD, Word, beats, history_of
 from memdb.sync.outgoing import summary_names
-from memdb.sync.tree import Tree
+from memdb.sync.tree import Tree, is_fork
 from memdb.tables import artifacts, entries, entry_history, items, jobs, sessions, state, synced
 from memdb.tables.artifacts import Place
 from memdb.text.validate import json_object
@@ -116,6 +116,7 @@ class Merge:
         has_forgotten: Something was forgotten.
         above: By session, the message here that its next line follows if it names no other one.
         places: By session and branch of this segment, the messages before it, nearest first.
+        forks: Lines of branches that sync made, which are all here when the segment is read.
     """
 
     def __init__(self, services: TransferServices) -> None:
@@ -126,6 +127,7 @@ class Merge:
         self.has_forgotten = False
         self.above: dict[tuple[int, str], str | None] = {}
         self.places: dict[int, dict[str, list[str]]] = {}
+        self.forks: list[tuple[ScopeRef, Line]] = []
         self._trees: dict[int, tuple[list[tuple[int, int, int]], Tree]] = {}
 
     def write(self, tx: Tx, chunk: Chunk) -> None:
@@ -159,6 +161,9 @@ class Merge:
                     tree.after[name] = next(before, None)
                 self.arrange(tx, tree)
                 self.drop_tree(session)
+        while self.forks:
+            owner, line = self.forks.pop()
+            _Part(self, tx, owner, owner.ensure(tx)).write_fork(line)
 
     def arrange(self, tx: Tx, tree: Tree) -> None:
         """
@@ -431,7 +436,7 @@ class _Part:
         return session_records.ensure(self._tx, self._owner, name, self._merge.services.db.ids)
 
     def write_branch(self, lines: list[Line]) -> None:
-        """Add branches that somebody made."""
+        """Add branches that somebody made; metadata of forks waits until these are here."""
         tx, scope_no, merge = self._tx, self._scope_no, self._merge
 
         def write(line: Line, _item: Item, stand: Stand) -> None:
@@ -455,7 +460,20 @@ class _Part:
             merge.drop_tree(session)
             merge.counts["branch_added"] += 1
 
-        self._each("branch", lines, lambda line: (line["session"], line["name"]), write)
+        merge.forks += [(self._owner, line) for line in lines if is_fork(line["name"])]
+        homes = [line for line in lines if not is_fork(line["name"])]
+        self._each("branch", homes, _branch_names, write)
+
+    def write_fork(self, line: Line) -> None:
+        """Store the later metadata of a fork that is here."""
+
+        def write(line: Line, _item: Item, stand: Stand) -> None:
+            row = sessions.find(self._tx, self._scope_no, line["session"], line["name"])
+            if stand.loses and row is not None:
+                sessions.describe(self._tx, row, json_object(line["metadata"], "metadata"))
+
+        self._each("branch", [line], _branch_names, write)
+        self.finish()
 
     def write_message(self, lines: list[Line]) -> None:
         """Add messages where they belong, and change those that were edited."""
@@ -777,6 +795,10 @@ class _Part:
                 if (active, before) != (int(stands), successor):
                     entry = existing(entries.find(tx, entry_id), "entries")
                     entry_writer.set_outcome(tx, entry, active=int(stands), successor=successor)
+
+
+def _branch_names(line: Line) -> tuple[str, str]:
+    return line["session"], line["name"]
 
 
 def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> None:

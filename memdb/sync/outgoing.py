@@ -172,7 +172,7 @@ def _branch_lines(tx: Tx, sent: dict[int, Sent], trees: dict[int, Tree]) -> Iter
             "kind": "branch",
             "session": place["name"],
             "name": place["branch"],
-            "after": tree.ancestors(tree.after[place["branch"]]),
+            "after": tree.ancestors(tree.after.get(place["branch"])),
             "uid": place["uid"],
             "metadata": None if place["metadata"] is None else json.loads(place["metadata"]),
             "created_ms": place["created_ms"],

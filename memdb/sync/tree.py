@@ -7,13 +7,12 @@ uid, stays in line; the other one becomes a branch `fork-...` that leaves there.
 on nothing but the messages, and each device comes to the same ones by itself. So does the place
 where a branch leaves: behind the message before its first one that is still there.
 
-A home is the session itself or a branch that somebody made. Segments name homes and no forks; the
-metadata of a fork names its home.
+A home is the session itself or a branch that somebody made. Messages in segments name homes and
+no forks; the name of a fork ends with its home.
 """
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -27,16 +26,12 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import summaries as summary_records
 from memdb.tables import sessions, synced
+from memdb.tables.synced import FORK, FORK_DIGITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memdb.engine.base import Tx
-
-FORK_DIGITS = 8
-
-# In the metadata of a fork: the branch whose messages it has; absent for those of the session.
-HOME = "fork_of"
 
 # Messages before one that are named one by one, for where some of them are removed.
 NEAR = 16
@@ -87,7 +82,7 @@ class Tree:
             name, above = names[one.id], by_id[one.parent_id]
             self.rows[name] = one.id
             self._parents[name] = above, one.leaves_at
-            self.homes[name] = _home_of(tx, one.id) if is_fork(name) else name
+            self.homes[name] = home_of(name)
             leaves = self._last_before(above, one.leaves_at)
             if not is_fork(name):
                 self.after[name] = leaves
@@ -204,7 +199,7 @@ class Tree:
         starts: list[tuple[str, str, str]] = []
         for home in {home for home, _ in open_}:
             first, *others = sorted(uid for at, uid in open_ if at == home)
-            starts += [(first, home, home), *((uid, fork_name(uid), home) for uid in others)]
+            starts += [(first, home, home), *((uid, fork_name(uid, home), home) for uid in others)]
         while starts:
             uid, row, home = starts.pop()
             while True:
@@ -212,7 +207,7 @@ class Tree:
                 following = sorted(below.get((uid, home), ()))
                 if not following:
                     break
-                starts += [(one, fork_name(one), home) for one in following[1:]]
+                starts += [(one, fork_name(one, home), home) for one in following[1:]]
                 uid = following[0]
         return found
 
@@ -260,9 +255,7 @@ class Tree:
             sessions.move(tx, row, self.rows[above], leaves_at, ())
         elif row is None:
             place["uid"] = fork_uid(session[0], name)
-            home = self.homes[name]
-            said = {"metadata": json.dumps({HOME: home})} if home not in ("", name) else {}
-            self.rows[name] = branch_records.restore(tx, scope_no, self.rows[above], place, said)
+            self.rows[name] = branch_records.restore(tx, scope_no, self.rows[above], place, {})
         else:
             session_records.replace_branch(tx, row, self.rows[above], leaves_at)
             ids = [one.id for one in branches_of(tx, self.session)]
@@ -277,10 +270,9 @@ class Tree:
                 del self._parents[name]
 
 
-def _home_of(tx: Tx, fork: int) -> str:
-    """Return the home of the messages of a fork, which may leave from a row of another one."""
-    metadata = sessions.place_of(tx, fork)["metadata"]
-    return "" if metadata is None else str(json.loads(metadata).get(HOME, ""))
+def home_of(name: str) -> str:
+    """Return the home of the messages of a branch."""
+    return name[len(FORK) + FORK_DIGITS + 1 :] if is_fork(name) else name
 
 
 def is_fork(name: str) -> bool:
@@ -288,9 +280,10 @@ def is_fork(name: str) -> bool:
     return fnmatchcase(name, synced.FORKS)
 
 
-def fork_name(uid: str) -> str:
-    """Return the name of the branch that begins with a message."""
-    return f"fork-{synced.message_thing(uid) & 0xFFFFFFFF:08x}"
+def fork_name(uid: str, home: str) -> str:
+    """Return the name of the branch of a home that begins with a message."""
+    digits = synced.message_thing(uid) & ((1 << 4 * FORK_DIGITS) - 1)
+    return f"{FORK}{digits:0{FORK_DIGITS}x}{home and f'-{home}'}"
 
 
 def fork_uid(session: str, name: str) -> str:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from memdb.engine.base import Tx
 
 # Branches that `memdb.sync` made where two devices continued one session: each makes them itself.
-FORKS = "fork-????????"
+FORK, FORK_DIGITS = "fork-", 8
+FORKS = f"{FORK}{'[0-9a-f]' * FORK_DIGITS}*"
 
 # What tells one version of an entry from another, in this order.
 SAID = (
@@ -44,7 +45,7 @@ FROM sessions WHERE branch = ''
 """,
     "branch": f"""
 SELECT scope_no, thing_hash(name, branch), row_digest(metadata), 0, id
-FROM sessions WHERE branch <> '' AND branch NOT GLOB '{FORKS}'
+FROM sessions WHERE branch <> '' AND (branch NOT GLOB '{FORKS}' OR metadata IS NOT NULL)
 """,
     "message": """
 SELECT id >> 44, thing_hash(uid), row_digest(content_hash), 0, id FROM messages

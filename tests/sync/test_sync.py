@@ -353,6 +353,35 @@ def test_a_branch_that_two_devices_made_leaves_in_one_place(pair: Pair) -> None:
     assert [case for name, case in zip(names, cases, strict=True) if not fits(name, case)] == []
 
 
+def test_metadata_of_a_fork_travels_and_changes_nothing_else(pair: Pair) -> None:
+    """A fork of a session or a branch may be described; a branch that is called like one is none."""
+    own = ("fork-answered", "fork-experiment")
+    for db in (pair.a, pair.b):
+        trip = db.user("ann").session("trip")
+        for place in (trip, trip.branch("b", after_seq=0)):
+            for number in range(2):
+                place.append("user", f"{number} of {db.path} in {place.branch_name}")
+    for name in own:
+        pair.b.user("ann").session("trip").branch(name).append("user", f"in {name}")
+    for db in (pair.a, pair.b, pair.a):
+        db.sync(pair.folder)
+    forks = [one.name for one in trip.branches() if one.name not in {"b", *own}]
+    for name in forks:
+        trip.branch(name).update(metadata={"about": name})
+    pair.open()
+    for db in (*pair.files, *pair.files):
+        db.sync(pair.folder, pairing_key=pair.key)
+    said = {one.name: one.metadata for one in pair.files[-1].user("ann").session("trip").branches()}
+    assert len({str(canonical(db)) for db in pair.files}) == 1
+    assert said == {"b": None} | dict.fromkeys(own) | {name: {"about": name} for name in forks}
+    assert sorted(name[13:] for name in forks) == ["", "-b"]
+    for name in forks:
+        pair.a.user("ann").session("trip").branch(name).update(metadata={})
+    for db in (*pair.files, *pair.files):
+        db.sync(pair.folder)
+    assert len({str(canonical(db)) for db in pair.files}) == 1
+
+
 def _change(db: memdb.MemDB, fields: dict[str, str]) -> None:
     """Turn a field of each fact, by its uid, into its other value."""
     known = {one.uid: one for one in db.user("ann").entries.list(inactive=True, limit=1000)}
