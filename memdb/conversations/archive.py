@@ -208,8 +208,8 @@ class ArchiveService:
         target, after = run.session, 0
         while True:
             with self._db.read() as tx:
-                old = archive.after(tx, target, after, STEP_SEGMENTS)
-            old = [one for one in old if one.first_seq <= run.last_seq]
+                found = archive.after(tx, (target, after), target, STEP_SEGMENTS)
+            old = [one for _, one in found if one.first_seq <= run.last_seq]
             if not old:
                 return total
             contents = archive.opened(target, old)

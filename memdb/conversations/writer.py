@@ -239,7 +239,7 @@ class MessageService:
             branches.keep_others(tx, target, range(1, newest.seq + 1 if newest else 2))
             if newest is None:
                 return False
-            message_records.remove_all(tx, target)
+            message_records.clear(tx, target)
             return True
 
     def branch(

@@ -99,7 +99,7 @@ def _of_session(
             if not any(first <= one.seq <= last for first, last in shown):
                 yield from _said("message", one)
         after = page[-1].seq
-    yield from (one.data for one in archive.after(tx, session, 0, MAX_INT))
+    yield from (one.data for _, one in archive.after(tx, (session, 0), session, MAX_INT))
 
 
 def _of_summaries(tx: Tx, session: int) -> Iterator[str | None]:

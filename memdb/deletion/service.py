@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.deletion import preview, proof, selectors
 from memdb.deletion.selectors import Rewriting, select
 from memdb.errors import Busy, Conflict, Corrupt, InvalidInput, existing
-from memdb.models.ids import is_branch, scope_range, session_range
+from memdb.models.ids import is_branch, scope_range
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
 from memdb.records import artifacts as artifact_records
@@ -30,7 +30,7 @@ from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
 from memdb.records.scopes import ScopeRef
 from memdb.summaries.summarizer import Made, items_of_messages, items_of_summaries
-from memdb.tables import archive, items, messages, scopes
+from memdb.tables import archive, items, messages, scopes, sessions
 from memdb.tables import state as state_rows
 from memdb.tables import summaries as summary_rows
 from memdb.text.validate import text_value
@@ -371,18 +371,14 @@ class DeletionService:
         if scope_no is not None:
             # The entry that is named may have been deleted before.
             was_here = [scope_range(scope_no)[0] + selector.entry] if selector.entry else []
-            for entry_id in {*selection.entries, *was_here}:
-                entry_records.forget(tx, scope_no, entry_id)
+            entry_records.forget(tx, scope_no, *{*selection.entries, *was_here})
         _forget_rest(tx, owner, selection)
-        for stored in items.get_many(tx, selection.items).values():
-            item_records.forget(tx, stored)
-        for place in selection.artifacts:
-            artifact_records.forget(tx, place)
+        item_records.forget(tx, *items.get_many(tx, selection.items).values())
+        artifact_records.forget(tx, *selection.artifacts)
         names = {name for _, name in selection.whole}
         if selector.what == "session":
             names.add(selector.session)  # it may have been deleted before
-        for name in sorted(names):
-            session_records.forget(tx, owner, name)
+        session_records.forget(tx, owner, *sorted(names))
         for name_or_all in selection.state:
             state_records.forget(tx, owner, name_or_all)
         if None in selection.state and scope_no is not None:
@@ -417,18 +413,14 @@ def _require_digest(
 def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
     for part in selection.parts:
         message_records.remove(tx, part.session, part.seqs)
-    for place in selection.artifacts:
-        artifact_records.remove(tx, place)
+    artifact_records.empty_names(tx, *selection.artifacts)
     for place, version in selection.copies:
         artifact_records.remove(tx, place, version)
-    for entry_id in selection.entries:
-        entry_records.remove(tx, entry_id)
+    entry_records.remove(tx, *selection.entries)
     for entry_id, version, *_ in selection.versions:
         entry_records.remove_version(tx, entry_id, version)
-    for stored in items.get_many(tx, selection.items).values():
-        item_records.remove(tx, stored)
-    for _, name in selection.whole:
-        session_records.remove(tx, owner, name)
+    item_records.remove(tx, *items.get_many(tx, selection.items).values())
+    session_records.remove(tx, owner, *(name for _, name in selection.whole))
     for name_or_all in selection.state:
         state_records.remove_user(tx, owner, name_or_all)
 
@@ -454,17 +446,18 @@ def _count(tx: Tx, found: list[Found]) -> Counts:
 
 
 def _count_in(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
-    sessions = [session for session, _ in selection.whole]
-    branch_count = sum(map(is_branch, sessions))
-    parts = sum(len(part.seqs) for part in selection.parts)
+    rows = dict(selection.whole)
+    spans = sessions.spans_of(tx, rows)
+    going = sum(messages.count(tx, *span) for span in spans) - _count_staying(tx, rows)
+    branch_count = sum(map(is_branch, rows))
     state = [state_rows.list_values(tx, owner.app, owner.user, name) for name in selection.state]
     return {
-        "messages": parts + sum(_count_messages(tx, one, sessions) for one in sessions),
-        "sessions": len(sessions) - branch_count,
+        "messages": sum(len(part.seqs) for part in selection.parts) + going,
+        "sessions": len(rows) - branch_count,
         "branches": branch_count,
         "entries": len(selection.entries),
         "versions": len(selection.versions) + len(selection.copies),
-        "summaries": sum(len(summary_rows.texts(tx, one)) for one in sessions),
+        "summaries": sum(summary_rows.count_between(tx, *span) for span in spans),
         "artifacts": len(selection.artifacts),
         "items": len(selection.items),
         "state": sum(map(len, state)) + len(selection.keys),
@@ -472,11 +465,15 @@ def _count_in(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
     }
 
 
-def _count_messages(tx: Tx, session: int, going: list[int]) -> int:
-    """Return how many messages of a row go: without those that branches show which stay."""
-    kept = branches.others_show(tx, session, going) if is_branch(session) else []
-    stays = sum(messages.count(tx, session | first, session | last) for first, last in kept)
-    return messages.count(tx, *session_range(session)) - stays
+def _count_staying(tx: Tx, rows: dict[int, str]) -> int:
+    """Return how many messages of branches that go stay, since others show them which stay."""
+    whole = {str(name) for row, name in rows.items() if not is_branch(row)}
+    kept = {row: branches.others_show(tx, row, rows) for row in rows if str(rows[row]) not in whole}
+    return sum(
+        messages.count(tx, row | first, row | last)
+        for row, spans in kept.items()
+        for first, last in spans
+    )
 
 
 def _count_rewritten(tx: Tx, found: list[Found], plans: dict[int, Rewriting]) -> Counts:

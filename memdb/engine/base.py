@@ -171,6 +171,12 @@ class Words(Protocol):
     def drop(self, kind: str, low: int, high: int | None = None) -> None:
         """Remove rows from the index; call it before they change or are deleted."""
 
+    def add_each(self, kind: str, ids: Collection[int]) -> None:
+        """Add rows to the index, of any kind but messages."""
+
+    def drop_each(self, kind: str, ids: Collection[int]) -> None:
+        """Remove rows from the index as `drop` does, of any kind but messages."""
+
     def add_messages(self, rows: Sequence[Values]) -> None:
         """Add new messages, given as their rows: faster than reading them again."""
 

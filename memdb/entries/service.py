@@ -247,8 +247,7 @@ class EntryService:
         with self._db.write() as tx:
             span = owner.span(tx)
             ids = [] if span is None else entries.ids_between(tx, *span)
-            for entry_id in ids:
-                entry_records.remove(tx, entry_id)
+            entry_records.remove(tx, *ids)
             return len(ids)
 
     def supersede(
@@ -348,7 +347,8 @@ class EntryService:
             _require_version(old, known)
             if old is None:
                 return False
-            return entry_records.remove(tx, old.id)
+            entry_records.remove(tx, old.id)
+            return True
 
     def list(
         self,

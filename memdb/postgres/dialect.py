@@ -54,7 +54,7 @@ KEYED_BY_ID = re.compile(
     r"(?:FROM|UPDATE) (sessions|entries|entry_history|summaries|artifact_names)\b"
 )
 BY_SCOPE = re.compile(r"((?:(\w+)\.)?scope_no = (:scope_no|:own_no))\b")
-BY_PARENT = re.compile(r"((?:(\w+)\.)?(?:session_id|condensed_into) = (:\w+))\b")
+BY_PARENT = re.compile(r"((?:(\w+)\.)?(?:session_id|condensed_into) (?:=|BETWEEN) (:\w+))\b")
 
 UNION = re.compile(r"(\nUNION(?: ALL)?\n)")
 VALUE = re.compile(r"'[^']*'|(?<!:):(\w+)")
@@ -148,12 +148,12 @@ COMMON = frozenset(("settings",))
 # rows are sent without waiting for the answer (tests/postgres/test_dialect.py).
 COUNTED = frozenset(
     (
-        *("archive.empty", "blobs.delete_stale", "entries.delete", "entry_history.delete"),
+        *("archive.empty", "blobs.delete_stale", "entry_history.delete"),
         *("jobs.lease", "jobs.renew", "jobs.advance", "jobs.done", "jobs.fail"),
         *("jobs.reschedule", "jobs.embed_missing", "jobs.embed_items", "links.reject"),
-        *("messages.delete_range", "sessions.delete", "spaces.complete", "state.clear"),
+        *("messages.delete_range", "spaces.complete", "state.clear"),
         *("state.insert", "state.delete", "summaries.condense"),
-        *("summaries.delete_from", "tombstones.insert"),
+        *("summaries.delete_from",),
     )
 )
 
@@ -371,4 +371,4 @@ def _with_range(match: re.Match[str], table: str, column: str, shift: int) -> st
     own = f"{match[2]}." if match[2] else table
     first = f"CAST({match[3]} AS bigint) >> {shift}"
     low, end = f"({first}) << {SCOPE_SHIFT}", f"(({first}) + 1) << {SCOPE_SHIFT}"
-    return f"{match[1]} AND {own}{column} >= {low} AND {own}{column} < {end}"
+    return f"{own}{column} >= {low} AND {own}{column} < {end} AND {match[1]}"

@@ -13,6 +13,7 @@ fields are looked for in the texts of the rows that hold all of their tokens.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.compose import select
@@ -38,7 +39,7 @@ from memdb.postgres.tokens import (
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from memdb.engine.base import Postings, Tx, Values
     from memdb.text.terms import Term
@@ -171,6 +172,12 @@ FROM (
     AND term >= :beginning
     AND term < :after
 ) AS lists
+"""
+
+TAKE_EACH = """/* words.take_each */
+DELETE FROM words_tail
+WHERE scope_no = :scope_no AND kind = :kind AND ref IN (SELECT value FROM json_each(:ids))
+RETURNING ref
 """
 
 TAKE_FROM_TAIL = """/* words.take_from_tail */
@@ -306,6 +313,21 @@ class PostgresWords:
                 listed = {row[0]: keys_of(row[1:]) for row in rows if row[0] not in waiting}
                 self._take(kind, scope_no, listed)
 
+    def add_each(self, kind: str, ids: Collection[int]) -> None:
+        """Add rows to the index, of any kind but messages."""
+        for _, some in _pages(ids):
+            rows = self._tx.all(SELECT_TEXTS[kind], {"ids": some})
+            self._put(kind, ((row[0], row[1:]) for row in rows))
+
+    def drop_each(self, kind: str, ids: Collection[int]) -> None:
+        """Remove rows from the index as `drop` does, of any kind but messages."""
+        for scope_no, some in _pages(ids):
+            values = {"scope_no": scope_no, "kind": KINDS[kind], "ids": some}
+            waiting = {row[0] for row in self._tx.all(TAKE_EACH, values)}
+            listed = [one for one in some if one not in waiting]
+            rows = self._tx.all(SELECT_TEXTS[kind], {"ids": listed}) if listed else []
+            self._take(kind, scope_no, {row[0]: keys_of(row[1:]) for row in rows})
+
     def add_messages(self, rows: Sequence[Values]) -> None:
         """
         Add new messages, given as their rows.
@@ -333,8 +355,7 @@ class PostgresWords:
             by_scope.setdefault(scope_of(ref), {})[ref] = archived_keys(text)
         for scope_no, listed in by_scope.items():
             place = {"scope_no": scope_no, "kind": KINDS["archived"]}
-            for ref in listed:
-                self._tx.run(TAKE_FROM_TAIL, {**place, "low": ref, "high": ref})
+            self._tx.all(TAKE_EACH, {**place, "ids": [*listed]})
             self._take("archived", scope_no, listed)
 
     def postings(
@@ -553,6 +574,13 @@ class PostgresWords:
                     if row[0] in candidates and is_in_row(term, phrases[term], tokens):
                         found.setdefault(term, []).append(row[0])
         return found
+
+
+def _pages(ids: Collection[int]) -> Iterator[tuple[int, list[int]]]:
+    """Yield (scope_no, up to 1,000 of its ids) until all *ids* are there."""
+    for scope_no, rising in groupby(sorted(ids), scope_of):
+        while some := [*islice(rising, PAGE)]:
+            yield scope_no, some
 
 
 def _keys_asked(phrases: Iterable[list[Phrase]]) -> tuple[set[str], set[str]]:

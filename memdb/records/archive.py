@@ -7,6 +7,7 @@ caller's transaction.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -95,23 +96,20 @@ def remove(tx: Tx, session: int, seqs: Collection[int]) -> None:
         _replace(tx, session, old, archive.to_segments(kept))
 
 
-def remove_session(tx: Tx, session: int) -> None:
-    """Remove the segments of a session and their words, after the rows of its messages went."""
-    count = sessions.archived_count(tx, session)
-    after = dropped = 0
-    while page := archive.after(tx, session, after, SEGMENT_PAGE):
-        for segment in page:
-            try:
-                texts = _texts(session, archive.opened(session, [segment]))
-            except Corrupt:
-                continue  # its words cannot be read, so the index is made anew below
-            tx.words.drop_archived(texts)
-            dropped += len(texts)
-        after = page[-1].first_seq
-    if not after and not count:
-        return
-    sessions.count(tx, session, archived=-count)
-    archive.delete_session(tx, session)
+def remove_sessions(tx: Tx, low: int, high: int) -> None:
+    """Remove the segments of the rows in an id range, after the rows of their messages went."""
+    count = sessions.archived_count(tx, low, high)
+    after, dropped = (low, 0), 0
+    while page := archive.after(tx, after, high, SEGMENT_PAGE):
+        texts = []
+        for session, segment in page:
+            with suppress(Corrupt):  # its words cannot be read, so the index is made anew below
+                texts += _texts(session, archive.opened(session, [segment]))
+        tx.words.drop_archived(texts)
+        dropped += len(texts)
+        after = session, segment.first_seq
+    if after[1]:
+        archive.delete_between(tx, low, high)
     if dropped != count:
         derive(tx)  # only for a damaged file
 

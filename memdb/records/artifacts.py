@@ -17,7 +17,7 @@ from memdb.tables import artifacts, blobs, checks, scopes, sessions
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Finding
@@ -178,34 +178,61 @@ def rename(tx: Tx, place: Place, target: Place) -> None:
     _set_name(tx, place, known[1], indexed_text("", b""))
 
 
-def remove_name(tx: Tx, place: Place) -> int:
-    """Remove every version of a name, and the name with its counter; return how many versions."""
-    known = artifacts.find_name(tx, place)
-    if known is None:
-        return 0
-    doomed = artifacts.versions(tx, place)
-    _remove_versions(tx, place, doomed)
-    tx.words.drop("artifact", known[0])
-    artifacts.delete_name(tx, known[0])
-    return len(doomed)
+def remove_names(tx: Tx, *places: Place) -> list[tuple[Place, int]]:
+    """Remove names with their counters and all versions; return what versions there were."""
+    names = {place: name_id for place, (name_id, _) in _names_of(tx, places).items()}
+    gone = _empty(tx, names)
+    tx.words.drop_each("artifact", names.values())
+    artifacts.delete_names(tx, names.values())
+    return gone
 
 
-def forget(tx: Tx, place: Place) -> None:
-    """Remove a name as `remove_name` does; its tombstones hold a digest in place of the name."""
-    versions = [stored.info.version for stored in artifacts.versions(tx, place)]
-    digest = dependents.digest_of(place.name)
-    dependents.keep_away(tx, place.scope_no, "artifact", [_source_names(tx, place)])
-    remove_name(tx, place)
-    for version in versions:
-        ref, hidden = f"{place.name}@{version}", f"{digest}@{version}"
-        dependents.hide(tx, place.scope_no, "artifact", ref, hidden)
+def empty_names(tx: Tx, *places: Place) -> None:
+    """Remove all versions of names as `remove` does: the names stay with their counters."""
+    names = _names_of(tx, places)
+    _empty(tx, {place: name_id for place, (name_id, _) in names.items()})
+    tx.words.drop_each("artifact", [name_id for name_id, _ in names.values()])
+    artifacts.set_names(tx, dict(names.values()), indexed_text("", b""))
+    tx.words.add_each("artifact", [name_id for name_id, _ in names.values()])
+
+
+def _names_of(tx: Tx, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
+    """Return (id, last version) of those names of a scope that are there."""
+    wanted = {*places}
+    every = artifacts.places(tx, places[0].scope_no) if places else []
+    return {place: (name_id, last) for place, name_id, last in every if place in wanted}
+
+
+def _empty(tx: Tx, names: Mapping[Place, int]) -> list[tuple[Place, int]]:
+    """Remove every version of names, given with their ids; return (name, number) of each."""
+    place_of = {name_id: place for place, name_id in names.items()}
+    scopes_of = {place.scope_no for place in names}  # one, or none
+    doomed = [
+        one for scope_no in scopes_of for one in artifacts.versions_of(tx, scope_no, [*place_of])
+    ]
+    artifacts.delete(tx, [(place_of[one.name_id], one.version, one.uid) for one in doomed])
+    blobs.delete_if_unused(tx, *{one.blob_no for one in doomed})
+    return [(place_of[one.name_id], one.version) for one in doomed]
+
+
+def forget(tx: Tx, *places: Place) -> None:
+    """Remove names as `remove_names` does; their tombstones hold digests in place of the names."""
+    if not places:
+        return
+    scope_no = places[0].scope_no
+    dependents.keep_away(tx, scope_no, "artifact", _source_names(tx, *places))
+    for place, version in remove_names(tx, *places):
+        ref = f"{place.name}@{version}"
+        hidden = f"{dependents.digest_of(place.name)}@{version}"
+        dependents.hide(tx, scope_no, "artifact", ref, hidden)
 
 
 def forget_version(tx: Tx, place: Place, version: int) -> None:
     """Remove a version as `remove` does; its tombstone holds a digest in place of the name."""
     found = artifacts.find(tx, place, version)
     if found is not None:
-        names = (*_source_names(tx, place), str(found.info.created_ms))
+        [source] = _source_names(tx, place)
+        names = (*source, str(found.info.created_ms))
         dependents.keep_away(tx, place.scope_no, "artifact", [names])
     remove(tx, place, version)
     ref, hidden = f"{place.name}@{version}", f"{dependents.digest_of(place.name)}@{version}"
@@ -221,32 +248,32 @@ def is_kept_away(
     return bool(dependents.are_kept_away(tx, scope_no, "artifact", given))
 
 
-def _source_names(tx: Tx, place: Place) -> tuple[str, str]:
-    if place.session_no == artifacts.SHARED:
-        return "", place.name
-    session = session_id(place.scope_no, place.session_no)
-    return sessions.names(tx, [session])[session], place.name
+def _source_names(tx: Tx, *places: Place) -> list[tuple[str, str]]:
+    own = [place for place in places if place.session_no != artifacts.SHARED]
+    rows = {place: session_id(place.scope_no, place.session_no) for place in own}
+    names = sessions.names(tx, {*rows.values()}) if rows else {}
+    return [(names[rows[place]] if place in rows else "", place.name) for place in places]
 
 
-def remove_session(tx: Tx, scope_no: int, session_no: int) -> None:
-    """Remove every artifact name of a session; the names shared in its scope stay."""
-    for place in list_places(tx, scope_no, session_no):
-        remove_name(tx, place)
+def remove_sessions(tx: Tx, scope_no: int, session_nos: Collection[int]) -> None:
+    """Remove every artifact name of sessions; the names shared in their scope stay."""
+    if session_nos:
+        every = list_places(tx, scope_no)
+        remove_names(tx, *(place for place in every if place.session_no in session_nos))
 
 
 def list_places(tx: Tx, scope_no: int, session_no: int | None = None) -> list[Place]:
     """Return every artifact name of a scope, or of one session of it, also empty ones."""
     return [
         place
-        for place, _ in artifacts.places(tx, scope_no)
+        for place, *_ in artifacts.places(tx, scope_no)
         if session_no is None or place.session_no == session_no
     ]
 
 
 def _remove_versions(tx: Tx, place: Place, doomed: list[Stored]) -> None:
-    for stored in doomed:
-        artifacts.delete(tx, place, stored)
-        blobs.delete_if_unused(tx, stored.blob_no)
+    artifacts.delete(tx, [(place, one.info.version, one.info.uid) for one in doomed])
+    blobs.delete_if_unused(tx, *(one.blob_no for one in doomed))
 
 
 def _set_name(tx: Tx, place: Place, last_version: int, searched: dict[str, str | None]) -> None:
@@ -258,7 +285,7 @@ def _set_name(tx: Tx, place: Place, last_version: int, searched: dict[str, str |
     else:
         name_id = known[0]
         tx.words.drop("artifact", name_id)
-        artifacts.set_name(tx, name_id, last_version, searched)
+        artifacts.set_names(tx, {name_id: last_version}, searched)
     tx.words.add("artifact", name_id)
 
 

@@ -72,9 +72,9 @@ def keep_away(tx: Tx, scope_no: int, kind: str, names: Iterable[Sequence[str]]) 
     What a program calls a thing is the same each time that it is exported. It says nothing of
     its text, so nobody can guess from a tombstone what was said.
     """
-    for each in names:
-        uid = source_uid(kind, *each)
-        tombstones.add(tx, scope_no, Tombstone(uid, kind, "source", tx.now_ms, forgotten=True))
+    uids = [source_uid(kind, *each) for each in names]
+    stones = [Tombstone(uid, kind, "source", tx.now_ms, forgotten=True) for uid in uids]
+    tombstones.add(tx, scope_no, *stones)
 
 
 def are_kept_away(
@@ -94,9 +94,7 @@ def stand_for(tx: Tx, scope_no: int, uid: str, entry_id: int) -> None:
 def restore(tx: Tx, scope_no: int, stones: Sequence[Tombstone]) -> None:
     """Add tombstones as they were exported, but for what the scope holds."""
     live = tombstones.live(tx, scope_no, [stone.uid for stone in stones])
-    for stone in stones:
-        if stone.uid not in live:
-            tombstones.add(tx, scope_no, stone)
+    tombstones.add(tx, scope_no, *(stone for stone in stones if stone.uid not in live))
 
 
 class Dependent(Record):

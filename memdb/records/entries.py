@@ -15,7 +15,7 @@ from memdb.records import dependents
 from memdb.tables import checks, entries, entry_history, jobs, tombstones
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from memdb.engine.base import Tx
     from memdb.models.entries import EntryVersion
@@ -31,19 +31,20 @@ def set_vector(tx: Tx, space_no: int, entry_id: int, vector: bytes | None) -> No
         tx.vectors.put(space_no, "entry", [(entry_id, vector)])
 
 
-def remove(tx: Tx, entry_id: int) -> bool:
-    """Remove an entry with its history, index row, vectors and jobs; False if it is absent."""
-    tx.words.drop("entry", entry_id)
-    tx.vectors.drop("entry", entry_id, entry_id)
-    jobs.drop(tx, "entry", entry_id)
-    return entries.delete(tx, entry_id)
+def remove(tx: Tx, *ids: int) -> None:
+    """Remove entries with their history, index rows, vectors and jobs."""
+    tx.words.drop_each("entry", ids)
+    for entry_id in ids:
+        tx.vectors.drop("entry", entry_id, entry_id)
+        jobs.drop(tx, "entry", entry_id)
+    entries.delete(tx, ids)
 
 
-def forget(tx: Tx, scope_no: int, entry_id: int) -> None:
-    """Remove an entry as `remove` does, so that no import brings it back."""
-    _keep_key_away(tx, entry_id)
-    remove(tx, entry_id)
-    tombstones.forget_entry(tx, scope_no, entry_id)
+def forget(tx: Tx, scope_no: int, *ids: int) -> None:
+    """Remove entries as `remove` does, so that no import brings them back."""
+    _keep_keys_away(tx, ids)
+    remove(tx, *ids)
+    tombstones.forget_entries(tx, scope_no, ids)
 
 
 def remove_version(tx: Tx, entry_id: int, version: int) -> None:
@@ -53,23 +54,22 @@ def remove_version(tx: Tx, entry_id: int, version: int) -> None:
 
 def forget_version(tx: Tx, entry_id: int, version: int) -> None:
     """Remove what an entry said in an old version, so that no import brings it back."""
-    _keep_key_away(tx, entry_id)
+    _keep_keys_away(tx, [entry_id])
     remove_version(tx, entry_id, version)
 
 
-def _keep_key_away(tx: Tx, entry_id: int) -> None:
-    """Keep imports from using the key of an entry: its versions have no other name."""
-    entry = entries.find(tx, entry_id)
-    if entry is not None and entry.key is not None:
-        dependents.keep_away(tx, scope_of(entry_id), "entry", [(entry.key,)])
+def _keep_keys_away(tx: Tx, ids: Collection[int]) -> None:
+    """Keep imports from using the keys of entries: their versions have no other name."""
+    keys = [entry.key for entry in entries.get_many(tx, [*ids]).values() if entry.key is not None]
+    if keys:
+        dependents.keep_away(tx, scope_of(min(ids)), "entry", [(key,) for key in keys])
 
 
-def leave_session(tx: Tx, session: int) -> None:
-    """Remove the entries that only this session recalls, and the link of the others to it."""
-    for entry_id in entries.session_only(tx, session):
-        remove(tx, entry_id)
-    entries.forget_session(tx, session)
-    entry_history.forget_session(tx, session)
+def leave_sessions(tx: Tx, low: int, high: int) -> None:
+    """Remove the entries that only sessions in an id range recall, and links to these."""
+    remove(tx, *entries.session_only(tx, low, high))
+    entries.forget_sessions(tx, low, high)
+    entry_history.forget_sessions(tx, low, high)
 
 
 def derive(tx: Tx) -> None:

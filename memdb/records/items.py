@@ -153,20 +153,27 @@ def require_version(found: StoredItem | None, expected: int | None) -> None:
         raise VersionConflict(expected, version)
 
 
-def remove(tx: Tx, stored: StoredItem) -> None:
-    """Remove an item with its words, and its namespace if it was the last one there."""
-    _remove_rows(tx, stored)
-    items.drop_namespace(tx, stored.namespace_id)
+def remove(tx: Tx, *doomed: StoredItem) -> None:
+    """Remove items with their words, and the namespaces in which nothing is left."""
+    _remove_rows(tx, *doomed)
+    for namespace_id in {stored.namespace_id for stored in doomed}:
+        items.drop_namespace(tx, namespace_id)
 
 
-def forget(tx: Tx, stored: StoredItem) -> None:
-    """Remove an item as `remove` does, so that no import brings it back."""
-    remove(tx, stored)
-    scope_no = scope_of(stored.item.id)
-    ref = str(stored.item.id - scope_range(scope_no)[0])
-    tombstone = Tombstone(stored.item.uid, "item", ref, tx.now_ms, forgotten=True)
-    tombstones.add(tx, scope_no, tombstone)
-    dependents.keep_away(tx, scope_no, "item", [(path_of(stored.item.namespace), stored.item.key)])
+def forget(tx: Tx, *doomed: StoredItem) -> None:
+    """Remove items of a scope as `remove` does, so that no import brings them back."""
+    remove(tx, *doomed)
+    if doomed:
+        scope_no = scope_of(doomed[0].item.id)
+        base = scope_range(scope_no)[0]
+        found = [stored.item for stored in doomed]
+        stones = (
+            Tombstone(one.uid, "item", str(one.id - base), tx.now_ms, forgotten=True)
+            for one in found
+        )
+        tombstones.add(tx, scope_no, *stones)
+        names = [(path_of(one.namespace), one.key) for one in found]
+        dependents.keep_away(tx, scope_no, "item", names)
 
 
 def refresh(tx: Tx, found: Iterable[Item]) -> list[Item]:
@@ -185,9 +192,7 @@ def refresh(tx: Tx, found: Iterable[Item]) -> list[Item]:
 def remove_many(tx: Tx, ids: Collection[int]) -> int:
     """Remove items as `remove` does; return how many there were."""
     found = items.get_many(tx, ids).values()
-    _remove_rows(tx, *found)
-    for namespace_id in {stored.namespace_id for stored in found}:
-        items.drop_namespace(tx, namespace_id)
+    remove(tx, *found)
     return len(found)
 
 
@@ -237,8 +242,7 @@ def _drop_vectors(tx: Tx, stored: StoredItem) -> None:
     if stored.vector_count:
         tx.vectors.drop("item", stored.refs[0], stored.refs[-1])
     if stored.embedded:
-        for ref in stored.refs:
-            jobs.drop(tx, "item", ref)
+        jobs.drop(tx, "item", stored.refs[0], stored.refs[-1])
 
 
 def text_at(tx: Tx, ref: int) -> str:
@@ -275,9 +279,8 @@ def list_given(tx: Tx, stored: StoredItem) -> list[bytes]:
 
 
 def _remove_rows(tx: Tx, *doomed: StoredItem) -> None:
+    tx.words.drop_each("item", [one.item.id for one in doomed if one.text is not None])
     for stored in doomed:
-        if stored.text is not None:
-            tx.words.drop("item", stored.item.id)
         _drop_vectors(tx, stored)
     items.delete(tx, [stored.item.id for stored in doomed])
 

@@ -21,7 +21,6 @@ from memdb.models.ids import (
     is_branch,
     scope_of,
     session_of,
-    session_range,
     without_content,
 )
 from memdb.models.messages import ROLES, Finding, Message, NewMessage
@@ -510,17 +509,20 @@ def _remove_rows(tx: Tx, session: int, seqs: Sequence[int]) -> None:
         messages.delete_range(tx, *span)
 
 
-def remove_all(tx: Tx, session: int) -> None:
-    """Remove every message of a session, with everything that is derived from them."""
-    low, high = session_range(session)
+def remove_all(tx: Tx, low: int, high: int) -> None:
+    """Remove all messages of the rows in an id range, which go too, with all derived from them."""
     tx.words.drop("message", low, high)
     tx.vectors.drop("message", low, high)
     jobs.drop_messages(tx, low, high)
-    tokens, count = sessions.totals(tx, low, high)
-    sessions.count(tx, session, messages=-count, tokens=-tokens)
     messages.delete_range(tx, low, high)
-    archive.remove_session(tx, session)
-    summary_records.remove(tx, session)
+    archive.remove_sessions(tx, low, high)
+    summary_records.remove_all(tx, low, high)
+
+
+def clear(tx: Tx, session: int) -> None:
+    """Remove all messages of a row that stays, with everything that is derived from them."""
+    remove_all(tx, session, session | MAX_SEQ)
+    sessions.set_empty(tx, session)
 
 
 def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
@@ -537,22 +539,24 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
         Corrupt: one is archived, and its segment is damaged.
     """
     ids = [session | seq for seq in seqs]
-    for row_id, uid in sorted(messages.uids(tx, ids).items()):
-        ref = f"sha256:{digest}#{row_id - session}"
-        stone = Tombstone(uid, "message", ref, tx.now_ms, forgotten=True)
-        tombstones.add(tx, scope_of(session), stone)
+    stones = [
+        Tombstone(uid, "message", f"sha256:{digest}#{row_id - session}", tx.now_ms, forgotten=True)
+        for row_id, uid in sorted(messages.uids(tx, ids).items())
+    ]
+    tombstones.add(tx, scope_of(session), *stones)
     for low, high in spans_of(seqs):
-        keep_away(tx, session, session | low, session | high)
+        keep_away(tx, session | low, session | high)
     _remove_rows(tx, session, seqs)
     summary_records.remove_shared(tx, session, seqs)
     jobs.clear_errors(tx, session)
 
 
-def keep_away(tx: Tx, session: int, low: int, high: int) -> None:
-    """Keep imports from restoring the messages of a row in an id range, which are forgotten."""
-    name = sessions.names(tx, [session])[session]
-    given = (_source_names(name, one) for one in messages.external_ids(tx, low, high))
-    dependent_records.keep_away(tx, scope_of(session), "message", given)
+def keep_away(tx: Tx, low: int, high: int) -> None:
+    """Keep imports from restoring the messages in an id range of a scope, which are forgotten."""
+    given = messages.external_ids(tx, low, high)
+    names = sessions.names(tx, {session_of(row_id) for row_id, _ in given}) if given else {}
+    away = (_source_names(names[session_of(row_id)], external) for row_id, external in given)
+    dependent_records.keep_away(tx, scope_of(low), "message", away)
 
 
 def find_kept_away(tx: Tx, scope_no: int, session: str, ids: Iterable[str | None]) -> set[str]:

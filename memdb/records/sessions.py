@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.branches import branches_of, descendants
+from memdb.engine.branches import branches_of
 from memdb.errors import NotFound
 from memdb.models.ids import (
     BRANCH_MARK,
@@ -19,10 +19,8 @@ from memdb.models.ids import (
     is_branch,
     scope_of,
     session_no_of,
-    session_range,
 )
 from memdb.records import artifacts, branches, dependents, entries, messages
-from memdb.records.scopes import find_session
 from memdb.tables import checks, jobs, sessions, state
 from memdb.text.derived import bigrams_of
 
@@ -96,67 +94,68 @@ def set_extracted(tx: Tx, session: int, last_seq: int) -> None:
         jobs.set_extracted(tx, session, last_seq)
 
 
-def forget(tx: Tx, owner: ScopeRef, name: str) -> bool:
+def forget(tx: Tx, owner: ScopeRef, *names: str) -> None:
     """
-    Remove a session as `remove` does; False if it is absent.
+    Remove sessions as `remove` does, so that no import brings them back.
 
-    No tombstone says its name, nor that of an artifact, also of what was deleted before:
+    No tombstone says their names, nor that of an artifact, also of what was deleted before:
     which session an artifact belonged to is not known any more.
     """
-    is_here = remove(tx, owner, name, is_forgotten=True)
+    remove(tx, owner, *names, is_forgotten=True)
     scope_no = owner.find(tx)
-    if scope_no is not None:
+    if scope_no is None:
+        return
+    whole = [name for name in names if not branch_of(name)]
+    dependents.keep_away(tx, scope_no, "session", [(name,) for name in whole])
+    for name in names:
         branch = branch_of(name)
-        if not branch:
-            dependents.keep_away(tx, scope_no, "session", [(name,)])
         ref = f"{name}{BRANCH_MARK}{branch}" if branch else name
         dependents.hide(tx, scope_no, "session", ref, dependents.digest_of(ref))
-        if not branch:
-            dependents.hide_artifacts(tx, scope_no)
-    return is_here
+    if whole:
+        dependents.hide_artifacts(tx, scope_no)
 
 
-def remove(tx: Tx, owner: ScopeRef, name: str, *, is_forgotten: bool = False) -> bool:
+def remove(tx: Tx, owner: ScopeRef, *names: str, is_forgotten: bool = False) -> None:
     """
-    Remove a session with everything that hangs on it; False if it is absent.
+    Remove those of some sessions and branches that are there, with everything that hangs on them.
 
-    Entries told in it stay, without the link, but for those that only this
-    session recalls. A tombstone says that the session was there. Its branches go too,
-    and with a branch those that leave from it; what others show of them becomes theirs.
+    Entries told in them stay, without the link, but for those that only they
+    recall. Tombstones say that they were there. Their branches go too, and with a
+    branch those that leave from it; what others show of them becomes theirs.
     """
-    session = find_session(tx, owner, name)
-    if session is None:
-        return False
-    going = [session, *descendants(tx, session)]
-    if is_branch(session):
-        for row in going:
+    scope_no = owner.find(tx)
+    named = {(str(name), branch_of(name)) for name in names}
+    rows = [] if scope_no is None else sessions.families(tx, scope_no, [str(one) for one in names])
+    going: dict[int, str] = {}
+    for row, name, branch, parent in rows:
+        if parent in going or (name, branch) in named:
+            going[row] = name
+    if scope_no is None or not going:
+        return
+    whole = {name: row for row, name in going.items() if not is_branch(row)}
+    for row, name in going.items():
+        if name not in whole:
             branches.leave_to_others(tx, row, going)
-    for row in going if is_forgotten else ():
-        messages.keep_away(tx, row, *session_range(row))
-    for branch in reversed(going[1:]):
-        _remove_row(tx, branch)
-    if not is_branch(session):
-        artifacts.remove_session(tx, owner.ensure(tx), session_no_of(session))
-        state.clear(tx, owner.app, owner.user, name)
-    return _remove_row(tx, session)
+    for low, high in sessions.spans_of(tx, going):
+        if is_forgotten:
+            messages.keep_away(tx, low, high)
+        _leave_rows(tx, low, high)
+    artifacts.remove_sessions(tx, scope_no, {session_no_of(row) for row in whole.values()})
+    state.clear_sessions(tx, owner.app, owner.user, [*whole])
+    sessions.delete(tx, going)
 
 
-def _remove_row(tx: Tx, session: int) -> bool:
-    """Remove a session or a branch that none leaves from, with its own messages."""
-    _leave_row(tx, session)
-    return sessions.delete(tx, session)
-
-
-def _leave_row(tx: Tx, session: int) -> None:
-    messages.remove_all(tx, session)
-    entries.leave_session(tx, session)
-    jobs.drop(tx, "session", session)
-    tx.words.drop("session", session)
+def _leave_rows(tx: Tx, low: int, high: int) -> None:
+    """Remove what hangs on the rows in an id range, which go then."""
+    messages.remove_all(tx, low, high)
+    entries.leave_sessions(tx, low, high)
+    jobs.drop(tx, "session", low, high)
+    tx.words.drop("session", low, high)
 
 
 def drop_row(tx: Tx, branch: int) -> None:
     """Remove a branch that is empty and that none leaves from, without a tombstone."""
-    _leave_row(tx, branch)
+    _leave_rows(tx, branch, branch | MAX_SEQ)
     sessions.drop(tx, branch)
 
 

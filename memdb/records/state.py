@@ -71,8 +71,7 @@ def forget(tx: Tx, owner: ScopeRef, session: str | None, key: str | None = None)
     names = [_source_names(row) for row in doomed]
     if names:
         dependents.keep_away(tx, owner.ensure(tx), "item", names)
-    for row in doomed:
-        state.delete(tx, (owner.app, owner.user, row.session), row.key)
+    state.delete_rows(tx, doomed)
 
 
 def find_kept_away(tx: Tx, owner: ScopeRef, rows: Sequence[StateRow]) -> list[StateRow]:

@@ -87,10 +87,19 @@ def _remove_own(tx: Tx, session: int, from_seq: int) -> int:
     gone = 0
     seq: int | None = from_seq
     while seq is not None:
-        jobs.drop_nodes(tx, session, seq)
-        gone += summaries.delete_session(tx, session, seq)
+        gone += remove_all(tx, session, session, seq)
         seq = summaries.first_bare(tx, session)
     return gone
+
+
+def remove_all(tx: Tx, low: int, high: int, from_seq: int = 0) -> int:
+    """
+    Remove the summaries that cover *from_seq* or later of the rows in an id range; how many.
+
+    No branch that stays may share messages of these rows.
+    """
+    jobs.drop_nodes(tx, low, high, from_seq)
+    return summaries.delete_between(tx, low, high, from_seq)
 
 
 def remove_shared(tx: Tx, session: int, seqs: Sequence[int]) -> None:

@@ -768,7 +768,7 @@ class _Part:
         agreed = self._known("branch" if branch else "session", [thing]).get(thing)
         if agreed is None or not agreed.gone or descendants(tx, row):
             return
-        holds = sessions.totals(tx, *session_range(row))[1] or entries.session_only(tx, row)
+        holds = sessions.totals(tx, *session_range(row))[1] or entries.session_only(tx, row, row)
         if holds or (not branch and self._holds_other(row, name)):
             return
         full = BranchName(name, branch) if branch else name

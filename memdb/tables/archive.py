@@ -69,10 +69,10 @@ ORDER BY first_seq
 """
 
 SELECT_AFTER = """/* archive.after */
-SELECT first_seq, last_seq, message_count, codec, data, sha256
+SELECT session_id, first_seq, last_seq, message_count, codec, data, sha256
 FROM archive_segments
-WHERE session_id = :session AND first_seq > :after
-ORDER BY first_seq
+WHERE (session_id, first_seq) > (:session, :after) AND session_id <= :last
+ORDER BY session_id, first_seq
 LIMIT :limit
 """
 
@@ -94,8 +94,8 @@ DELETE FROM archive_segments
 WHERE session_id = :session AND first_seq IN (SELECT value FROM json_each(:firsts))
 """
 
-DELETE_SESSION = """/* archive.delete_session */
-DELETE FROM archive_segments WHERE session_id = :session
+DELETE_BETWEEN = """/* archive.delete_between */
+DELETE FROM archive_segments WHERE session_id BETWEEN :low AND :high
 """
 
 UPDATE_EMPTIED = compose.update(
@@ -166,10 +166,10 @@ def touched(tx: Tx, session: int, first_seq: int, last_seq: int) -> list[Segment
     return [Segment(*row) for row in tx.all(SELECT_TOUCHED, values)]
 
 
-def after(tx: Tx, session: int, first_seq: int, limit: int) -> list[Segment]:
-    """Return up to *limit* segments that begin after *first_seq*, in order."""
-    values = {"session": session, "after": first_seq, "limit": limit}
-    return [Segment(*row) for row in tx.all(SELECT_AFTER, values)]
+def after(tx: Tx, place: tuple[int, int], last: int, limit: int) -> list[tuple[int, Segment]]:
+    """Return up to *limit* segments, with their rows, behind (row, first seq), up to row *last*."""
+    values = {"session": place[0], "after": place[1], "last": last, "limit": limit}
+    return [(session, Segment(*row)) for session, *row in tx.all(SELECT_AFTER, values)]
 
 
 def spans(tx: Tx, session: int) -> list[ArchivedSpan]:
@@ -238,6 +238,6 @@ def refill(tx: Tx, rows: Sequence[dict[str, Any]]) -> None:
     tx.many(UPDATE_FILLED, rows)
 
 
-def delete_session(tx: Tx, session: int) -> None:
-    """Remove every segment of a session."""
-    tx.run(DELETE_SESSION, {"session": session})
+def delete_between(tx: Tx, low: int, high: int) -> None:
+    """Remove every segment of the rows in an id range."""
+    tx.run(DELETE_BETWEEN, {"low": low, "high": high})

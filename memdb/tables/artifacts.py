@@ -17,7 +17,7 @@ from memdb.models.record import Record
 from memdb.text.validate import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from memdb.engine.base import Row, Tx
 
@@ -67,10 +67,23 @@ LIMIT :limit
 """
 
 SELECT_ALL_NAMES = """/* artifacts.list_scope */
-SELECT name, session_no, last_version
+SELECT id, last_version, name, session_no
 FROM artifact_names
 WHERE scope_no = :scope_no
 ORDER BY session_no, name
+"""
+
+SELECT_VERSIONS_OF = """/* artifacts.versions_of */
+SELECT artifact_names.id, rev_version, uid, blob_no
+FROM artifact_names
+JOIN artifacts
+  ON artifacts.scope_no = artifact_names.scope_no
+  AND artifacts.session_no = artifact_names.session_no
+  AND artifacts.name = artifact_names.name
+WHERE
+  artifact_names.scope_no = :scope_no
+  AND artifact_names.id IN (SELECT value FROM json_each(:ids))
+ORDER BY artifact_names.id, rev_version
 """
 
 SELECT_BY_UID = """/* artifacts.find_uid */
@@ -266,6 +279,15 @@ class Stored(Record):
     blob_no: int
 
 
+class Doomed(Record):
+    """A version that is removed."""
+
+    name_id: int
+    version: int
+    uid: str
+    blob_no: int
+
+
 class Named(Record):
     """
     A name with the session it belongs to, and its newest version.
@@ -303,9 +325,9 @@ def add_name(tx: Tx, name_id: int, place: Place, version: int, said: dict[str, s
     tx.run(INSERT_NAME, {**place.key(), **said, "id": name_id, "version": version})
 
 
-def set_name(tx: Tx, name_id: int, version: int, said: dict[str, str | None]) -> None:
-    """Set the last version number and the searched text of a name."""
-    tx.run(UPDATE_NAME, {**said, "id": name_id, "version": version})
+def set_names(tx: Tx, names: Mapping[int, int], said: dict[str, str | None]) -> None:
+    """Set the last version numbers and the searched text of names, given by id."""
+    tx.many(UPDATE_NAME, [{**said, "id": one, "version": names[one]} for one in names])
 
 
 def add(tx: Tx, place: Place, version: int, row: dict[str, Any]) -> None:
@@ -326,10 +348,17 @@ def versions(tx: Tx, place: Place) -> list[Stored]:
     return [_to_stored(tx, place, row) for row in tx.all(SELECT_VERSIONS, values)]
 
 
-def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:
-    """Return every name of the scope with its last version number, also empty ones."""
+def places(tx: Tx, scope_no: int) -> list[tuple[Place, int, int]]:
+    """Return every name of the scope as (place, id, last version number), also empty ones."""
     rows = tx.all(SELECT_ALL_NAMES, {"scope_no": scope_no})
-    return [(Place(scope_no, session_no, name), last) for name, session_no, last in rows]
+    return [(Place(scope_no, session_no, name), *other) for *other, name, session_no in rows]
+
+
+def versions_of(tx: Tx, scope_no: int, ids: Collection[int]) -> Iterator[Doomed]:
+    """Yield every version of some names of a scope, given by id, the newest of each first."""
+    values = {"scope_no": scope_no, "ids": ids}
+    for name_id, rev_version, *other in tx.all(SELECT_VERSIONS_OF, values):
+        yield Doomed(name_id, MAX_INT - rev_version, *other)
 
 
 def next_session(tx: Tx, scope_no: int, session_no: int) -> int | None:
@@ -428,21 +457,26 @@ def texts(tx: Tx, ids: Collection[int]) -> list[tuple[int, str, str]]:
     return [(row[0], row[1], row[2]) for row in tx.all(SELECT_TEXTS, {"ids": ids})]
 
 
-def delete_name(tx: Tx, name_id: int) -> None:
-    """Remove a name without versions, when the session it belongs to goes."""
-    tx.run(DELETE_NAME, {"id": name_id})
+def delete_names(tx: Tx, ids: Iterable[int]) -> None:
+    """Remove names without versions, when the sessions they belong to go."""
+    tx.many(DELETE_NAME, [{"id": one} for one in ids])
 
 
-def delete(tx: Tx, place: Place, stored: Stored) -> None:
-    """Remove one version, leaving a tombstone; its blob stays."""
-    tx.run(DELETE_VERSION, {**place.key(), "rev_version": MAX_INT - stored.info.version})
-    values = {
-        "uid": stored.info.uid,
-        "scope_no": place.scope_no,
-        "ref": f"{place.name}@{stored.info.version}",
-        "now_ms": tx.now_ms,
-    }
-    tx.run(INSERT_TOMBSTONE, values)
+def delete(tx: Tx, doomed: Iterable[tuple[Place, int, str]]) -> None:
+    """Remove versions, given as (place, number, uid), leaving tombstones; their blobs stay."""
+    found = [*doomed]
+    keys = [{**place.key(), "rev_version": MAX_INT - number} for place, number, _ in found]
+    tx.many(DELETE_VERSION, keys)
+    stones = [
+        {
+            "uid": uid,
+            "scope_no": place.scope_no,
+            "ref": f"{place.name}@{number}",
+            "now_ms": tx.now_ms,
+        }
+        for place, number, uid in found
+    ]
+    tx.many(INSERT_TOMBSTONE, stones)
 
 
 def names_made_by(tx: Tx, scope_no: int, ids: Collection[int]) -> list[tuple[int, str]]:

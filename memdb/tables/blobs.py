@@ -203,9 +203,9 @@ def read_chunk(tx: Tx, blob_no: int, chunk_no: int, sha256: bytes) -> bytes | No
     return None if row is None else unpack(*row)
 
 
-def delete_if_unused(tx: Tx, blob_no: int) -> None:
-    """Remove a blob that no artifact version refers to."""
-    tx.run(DELETE_UNUSED, {"blob_no": blob_no})
+def delete_if_unused(tx: Tx, *blob_nos: int) -> None:
+    """Remove those blobs that no artifact version refers to."""
+    tx.many(DELETE_UNUSED, [{"blob_no": one} for one in blob_nos])
 
 
 def delete_stale(tx: Tx) -> int:

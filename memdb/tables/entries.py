@@ -162,9 +162,9 @@ UPDATE_OUTCOME = compose.update(
 )
 
 UPDATE_FORGET_SESSION = compose.update(
-    "entries.forget_session",
+    "entries.forget_sessions",
     "entries",
-    "session_id = :session_id",
+    "session_id BETWEEN :low AND :high",
     session_id="NULL",
     first_seq="NULL",
     last_seq="NULL",
@@ -178,7 +178,9 @@ UPDATE_SOURCE = compose.update(
 )
 
 SELECT_SESSION_ONLY = """/* entries.session_only */
-SELECT id FROM entries WHERE session_id = :session_id AND session_only = 1 ORDER BY id
+SELECT id FROM entries
+WHERE session_id BETWEEN :low AND :high AND session_only = 1
+ORDER BY id
 """
 
 UPDATE_UNLINKED = compose.update(
@@ -388,14 +390,14 @@ def link(tx: Tx, entry_id: int, superseded_by: int | None) -> None:
     tx.run(UPDATE_SUPERSEDED, {"id": entry_id, "superseded_by": superseded_by})
 
 
-def session_only(tx: Tx, session: int) -> list[int]:
-    """Return the ids of the entries that only this session recalls."""
-    return [row[0] for row in tx.all(SELECT_SESSION_ONLY, {"session_id": session})]
+def session_only(tx: Tx, low: int, high: int) -> list[int]:
+    """Return the ids of the entries that only a session or branch in an id range recalls."""
+    return [row[0] for row in tx.all(SELECT_SESSION_ONLY, {"low": low, "high": high})]
 
 
-def forget_session(tx: Tx, session: int) -> None:
-    """Cut the link to a session that goes away; what the entries say stays."""
-    tx.run(UPDATE_FORGET_SESSION, {"session_id": session})
+def forget_sessions(tx: Tx, low: int, high: int) -> None:
+    """Cut the links to the rows in an id range, which go away; what the entries say stays."""
+    tx.run(UPDATE_FORGET_SESSION, {"low": low, "high": high})
 
 
 def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:
@@ -404,12 +406,12 @@ def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) ->
     tx.run(UPDATE_SOURCE, values)
 
 
-def delete(tx: Tx, entry_id: int) -> bool:
-    """Remove an entry and its history, leaving a tombstone; False if it is absent."""
-    tx.run(INSERT_TOMBSTONE, {"id": entry_id, "now_ms": tx.now_ms})
-    low, high = scope_range(scope_of(entry_id))
-    tx.run(UPDATE_UNLINKED, {"id": entry_id, "low": low, "high": high})
-    return tx.run(DELETE_ENTRY, {"id": entry_id}) > 0
+def delete(tx: Tx, ids: Collection[int]) -> None:
+    """Remove entries and their history, leaving tombstones."""
+    spans = [(one, *scope_range(scope_of(one))) for one in ids]
+    tx.many(INSERT_TOMBSTONE, [{"id": one, "now_ms": tx.now_ms} for one in ids])
+    tx.many(UPDATE_UNLINKED, [{"id": one, "low": low, "high": high} for one, low, high in spans])
+    tx.many(DELETE_ENTRY, [{"id": one} for one in ids])
 
 
 SELECT_SAID = """/* entries.said */

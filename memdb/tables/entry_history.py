@@ -76,9 +76,9 @@ SELECT_VERSIONS = compose.select(
 )
 
 UPDATE_FORGET_SESSION = compose.update(
-    "entry_history.forget_session",
+    "entry_history.forget_sessions",
     "entry_history",
-    "session_id = :session_id",
+    "session_id BETWEEN :low AND :high",
     session_id="NULL",
     first_seq="NULL",
     last_seq="NULL",
@@ -173,9 +173,9 @@ def source(tx: Tx, entry_id: int, version: int) -> dict[str, int | None]:
     return {"session_id": row[0], "first_seq": row[1], "last_seq": row[2]}
 
 
-def forget_session(tx: Tx, session: int) -> None:
-    """Cut the link to a session that goes away; what was said stays."""
-    tx.run(UPDATE_FORGET_SESSION, {"session_id": session})
+def forget_sessions(tx: Tx, low: int, high: int) -> None:
+    """Cut the links to the rows in an id range, which go away; what was said stays."""
+    tx.run(UPDATE_FORGET_SESSION, {"low": low, "high": high})
 
 
 def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:

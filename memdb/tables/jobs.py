@@ -155,7 +155,7 @@ DELETE_SUBJECT = """/* jobs.drop */
 DELETE FROM jobs
 WHERE kind IN ('embed', 'summarize', 'archive', 'decay', 'extract')
   AND subject = :subject
-  AND ref = :ref
+  AND ref BETWEEN :low AND :high
 """
 
 DELETE_OF_MESSAGES = """/* jobs.drop_messages */
@@ -168,7 +168,9 @@ WHERE
   kind = 'summarize'
   AND subject = 'summary'
   AND ref BETWEEN :low AND :high
-  AND ref IN (SELECT id FROM summaries WHERE session_id = :session AND last_seq >= :seq)
+  AND ref IN (
+    SELECT id FROM summaries WHERE session_id BETWEEN :first AND :last AND last_seq >= :seq
+  )
 """
 
 INSERT_EXTRACTED = compose.insert(
@@ -453,15 +455,20 @@ def reschedule(tx: Tx, job: Job, wait_ms: int) -> bool:
     return tx.run(UPDATE_DUE, {**job.key(), **values}) > 0
 
 
-def drop(tx: Tx, subject: str, ref: int) -> None:
-    """Remove every job about something that is deleted."""
-    tx.run(DELETE_SUBJECT, {"subject": subject, "ref": ref})
+def drop(tx: Tx, subject: str, low: int, high: int | None = None) -> None:
+    """Remove every job about the things of a kind with *low* <= id <= *high*, or only *low*."""
+    tx.run(DELETE_SUBJECT, {"subject": subject, "low": low, "high": low if high is None else high})
 
 
-def drop_nodes(tx: Tx, session: int, from_seq: int = 0) -> None:
-    """Remove every job about a node that stands for *from_seq* or later, before the nodes go."""
-    low, high = scope_range(scope_of(session))
-    tx.run(DELETE_OF_NODES, {"session": session, "seq": from_seq, "low": low, "high": high})
+def drop_nodes(tx: Tx, first: int, last: int, from_seq: int = 0) -> None:
+    """
+    Remove every job about a node that stands for *from_seq* or later, before the nodes go.
+
+    Those are nodes of the rows in an id range.
+    """
+    low, high = scope_range(scope_of(first))
+    values = {"first": first, "last": last, "seq": from_seq, "low": low, "high": high}
+    tx.run(DELETE_OF_NODES, values)
 
 
 def watermark(tx: Tx, session: int) -> Job:

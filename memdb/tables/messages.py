@@ -88,7 +88,7 @@ SELECT_UIDS = compose.select("messages.uids", "id, uid", "messages", IN_IDS)
 
 SELECT_EXTERNAL_IDS = compose.select(
     "messages.external_ids",
-    "external_id",
+    "id, external_id",
     "messages",
     "id BETWEEN :low AND :high AND external_id IS NOT NULL",
     order="id",
@@ -291,9 +291,9 @@ def by_externals(tx: Tx, session: int, external_ids: list[str]) -> dict[str, tup
     return {external_id: (row_id, role, text) for external_id, row_id, role, text in filled}
 
 
-def external_ids(tx: Tx, low: int, high: int) -> list[str]:
-    """Return the host's ids of the messages in an id range, of those that have one."""
-    return [one for (one,) in tx.all(SELECT_EXTERNAL_IDS, {"low": low, "high": high})]
+def external_ids(tx: Tx, low: int, high: int) -> list[Row]:
+    """Return (id, the host's id) of the messages in an id range that have one."""
+    return tx.all(SELECT_EXTERNAL_IDS, {"low": low, "high": high})
 
 
 def uids(tx: Tx, ids: Collection[int]) -> dict[int, str]:

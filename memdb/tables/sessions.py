@@ -8,6 +8,7 @@ their session; no listing of sessions has them.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
@@ -249,8 +250,30 @@ UPDATE_COUNTS = compose.update(
     archived_count="archived_count + :archived",
 )
 
+UPDATE_EMPTY = compose.update(
+    "sessions.set_empty",
+    "sessions",
+    "id = :id",
+    message_count="0",
+    tokens="0",
+    archived_count="0",
+)
+
 SELECT_ARCHIVED_COUNT = """/* sessions.archived_count */
-SELECT archived_count FROM sessions WHERE id = :id
+SELECT CAST(coalesce(sum(archived_count), 0) AS BIGINT)
+FROM sessions
+WHERE id BETWEEN :low AND :high
+"""
+
+SELECT_IDS_BETWEEN = """/* sessions.ids_between */
+SELECT id FROM sessions WHERE id BETWEEN :low AND :high ORDER BY id
+"""
+
+SELECT_FAMILIES = """/* sessions.families */
+SELECT id, name, branch, parent_id
+FROM sessions
+WHERE scope_no = :scope_no AND name IN (SELECT value FROM json_each(:names))
+ORDER BY id
 """
 
 UPDATE_TIMES = compose.update(
@@ -559,9 +582,36 @@ def cards(tx: Tx, ids: Iterable[int]) -> dict[int, Card]:
     return {row[0]: Card(*row[1:]) for row in tx.all(SELECT_CARDS, {"ids": ids})}
 
 
-def archived_count(tx: Tx, session: int) -> int:
-    """Return how many messages of a row are archived, as it keeps it."""
-    return tx.read_number(SELECT_ARCHIVED_COUNT, {"id": session})
+def archived_count(tx: Tx, low: int, high: int) -> int:
+    """Return how many messages of the rows in an id range are archived."""
+    return tx.read_number(SELECT_ARCHIVED_COUNT, {"low": low, "high": high})
+
+
+def families(tx: Tx, scope_no: int, names: Collection[str]) -> list[Row]:
+    """Return (id, name, branch, parent id) of sessions and of all their branches, parents first."""
+    rows = tx.all(SELECT_FAMILIES, {"scope_no": scope_no, "names": names})
+    tx.verify("sessions", [row[0] for row in rows])
+    return rows
+
+
+def spans_of(tx: Tx, rows: Collection[int]) -> list[tuple[int, int]]:
+    """
+    Return rising spans of ids, both ends inclusive, with all that belongs to *rows*, and no more.
+
+    So what is removed with many sessions takes as many statements as with one.
+    """
+    going, spans = {*rows}, []
+    for is_of_branches in (False, True):
+        some = sorted(row for row in going if is_branch(row) == is_of_branches)
+        every = some
+        if len(some) > 1:
+            values = {"low": some[0], "high": some[-1]}
+            every = [row for (row,) in tx.all(SELECT_IDS_BETWEEN, values)]
+        for is_going, rising in groupby(every, going.__contains__):
+            run = [*rising]
+            if is_going:
+                spans.append((run[0], run[-1] | MAX_SEQ))
+    return spans
 
 
 def totals(tx: Tx, low: int, high: int) -> tuple[int, int]:
@@ -617,6 +667,11 @@ def count(tx: Tx, session: int, *, messages: int = 0, tokens: int = 0, archived:
     tx.run(UPDATE_COUNTS, values)
 
 
+def set_empty(tx: Tx, session: int) -> None:
+    """Set the counts of a row that has no messages any more."""
+    tx.run(UPDATE_EMPTY, {"id": session})
+
+
 def touch(tx: Tx, session: int, updated_ms: int) -> None:
     """Set the time by which lists order the session."""
     tx.run(UPDATE_CHANGED, {"id": session, "updated_ms": updated_ms})
@@ -638,10 +693,12 @@ def raise_seq(tx: Tx, session: int, last: int, updated_ms: int) -> None:
     tx.run(UPDATE_SEQ_TO, {"id": session, "last_seq": last, "updated_ms": updated_ms})
 
 
-def delete(tx: Tx, session: int) -> bool:
-    """Remove the session's own row, leaving a tombstone; its messages go first."""
-    tx.run(INSERT_TOMBSTONE, {"id": session, "now_ms": tx.now_ms, "mark": BRANCH_MARK})
-    return tx.run(DELETE_SESSION, {"id": session}) > 0
+def delete(tx: Tx, rows: Collection[int]) -> None:
+    """Remove the rows of sessions and branches, leaving tombstones; what is theirs goes first."""
+    newest_first = [{"id": row} for row in sorted(rows, reverse=True)]  # a branch is newer
+    given = {"now_ms": tx.now_ms, "mark": BRANCH_MARK}
+    tx.many(INSERT_TOMBSTONE, [{**one, **given} for one in newest_first])
+    tx.many(DELETE_SESSION, newest_first)
 
 
 def drop(tx: Tx, session: int) -> None:

@@ -13,7 +13,7 @@ from memdb.engine import compose
 from memdb.models.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from memdb.engine.base import Row, Tx
 
@@ -62,6 +62,12 @@ SELECT_STATE = compose.select(
 )
 
 DELETE_STATE = compose.delete("state.clear", "state", _OF_SESSION)
+
+DELETE_SESSIONS = compose.delete(
+    "state.clear_sessions",
+    "state",
+    "app = :app AND user_name = :user AND session IN (SELECT value FROM json_each(:names))",
+)
 
 
 class StateRow(Record):
@@ -148,3 +154,14 @@ def list_values(tx: Tx, app: str, user: str, session: str | None) -> list[Row]:
 def clear(tx: Tx, app: str, user: str, session: str | None) -> int:
     """Remove what hosts keep for a user, or for one session of theirs; how many values."""
     return tx.run(DELETE_STATE, {"app": app, "user": user, "session": session})
+
+
+def delete_rows(tx: Tx, rows: Iterable[StateRow]) -> None:
+    """Remove some values."""
+    keys = ("app", "user", "session", "key")
+    tx.many(DELETE_KEY, [{key: getattr(row, key) for key in keys} for row in rows])
+
+
+def clear_sessions(tx: Tx, app: str, user: str, names: Collection[str]) -> None:
+    """Remove what hosts keep for sessions of a user."""
+    tx.run(DELETE_SESSIONS, {"app": app, "user": user, "names": names})

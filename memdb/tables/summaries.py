@@ -161,25 +161,31 @@ WHERE
 """
 
 SELECT_FROM = """/* summaries.from */
-SELECT id FROM summaries WHERE session_id = :session_id AND last_seq >= :seq ORDER BY id
+SELECT id FROM summaries
+WHERE session_id BETWEEN :low AND :high AND last_seq >= :seq
+ORDER BY id
 """
 
 UPDATE_UNLINKED = compose.update(
     "summaries.unlink",
     "summaries",
     """
-  session_id = :session_id
+  session_id BETWEEN :low AND :high
   AND last_seq < :seq
   AND condensed_into IN (
     SELECT above.id FROM summaries AS above
-    WHERE above.session_id = :session_id AND above.last_seq >= :seq
+    WHERE above.session_id BETWEEN :low AND :high AND above.last_seq >= :seq
   )
 """,
     condensed_into="NULL",
 )
 
 DELETE_FROM = """/* summaries.delete_from */
-DELETE FROM summaries WHERE session_id = :session_id AND last_seq >= :seq
+DELETE FROM summaries WHERE session_id BETWEEN :low AND :high AND last_seq >= :seq
+"""
+
+SELECT_COUNT_BETWEEN = """/* summaries.count_between */
+SELECT count(*) FROM summaries WHERE session_id BETWEEN :low AND :high
 """
 
 SELECT_BARE = """/* summaries.bare */
@@ -493,12 +499,16 @@ def count(tx: Tx, session: int) -> int:
     return found
 
 
-def delete_session(tx: Tx, session: int, from_seq: int = 0) -> int:
-    """Remove the nodes that cover *from_seq* or later, with their words; how many. 0: all."""
-    values = {"session_id": session, "seq": from_seq}
-    for (row_id,) in tx.all(SELECT_FROM, values):
-        tx.words.drop("summary", row_id)
-    tx.run(UPDATE_UNLINKED, values)
+def delete_between(tx: Tx, low: int, high: int, from_seq: int = 0) -> int:
+    """
+    Remove the nodes that cover *from_seq* or later of the rows in an id range, with their words.
+
+    The answer is how many; 0 means all.
+    """
+    values = {"low": low, "high": high, "seq": from_seq}
+    tx.words.drop_each("summary", [row_id for (row_id,) in tx.all(SELECT_FROM, values)])
+    if from_seq:
+        tx.run(UPDATE_UNLINKED, values)
     return tx.run(DELETE_FROM, values)
 
 
@@ -512,6 +522,11 @@ def list_over(tx: Tx, session: int, seqs: Collection[int]) -> list[int]:
     rising = sorted(seqs)
     rows = tx.all(SELECT_OVER, {"session": session})
     return [row_id for row_id, first, last in rows if span_holds_any(first, last, rising)]
+
+
+def count_between(tx: Tx, low: int, high: int) -> int:
+    """Return how many nodes the rows in an id range have."""
+    return tx.read_number(SELECT_COUNT_BETWEEN, {"low": low, "high": high})
 
 
 def texts(tx: Tx, session: int) -> list[Row]:

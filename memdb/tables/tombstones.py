@@ -136,10 +136,10 @@ class Tombstone(Record):
     forgotten: bool = False
 
 
-def add(tx: Tx, scope_no: int, tombstone: Tombstone) -> bool:
-    """Add a tombstone; False if the scope has one for its uid that says as much."""
-    values = {field: getattr(tombstone, field) for field in Tombstone._fields}
-    return tx.run(INSERT_TOMBSTONE, {**values, "scope_no": scope_no}) > 0
+def add(tx: Tx, scope_no: int, *stones: Tombstone) -> None:
+    """Add tombstones; what the scope has of one for its uid stays if it says as much."""
+    rows = ({field: getattr(one, field) for field in Tombstone._fields} for one in stones)
+    tx.many(INSERT_TOMBSTONE, [{**row, "scope_no": scope_no} for row in rows])
 
 
 def find(tx: Tx, scope_no: int, uid: str) -> bool:
@@ -190,9 +190,9 @@ def hide_all_refs(tx: Tx, scope_no: int) -> None:
     tx.run(UPDATE_ALL_REFS, {"scope_no": scope_no})
 
 
-def forget_entry(tx: Tx, scope_no: int, entry_id: int) -> None:
-    """Note that an entry that was removed, maybe before, is forgotten."""
-    tx.run(UPDATE_ENTRY, {"scope_no": scope_no, "ref": str(entry_id)})
+def forget_entries(tx: Tx, scope_no: int, ids: Iterable[int]) -> None:
+    """Note that entries that were removed, maybe before, are forgotten."""
+    tx.many(UPDATE_ENTRY, [{"scope_no": scope_no, "ref": str(one)} for one in ids])
 
 
 def forgotten(tx: Tx, scope_no: int, uids: Iterable[str]) -> set[str]:

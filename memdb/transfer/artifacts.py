@@ -97,7 +97,7 @@ def export(
     tx: Tx, scope_no: int, wanted: Callable[[str], bool] = lambda _uid: True
 ) -> Iterator[dict[str, Any]]:
     """Yield the *wanted* versions of a scope, and the names whose last versions were deleted."""
-    for place, last in artifacts.places(tx, scope_no):
+    for place, _, last in artifacts.places(tx, scope_no):
         session = None
         if place.session_no != artifacts.SHARED:
             target = session_id(place.scope_no, place.session_no)

@@ -136,7 +136,7 @@ def test_the_test_sees_the_writers() -> None:
     assert {
         "add",
         "drop",
-        "forget_entry",
+        "forget_entries",
         "hide_kind",
         "hide_named",
         "hide_ref",

@@ -136,3 +136,82 @@ def test_a_call_takes_only_so_many_statements_in_a_file(
     statements = least(call, in_file, lambda: counted(monkeypatch, Tx, names))
 
     assert 1 <= statements <= most
+
+
+def fill_scope(ann: memdb.Scope, count: int) -> None:
+    """Store *count* of each kind of thing, and a branch, artifacts and state in each session."""
+    for number in range(count):
+        chat = ann.session(f"c{number}")
+        message = {"role": "user", "text": f"hello {number} from Oslo"}
+        chat.extend([{**message, "external_id": f"e{one}"} for one in range(12)])
+        chat.branch("rail", after_seq=1).append("user", "Oslo by rail")
+        for text in ("Day 1", "Day 2"):
+            chat.artifacts.save("plan.md", f"{text} in Oslo {number}")
+            ann.artifacts.save(f"user:{number}.md", f"{text} in Oslo {number}")
+        chat.state.put("city", "Oslo")
+        ann.state.put(f"k{number}", "Oslo")
+        ann.remember(f"Hotel number {number} is in Oslo.", key=f"hotel {number}")
+        ann.items.put(("notes",), f"k{number}", {"text": f"Oslo {number}"})
+
+
+# Listings and removals: of three times as many things they take no more round trips than of
+# few, but for a page more, and for words that moved out of the tail of the index meanwhile.
+OF_MANY: dict[str, Callable[[memdb.Scope], object]] = {
+    "sessions": lambda ann: ann.sessions(),
+    "messages": lambda ann: ann.messages(),
+    "entries": lambda ann: ann.entries.list(),
+    "items": lambda ann: ann.items.list(),
+    "namespaces": lambda ann: ann.items.namespaces(),
+    "branches": lambda ann: ann.session("c0").branches(),
+    "state": lambda ann: ann.session("c0").state.all(),
+    "counts": lambda ann: ann.counts(),
+    "preview": lambda ann: ann.delete(everything=True, dry_run=True),
+    "delete an entry": lambda ann: ann.delete(entry=ann.entries.list()[0].id),
+    "forget an entry": lambda ann: ann.forget(entry=ann.entries.list()[0].id),
+    "delete a session": lambda ann: ann.delete(session="c0"),
+    "forget a session": lambda ann: ann.forget(session="c0"),
+    "clear a session": lambda ann: ann.session("c0").clear(),
+    "clear the entries": lambda ann: ann.entries.clear(),
+    "clear the items": lambda ann: ann.items.clear(),
+    "delete all": lambda ann: ann.delete(everything=True),
+    "forget all": lambda ann: ann.forget(everything=True),
+}
+MORE = 6
+
+
+@pytest.mark.parametrize("name", OF_MANY)
+def test_many_things_take_as_few_round_trips_as_few(
+    on_server: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What is listed or removed is asked for, and removed, together."""
+    from memdb.postgres.wire import Wire
+
+    waits = []
+    for count in (4, 12):
+        ann = on_server.scope(f"{name} {count}")
+        fill_scope(ann, count)
+        ann.sessions()
+        with counted(monkeypatch, Wire, ("_read_until",)) as made:
+            OF_MANY[name](ann)
+        waits.append(len(made))
+
+    assert waits[1] <= waits[0] + MORE
+
+
+def test_two_hundred_sessions_are_deleted_in_sixty_round_trips(
+    on_server: memdb.MemDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And forgotten in as many; nothing is left of them."""
+    from memdb.postgres.wire import Wire
+
+    for way in ("delete", "forget"):
+        ann = on_server.scope(f"many to {way}")
+        for number in range(200):
+            ann.session(f"c{number}").append("user", f"hello {number}")
+        with counted(monkeypatch, Wire, ("_read_until",)) as made:
+            done = getattr(ann, way)(everything=True)
+
+        assert len(made) <= 60
+        assert done.removed["sessions"] == done.removed["messages"] == 200
+        assert ann.sessions() == []
+    assert on_server.file.check(deep=True) == []

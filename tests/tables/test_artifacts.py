@@ -102,12 +102,10 @@ def test_names_are_those_with_a_version(tx: Tx) -> None:
     full, empty = Place(1, SHARED, "user:full"), Place(1, SHARED, "user:empty")
     save(tx, full, 1, number)
     save(tx, empty, 3, number)
-    stored = artifacts.find(tx, empty)
-    assert stored is not None
-    artifacts.delete(tx, empty, stored)
+    artifacts.delete(tx, [(empty, 3, "uid")])
     (name_id, _), (gone_id, _) = artifacts.find_name(tx, full), artifacts.find_name(tx, empty)
 
-    assert artifacts.places(tx, 1) == [(empty, 3), (full, 1)]
+    assert artifacts.places(tx, 1) == [(empty, gone_id, 3), (full, name_id, 1)]
     assert set(artifacts.get_many(tx, [name_id, gone_id])) == {name_id}
 
 
@@ -115,10 +113,9 @@ def test_delete_leaves_a_tombstone(tx: Tx) -> None:
     """With name and number."""
     place = Place(1, SHARED, "user:a")
     save(tx, place, 4, blob(tx, b"x"))
-    stored = artifacts.find(tx, place)
-    assert stored is not None
-    artifacts.delete(tx, place, stored)
+    artifacts.delete(tx, [(place, 4, "user:a-4")])
 
+    assert artifacts.find(tx, place) is None
     assert tx.all("SELECT uid, kind, ref FROM tombstones") == [("user:a-4", "artifact", "user:a@4")]
 
 

@@ -218,6 +218,14 @@ class SqliteWords:
             self._tx.run(DELETE_ROWS[kind], span)
             self.tail.drop(**span)
 
+    def add_each(self, kind: str, ids: Collection[int]) -> None:
+        """Add rows to the index, of any kind but messages."""
+        self._tx.many(INSERT_ROWS[kind], [{"low": one, "high": one} for one in ids])
+
+    def drop_each(self, kind: str, ids: Collection[int]) -> None:
+        """Remove rows from the index as `drop` does, of any kind but messages."""
+        self._tx.many(DELETE_ROWS[kind], [{"low": one, "high": one} for one in ids])
+
     def finish(self) -> None:
         """Rebuild the index of messages if most of them went, or changed."""
         if self.is_stale:
