@@ -90,8 +90,10 @@ _NUMERIC = rf"(?<!\d){_YEAR}[-/](?P<month>0?[1-9]|1[0-2])(?:[-/]{_DAY})?(?!\d)"
 _DAY_FIRST = rf"{_DAY}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}{_OF_YEAR}"
 _MONTH_FIRST = rf"{_MONTH}\s+(?:the\s+)?{_DAY}(?:st|nd|rd|th)?\b{_OF_YEAR}"
 _MONTH_YEAR = rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}\b"
-_LIFETIME_YEARS = 100
-_YEAR_ALONE = rf"(?<![\d.,-]){_YEAR}(?![\d-]|[.,]\d)"
+# "2000 g" and "$1900" count something.
+_MONEY = "$\u20ac\u00a3\u00a5\u20b9\u20bd\u20ba"
+_UNIT_SIGN = rf"\s?(?-i:[%\u00b0{_MONEY}]|[kcdm\u00b5]?[gml](?![\w'\u2019]))"
+_YEAR_ALONE = rf"(?<![\d.,{_MONEY}-]){_YEAR}(?![\d-]|[.,]\d|{_UNIT_SIGN})"
 _MONTH_ALONE = rf"\b(?P<month>{_NAME})\b"
 
 _NEAR = (
@@ -384,11 +386,8 @@ def _time_month(match: re.Match[str], reference: _Reference) -> _Resolved | None
     return (*_time_in_month(match, reference)[:2], False)
 
 
-def _time_year(match: re.Match[str], reference: _Reference) -> _Resolved | None:
-    """Resolve a year; without a word before it only one of a lifetime, not "1900 g"."""
+def _time_year(match: re.Match[str], _: _Reference) -> _Resolved:
     year = int(match["year"])
-    if match[0] == match["year"] and abs(year - reference.day.year) > _LIFETIME_YEARS:
-        return None
     return date(year, 1, 1), date(year, 12, 31), True
 
 

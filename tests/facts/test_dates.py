@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memdb.facts.calendar import DaySpan, write_spans
-from memdb.facts.dates import asked_days, find_times
+from memdb.facts.dates import asked_days, dates_in, days_about, find_times
 
 # A Wednesday.
 EPOCH = date(1970, 1, 1)
@@ -174,6 +174,38 @@ def test_relative_dates(text: str, first: str, last: str) -> None:
 def test_what_only_looks_like_a_relative_date_is_none(text: str) -> None:
     """Most sentences count nothing back."""
     assert asked_days(text, TODAY).spans == ()
+
+
+@pytest.mark.parametrize("year", ["1900", "2000", "2024", "2099"])
+@pytest.mark.parametrize(
+    ("text", "is_year"),
+    [
+        ("It was built {}.", True),
+        ("En {} nous avons vendu un bateau.", True),
+        ("En {} l'appartement fut vendu", True),
+        ("En {} M. Petit est venu", True),
+        ("W {} w Krakowie", True),
+        ("{} г. мы переехали", True),
+        ("{}年に引っ越した", True),
+        ("a bag of {} g", False),
+        ("{}ml of milk", False),
+        ("{} km to go", False),
+        ("it costs {} \u20ac", False),
+        ("it costs ${}", False),
+        ("{}% more", False),
+        ("{},5 of them", False),
+    ],
+)
+def test_a_text_and_a_question_take_the_same_numbers_for_years(
+    year: str, text: str, *, is_year: bool
+) -> None:
+    """A number with a unit, or with a sign of money, is none in either of them."""
+    text = text.format(year)
+    of_question = [one.year for one in dates_in(text)]
+    of_text = [days(span)[0] for span in days_about(text, CREATED_MS)]
+
+    assert of_question == ([int(year)] if is_year else [])
+    assert of_text == ([f"{year}-01-01"] if is_year else [])
 
 
 @given(st.text(max_size=40), st.integers(-(10**7), 10**7))
