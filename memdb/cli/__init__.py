@@ -203,6 +203,17 @@ def tolerate_encoding() -> None:
             stream.reconfigure(errors="replace")
 
 
+def leave_ascii() -> None:
+    """
+    Start the program again in Python's UTF-8 mode if the locale has ASCII alone.
+
+    That is the locale C under PYTHONUTF8=0. Python makes half of a character of each byte of an
+    argument then, and of each name of a file.
+    """
+    if sys.getfilesystemencoding() == "ascii" and "utf8" not in sys._xoptions:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 (itself)
+
+
 def discard_output() -> None:
     """Drop all further output, because its reader is gone."""
     with open(os.devnull, "w") as nowhere:
@@ -233,6 +244,7 @@ def raise_again(dropped: sys.UnraisableHookArgs) -> None:
 def main() -> None:
     """Run the command line and exit with its code, which is 0 under `| head`."""
     sys.unraisablehook = raise_again
+    leave_ascii()
     tolerate_encoding()
     output = sys.stdout
     try:

@@ -69,6 +69,10 @@ def said_value(text: str | None, parts: object) -> str:
     return "" if text is None else text
 
 
+# What Python's "surrogateescape" makes of bytes that are no UTF-8.
+ESCAPED_BYTES = range(0xDC80, 0xDD00)
+
+
 def text_value(value: object, field: str) -> str:
     """
     Return *value* if it is a text that can be stored.
@@ -86,9 +90,12 @@ def text_value(value: object, field: str) -> str:
         try:
             size = len(value.encode())
         except UnicodeEncodeError as error:
+            half = ord(value[error.start])
+            is_byte = half in ESCAPED_BYTES
+            what = f"byte 0x{half & 0xFF:x}, which is no UTF-8," if is_byte else "a lone surrogate"
             raise InvalidInput(
-                f"{field} holds a lone surrogate at position {error.start}: "
-                "decode the text with errors='replace'"
+                f"{field} holds {what} at position {error.start}: "
+                + ("convert it to UTF-8" if is_byte else "decode the text with errors='replace'")
             ) from error
     if size > MAX_TEXT_BYTES:
         raise TooLarge(f"the UTF-8 size of {field} in bytes", MAX_TEXT_BYTES, size)

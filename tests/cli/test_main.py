@@ -476,6 +476,50 @@ def test_an_odd_encoding_loses_no_answer(start, trip):
     assert json.loads(told)[0]["text"] == "好的,我们住在奥斯陆的酒店。"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the file system is UTF-8 there")
+def test_a_locale_of_ascii_takes_every_character(tmp_path):
+    """At each door: FILE, names, texts, keys, a file to import, standard input."""
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"}
+    db, name, said = str(tmp_path / "Zoë.db"), "Zoë 🚢", "Je préfère l'été 🚢"
+    notes = tmp_path / "été.txt"
+    notes.write_text(said, encoding="utf-8")
+
+    def run_in_c(*words, stdin=""):
+        command = [sys.executable, "-m", "memdb", *words, "--user", name]
+        done = subprocess.run(
+            command, env=env, input=stdin.encode(), capture_output=True, check=True
+        )
+        return done.stdout.decode()
+
+    run_in_c("remember", db, said, "--key", name)
+    run_in_c("chat", "append", db, name, said, "--author", name)
+    run_in_c("chat", "append", db, name, "-", stdin=said)
+    run_in_c("import", db, str(notes))
+
+    listed = run_in_c("chat", "show", db, name)
+    assert listed.count(said) == 2
+    assert said in run_in_c("recall", db, "été", "--kind", "entry")
+    with memdb.open(db) as opened:
+        (scope,) = opened.scopes()
+        assert scope.user == name
+        assert {one.key for one in scope.entries.list()} >= {name}
+        assert {one.text for one in scope.session(name).messages()} == {said}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="arguments are Unicode there")
+def test_an_argument_that_is_no_utf8(tmp_path):
+    """A name is refused by its byte, and a text is stored with U+FFFD."""
+    db = str(tmp_path / "a.db")
+    for words, code, expected in (
+        (("remember", db, "x", "--user", b"caf\xe9"), 5, b"byte 0xe9, which is no UTF-8"),
+        (("remember", db, b"caf\xe9", "--user", "ann"), 0, b"added entry"),
+        (("recall", db, b"caf\xe9", "--user", "ann"), 0, "caf\ufffd".encode()),
+    ):
+        command = [sys.executable, "-m", "memdb", *words]
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert (done.returncode, expected in done.stdout + done.stderr) == (code, True), done
+
+
 def test_every_public_name_loads_at_its_first_use():
     """`memdb` loads nothing by itself, has each public name, and no other."""
     program = (
