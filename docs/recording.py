@@ -31,7 +31,7 @@ COMMANDS = (
     'memdb recall "when does my train leave?" --limit 1 --explain',
     'memdb recall "what must I not eat?"',
     'memdb recall "what is the door code?"',
-    "memdb forget --query peanuts --everything --prove --yes",
+    "memdb forget --person peanuts --prove --yes",
     "memdb recall peanuts",
 )
 _STYLE = re.compile(r"\x1b\[([\d;]*)m")

@@ -427,7 +427,7 @@ class Scope:
 
         Args:
             selectors: What goes, by name: *entry*, *session* with or without *seqs*, *query*,
-                *everything*, and *artifacts* besides.
+                *person*, *everything*, and *artifacts* besides.
             entry: Id of an entry.
             session: A session as a whole, with its artifacts, its state and the
                 entries told in it.
@@ -435,10 +435,12 @@ class Scope:
             query: Every message, entry and item with all of its words (by stems), old versions of
                 entries too, but no entry that lacks them itself. So an entry that was learnt
                 from such a message in other words is kept.
+            person: Every row that contains all words of this name, in any field and version.
+                Fields are authors, titles, metadata, keys, state, summaries and artifacts too.
+                A session goes if its name contains them. `Receipt.remaining` lists the other
+                apps of the user that contain them.
             everything: All of the scope. Its name stays, so that its numbers never come
-                to mean another's. With *query*: every row that contains the query, in any
-                field: also titles, metadata, values of state, summaries, artifacts and
-                their old versions. A session goes if its name contains the query.
+                to mean another's.
             artifacts: Also the artifacts that hold the words of *query*, or
                 that messages of *session* saved under shared names.
             prove: Then take it off the disk: rebuild indexes, pack the file, cut the
@@ -452,8 +454,8 @@ class Scope:
             The receipt; what is gone already is no error, and removes nothing.
 
         Raises:
-            InvalidInput: not exactly one of *entry*, *session*, *query* and *everything* is given;
-                only the last two may be given together.
+            InvalidInput: not exactly one of *entry*, *session*, *query*, *person* and
+                *everything* is given.
             Conflict: a row was added, changed or removed since the dry run.
             Busy: others kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.

@@ -157,7 +157,7 @@ def fit(scope: Scope) -> Moment:
 
 def forget(scope: Scope) -> Moment:
     """Forget a word everywhere, and search the bytes of the file for it."""
-    receipt = scope.forget(query="peanuts", everything=True, prove=True)
+    receipt = scope.forget(person="peanuts", prove=True)
     proof = receipt.proof
     hits = scope.recall("peanuts")
     removed = ", ".join(f"{kind} {count}" for kind, count in receipt.removed.items() if count)

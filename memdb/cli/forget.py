@@ -29,7 +29,7 @@ PREVIEW_COLUMNS = (
 @verb(
     "memdb forget agent.db --user ann --query zoe --dry-run",
     "memdb forget agent.db --user ann --session trip --prove --yes",
-    "memdb forget agent.db --user ann --query zoe --everything --prove --yes",
+    "memdb forget agent.db --user ann --person zoe --prove --yes",
     "memdb forget agent.db --user ann --everything --prove --yes",
     like=Scope.forget,
     without=("dry_run",),
@@ -40,8 +40,8 @@ def forget(call: Call, *, yes: bool = False, dry_run: bool = False, **asked: Any
     """
     Remove something for good, also from summaries, archive and indexes.
 
-    Give one of --entry, --session, --query and --everything, or the last two together. The receipt
-    says what went and, with --prove, that no byte of it is left in FILE. Exit code 7 if some is.
+    Give one of --entry, --session, --query, --person and --everything. The receipt says what went
+    and, with --prove, that no byte of it is left in FILE. Exit code 7 if some is.
     Backups and exports are not touched.
     """
     with call.scope() as scope:
@@ -88,6 +88,8 @@ def _print_receipt(receipt: Receipt) -> None:
         note(f"digest {receipt.digest}: give it as --expected to forget exactly this.")
     for one in receipt.pending:
         note(one_line(one))
+    for one in receipt.remaining:
+        note(f"remains: {one_line(one)}")
     if receipt.proof is not None:
         _print_proof(receipt.proof)
 
@@ -103,7 +105,7 @@ def _print_proof(proof: Proof) -> None:
         note(f"{counted(proof.said_elsewhere, 'piece')} of it said elsewhere too: {places}")
     if proof.still_said_in:
         click.echo(f"still in  {', '.join(map(one_line, proof.still_said_in))}")
-        note("--query with --everything removes it from these too.")
+        note("--person removes it from these too.")
     if proof.short:
         note(f"{counted(proof.short, 'text')} under 8 bytes, too short to search for.")
     for one in proof.notices:

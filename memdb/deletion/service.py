@@ -242,13 +242,13 @@ class DeletionService:
             dry_run: Remove nothing, and return what would be removed.
 
         Raises:
-            InvalidInput: it is a query for everything, which only `forget` takes.
+            InvalidInput: it names a person, which only `forget` takes.
             Corrupt: an archived message cannot be taken out of a damaged part.
 
         Transaction: opens its own, or joins the caller's.
         """
-        if selector.everything:
-            raise InvalidInput("query and everything contradict each other: `forget` takes both")
+        if selector.what == "person":
+            raise InvalidInput("person is given: only `forget` takes it")
         if dry_run:
             with self._db.read() as tx:
                 found = selectors.find_all(tx, owner, selector, with_entries=False)
@@ -296,17 +296,28 @@ class DeletionService:
                 counts = _count(tx, found), _count_rewritten(tx, found, plans)
                 rows, more, digest = preview.rows_of(tx, preview.list_refs(tx, found, plans))
             done = self._receipt(owner, selector, *counts, self._db.clock(), dry_run=True)
-            return done.replace(rows=rows, more_rows=more, digest=digest)
+            done = done.replace(rows=rows, more_rows=more, digest=digest)
+            return self._with_remaining(owner, done, selector)
         probes = self._new_probes() if prove else None
         for _ in range(MAX_TRIES):
             with self._db.read() as tx:
                 plans = self._plan(tx, selectors.find_all(tx, owner, selector, with_entries=True))
             receipt = self._try(owner, selector, plans, probes, known)
-            if receipt is not None and probes is None:
-                return receipt.replace(pending=tuple(self._db.maintenance.empty_log()))
-            if receipt is not None and probes is not None:
-                return self._prove(owner, receipt, selector, probes)
+            if receipt is None:
+                continue
+            if probes is None:
+                receipt = receipt.replace(pending=tuple(self._db.maintenance.empty_log()))
+            else:
+                receipt = self._prove(owner, receipt, selector, probes)
+            return self._with_remaining(owner, receipt, selector)
         raise Busy("the summaries of the session kept changing: try again")
+
+    def _with_remaining(self, owner: ScopeRef, receipt: Receipt, selector: Selector) -> Receipt:
+        """Return *receipt*; of a person with where the user's memory still holds the words."""
+        if selector.what != "person":
+            return receipt
+        with self._db.read() as tx:
+            return receipt.replace(remaining=tuple(selectors.list_remaining(tx, owner, selector)))
 
     def _receipt(
         self,

@@ -225,7 +225,7 @@ class Receipt(Record):
     Receipt of forgetting: counts, time and proof, but never the text.
 
     Attributes:
-        what: "entry", "messages", "session", "query" or "everything".
+        what: "entry", "messages", "session", "query", "person" or "everything".
         subject_sha256: Hash of what was named: who knows the name can check the receipt.
         removed: How many of each; versions are of entries and artifacts that stay, titles
             (with their metadata) of sessions that stay.
@@ -236,6 +236,8 @@ class Receipt(Record):
         rows: Of a dry run, what would be removed or rewritten, 1,000 at most.
         more_rows: How many there are besides.
         digest: Of a dry run, of all its rows: what `forget` takes as *expected*.
+        remaining: Of a person, where the same user's memory holds the words besides, each
+            with the call that removes them.
     """
 
     what: str
@@ -249,6 +251,7 @@ class Receipt(Record):
     rows: tuple[PreviewRow, ...] = ()
     more_rows: int = 0
     digest: str | None = None
+    remaining: tuple[str, ...] = ()
 
     _numbered = ("rows",)
 

@@ -78,6 +78,7 @@ class Selectors(TypedDict, total=False):
     session: str | None
     seqs: int | Iterable[int] | None
     query: str | None
+    person: str | None
     everything: bool
     artifacts: bool
 

@@ -49,7 +49,7 @@ def test_escapes_hide_no_word(tmp_path: Path) -> None:
                 kept = chat.append(message)
                 assert kept.to("openai") is not None
                 assert len(ann.recall(name, by="words")) == 1, (name, what)
-                receipt = ann.forget(query=name, everything=True, prove=True)
+                receipt = ann.forget(person=name, prove=True)
                 assert (receipt.removed["messages"], receipt.proven) == (1, True), (name, what)
             data = path.read_bytes()
             assert name.encode() not in data, (name, what)

@@ -98,7 +98,7 @@ def test_places_that_still_say_it(db: MemDB, query: str, held: str, other: str) 
     }
 
 
-def test_a_query_for_everything_takes_the_rest(db: MemDB) -> None:
+def test_a_person_goes_from_every_field(db: MemDB) -> None:
     """It removes what says the word, lists that before, and keeps what does not say it."""
     ann = db.scope("ann")
     chat = ann.session("s")
@@ -117,10 +117,10 @@ def test_a_query_for_everything_takes_the_rest(db: MemDB) -> None:
     ann.delete(session="Sue's")
 
     usual = ann.forget(query="Sue", dry_run=True)
-    page = ann.forget(query="Sue", everything=True, dry_run=True)
-    would = ann.forget(query="Sue", everything=True, dry_run=True)
+    page = ann.forget(person="Sue", dry_run=True)
+    would = ann.forget(person="Sue", dry_run=True)
     kept = [one.text for one in chat.messages()]
-    receipt = ann.forget(query="Sue", everything=True, prove=True, expected=page.digest)
+    receipt = ann.forget(person="Sue", prove=True, expected=page.digest)
 
     assert receipt.proven, receipt.proof
     assert sum(usual.removed.values()) < sum(would.removed.values())
@@ -135,7 +135,7 @@ def test_a_query_for_everything_takes_the_rest(db: MemDB) -> None:
     assert [one.version for one in chat.artifacts.versions("plan.md")] == [2]
     assert [str(item) for item in ann.items.list()] == ["people/Ida/age"]
     assert not [ref for (ref,) in db.query("SELECT ref FROM tombstones").rows if "ue" in ref]
-    assert sum(ann.forget(query="Sue", everything=True).removed.values()) == 0
+    assert sum(ann.forget(person="Sue").removed.values()) == 0
 
 
 def test_a_summary_that_says_more_than_its_messages(db: MemDB) -> None:
@@ -146,7 +146,7 @@ def test_a_summary_that_says_more_than_its_messages(db: MemDB) -> None:
     (first, *_) = chat.summaries.list()
     chat.summaries.rewrite(first.id, "Zoe enjoyed the sun.")
 
-    receipt = db.scope("ann").forget(query="Zoe", everything=True, prove=True)
+    receipt = db.scope("ann").forget(person="Zoe", prove=True)
 
     assert receipt.proven, receipt.proof
     assert (receipt.removed["messages"], receipt.rewritten["summaries"] > 0) == (0, True)

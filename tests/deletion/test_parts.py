@@ -36,7 +36,7 @@ def left(db, user, app):
 EVERYTHING = [
     {"everything": True},
     {"query": "quibblitis"},
-    {"query": "quibblitis", "everything": True},
+    {"person": "quibblitis"},
 ]
 
 

@@ -430,7 +430,7 @@ UNTAKEN = {"uid", "counter", "summarizer"}
 
 @pytest.mark.slow
 def test_a_word_goes_from_every_field(open_db: Callable[..., MemDB], tmp_path: Path) -> None:
-    """`forget` by query and everything takes what says it, proves it, and keeps the rest."""
+    """`forget` by person takes what says it, proves it, and keeps the rest."""
     source, file = tmp_path / "all.jsonl", tmp_path / "changed.jsonl"
     filled(open_db(":memory:", embedder=None)).export(source)
     whole = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
@@ -448,8 +448,8 @@ def test_a_word_goes_from_every_field(open_db: Callable[..., MemDB], tmp_path: P
             before = sum(scope.forget(everything=True, dry_run=True).removed.values())
             if word not in exported(db, path.with_suffix(".jsonl")):
                 wrong.append(f"{where} is not stored")
-            rows = scope.forget(query=word, everything=True, dry_run=True).rows
-            receipt = scope.forget(query=word, everything=True, prove=True)
+            rows = scope.forget(person=word, dry_run=True).rows
+            receipt = scope.forget(person=word, prove=True)
             after = sum(scope.forget(everything=True, dry_run=True).removed.values())
             if not (receipt.proven and (rows or kind == "tombstone")):
                 wrong.append(f"{where}: {receipt.pending} {receipt.proof} {rows}")

@@ -63,7 +63,7 @@ def counts(report: ImportReport) -> list[int]:
 def by_word(ann: Scope, lines: list[dict[str, Any]]) -> None:
     """Forget all that holds a word."""
     words = [one for line in lines for one in re.findall(r"\b[A-Za-z]{4,}\b", texts_of(line))]
-    ann.forget(query=words[0], everything=True)
+    ann.forget(person=words[0])
 
 
 def by_seq(ann: Scope, lines: list[dict[str, Any]]) -> None:

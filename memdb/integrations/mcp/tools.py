@@ -248,7 +248,7 @@ def _expand(scope: Scope, given: Arguments) -> Answer:
 
 def _forget(scope: Scope, given: Arguments) -> Answer:
     if len(given.keys() - {"dry_run"}) != 1:
-        raise InvalidInput("give one of entry, session and query")
+        raise InvalidInput("give one of entry, session, query and person")
     receipt = scope.forget(**given, artifacts="query" in given)
     return {"removed": receipt.removed, "dry_run": receipt.dry_run}
 
@@ -464,11 +464,12 @@ TOOLS = (
     Tool(
         "forget",
         "Forget",
-        "Remove something for good: one of entry, session and query.",
+        "Remove something for good: one of entry, session, query and person.",
         shape(
             entry=number("Id of a fact"),
             session=text("A conversation as a whole, with its artifacts"),
             query=text("All that says these words: messages, facts, items and artifacts"),
+            person=text("All that names this person, in any field"),
             dry_run={"type": "boolean", "description": "Only say what would go"},
         ),
         shape("removed", "dry_run", removed=OBJECT, dry_run={"type": "boolean"}),

@@ -556,9 +556,9 @@ def test_a_cursor_of_somebody_else_is_refused(path, cursor):
         ("expand", {"session": "s", "id": ""}, "id is '': session 's' has no such summary"),
         ("expand", {"session": "s", "id": "9-2"}, "id is '9-2'"),
         ("expand", {"session": "s", "id": "1-2", "after": 1 << 40}, "after is 1099511627776"),
-        ("forget", {}, "give one of entry, session and query"),
-        ("forget", {"dry_run": True}, "give one of entry, session and query"),
-        ("forget", {"entry": 1, "query": "x"}, "give one of entry, session and query"),
+        ("forget", {}, "give one of entry, session, query and person"),
+        ("forget", {"dry_run": True}, "give one of entry, session, query and person"),
+        ("forget", {"entry": 1, "query": "x"}, "give one of entry, session, query and person"),
         ("context", {"session": "s", "budget_tokens": 1}, "tokens of the newest message"),
         (
             "chat_append",

@@ -357,6 +357,7 @@ declare namespace Api {
     rows: Array<PreviewRow>;
     more_rows: number;
     digest: string | null;
+    remaining: Array<string>;
   }
   interface RefusedText {
     kind: string;
