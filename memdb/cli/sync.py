@@ -10,11 +10,10 @@ import click
 
 from memdb.cli.base import verb
 from memdb.cli.output import Line, clean, note, print_json_line
-from memdb.errors import InvalidInput
+from memdb.errors import Busy, FileError, InvalidInput
 from memdb.models.keys import read_key_file
 from memdb.models.record import counted
-from memdb.sync.folder import files_of
-from memdb.sync.server import is_url
+from memdb.sync.server import list_files
 
 if TYPE_CHECKING:
     from memdb import MemDB
@@ -80,7 +79,8 @@ def sync(
             call.reply(report, lambda: _print_report(report))
             return
         try:
-            _watch(call, db, folder, report, interval)
+            _show(call, report)
+            _watch(call, db, folder, interval)
         except KeyboardInterrupt:
             note("Stopped watching.")
 
@@ -98,19 +98,27 @@ def _sync(db: MemDB, folder: str, key: str | None, *, dry_run: bool) -> SyncRepo
     return db.sync(folder, pairing_key=typed, dry_run=dry_run)
 
 
-def _watch(call: Call, db: MemDB, folder: str, report: SyncReport, interval: float) -> None:
-    """Sync whenever the file or the folder is another one than after the last sync."""
+def _watch(call: Call, db: MemDB, folder: str, interval: float) -> None:
+    """Sync whenever the file or the folder is another one than before the last sync."""
+    seen, said = None, ""
     while True:
-        if call.as_json:
-            print_json_line(report.to_dict())
-        elif report.sent or report.received or report.waiting or report.key:
-            _print_report(report)
-        seen = db.changes().mark, files_of(folder)
-        is_same = True
-        while is_same:
-            sleep(interval)
-            is_same = not is_url(folder) and (db.changes(seen[0]).mark, files_of(folder)) == seen
-        report = db.sync(folder)
+        sleep(interval)
+        try:
+            now = db.changes().mark, list_files(folder, db.path)
+            if now != seen:
+                _show(call, db.sync(folder))
+            seen, said = now, ""
+        except (FileError, Busy) as error:  # the folder or the server may come back
+            if str(error) != said:
+                note(f"Not synced: {error}")
+            seen, said = None, str(error)
+
+
+def _show(call: Call, report: SyncReport) -> None:
+    if call.as_json:
+        print_json_line(report.to_dict())
+    elif report.sent or report.received or report.waiting or report.key:
+        _print_report(report)
 
 
 def _print_report(report: SyncReport) -> None:

@@ -18,13 +18,14 @@ import json
 import os
 import re
 import zlib
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.engine.sqlite import cipher
+from memdb.engine.whole_files import PARTIAL, open_private, private_file
 from memdb.errors import FileError, InvalidInput
 from memdb.models.record import Record
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 MARK = "memdb-sync.json"
 STATUS = "status.json"
-PARTIAL = ".partial"
 BLOCK_BYTES = 1 << 20
 NAME = re.compile(r"(\d{6,})(\.full)?\.jsonl\.gz(\.db)?")
 GZIP_BITS = 31
@@ -89,6 +89,19 @@ class Head(Record):
     void: tuple[str, ...] = ()
 
 
+@contextmanager
+def naming_errors(folder: str) -> Iterator[None]:
+    """Raise FileError for what the system refuses in *folder*."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(
+            f"{error.filename or folder} cannot be used ({error.strerror}): change its rights, "
+            "free its disk, or sync again when the folder is back",
+            folder,
+        ) from error
+
+
 def require_folder(folder: str, db_path: str) -> None:
     """
     Return if *folder* is one that can be written and does not hold the live file.
@@ -113,14 +126,17 @@ def read_mark(folder: str) -> Mark | None:
     """
     Return what a folder says of itself; None for an empty folder.
 
+    The folders of devices may be carried before the file that says it.
+
     Raises:
         InvalidInput: it holds something else, or is of a newer memdb.
     """
     path = os.path.join(folder, MARK)
     if not os.path.exists(path):
-        if any(not name.startswith(".") for name in os.listdir(folder)):
+        names = [name for name in os.listdir(folder) if not name.startswith(".")]
+        if not all(map(DEVICE.fullmatch, names)):
             raise InvalidInput(f"{folder} is no sync folder and is not empty: give an empty folder")
-        return None
+        return Mark("", is_encrypted=False) if names else None
     try:
         with open(path, encoding="utf-8") as file:
             fields = json.load(file)
@@ -135,29 +151,11 @@ def read_mark(folder: str) -> Mark | None:
     return Mark(memory, is_encrypted)
 
 
-def write_file(path: str, data: bytes) -> None:
-    """Write a file whole: under another name first, then on the disk, then under its own."""
-    with open(path + PARTIAL, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    publish(path)
-
-
-def publish(path: str) -> None:
-    """Rename a file that is whole to its name."""
-    os.replace(path + PARTIAL, path)
-    handle = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def write_mark(folder: str, device: Device) -> None:
     """Write the memory of a folder into it."""
     said = {"memory": device.memory, "format": FORMAT, "encrypted": device.is_encrypted}
-    write_file(os.path.join(folder, MARK), _encode(said).encode())
+    with private_file(os.path.join(folder, MARK)) as file:
+        file.write(_encode(said).encode())
 
 
 def devices_of(folder: str) -> list[str]:
@@ -205,11 +203,10 @@ def write_partial(path: str, device: Device, head: Head, lines: Iterable[dict[st
         os.remove(path + PARTIAL)
     first = {"kind": "segment", "format": FORMAT, **head._asdict()}
     parts = _packed(chain([first], lines))
+    with open(path + PARTIAL, "xb", opener=open_private) as file:
+        file.writelines(() if device.is_encrypted else parts)
     if device.is_encrypted:
         cipher.write_stream(path + PARTIAL, device.cipher_key, parts)
-    else:
-        with open(path + PARTIAL, "wb") as file:
-            file.writelines(parts)
     with open(path + PARTIAL, "r+b") as file:
         seal, _ = _measure(file, device.secret)
         file.write(seal)
@@ -321,7 +318,8 @@ def write_status(folder: str, device: Device, broken: Iterable[str], now_ms: int
     old = _read_status(path)
     if old is None or old.get("hmac") != code:
         text = _encode({"said": said, "hmac": code, "at_ms": now_ms})
-        write_file(path, text.encode())
+        with private_file(path) as file:
+            file.write(text.encode())
 
 
 def _read_status(path: str) -> dict[str, Any] | None:

@@ -15,8 +15,9 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from memdb.engine.sqlite.connection import MEMORY
+from memdb.engine.whole_files import private_file
 from memdb.errors import FileError, InvalidInput
-from memdb.sync.folder import FILE, MARK, STATUS, files_of, write_file
+from memdb.sync.folder import FILE, MARK, STATUS, files_of
 
 TOKEN_VARIABLE = "MEMDB_SYNC_TOKEN"  # noqa: S105 (the name of a variable)
 PART_BYTES = 700_000  # in base64 under the megabyte that a server takes
@@ -46,7 +47,7 @@ class Server:
         Raises:
             FileError: the server cannot be reached, or refuses.
         """
-        there, here = self._list(), files_of(self.replica)
+        there, here = self.list(), files_of(self.replica)
         for name in here.keys() - there.keys():
             if not name.startswith(own or "/") and name != MARK:
                 os.remove(os.path.join(self.replica, name))
@@ -56,11 +57,12 @@ class Server:
             if is_news and not (is_own and _is_stale(name, here)):
                 path = os.path.join(self.replica, name)
                 os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-                write_file(path, self._ask("GET", name))
+                with private_file(path) as file:
+                    file.write(self._ask("GET", name))
 
     def put(self, *own: str) -> None:
         """Put what the device wrote, and remove what it removed."""
-        there, here = self._list(), files_of(self.replica)
+        there, here = self.list(), files_of(self.replica)
         for name in sorted(here, key=lambda one: (STATUS in one, one)):
             is_news = there.get(name) != here[name] or STATUS in name
             if is_news and name.startswith((MARK, own[0])):
@@ -80,7 +82,8 @@ class Server:
                     return
                 at, part = at + len(part), after
 
-    def _list(self) -> dict[str, int]:
+    def list(self) -> dict[str, int]:
+        """Return the size of each file that the server has."""
         files: dict[str, int] = json.loads(self._ask("GET", ""))["files"]
         return {name: size for name, size in files.items() if FILE.fullmatch(name)}
 
@@ -107,6 +110,16 @@ class Server:
             raise FileError(
                 f"{self._url} cannot be reached ({error}): try again", self._url
             ) from error
+
+
+def list_files(place: str, db_path: str) -> dict[str, int]:
+    """
+    Return the size of each file of a sync folder, or of the one that a server carries.
+
+    Raises:
+        FileError: the server cannot be reached, or refuses.
+    """
+    return Server(place, db_path).list() if is_url(place) else files_of(place)
 
 
 def is_url(place: object) -> bool:

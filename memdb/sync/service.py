@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from memdb.engine.sqlite import cipher
+from memdb.engine.whole_files import PARTIAL, publish
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT
 from memdb.models.reports import DeviceStatus, SyncReport, SyncStatus
@@ -24,16 +25,15 @@ from memdb.sync import outgoing
 from memdb.sync.clock import is_ahead, ms_of, stamp_of
 from memdb.sync.device import Device, load, new_id, new_key, read_key, store
 from memdb.sync.folder import (
-    PARTIAL,
     Broken,
     Head,
     Refused,
     Segment,
     devices_of,
     hash_of,
+    naming_errors,
     open_segment,
     path_of,
-    publish,
     read_mark,
     read_status,
     require_folder,
@@ -82,8 +82,9 @@ class FolderSync:
             folder = self._server.replica
             self._server.get("" if self._device is None else self._device.id)
         self._folder = folder
-        require_folder(folder, self._db.path)
-        self._mark = read_mark(folder)
+        with naming_errors(folder):
+            require_folder(folder, self._db.path)
+            self._mark = read_mark(folder)
         self._waiting: list[str] = []
         self._broken: set[str] = set()  # devices whose next segment is damaged
 
@@ -96,6 +97,12 @@ class FolderSync:
     ) -> SyncReport:
         """Sync once; see `MemDB.sync`."""
         self._db.refuse_inside("sync")
+        with naming_errors(self._folder):
+            return self._run(key, progress, dry_run=dry_run)
+
+    def _run(
+        self, key: str | None, progress: Callable[[int], object] | None, *, dry_run: bool
+    ) -> SyncReport:
         made = self._pair(key, dry_run=dry_run)
         if dry_run:
             return self._preview(made)
@@ -204,6 +211,10 @@ class FolderSync:
 
     def status(self) -> SyncStatus:
         """Return what the folder and the file know of each other; nothing changes."""
+        with naming_errors(self._folder):
+            return self._status()
+
+    def _status(self) -> SyncStatus:
         if self._device is None or self._mark is None or self._mark.memory != self._here.memory:
             raise InvalidInput(f"the file was not synced with {self._folder} yet: sync it first")
         found = []
@@ -390,8 +401,12 @@ class FolderSync:
             self._waiting.clear()
             self._broken.clear()
             for device in devices_of(self._folder):
-                if device != self._here.id and device not in self._here.void:
+                if device == self._here.id or device in self._here.void:
+                    continue
+                try:
                     goes_on |= self._receive_from(device, merge, progress)
+                except OSError as error:  # of one device; it may have removed a segment meanwhile
+                    self._waiting.append(f"{error.filename} cannot be read ({error.strerror})")
         return merge
 
     def _receive_from(

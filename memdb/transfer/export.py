@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, BinaryIO
 
 from memdb.engine.paging import refuse_undone
+from memdb.engine.whole_files import PARTIAL, private_file
 from memdb.errors import AlreadyExists, FileError
 from memdb.records.scopes import SHARED
 from memdb.tables import scopes, settings
@@ -207,7 +208,7 @@ def refuse_database(db: Engine, target: str) -> None:
         FileError: one of them is the file of *db*, what SQLite keeps beside
             it, or another SQLite database.
     """
-    for path in (target, f"{target}.partial"):
+    for path in (target, target + PARTIAL):
         if db.maintenance.is_own_file(path):
             raise FileError(f"{path} is the open file itself: choose another place", path)
         if is_database(path):
@@ -223,15 +224,10 @@ def copy_to(db: Engine, data: BinaryIO, path: str | os.PathLike[str], *, replace
     return size
 
 
-def _open_private(path: str, flags: int) -> int:
-    """Open a new file that only its owner can read."""
-    return os.open(path, flags, 0o600)
-
-
 @contextmanager
 def whole_file(db: Engine, target: str, *, replace: bool) -> Iterator[IO[bytes]]:
     """
-    Open a file for a `with` block that gets the name *target* once it is whole and on disk.
+    Open a file as `private_file` does, at a place that is free and holds no database.
 
     Args:
         replace: Overwrite a file that is there.
@@ -244,19 +240,5 @@ def whole_file(db: Engine, target: str, *, replace: bool) -> Iterator[IO[bytes]]
         raise AlreadyExists("file", target)
     refuse_database(db, target)
     refuse_output(target)
-    partial = f"{target}.partial"
-    try:
-        with suppress(OSError):
-            os.remove(partial)
-        with open(partial, "xb", opener=_open_private) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-    except OSError as error:
-        raise FileError(
-            f"{target} cannot be written ({error.strerror}): choose another place", target
-        ) from error
-    finally:
-        with suppress(OSError):
-            os.remove(partial)
+    with private_file(target) as file:
+        yield file

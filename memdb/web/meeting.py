@@ -13,8 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route as Path
 
+from memdb.engine.whole_files import PARTIAL, open_private, publish
 from memdb.errors import InvalidInput
-from memdb.sync.folder import FILE, PARTIAL, files_of, publish
+from memdb.sync.folder import FILE, files_of
 from memdb.transfer.lines import bytes_value
 from memdb.web.errors import Refused
 from memdb.web.guard import API
@@ -81,7 +82,7 @@ def _write(path: str, at: object, data: bytes) -> None:
     size = os.path.getsize(path + PARTIAL) if at and os.path.exists(path + PARTIAL) else 0
     if at != size:
         raise InvalidInput(f"at is {at!r}, and {size} bytes came before: begin again at 0")
-    with open(path + PARTIAL, "ab" if size else "wb") as file:
+    with open(path + PARTIAL, "ab" if size else "wb", opener=open_private) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -15,12 +15,12 @@ import secrets
 from contextlib import suppress
 from typing import Any
 
+from memdb.engine.whole_files import private_file
 from memdb.errors import FileError, NotFound
 from memdb.models.record import Record
 
 TOKEN_BYTES = 32
 ID_BYTES = 4
-OWN_ONLY = 0o600
 MAX_FILE_BYTES = 16 << 20
 
 
@@ -101,17 +101,9 @@ def write_grants(path: str, grants: list[Grant]) -> None:
     Raises:
         FileError: it cannot be written.
     """
-    partial = f"{path}.partial"
     lines = [json.dumps({name: getattr(one, name) for name in FIELDS}) for one in grants]
-    try:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWN_ONLY)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write("".join(f"{line}\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        raise FileError(f"{path} cannot be written ({error.strerror})", path) from error
+    with private_file(path) as file:
+        file.writelines(f"{line}\n".encode() for line in lines)
 
 
 FIELDS = ("id", "user", "app", "shared", "sha256", "created_ms")

@@ -16,6 +16,7 @@ from simulator import START_MS, YEAR_MS, canonical
 import memdb
 from memdb.cli import cli
 from memdb.models.summaries import SummaryText
+from memdb.sync import folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,6 +119,78 @@ def test_a_segment_that_does_not_fit_is_named_and_the_rest_goes_on(pair: Pair) -
         pair.a.sync(pair.folder)
         assert pair.b.sync(pair.folder).waiting == ()
         assert canonical(pair.a) == canonical(pair.b)
+
+
+def test_a_segment_of_a_newer_format_waits_until_memdb_is_new_enough(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named, nothing is lost, and what other devices say is merged meanwhile."""
+    third = pair.open()
+    with monkeypatch.context() as newer:
+        newer.setattr(folder, "FORMAT", folder.FORMAT + 1)
+        path = pair.say(pair.a, "in a new way")
+    third.user("ann").session("other").append("user", "in the old way")
+    third.sync(pair.folder, pairing_key=pair.key)
+    (waits,) = pair.b.sync(pair.folder).waiting
+    assert path.name in waits
+    assert "newer memdb (format 2)" in waits
+    assert "in the old way" in str(canonical(pair.b))
+    monkeypatch.setattr(folder, "FORMAT", folder.FORMAT + 1)
+    for db in (*pair.files, *pair.files):
+        assert db.sync(pair.folder).waiting == ()
+    assert len({str(canonical(db)) for db in pair.files}) == 1
+
+
+def test_what_the_system_refuses_is_named_and_may_be_mended(pair: Pair) -> None:
+    """A file is a folder, or a folder a file: the sync raises FileError; then it goes on."""
+    for name in ("", "memdb-sync.json", "status.json", "next"):
+        last = pair.last(pair.a)
+        path, aside = last.with_name(name) if name else last.parent, pair.place / f"aside-{name}"
+        if name == "next":  # what it writes next
+            path = last.with_name(f"{int(last.name[:6]) + 1:06}.jsonl.gz.partial")
+        elif name.startswith("memdb"):
+            path = pair.folder / name
+        if path.exists():
+            path.rename(aside)
+        path.write_text("a file") if not name else (path / "inside").mkdir(parents=True)
+        pair.a.user("ann").session("trip").append("user", f"said before {name}")
+        with pytest.raises(memdb.FileError, match=str(path)):
+            pair.a.sync(pair.folder)
+        shutil.rmtree(path) if name else path.unlink()
+        if aside.exists():
+            aside.rename(path)
+        pair.a.sync(pair.folder)
+    pair.b.sync(pair.folder)
+    assert canonical(pair.a) == canonical(pair.b)
+
+
+def test_a_segment_that_cannot_be_read_is_named_and_the_rest_goes_on(pair: Pair) -> None:
+    """It stands for one that its device removes while it is read."""
+    third = pair.open()
+    third.sync(pair.folder, pairing_key=pair.key)
+    path = pair.say(pair.a, "from the first")
+    path.rename(pair.place / "aside")
+    path.mkdir()
+    pair.say(third, "from the third")
+    (waits,) = pair.b.sync(pair.folder).waiting
+    assert path.name in waits
+    assert "from the third" in str(canonical(pair.b))
+    path.rmdir()
+    (pair.place / "aside").rename(path)
+    assert pair.b.sync(pair.folder).waiting == ()
+
+
+def test_files_of_a_folder_are_private_and_may_come_in_any_order(pair: Pair) -> None:
+    """Only their owner reads them; a folder whose name of the memory is not there yet waits."""
+    modes = {path: path.stat().st_mode & 0o777 for path in pair.folder.rglob("*.*")}
+    assert set(modes.values()) == {0o600}
+    mark, new = pair.folder / "memdb-sync.json", pair.open()
+    mark.rename(pair.place / "aside")
+    with pytest.raises(memdb.InvalidInput, match="wait until that was carried"):
+        new.sync(pair.folder, pairing_key=pair.key)
+    (pair.place / "aside").rename(mark)
+    new.sync(pair.folder, pairing_key=pair.key)
+    assert canonical(new) == canonical(pair.a)
 
 
 def test_a_gap_waits_for_what_is_missing(pair: Pair) -> None:
