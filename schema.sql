@@ -642,7 +642,7 @@ SELECT
   summaries.trust,
   summaries.tokens,
   strftime('%Y-%m-%dT%H:%M:%fZ', summaries.created_ms / 1000.0, 'unixepoch') AS created,
-  summaries.uid AS summary,
+  summaries.uid,
   above.uid AS condensed_into
 FROM summaries
 JOIN sessions ON sessions.id = summaries.session_id

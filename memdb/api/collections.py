@@ -497,7 +497,7 @@ class Summaries:
         return page_of(lambda _: found, limit)
 
     def rewrite(
-        self, summary_id: str, text: str | None = None, *, hint: str | None = None
+        self, summary_id: int | str, text: str | None = None, *, hint: str | None = None
     ) -> Summary:
         """
         Replace the words of a summary, and return it.
@@ -506,7 +506,7 @@ class Summaries:
         it improves them later. What you wrote is never replaced by a model's words.
 
         Args:
-            summary_id: A summary's `id`, or its span as "first-last".
+            summary_id: The number of a summary, or its span as "first-last".
             text: The new words; None: rewritten from its sources, by the model if
                 there is one.
             hint: What expanding it would show; None: not said.
@@ -520,7 +520,7 @@ class Summaries:
         given = None if text is None else SummaryText(text, hint)
         return self._services.summary_editor.rewrite(self._owner, self._session, summary_id, given)
 
-    def drop(self, summary_id: str) -> int:
+    def drop(self, summary_id: int | str) -> int:
         """
         Remove a summary with those after it and above it; return how many.
 
@@ -528,13 +528,13 @@ class Summaries:
         """
         return self._services.summary_editor.drop(self._owner, self._session, summary_id)
 
-    def expand(self, summary_id: str, *, after_seq: int = 0, limit: int = 50) -> Expansion:
+    def expand(self, summary_id: int | str, *, after_seq: int = 0, limit: int = 50) -> Expansion:
         """
         Return a page of the sources of a summary: summaries one level down, or messages.
 
         Args:
-            summary_id: A summary's `id`; or a span as "first-last", as contexts name
-                it: the summary of that span, else its messages.
+            summary_id: The number of a summary; or a span as "first-last", as contexts
+                name it: the summary of that span, else its messages.
             after_seq: `next_seq` of the page before; 0: the first.
             limit: Most summaries or messages on a page, 1 to 1,000.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.api.collections import Summaries
 from memdb.errors import InvalidInput
-from memdb.models.ids import MAX_INT, MAX_SEQ
+from memdb.models.ids import MAX_INT, MAX_SEQ, number_of
 from memdb.models.observation import refuse_copy
 from memdb.search.request import search_request
 from memdb.text.parts import text_of
@@ -41,14 +41,14 @@ EXPAND = {
     "name": "memory_expand",
     "description": (
         "Show what a summary of this conversation stands for: the summaries one level down, or "
-        "the original messages with their tool calls. Go deeper with the ids in the answer."
+        "the original messages with their tool calls. Go deeper with the numbers in the answer."
     ),
     "parameters": {
         "type": "object",
         "properties": {
             "id": {
                 "type": "string",
-                "description": "id of a summary, or message numbers such as '12' or '11-20'",
+                "description": "number of a summary, or messages such as '#12' or '11-20'",
             },
             "after": {
                 "type": "integer",
@@ -176,7 +176,7 @@ class Tools:
         Return a page of what a summary, or a span of messages, says.
 
         Args:
-            id: Of a summary, or "12", or "11-20".
+            id: A number of a summary, or "#12", or "11-20".
             after: Continue behind this seq.
             offset: First character to show of a single message.
 
@@ -225,7 +225,7 @@ class Tools:
         in_summaries = search_request(
             query, MORE_HITS, kinds=("summary",), session=session, by="words"
         )
-        ids = [hit.source.summary_id or "" for hit in recaller.recall(owner, in_summaries)]
+        ids = [hit.source.summary_id or 0 for hit in recaller.recall(owner, in_summaries)]
         lines += map(_summary_line, trees.get_many(owner, session, ids))
         return _fitting(lines) or "(nothing found)"
 
@@ -259,11 +259,16 @@ def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, A
         raise InvalidInput(f"arguments of {name} are {type(given).__name__}: give an object")
     (schema,) = [one["parameters"] for one in SCHEMAS if one["name"] == name]
     known: dict[str, Any] = schema["properties"]  # type: ignore[index]  # a dict
-    given = {field: _whole(value) for field, value in given.items() if value is not None}
+    kinds = {field: one["type"] for field, one in known.items()}
+    given = {
+        field: _argument(value, kinds.get(field))
+        for field, value in given.items()
+        if value is not None
+    }
     for field, value in given.items():
         if field not in known:
             raise InvalidInput(f"{name} has no argument {field!r}: use {', '.join(known)}")
-        kind = known[field]["type"]
+        kind = kinds[field]
         if not isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
             raise InvalidInput(f"{name}: {field} is {value!r}: give {_A[kind]}")
     for field in schema["required"]:  # type: ignore[index]  # a list
@@ -272,9 +277,11 @@ def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, A
     return dict(given)
 
 
-def _whole(value: Any) -> Any:
-    """Return 10.0 as 10: to JSON schema both are integers, and some models write it so."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _argument(value: Any, kind: str | None) -> Any:
+    """Return *value* as models mean it: 10.0 as 10, which JSON schema says too, 5 as a text."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return str(value) if kind == "string" and type(value) is int else value
 
 
 _TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
@@ -299,7 +306,8 @@ def _summary_line(summary: Summary) -> str:
     hint = f"\n  (more in it: {summary.hint})" if summary.hint else ""
     span = f"{summary.first_seq}-{summary.last_seq}"
     flag = FLAG if summary.trust == FLAGGED else ""
-    return f"[{summary.id}] summary of messages {span}{flag}: {quoted(summary.text)}{hint}"
+    place = f"[{number_of(summary.id)}] summary of messages {span}{flag}"
+    return f"{place}: {quoted(summary.text)}{hint}"
 
 
 def _message_line(message: Message) -> str:
@@ -329,8 +337,8 @@ def _one(message: Message, offset: int) -> str:
 def _clipped(item: Summary | Message, line: str) -> str:
     seq = getattr(item, "seq", None)
     if seq is None:
-        return f"{line[:PAGE_CHARS]} …"  # its id, at the beginning, leads deeper
-    return f"{line[:PAGE_CHARS]} … (memory_expand('{seq}', offset={PAGE_CHARS}) shows the rest)"
+        return f"{line[:PAGE_CHARS]} …"  # its number, at the beginning, leads deeper
+    return f"{line[:PAGE_CHARS]} … (memory_expand('#{seq}', offset={PAGE_CHARS}) shows the rest)"
 
 
 def _fitting(lines: list[str]) -> str:

@@ -211,8 +211,8 @@ plain(
     help="""
     List the summaries of a conversation, and what each was made from.
 
-    Each has a span of messages, its id, who wrote it (extractive, model, or fallback where
-    a model failed), its tokens and its text. `chat expand` takes the id or the span.
+    Each has a span of messages, its number, who wrote it (extractive, model, or fallback where
+    a model failed), its tokens and its text. `chat expand` takes the number or the span.
     """,
 )
 
@@ -242,7 +242,7 @@ plain(
     help="""
     Show the sources of a summary, down to the messages and their tool calls.
 
-    ID_OR_SPAN is the id of a summary, or messages such as 12 or 11-20: their
+    SUMMARY is the number of a summary, or messages such as 11-20 or 12-12: their
     summary if they have one, else they themselves. Its sources are shown one
     level at a time.
     """,

@@ -385,7 +385,7 @@ class Line:
 
 
 def span_of(one: Any) -> str:
-    """Return the span of a summary or piece as `chat expand` takes it."""
+    """Return the span of a summary or piece: a number if it is one message."""
     return (
         f"{one.first_seq}" if one.first_seq == one.last_seq else f"{one.first_seq}-{one.last_seq}"
     )

@@ -23,6 +23,7 @@ from memdb.context.blocks import (
     with_costs,
 )
 from memdb.conversations.tool_calls import units
+from memdb.models.ids import number_of
 from memdb.models.messages import Piece
 from memdb.models.record import Record
 from memdb.summaries.planning import covered_seq
@@ -74,7 +75,7 @@ class Part(Record):
     depth: int
     text: str
     tokens: int
-    summary_id: str | None
+    summary_id: int | None
     writer: str | None = None
     trust: str = UNTRUSTED
 
@@ -266,7 +267,7 @@ def _line(part: Part, text: str, reason: str) -> Line:
         part.last_seq,
         0,
         reason,
-        part.summary_id,
+        None if part.summary_id is None else str(number_of(part.summary_id)),
         trust=trust,
         writer=part.writer,
     )

@@ -164,12 +164,10 @@ def _messages(tx: Tx, part: Part, summary: Summary) -> list[Any]:
 def _sources(tx: Tx, summary: Summary, fresh: dict[int, Made], summaries: Summaries) -> list[Any]:
     below = summary_rows.sources(tx, summary)
     texts = [
-        fresh[one.row_id].text if one.row_id in fresh else summaries.with_text(tx, one).text
+        fresh[one.id].text if one.id in fresh else summaries.with_text(tx, one).text
         for one in below
     ]
-    below = [
-        one.replace(trust=fresh[one.row_id].trust) if one.row_id in fresh else one for one in below
-    ]
+    below = [one.replace(trust=fresh[one.id].trust) if one.id in fresh else one for one in below]
     said = [(one, text) for one, text in zip(below, texts, strict=True) if text != FORGOTTEN]
     return items_of_summaries([one for one, _ in said], [text for _, text in said])
 
@@ -203,7 +201,7 @@ def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries
     if part.seqs:
         message_records.forget(tx, part.session, part.seqs, dependents.digest_of(part.name))
     for summary, made in planned.summaries:
-        if summary_rows.get(tx, summary.row_id) is None:
+        if summary_rows.get(tx, summary.id) is None:
             continue  # it stood for shared messages too, which went before
         columns = None if made is None else summaries.columns(made)
         improvable = made is not None and summaries.may_improve(made) and made.text != FORGOTTEN

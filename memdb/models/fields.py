@@ -148,9 +148,9 @@ SUMMARY = (
     Field("counter", GIVEN, NAME, SHARED, EXPORTED),
     Field("created_ms", EXPORTED, VIEWED),
     Field("source_hash", EXPORTED, HIDDEN, column=None),
-    Field("id", HASHED, VIEWED, column="uid"),
+    Field("uid", HASHED, VIEWED),
     Field("condensed_into", VIEWED),
-    Field("row_id", column="id"),
+    Field("id"),
     Field("content_hash", HIDDEN),
     Field("bigrams", SEARCHED, HIDDEN),
 )

@@ -11,8 +11,9 @@ with 19, 20 and 24 bits, so an id is never negative. A scope and a session are
 contiguous ranges: `WHERE id BETWEEN` filters a tenant at no cost.
 Source: ADR-0005; measured 0.7 ms against 4 s for a join.
 
-They stay inside of memdb. A caller sees the `n` of an entry or item, which is its number in the
-scope: `memdb.models.observation.observed` takes the rest off what a public call returns.
+They stay inside of memdb. A caller sees the `n` of an entry, item or summary, which is its
+number in the scope: `memdb.models.observation.observed` takes the rest off what a public
+call returns.
 
 The highest bit of a session's number says that it is a branch: its messages are a run of
 its own after those that it shares (ADR-0023).
@@ -165,7 +166,7 @@ def scope_of(row_id: int) -> int:
 
 
 def number_of(row_id: int) -> int:
-    """Return the number of an entry or item in its scope, from 1, as callers see it."""
+    """Return the number of an entry, item or summary in its scope, from 1, as callers see it."""
     return row_id & MAX_NUMBER
 
 

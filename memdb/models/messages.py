@@ -193,7 +193,7 @@ class Piece(Record):
             learnt from. None for frames, and if that is not known.
         tokens: By the file's counter; those of all pieces add up to the context's.
         reason: Why it won its place, in a short sentence.
-        ref: Id of the summary, number of the entry, or the place of a recalled message
+        ref: Number of the summary or entry, or the place of a recalled message
             ("trip#12"). None for an entry that all users of the app share.
             None for others.
         score: How well it matches the query, where that decided.
@@ -433,14 +433,14 @@ class Source(Record):
     version: int | None = None
     title: str | None = None
     shared: bool = False
-    summary_id: str | None = None
+    summary_id: int | None = None
     last_seq: int | None = None
     metadata: dict[str, Any] | None = None
     namespace: tuple[str, ...] | None = None
     key: str | None = None
     branch: str | None = None
 
-    _numbered = ("entry_id",)
+    _numbered = ("entry_id", "summary_id")
 
     def __str__(self) -> str:
         """Name the place in one short line, as the command line prints it."""

@@ -204,7 +204,7 @@ def observed(owner: Class) -> Class:
     Return the class *owner* with its public methods noted by the meter of their file.
 
     Flags are checked here for all of them: a keyword whose type is bool takes True and
-    False only. What is returned has the numbers of entries and items in place of packed ids.
+    False only. What is returned has numbers of the scope in place of packed ids.
     Each object has `_services` with a `meter`. Properties are left alone; what only leads to
     other objects, or yields, has its flags checked and is not noted.
     """

@@ -176,7 +176,7 @@ def _is_hashable(value: object) -> bool:
 
 
 def numbered(value: Any) -> Any:
-    """Return records with the numbers of entries and items in place of their packed ids."""
+    """Return records with numbers of their scope in place of packed ids."""
     if isinstance(value, Record):
         if not value._numbered:
             return value

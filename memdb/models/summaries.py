@@ -57,7 +57,7 @@ class Summary(Record):
     Summary of a span of messages of one session.
 
     Attributes:
-        id: Unique in its session; the same in every copy of the file.
+        id: A number in its scope, from 1.
         depth: 0 is made from messages, n from summaries of depth n - 1.
         first_seq: With *last_seq* the span, both inclusive.
         hint: What expanding it would show; None means unknown.
@@ -66,13 +66,13 @@ class Summary(Record):
         tokens: Of the text, by the counter called *counter*.
         condensed_into: Id of the summary one level up that covers it; None
             means that it is part of the frontier.
-        row_id: Packed row id, see `memdb.models.ids`.
+        uid: Unique in its session; the same in every copy of the file.
         branch: The branch that it belongs to; None means the session itself.
         trust: "untrusted", or "flagged" if its text or something that it covers reads like
             an order to a model.
     """
 
-    id: str
+    id: int
     session: str
     depth: int
     first_seq: int
@@ -83,11 +83,13 @@ class Summary(Record):
     summarizer: str
     tokens: int
     counter: str
-    condensed_into: str | None
+    condensed_into: int | None
     created_ms: int
-    row_id: int
+    uid: str
     branch: str | None = None
     trust: str = "untrusted"
+
+    _numbered = ("id", "condensed_into")
 
     @property
     def message_count(self) -> int:
@@ -112,6 +114,8 @@ class SummaryTree(Record):
     first_raw_seq: int
     last_seq: int
 
+    _numbered = ("summaries",)
+
     @property
     def frontier(self) -> tuple[Summary, ...]:
         """The summaries that no other covers, oldest first: together they cover each seq once."""
@@ -131,6 +135,8 @@ class Expansion(Record):
     summaries: tuple[Summary, ...]
     messages: tuple[Message, ...]
     next_seq: int | None
+
+    _numbered = ("summary", "summaries")
 
 
 class Archived(Record):

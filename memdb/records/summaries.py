@@ -38,7 +38,7 @@ def insert(tx: Tx, row: dict[str, Any], *, improvable: bool) -> None:
 def update(tx: Tx, summary: Summary, columns: dict[str, Any]) -> None:
     """Replace the text of a summary by a better one; what was made from it is queued again."""
     summaries.improve(tx, summary, columns)
-    above = summaries.above(tx, summary.row_id)
+    above = summaries.above(tx, summary.id)
     if above is not None:
         jobs.redo_node(tx, above)
 
@@ -55,14 +55,14 @@ def rewrite(
         columns: None for one that was pruned, which stays so.
         improvable: As in `insert`.
     """
-    tx.vectors.drop("summary", summary.row_id, summary.row_id)
+    tx.vectors.drop("summary", summary.id, summary.id)
     if columns is None:
         return
     summaries.improve(tx, summary, columns)
     if columns["quality"] == "model":
-        jobs.drop(tx, "summary", summary.row_id)
+        jobs.drop(tx, "summary", summary.id)
     elif improvable:
-        queue(tx, summary.row_id)
+        queue(tx, summary.id)
 
 
 def remove(tx: Tx, session: int, from_seq: int = 0) -> int:

@@ -326,10 +326,10 @@ def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, scores: Scores) -> dict
 
 def _read_summaries(tx: Tx, _: Question, __: Corpus, scores: Scores) -> dict[int, Hit]:
     return {
-        row.row_id: _hit(
+        row.id: _hit(
             "summary",
             row.text,
-            scores[row.row_id],
+            scores[row.id],
             Source(
                 session=row.session,
                 seq=row.first_seq,

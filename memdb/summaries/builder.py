@@ -355,7 +355,7 @@ class Summaries:
 
     def step_of(self, tx: Tx, summary: Summary) -> Step | None:
         """Return the step that made a summary; None if its sources are gone."""
-        session = summaries.session_of(tx, summary.row_id)
+        session = summaries.session_of(tx, summary.id)
         if summary.depth:
             group = [self.with_text(tx, one) for one in summaries.sources(tx, summary)]
             return step_above(tx, session, group) if group else None
@@ -366,7 +366,7 @@ class Summaries:
 
     def is_current(self, tx: Tx, summary: Summary, step: Step) -> bool:
         """Return whether a summary is still there, made from the sources of *step*."""
-        now = summaries.get(tx, summary.row_id)
+        now = summaries.get(tx, summary.id)
         return now is not None and self.step_of(tx, now) == step
 
     def with_text(self, tx: Tx, summary: Summary) -> Summary:

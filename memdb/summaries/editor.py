@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import Busy, InvalidInput, NotFound
+from memdb.models.ids import number_of
 from memdb.records import summaries as summary_records
 from memdb.records.scopes import find_session
 from memdb.summaries.summarizer import Made
@@ -45,7 +46,7 @@ class SummaryEditor:
         self._screen = screen
 
     def rewrite(
-        self, owner: ScopeRef, session: str, ref: str, given: SummaryText | None
+        self, owner: ScopeRef, session: str, ref: int | str, given: SummaryText | None
     ) -> Summary:
         """
         Replace the words of a summary; see `session.summaries.rewrite`.
@@ -67,23 +68,23 @@ class SummaryEditor:
                 if failure is not None:
                     raise failure
             with self._db.write() as tx:
-                summary = self._find(tx, owner, session, summary.id)
+                summary = self._find(tx, owner, session, number_of(summary.id))
                 if step is not None and not self._summaries.is_current(tx, summary, step):
                     continue
                 if made is not None:
                     self._replace(tx, summary, made)
-                    summary = self._find(tx, owner, session, summary.id)
+                    summary = self._find(tx, owner, session, number_of(summary.id))
                 return summary
         raise Busy("the messages of the summary kept changing: try again")
 
-    def drop(self, owner: ScopeRef, session: str, ref: str) -> int:
+    def drop(self, owner: ScopeRef, session: str, ref: int | str) -> int:
         """Remove a summary with those after and above it; see `session.summaries.drop`."""
         with self._db.write() as tx:
             target = find_session(tx, owner, session)
             summary = None if target is None else find_summary(tx, target, ref)
             if target is None or summary is None:
                 return 0
-            target = summaries.session_of(tx, summary.row_id)
+            target = summaries.session_of(tx, summary.id)
             gone = sum(
                 one.last_seq >= summary.first_seq
                 for depth in range(summaries.MAX_DEPTH + 1)
@@ -93,7 +94,7 @@ class SummaryEditor:
             summary_records.queue_session(tx, target)
         return gone
 
-    def _find(self, tx: Tx, owner: ScopeRef, session: str, ref: str) -> Summary:
+    def _find(self, tx: Tx, owner: ScopeRef, session: str, ref: int | str) -> Summary:
         target = find_session(tx, owner, session)
         found = None if target is None else find_summary(tx, target, ref)
         if found is None:
@@ -119,7 +120,7 @@ class SummaryEditor:
         maker = self._summaries
         improvable = maker.may_improve(made)
         summary_records.rewrite(tx, summary, maker.columns(made), improvable=improvable)
-        above = summaries.above(tx, summary.row_id)
+        above = summaries.above(tx, summary.id)
         while above is not None:
             parent = summaries.get(tx, above)
             step = None if parent is None else maker.step_of(tx, parent)

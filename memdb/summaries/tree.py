@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, NotFound
-from memdb.models.ids import MAX_SEQ, is_branch
+from memdb.models.ids import MAX_NUMBER, MAX_SEQ, is_branch, scope_of, scope_range
 from memdb.models.summaries import Expansion, Summary, SummaryTree
 from memdb.records.scopes import find_session
 from memdb.summaries.planning import covered_seq, head_seq
@@ -73,21 +73,19 @@ class SummaryReader:
         ]
 
     def expand(
-        self, owner: ScopeRef, session: str, ref: str, after_seq: int = 0, limit: int = PAGE
+        self, owner: ScopeRef, session: str, ref: int | str, after_seq: int = 0, limit: int = PAGE
     ) -> Expansion:
         """Return a page of the sources of *ref*; see `session.summaries.expand`."""
         int_value(after_seq, "after_seq", 0, MAX_SEQ)
         int_value(limit, "limit", 0, MAX_PAGE)
-        if not isinstance(ref, str):
-            raise InvalidInput(
-                f"summary_id is {type(ref).__name__}: give a summary's id, or '1-10'"
-            )
-        span = span_of(text_value(ref, "summary_id"))
+        named = summary_or_span(ref)
+        span = None if isinstance(named, int) else named
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             summary = None if target is None else find_summary(tx, target, ref)
             if target is None or (summary is None and span is None):
-                raise NotFound("summary", ref, f"session {session!r}")
+                what = named if isinstance(named, int) else str(ref)
+                raise NotFound("summary", what, f"session {session!r}")
             if summary is not None:
                 summary = _on_path(tx, target, self._summaries.with_text(tx, summary))
                 span = summary.first_seq, summary.last_seq
@@ -107,8 +105,8 @@ class SummaryReader:
             target = find_session(tx, owner, session)
         return 0 if target is None else self._summaries.upgrade(target)
 
-    def get_many(self, owner: ScopeRef, session: str, ids: Iterable[str]) -> list[Summary]:
-        """Return the summaries with these ids, in that order; missing ones are left out."""
+    def get_many(self, owner: ScopeRef, session: str, ids: Iterable[int]) -> list[Summary]:
+        """Return the summaries with these packed ids, in that order; missing ones are left out."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             if target is None:
@@ -144,34 +142,40 @@ def _on_path(tx: Tx, target: int, summary: Summary) -> Summary:
     return summary.replace(condensed_into=None)
 
 
-def find_summary(tx: Tx, target: int, ref: str) -> Summary | None:
-    """Return the summary of a session by its id or its span; None if there is none."""
-    span = span_of(text_value(ref, "summary_id"))
-    if span is None:
-        return summaries.find(tx, target, ref)
-    return summaries.find_span(tx, target, *span)
+def find_summary(tx: Tx, target: int, ref: int | str) -> Summary | None:
+    """Return the summary of a session by its number or its span; None if there is none."""
+    named = summary_or_span(ref)
+    if isinstance(named, int):
+        return summaries.find(tx, target, scope_range(scope_of(target))[0] | named)
+    return summaries.find_span(tx, target, *named)
 
 
-def span_of(ref: str) -> tuple[int, int] | None:
+def summary_or_span(ref: int | str) -> int | tuple[int, int]:
     """
-    Return the span that *ref* names, None if it is a summary's id.
+    Return the number of a summary, or the span of messages, that *ref* names.
 
-    >>> span_of("11-20"), span_of("7"), span_of("9f86d081884c7d65")
-    ((11, 20), (7, 7), None)
+    >>> summary_or_span(7), summary_or_span("7"), summary_or_span("11-20"), summary_or_span("#12")
+    (7, 7, (11, 20), (12, 12))
 
     Raises:
-        InvalidInput: it ends before it begins, or lies outside of any session.
+        InvalidInput: it is neither, or a span that ends before it begins.
     """
-    first, dash, last = ref.partition("-")
-    if not (first.isdecimal() and (last.isdecimal() or not dash)):
-        return None
-    if len(ref) == ID_CHARS or len(ref) > 2 * ID_CHARS:  # too long for two seqs, or for int()
-        return None
+    if not isinstance(ref, str):
+        if isinstance(ref, int) and not isinstance(ref, bool):
+            return int_value(ref, "summary_id", 1, MAX_NUMBER)
+        raise InvalidInput(f"summary_id is {type(ref).__name__}: {REF_FORMS}")
+    first, dash, last = text_value(ref, "summary_id").removeprefix("#").partition("-")
+    are_numbers = all(len(one) <= REF_DIGITS and one.isdecimal() for one in (first, last or first))
+    if not are_numbers or (dash and not last):
+        raise InvalidInput(f"summary_id is {ref[:SHOWN_CHARS]!r}: {REF_FORMS}")
+    if not dash and not ref.startswith("#"):
+        return int_value(int(ref), "summary_id", 1, MAX_NUMBER)
     span = int(first), int(last or first)
     if not 1 <= span[0] <= span[1] <= MAX_SEQ:
         raise InvalidInput(f"summary_id is {ref!r}: a span is 'first-last', from 1")
     return span
 
 
-# A summary's id may happen to be all digits; a span of that length is no span.
-ID_CHARS = 16
+REF_FORMS = "give a summary's number, or messages as '11-20'"
+REF_DIGITS = 14
+SHOWN_CHARS = 40

@@ -56,10 +56,7 @@ UPDATE_TEXT = compose.update(
 
 # The fields of a Summary in their order, each as its column.
 _MADE = {
-    "id": "summaries.uid",
     "session": "sessions.name",
-    "condensed_into": "above.uid",
-    "row_id": "summaries.id",
     "branch": "nullif(sessions.branch, '')",
 }
 
@@ -69,14 +66,9 @@ SELECT_NODES = compose.select(
     """
 summaries
 JOIN sessions ON sessions.id = summaries.session_id
-LEFT JOIN summaries AS above ON above.id = summaries.condensed_into
 """,
     "summaries.id IN (SELECT value FROM json_each(:ids))",
 )
-
-SELECT_BY_UID = """/* summaries.find */
-SELECT id FROM summaries WHERE session_id = :session_id AND uid = :uid
-"""
 
 SELECT_SPAN = """/* summaries.find_span */
 SELECT id FROM summaries
@@ -243,7 +235,7 @@ def _fetch(tx: Tx, found: list[Row]) -> list[Summary]:
     tx.verify("summaries", ids)
     rows = tx.all(SELECT_NODES, {"ids": ids})
     made = [Summary(*row) for row in rows]
-    by_id = {node.row_id: node for node in made}
+    by_id = {node.id: node for node in made}
     return [by_id[one] for one in ids if one in by_id]
 
 
@@ -283,10 +275,10 @@ def hash_of(row: Mapping[str, Any]) -> bytes:
 def improve(tx: Tx, node: Summary, changes: dict[str, Any]) -> None:
     """Replace a node's text, and what goes with it, by a better one."""
     place = {"depth": node.depth, "first_seq": node.first_seq, "last_seq": node.last_seq}
-    row = {**changes, **place, "id": node.row_id, "uid": node.id}
-    tx.words.drop("summary", node.row_id)
+    row = {**changes, **place, "id": node.id, "uid": node.uid}
+    tx.words.drop("summary", node.id)
     tx.run(UPDATE_TEXT, row | {"content_hash": hash_of(row)})
-    tx.words.add("summary", node.row_id)
+    tx.words.add("summary", node.id)
 
 
 def reaches(tx: Tx, session: int) -> list[tuple[int, int]]:
@@ -333,12 +325,14 @@ def last_leaf(tx: Tx, session: int, last_seq: int) -> int | None:
     return None if span is None else span[1]
 
 
-def find(tx: Tx, session: int, uid: str) -> Summary | None:
-    """Return the node called *uid* in a session, None if it has none."""
-    for row, end in reaches(tx, session):
-        found = _first(tx, tx.all(SELECT_BY_UID, {"session_id": row, "uid": uid}))
-        if found is not None and found.last_seq <= end:
-            return found
+def find(tx: Tx, session: int, row_id: int) -> Summary | None:
+    """Return the node with packed id *row_id* if it counts for a session, else None."""
+    found = get(tx, row_id)
+    own = None if found is None else session_of(tx, row_id)
+    if found is not None and any(
+        own == row and found.last_seq <= end for row, end in reaches(tx, session)
+    ):
+        return found
     return None
 
 
@@ -408,7 +402,7 @@ def _frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Summary]:
 
 def sources(tx: Tx, node: Summary, after_seq: int = 0, limit: int = MAX_INT) -> list[Summary]:
     """Return the nodes that *node* was made from, oldest first; [] for a leaf."""
-    values = {"id": node.row_id, "after_seq": after_seq, "limit": limit}
+    values = {"id": node.id, "after_seq": after_seq, "limit": limit}
     return _fetch(tx, tx.all(SELECT_SOURCES, values))
 
 

@@ -15,7 +15,7 @@ from memdb.models.summaries import SourceItem, SummaryText
 
 DEEP = Settings(summary_messages=3, summary_condense_at=3, summary_group=2, summary_max_depth=4)
 
-ID = re.compile(r"^\[([0-9a-f]{16})\] summary of messages (\d+)-(\d+):", re.MULTILINE)
+ID = re.compile(r"^\[(\d+)\] summary of messages (\d+)-(\d+):", re.MULTILINE)
 SEQ = re.compile(r"^#(\d+) ", re.MULTILINE)
 MORE = re.compile(r"\(continue with after=(\d+)\)$")
 REST = re.compile(r"continue with offset=(\d+)")
@@ -46,7 +46,7 @@ def tools(deep: MemDB) -> Tools:
     return deep.scope("ann").session("trip").tools()
 
 
-def pages(tools: Tools, ref: str) -> list[str]:
+def pages(tools: Tools, ref: int | str) -> list[str]:
     """Return all pages of an expansion, following what each says at its end."""
     found = [tools.call("memory_expand", {"id": ref})]
     while (more := MORE.search(found[-1])) is not None:
@@ -54,8 +54,8 @@ def pages(tools: Tools, ref: str) -> list[str]:
     return found
 
 
-def leaves_of(tools: Tools, ref: str, seen: dict[int, str], depth: int = 0) -> int:
-    """Go down from *ref* by the ids in the answers alone; fill *seen*; return the depth reached."""
+def leaves_of(tools: Tools, ref: int | str, seen: dict[int, str], depth: int = 0) -> int:
+    """Go down from *ref* by the numbers in the answers alone; fill *seen*; return the depth reached."""
     deepest = depth
     for page in pages(tools, ref):
         below = [found[0] for found in ID.findall(page)]
@@ -187,7 +187,7 @@ def test_a_span_and_a_single_message(tools: Tools) -> None:
     page = tools.call("memory_expand", {"id": "98-100"})
 
     assert [int(seq) for seq in SEQ.findall(page)] == [98, 99, 100]
-    assert tools.call("memory_expand", {"id": "7"}).endswith(said(7))
+    assert tools.call("memory_expand", {"id": "#7"}).endswith(said(7))
 
 
 def test_many_messages_come_in_pages(db: MemDB) -> None:
@@ -214,12 +214,12 @@ def test_a_long_message_comes_in_pieces(db: MemDB) -> None:
     pieces = [first]
     while (more := REST.search(pieces[-1][-100:])) is not None:
         offset = int(more.group(1))
-        pieces.append(tools.call("memory_expand", {"id": "2", "offset": offset}))
+        pieces.append(tools.call("memory_expand", {"id": "#2", "offset": offset}))
 
     whole = "".join(re.sub(r"\n\(continue with offset=.*\)$", "", one) for one in pieces)
 
     assert whole == f"#2 user 2023-11-14: {text}"
-    assert "ends before" in tools.call("memory_expand", {"id": "2", "offset": 10**9})
+    assert "ends before" in tools.call("memory_expand", {"id": "#2", "offset": 10**9})
 
 
 def test_a_long_message_between_others_says_how_to_see_the_rest(db: MemDB) -> None:
@@ -229,7 +229,7 @@ def test_a_long_message_between_others_says_how_to_see_the_rest(db: MemDB) -> No
     found = pages(chat.tools(), "1-3")
 
     assert [int(seq) for page in found for seq in SEQ.findall(page)] == [1, 2, 3]
-    assert f"memory_expand('2', offset={PAGE_CHARS})" in "".join(found)
+    assert f"memory_expand('#2', offset={PAGE_CHARS})" in "".join(found)
 
 
 @pytest.mark.parametrize("arguments", ['{"path": "a/b.py"}', {"path": "a/b.py"}], ids=repr)
@@ -252,7 +252,7 @@ def test_tool_calls_and_results_are_shown(db: MemDB, arguments: Any, content: An
 
 @pytest.mark.parametrize(
     "ref",
-    ["0123456789abcdef", "nothing", "", "101", "200-300", "9" * 5000, "1-" + "9" * 5000, "\0"],
+    ["999", "nothing", "", "#101", "200-300", "9" * 5000, "1-" + "9" * 5000, "\0"],
     ids=lambda ref: ref[:20] or "empty",
 )
 def test_an_unknown_id_is_not_found(tools: Tools, ref: str) -> None:
@@ -287,7 +287,6 @@ def test_the_id_of_another_session_is_not_found(tools: Tools, deep: MemDB) -> No
     [
         ({}, "id"),
         ({"id": None}, "id"),
-        ({"id": 7}, "id"),
         ({"id": ["7"]}, "id"),
         ({"id": "7", "after": -1}, "after"),
         ({"id": "7", "after": 1 << 40}, "after"),
@@ -334,9 +333,9 @@ def test_arguments_that_are_no_object_are_refused(
 
 def test_arguments_as_json_text(tools: Tools) -> None:
     """As clients hand them over; null is as if it were not there, 0.0 is an integer."""
-    told = tools.call("memory_expand", '{"id": "7", "after": null, "offset": 0.0}')
+    told = tools.call("memory_expand", '{"id": "#7", "after": null, "offset": 0.0}')
 
-    assert told == tools.call("memory_expand", {"id": "7"})
+    assert told == tools.call("memory_expand", {"id": "#7"})
 
 
 @pytest.mark.parametrize("arguments", [None, "", {}], ids=repr)
@@ -379,7 +378,7 @@ def test_a_summary_longer_than_a_page_is_cut(open_db: Callable[..., MemDB]) -> N
     found = pages(chat.tools(), top.id)
 
     below = [one for one in chat.summaries.tree().summaries if one.condensed_into == top.id]
-    assert [one[0] for page in found for one in ID.findall(page)] == [one.id for one in below]
+    assert [one[0] for page in found for one in ID.findall(page)] == [str(one.id) for one in below]
 
 
 # -- memory_search
@@ -394,7 +393,7 @@ def test_search_finds_messages_summaries_and_entries(tools: Tools, deep: MemDB) 
     assert "#42 " in found
     assert "(profile) Ann keeps file_42.txt" in found
     assert ID.search(found) is not None
-    assert said(42) in tools.call("memory_expand", {"id": SEQ.findall(found)[0]})
+    assert said(42) in tools.call("memory_expand", {"id": f"#{SEQ.findall(found)[0]}"})
 
 
 def test_search_in_chinese(tools: Tools) -> None:
@@ -441,7 +440,7 @@ def test_an_answer_of_search_fits_a_page(db: MemDB) -> None:
     ("arguments", "field"),
     [
         ({}, "query"),
-        ({"query": 7}, "query"),
+        ({"query": ["tea"]}, "query"),
         ({"query": "\ud800"}, "query"),
         ({"query": "tea", "limit": 0}, "limit"),
         ({"query": "tea", "limit": -1}, "limit"),

@@ -13,6 +13,7 @@ from memdb import MemDB
 from memdb.adapters.host import Host
 from memdb.api.worker import Worker
 from memdb.errors import PortError
+from memdb.models.ids import scope_range
 from memdb.models.reports import WorkRequest
 from memdb.models.summaries import SourceItem, SummaryText
 from memdb.tables import jobs
@@ -522,12 +523,12 @@ def test_a_source_improved_while_the_node_above_is_improved(
     first = open_db(path, embedder=None, summarizer=teller)
     second = open_db(path, embedder=None, summarizer=other)
     with first._db.write() as tx:
-        jobs.add_summarize(tx, "summary", above.row_id)
+        jobs.add_summarize(tx, "summary", scope_range(1)[0] | above.id)
 
     def meanwhile() -> None:
         teller.act = lambda: None
         with second._db.write() as tx:
-            jobs.add_summarize(tx, "summary", leaf.row_id)
+            jobs.add_summarize(tx, "summary", scope_range(1)[0] | leaf.id)
         second.jobs.run()
 
     teller.act = meanwhile

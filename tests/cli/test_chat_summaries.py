@@ -55,10 +55,10 @@ def test_tree_golden(run_json, long):
 
 
 def test_tree_piped(run, run_json, long):
-    """The summaries stand from the oldest to the newest, each with span, id and words."""
+    """The summaries stand from the oldest to the newest, each with span, number and words."""
     done = run("chat", "tree", long, "long")
     lines = done.stdout.splitlines()
-    ids = {summary["id"] for summary in run_json("chat", "tree", long, "long")["summaries"]}
+    ids = {str(summary["id"]) for summary in run_json("chat", "tree", long, "long")["summaries"]}
 
     assert [line.split()[0] for line in lines[:4]] == ["2-11", "2-31", "12-21", "22-31"]
     assert {word for line in lines for word in line.split()} >= ids
@@ -116,22 +116,23 @@ def test_expand_shows_tool_calls(run, path):
 @pytest.mark.parametrize(
     ("what", "exit_code"),
     [
-        ("0123456789abcdef", 3),
+        ("0123456789abcdef", 5),
+        ("123456", 3),
         ("500-600", 3),
         ("0-3", 5),
         ("9-2", 5),
         ("99999999999999999999", 5),
-        ("'; DROP TABLE summaries; --", 3),
-        ("../../etc/passwd", 3),
+        ("'; DROP TABLE summaries; --", 5),
+        ("../../etc/passwd", 5),
         ("\x00", 5),
         ("\udcff\udcfe", 5),
-        ("\x1b[31m", 3),
-        ("", 3),
+        ("\x1b[31m", 5),
+        ("", 5),
     ],
     ids=ascii,
 )
 def test_expand_refuses(run, long, what, exit_code):
-    """Ids that nobody gave out, spans out of range and hostile texts end with their codes."""
+    """Numbers that nobody gave out, spans out of range and hostile texts end with their codes."""
     done = run("chat", "expand", long, "long", what)
 
     assert (done.exit_code, done.stdout) == (exit_code, "")
@@ -141,7 +142,7 @@ def test_expand_refuses(run, long, what, exit_code):
 
 
 def test_a_node_of_another_session_is_not_found(run, run_json, long):
-    """An id opens its own conversation only."""
+    """A number opens its own conversation only."""
     with memdb.open(long) as db:
         db.scope("ann").session("other").append("user", "hello")
     (summary, *_) = run_json("chat", "tree", long, "long")["summaries"]
@@ -284,3 +285,39 @@ def test_a_key_on_the_command_line_is_refused(run, long, spec):
     assert done.exit_code == 5
     assert "sesame" not in done.output
     assert "OPENAI_API_KEY" in done.stderr
+
+
+def test_a_summary_has_one_small_number_everywhere(run, run_json, path):
+    """Python, JSON, command line, tools, contexts and hits name it alike, in any scope."""
+    with memdb.open(path) as db:
+        db.scope("bob").session("first").append("user", "another scope comes first")
+        ann = db.scope("ann")
+        chat = ann.session("s")
+        chat.extend(
+            [{"role": "user", "text": f"Note {n} on ferries to Oslo. " * 9} for n in range(80)]
+        )
+        db.jobs.run()
+        tree = {one.id: one for one in chat.summaries.tree().summaries}
+        top = next(one for one in tree.values() if one.depth)
+        page = chat.summaries.expand(top.id)
+        assert page == chat.summaries.expand(str(top.id))
+        assert chat.summaries.rewrite(top.id, "Ferries.").id == top.id
+        listed = [one.id for one in chat.summaries.list()]
+        window = chat.context(2000)
+        refs = {piece.ref for piece in window.pieces if piece.kind == "summary"}
+        found = {hit.source.summary_id for hit in ann.recall("ferries", kinds=["summary"])}
+        told = chat.tools().call("memory_expand", {"id": top.id})
+
+    assert {*tree} == {*range(1, len(tree) + 1)}
+    assert {*listed} == {*tree}
+    assert {one.condensed_into for one in page.summaries} == {top.id}
+    assert refs
+    assert {int(ref) for ref in refs} <= {*tree}
+    assert found
+    assert found <= {*tree}
+    assert [f"[{one.id}] " in told for one in page.summaries] == [True] * len(page.summaries)
+    answer = run_json("chat", "tree", path, "s", "--user", "ann")["summaries"]
+    assert {(one["id"], one["uid"]) for one in answer} == {(n, tree[n].uid) for n in tree}
+    shown = run("chat", "tree", path, "s", "--user", "ann").stdout.splitlines()
+    assert {int(line.split()[1]) for line in shown} == {*tree}
+    assert run_json("chat", "expand", path, "s", top.id, "--user", "ann")["summary"]["id"] == top.id

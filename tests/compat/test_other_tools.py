@@ -134,7 +134,7 @@ def test_the_views_show_names_times_and_text(tmp_path):
     assert messages[0]["metadata"] == '{"a":1}'
     assert {row["session"] for row in summaries} == {"trip"}
     assert {row["condensed_into"] for row in summaries if row["condensed_into"]} <= {
-        row["summary"] for row in summaries
+        row["uid"] for row in summaries
     }
     assert any(row["condensed_into"] for row in summaries)
     assert {row["created"] for row in summaries} == {when}

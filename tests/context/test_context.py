@@ -899,7 +899,7 @@ def test_each_piece_says_what_it_is_and_why(written: MemDB) -> None:
     by_kind: dict[str, list[Any]] = {}
     for piece in window.pieces:
         by_kind.setdefault(piece.kind, []).append(piece)
-    ids = {one.id for one in chat.summaries.tree().summaries}
+    ids = {str(one.id) for one in chat.summaries.tree().summaries}
     assert all(piece.reason for piece in window.pieces)
     assert all(piece.ref in ids for piece in by_kind["summary"])
     assert [piece.ref for piece in by_kind["entry"]] == [str(entry.id)]

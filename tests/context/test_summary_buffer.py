@@ -159,7 +159,7 @@ def test_the_block_names_its_spans(chat: Session) -> None:
         assert f"[{span}] " in window.messages[0].text
         summary = chat.summaries.expand(span).summary
         assert summary is not None
-        assert summary.id == piece.ref
+        assert str(summary.id) == piece.ref
 
 
 def test_the_summary_is_never_cut_off(chat: Session) -> None:

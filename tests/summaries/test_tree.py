@@ -172,7 +172,8 @@ def test_a_span_of_a_node_is_the_node(chat: Session, archived: bool) -> None:
     ("ref", "limit", "seqs", "after"),
     [
         ("5-8", 50, [5, 6, 7, 8], None),
-        ("7", 50, [7], None),
+        ("7-7", 50, [7], None),
+        ("#7", 50, [7], None),
         ("8-13", 4, [8, 9, 10, 11], 11),
         ("299-400", 50, [299, 300], None),
         ("1-10", 3, [1, 2, 3], 3),
@@ -220,9 +221,9 @@ def test_pruned_nodes_expand_as_before(chat: Session) -> None:
     ] == before
 
 
-@each("ref", ["", "0123456789abcdef", "nothing", "1234567890123456", "a-b", "-", "5-", "-5"])
-def test_an_unknown_node_is_not_found(chat: Session, ref: str) -> None:
-    """Whatever it looks like."""
+@each("ref", [999, "999", (1 << 44) - 1])
+def test_an_unknown_node_is_not_found(chat: Session, ref: int | str) -> None:
+    """By its number, however it is written."""
     with pytest.raises(memdb.NotFound, match="summary"):
         chat.summaries.expand(ref)
 
@@ -233,15 +234,21 @@ def test_a_span_beyond_the_end_is_not_found(chat: Session) -> None:
         chat.summaries.expand("301-400")
 
 
-@pytest.mark.parametrize("ref", ["9-3", "0", "0-5", "1-99999999999"], ids=str)
+@pytest.mark.parametrize("ref", ["9-3", "#0", "0-5", "1-99999999999"], ids=str)
 def test_a_span_that_is_none_is_refused(chat: Session, ref: str) -> None:
     """It ends before it begins, or lies outside of any session."""
     with pytest.raises(memdb.InvalidInput, match="span"):
         chat.summaries.expand(ref)
 
 
-@pytest.mark.parametrize("ref", [None, 7, b"1-10", ["a"]], ids=repr)
-def test_a_node_id_that_is_no_text_is_refused(chat: Session, ref: Any) -> None:
+@each(
+    "ref",
+    [
+        *(None, True, 7.0, b"1-10", ["a"], 0, -1, 1 << 44, "0", "", "0123456789abcdef", "nothing"),
+        *("1234567890123456", "a-b", "-", "5-", "-5", "#", "²", "1-2-3"),
+    ],
+)
+def test_what_is_no_number_and_no_span_is_refused(chat: Session, ref: Any) -> None:
     """The error names it."""
     with pytest.raises(memdb.InvalidInput, match="summary_id"):
         chat.summaries.expand(ref)
@@ -273,7 +280,7 @@ def test_a_node_of_another_session_is_not_found(db: MemDB, chat: Session) -> Non
     others.append(db.scope("ann").session("never"))
 
     for other in others:
-        with pytest.raises(memdb.NotFound, match=summary.id):
+        with pytest.raises(memdb.NotFound, match=f"no summary {summary.id} "):
             other.summaries.expand(summary.id)
 
 

@@ -46,8 +46,8 @@ def said(error: MemDBError, given: Mapping[str, Any]) -> str:
     match error:
         case NotFound(kind="summary"):
             return (
-                f"id is {given['id'][:MAX_SHOWN]!r}: session {given['session']!r} has no such "
-                "summary; give one that its context names, or message numbers such as 11-20"
+                f"id is {str(given['id'])[:MAX_SHOWN]!r}: session {given['session']!r} has no such "
+                "summary; give one that its context names, or messages such as 11-20"
             )
         case AlreadyExists() if "external_id" in given:
             return (
@@ -446,7 +446,10 @@ TOOLS = (
             "session",
             "id",
             session=SESSION,
-            id=text("Id of a summary, or message numbers such as 11-20"),
+            id={
+                "type": ["integer", "string"],
+                "description": "Number of a summary, or messages such as #12 or 11-20",
+            },
             after=number("Continue behind this message number", minimum=0, default=0),
         ),
         shape(

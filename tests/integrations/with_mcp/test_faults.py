@@ -552,8 +552,16 @@ def test_a_cursor_of_somebody_else_is_refused(path, cursor):
     [
         ("artifact_save", {"name": "a", "base64": "é"}, "base64 cannot be read"),
         ("chat_append", {"session": "\udfff", "role": "user", "text": "x"}, "session holds a lone"),
-        ("expand", {"session": "s", "id": "zz"}, "id is 'zz': session 's' has no such summary"),
-        ("expand", {"session": "s", "id": ""}, "id is '': session 's' has no such summary"),
+        (
+            "expand",
+            {"session": "s", "id": "zz"},
+            "id is 'zz': give a summary's number, or messages as '11-20'",
+        ),
+        (
+            "expand",
+            {"session": "s", "id": ""},
+            "id is '': give a summary's number, or messages as '11-20'",
+        ),
         ("expand", {"session": "s", "id": "9-2"}, "id is '9-2'"),
         ("expand", {"session": "s", "id": "1-2", "after": 1 << 40}, "after is 1099511627776"),
         ("forget", {}, "give one of entry, session, query and person"),

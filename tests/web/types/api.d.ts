@@ -481,7 +481,7 @@ declare namespace Api {
     version: number | null;
     title: string | null;
     shared: boolean;
-    summary_id: string | null;
+    summary_id: number | null;
     last_seq: number | null;
     metadata: Record<string, unknown> | null;
     namespace: Array<string> | null;
@@ -507,7 +507,7 @@ declare namespace Api {
     calls: Array<CallStats>;
   }
   interface Summary {
-    id: string;
+    id: number;
     session: string;
     depth: number;
     first_seq: number;
@@ -518,8 +518,9 @@ declare namespace Api {
     summarizer: string;
     tokens: number;
     counter: string;
-    condensed_into: string | null;
+    condensed_into: number | null;
     created_ms: number;
+    uid: string;
     branch: string | null;
     trust: string;
   }

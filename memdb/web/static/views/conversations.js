@@ -4,7 +4,7 @@ import { address, failure, get, getText, send } from "../http.js";
 import { FeedList, KeyedList } from "../list.js";
 import { openForget } from "./forget.js";
 
-/** @typedef {{ text: string, expanded: Set<string>, isClosed: boolean }} Kept */
+/** @typedef {{ text: string, expanded: Set<number>, isClosed: boolean }} Kept */
 
 /** @type {Record<string, string>} */
 const LETTER = { user: "U", assistant: "A", tool: "⚙", system: "S" };
