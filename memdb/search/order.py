@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
 from memdb.facts.pairs import ENDS, Statement, relate
+from memdb.facts.sentences import sentences
 from memdb.facts.wording import words_and_signs
 from memdb.models.ids import number_of
 from memdb.models.record import Record
@@ -272,7 +274,7 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
             elif place < most[older > 0] and not {*query.identifiers} & (asked - held):
                 least = SURE if older or place >= COMPARED else PASSING
                 least = LEAST if place < COMPARED and held & asked else least
-                if _ends(hits[newer], hits[older], least):
+                if _ends(query, hits[newer], hits[older], least):
                     yield newer, older
 
 
@@ -335,15 +337,36 @@ def _is_newer(newer: Hit, older: Hit) -> bool:
     return not (is_mixed or len(authors) > 1)
 
 
-def _ends(newer: Hit, older: Hit, least: float) -> bool:
-    """Return whether a short statement ends what an older short one says, not far before it."""
-    if newer.text.rstrip().endswith(ASKING_MARKS) or newer.score < CUT_SHARE / 2 * older.score:
+def _ends(query: Query, newer: Hit, older: Hit, least: float) -> bool:
+    """
+    Return whether a statement of a text ends what another one, not far before it, answers.
+
+    A text may say several things, and ask; the question asks for one of them.
+    """
+    if newer.score < CUT_SHARE / 2 * older.score:
         return False
-    if any(count_words(hit.text) > MOST_COMPARED_WORDS for hit in (newer, older)):
-        return False
-    pair = [Statement(hit.text, hit.source.created_ms or 0) for hit in (newer, older)]
-    relation = relate(*pair, cosine=None, rarity=rarity)
-    return relation.kind in ENDS and relation.probability >= least
+    answer = max(
+        _short(older.text),
+        key=lambda one: len(held_words(query.content, query_words(one))),
+        default="",
+    )
+    before = Statement(answer, older.source.created_ms or 0)
+    for text in _short(newer.text) if answer else ():
+        after = Statement(text, newer.source.created_ms or 0)
+        relation = relate(after, before, cosine=None, rarity=rarity)
+        if relation.kind in ENDS and relation.probability >= least:
+            return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def _short(text: str) -> tuple[str, ...]:
+    """Return the short sentences of a text that ask nothing; the best hit is read many times."""
+    return tuple(
+        one
+        for one in sentences(text)
+        if not one.endswith(ASKING_MARKS) and count_words(one) <= MOST_COMPARED_WORDS
+    )
 
 
 def _are_alike(first: Traits, second: Traits) -> bool:

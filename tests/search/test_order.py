@@ -103,10 +103,13 @@ def test_the_newer_of_two_that_answer_alike_goes_first(ann: memdb.Scope) -> None
     assert wrong == []
 
 
-def test_what_ends_the_best_hit_goes_before_it_from_far_behind() -> None:
-    """The newer of two may share fewer words with the question than what lies between."""
+@pytest.mark.parametrize(
+    "said", ["{}", "{} Is that all right?", "Good morning! {} Which form do I need?"]
+)
+def test_what_ends_the_best_hit_goes_before_it_from_far_behind(said: str) -> None:
+    """The newer of two may share fewer words with the question, and ask something as well."""
     older, newer, *between = (
-        *("I live in Lisbon.", "We moved from Lisbon to Porto."),
+        *map(said.format, ("I live in Lisbon.", "We moved from Lisbon to Porto.")),
         *(f"{name} likes the quiet room." for name in ("Ida", "Tim", "Lea", "Max", "Eva")),
     )
     told = [older, *between, newer]
@@ -146,6 +149,22 @@ def test_two_things_are_not_put_in_order_by_time(ann: memdb.Scope) -> None:
         chat.append("user", newer, created="2026-01-01")
         if (first := ann.recall(question)[0].text) != older:
             wrong.append((question, first))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("said", ["{}", "{} Is that all right?", "Good morning! {} Why so?"])
+def test_another_thing_does_not_pass_an_answer(said: str) -> None:
+    """Nor does a sentence beside it."""
+    wrong = []
+    for older, newer, question in APART:
+        told = older, said.format(newer)
+        hits = [
+            Hit("message", text, 0.9 - 0.1 * at, at, Source("s", at, created_ms=at), role="user")
+            for at, text in enumerate(told, 1)
+        ]
+        words_of = {text: query_words(text) for text in told}
+        if put_in_order(parse_query(question), hits, words_of)[0].text != told[0]:
+            wrong.append(question)
     assert wrong == []
 
 
