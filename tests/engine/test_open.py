@@ -4,13 +4,14 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import apsw
 import pytest
 
 import memdb
-from memdb.engine.sqlite import schema
+from memdb.engine.sqlite import pool, schema, wal
 from memdb.postgres import schema as postgres_schema
 
 AS_NOBODY = """
@@ -375,3 +376,29 @@ def test_a_bad_option_leaves_no_file(path: str) -> None:
 def test_sqlite_is_new_enough_for_writers() -> None:
     """The WAL reset bug was there up to 3.51.2."""
     assert apsw.SQLITE_VERSION_NUMBER > 3_051_002
+
+
+def test_one_connection_serves_an_append_to_a_closed_file(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that reads the schema then writes, moves the mark and the WAL, and is closed."""
+    with memdb.open(path) as db:
+        db.scope("ann").session("trip").append("user", "We fly to Oslo.")
+    opened: list[str] = []
+    for module in (pool, wal):
+
+        def connect(file: str, real: Any = module.connect, **options: Any) -> Any:
+            opened.append(file)
+            return real(file, **options)
+
+        monkeypatch.setattr(module, "connect", connect)
+    with memdb.open(path) as db:
+        db.scope("ann").session("trip").append("user", "We sail to Bergen.")
+        engine = db._db
+        while engine.upkeep._mark_at:
+            sleep(0.01)
+
+    assert opened == [path]
+    with memdb.open(path) as db:
+        assert [one.seq for one in db.scope("ann").session("trip").last(5)] == [1, 2]
+        assert db.file.check(deep=True) == []

@@ -1,5 +1,7 @@
 """The connection policy: what is set on which connection, read back from SQLite."""
 
+import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +9,7 @@ import apsw
 import pytest
 
 import memdb
+from memdb.engine.sqlite import connection as connections_module
 from memdb.engine.sqlite.engine import SqliteEngine
 
 
@@ -22,6 +25,12 @@ def connections(path: str, make_database: Callable[..., SqliteEngine]) -> Any:
 def pragma(connection: apsw.Connection, name: str) -> Any:
     """Return what a pragma says."""
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def settings(connection: apsw.Connection) -> dict[str, Any]:
+    """Return what each pragma of `connection.py` says."""
+    source = inspect.getsource(connections_module)
+    return {name: pragma(connection, name) for name in re.findall(r"PRAGMA (\w+) = ", source)}
 
 
 @pytest.mark.parametrize(
@@ -50,6 +59,23 @@ def pragma(connection: apsw.Connection, name: str) -> Any:
 def test_each_pragma_is_set(connections: Any, who: str, name: str, value: Any) -> None:
     """As connection.py says, on the connection it says."""
     assert pragma(connections[who], name) == value
+
+
+def test_a_connection_that_read_is_set_as_one_that_was_opened_to_write(
+    path: str, make_database: Callable[..., SqliteEngine]
+) -> None:
+    """The next write takes an idle connection, and each pragma says what it says on a new one."""
+    engine = make_database(path)
+    with engine.read(), engine.write():
+        opened = settings(engine._writing().raw)
+    engine.pool.close_idle()
+    with engine.read():
+        pass
+    [reader] = engine.pool._readers
+    taken = engine._writing()
+
+    assert taken.raw is reader.raw
+    assert settings(taken.raw) == opened
 
 
 @pytest.mark.parametrize("durability", ["power", "process"])

@@ -172,6 +172,8 @@ for n in range(calls):
         failed.add(repr(error))
     pool = db._db.pool
     writing = pool.writing if hasattr(pool, "writing") else pool.write_lock.owner
+    if isinstance(getattr(writing, "thread", None), int) and writing.thread != threading.get_ident():
+        writing = None  # the thread for upkeep is at work
     held += bool(writing or pool.reading)
     if n % 40 == 0:
         own = chat.append("user", "own").seq

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
         def write_briefly(self) -> AbstractContextManager[Tx]:
             """See `SqliteEngine.write_briefly`."""
 
+        def move_mark(self) -> None:
+            """See `SqliteEngine.move_mark`."""
+
         def rest(self) -> bool:
             """See `SqliteEngine.rest`."""
 

@@ -258,9 +258,8 @@ def create_private(path: str) -> None:
 def _apply(
     connection: apsw.Connection, durability: str, timeout_ms: int, *, writable: bool
 ) -> None:
-    if writable and connection.readonly("main"):
-        # SQLite falls back to reading, also if the only reason is too many open files.
-        raise cannot_open(connection.filename, "it cannot be written")
+    if writable:
+        _refuse_fallback(connection)
     connection.set_busy_handler(BusyHandler(timeout_ms))
     harden(connection)
     register_functions(connection)
@@ -273,9 +272,32 @@ def _apply(
     run("PRAGMA foreign_keys = ON")
     # A mapped file that another program truncates kills the process by SIGBUS.
     run("PRAGMA mmap_size = 0").fetchall()
-    if not writable:
+    if writable:
+        _let_write(connection, durability, timeout_ms)
+    else:
         run("PRAGMA query_only = ON")  # a second line of defence
-        return
+
+
+def let_write(
+    connection: apsw.Connection, *, durability: str, timeout_ms: int, key: FileKey | None, **_: Any
+) -> None:
+    """Make a connection that reads one that writes, which has read the schema already."""
+    try:
+        _refuse_fallback(connection)
+        connection.execute("PRAGMA query_only = OFF")
+        _let_write(connection, durability, timeout_ms)
+    except apsw.Error as error:
+        raise open_error(error, connection.filename, key) from error
+
+
+def _refuse_fallback(connection: apsw.Connection) -> None:
+    if connection.readonly("main"):
+        # SQLite falls back to reading, also if the only reason is too many open files.
+        raise cannot_open(connection.filename, "it cannot be written")
+
+
+def _let_write(connection: apsw.Connection, durability: str, timeout_ms: int) -> None:
+    run = connection.execute
     if connection.filename:
         # Readers and one writer at the same time; the file stays in this mode.
         _retry_busy(lambda: run("PRAGMA journal_mode = WAL").fetchall(), timeout_ms)

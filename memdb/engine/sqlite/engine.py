@@ -21,7 +21,7 @@ from memdb.engine.sqlite.maintenance import SqliteMaintenance
 from memdb.engine.sqlite.pool import ConnectionPool, ReadBlock
 from memdb.engine.sqlite.transaction import WriteTransaction
 from memdb.engine.sqlite.upkeep import Upkeep
-from memdb.engine.sqlite.wal import has_bytes, is_cleared, refuse_other_names
+from memdb.engine.sqlite.wal import CHECKPOINT_NOW, has_bytes, is_cleared, refuse_other_names
 from memdb.engine.sqlite.wal_sync import SharedSync
 from memdb.errors import Busy, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
@@ -388,6 +388,22 @@ class SqliteEngine(Opened):
             return self._in_writer(clear)
         except MemDBError:
             return 0  # the next close does it: the WAL is as safe as the file
+
+    def move_mark(self) -> None:
+        """
+        Move what is in the WAL, and so the mark of a burst, into the file.
+
+        For the upkeep thread. While somebody writes it takes a connection of its own.
+        """
+        block, lock = Block(self.pool), self.pool.write_lock
+        try:
+            if lock.try_acquire(block):
+                self._in_writer(self.pool.wal_guard.move_mark)
+                return
+        finally:
+            lock.release(block)
+        with self.apart() as beside:
+            beside.all(CHECKPOINT_NOW)
 
     def rest(self) -> bool:
         """

@@ -16,7 +16,14 @@ from weakref import ref
 import apsw
 
 from memdb.engine.blocks import Block, Readers, WriteLock
-from memdb.engine.sqlite.connection import MEMORY, NO_WAL_YET, Tx, connect, translated_errors
+from memdb.engine.sqlite.connection import (
+    MEMORY,
+    NO_WAL_YET,
+    Tx,
+    connect,
+    let_write,
+    translated_errors,
+)
 from memdb.engine.sqlite.wal import (
     TRIES,
     TRY_S,
@@ -174,10 +181,34 @@ class ConnectionPool:
         try:
             return self._writers.pop()
         except IndexError:
-            writer = Writer(self.open(writable=True), self.options["timeout_ms"])
+            writer = self._promote() or Writer(self.open(writable=True), self.options["timeout_ms"])
             if self.on_commit is not None:
                 writer.raw.set_wal_hook(self.on_commit)
             return writer
+
+    def _promote(self) -> Writer | None:
+        """
+        Return an idle connection that reads, made one that writes; None if there is none.
+
+        To open another one takes 1 ms, because each parses the schema.
+        """
+        self.refuse_another()
+        self._settle_stale()
+        try:
+            reader = self._readers.pop()
+        except IndexError:
+            return None
+        if self.is_new or reader.wal not in (NO_WAL_YET, identity_of(self._wal)):
+            reader.close()
+            return None
+        try:
+            let_write(reader.raw, **self.options)
+        except BaseException:
+            reader.close()
+            raise
+        writer = Writer(reader.raw, self.options["timeout_ms"])
+        writer.wal = reader.wal
+        return writer
 
     def _take_memory(self) -> Writer:
         """Return the connection of a file in memory; a copy of it after an error of storage."""

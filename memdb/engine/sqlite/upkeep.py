@@ -212,8 +212,8 @@ class Upkeep:
             if self._mark_at:
                 if self._mark_at <= now:
                     self._mark_at = 0.0
-                    with suppress(MemDBError), db.apart() as beside:
-                        beside.all(CHECKPOINT_NOW)
+                    with suppress(MemDBError):
+                        db.move_mark()
                 return PAUSE_S
             if self._is_due():
                 self._do(db)

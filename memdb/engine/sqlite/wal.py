@@ -303,6 +303,13 @@ class WalGuard:
             writer.roll_back()
         self._mark = mark
 
+    def move_mark(self, writer: Tx) -> None:
+        """Move into the file what can be moved without waiting, with the mark."""
+        is_known = file_state(self._path)[2:] == self._file
+        writer.all(CHECKPOINT_NOW)
+        if is_known:
+            self.note_file()
+
     def rest_if_idle(self, writer: Tx) -> bool:
         """Do as `rest` unless others wrote since the last call; return whether all is done."""
         version = writer.raw.data_version()
