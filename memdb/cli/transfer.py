@@ -78,13 +78,13 @@ def import_(
     the JSON of its get_all(); docs/import.md names all formats. The report lists what was
     skipped, and why. The exit code is 5 if a record cannot be read or stored. Rows of FILE
     stay as they are, so an import can be run again. FILE is made if it is new, once
-    something of SOURCE can be stored. A memdb export goes to its own users, or to --user,
-    and brings its vectors. Any other SOURCE goes to --user, by default the login name, and
-    is embedded when it is stored. An entry of another SOURCE with a key or password in it
-    is refused, unless --secrets says otherwise. A SQLite file of another program is read by
-    --table and --text-column; the logs.db of llm needs neither. With --watch SOURCE is a
-    folder of Markdown or text: a note that changes becomes the next version of its
-    artifact, until Ctrl-C.
+    something of SOURCE can be stored. A memdb export, or a file of mem0, goes to the users
+    that it names, or to --user. Any other SOURCE goes to --user, by default the login name.
+    An export brings its vectors; what others hold is embedded when it is stored. An entry
+    of another SOURCE with a key or password in it is refused, unless --secrets says
+    otherwise. A SQLite file of another program is read by --table and --text-column; the
+    logs.db of llm needs neither. With --watch SOURCE is a folder of Markdown or text: a
+    note that changes becomes the next version of its artifact, until Ctrl-C.
     """
     from memdb.agents.places import user_name
     from memdb.cli.service import ending_by_signals
@@ -92,10 +92,10 @@ def import_(
 
     chosen = _table_columns(columns)
     user: str | None = user_name() if call.user is None else call.user
-    found = require_format(  # before FILE is made
+    names_owner = require_format(  # before FILE is made
         source, has_owner=user is not None, session=session, format=format, columns=chosen
     )
-    if call.user is None and found.name == "memdb":
+    if call.user is None and names_owner:
         user = None
     if watch:
         if dry_run or all_or_nothing or chosen is not None or session is not None or user is None:

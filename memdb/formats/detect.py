@@ -272,7 +272,7 @@ def choose_format(
         raise InvalidInput(
             f"session is given, but a {chosen.name} file names its own: leave it out"
         )
-    if not has_owner and not chosen.names_owner:
+    if not has_owner and not chosen.names_owner(tree, names):
         raise InvalidInput(
             f"a {chosen.name} file does not say whose memory it is: give a user (--user NAME)"
         )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
     from memdb.api.database import MemDB
-    from memdb.formats.imports.base import Format, Read
+    from memdb.formats.imports.base import Read
     from memdb.models.reports import ImportReport, TableColumns
     from memdb.models.types import SecretAction
     from memdb.records.scopes import ScopeRef
@@ -177,19 +177,19 @@ def require_format(
     session: str | None = None,
     format: str | None = None,  # noqa: A002 (the word that users of files use)
     columns: TableColumns | None = None,
-) -> Format:
+) -> bool:
     """
-    Return the format in which to read *path*, before anything is opened to store it.
+    Return whether *path* says whose memory it holds, before anything is opened to store it.
 
     Raises:
         FileError: *path* cannot be read.
         InvalidInput: the format is unknown, or does not go with the other arguments.
     """
     with Tree(path_value(path)) as tree:
-        chosen, _ = choose_format(
+        chosen, names = choose_format(
             tree, has_owner=has_owner, session=session, format=format, columns=columns
         )
-        return chosen
+        return chosen.names_owner(tree, names)
 
 
 def list_unread(tree: Tree, names: list[str]) -> Iterator[Item]:

@@ -333,9 +333,9 @@ class Importer:
 
     def _enter(self, item: Item) -> None:
         """Begin another scope of an export."""
+        self._target, self._scope, self._scope_error = None, None, None
         scope = SCOPE.from_line(item.fields)
         app, user = scope["app"], scope["user"]
-        self._target, self._scope, self._scope_error = None, None, None
         owner = self._owner or self._services.scope(app, user)
         if self._owner is not None and (part := part_of(app)):
             owner = self._services.scope(name_part(owner.app, part), owner.user)

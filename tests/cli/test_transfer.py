@@ -102,6 +102,20 @@ def test_import_shows_how_far_it_is(in_terminal, path):
     assert "Embedding 196" in said
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["named", "nobody"])
+def test_memories_of_mem0_go_to_whom_they_name(run_json, path, tmp_path, named):
+    """Or, in a file that names nobody, to who is logged in."""
+    given = [
+        {"id": one, "memory": f"{one} likes tea.", **({"user_id": one} if named else {})}
+        for one in ("ann", "bo")
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"results": given}))
+
+    assert run_json("import", path, tmp_path / "a.json")["entries_added"] == 2
+    with memdb.open(path) as db:
+        assert {one.user for one in db.scopes()} == ({"ann", "bo"} if named else {user_name()})
+
+
 def test_an_import_without_a_user_goes_to_who_is_logged_in(run, run_json, path, tmp_path):
     """As the memory of coding agents does."""
     (tmp_path / "chat.jsonl").write_text('{"role": "user", "text": "hi", "session": "s"}\n')

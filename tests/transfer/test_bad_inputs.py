@@ -234,6 +234,30 @@ def test_memories_of_several_people(db: MemDB, tmp_path: Path) -> None:
     assert "memories of 2 users ('ann', 'bo')" in reports["zoe"].notes[0]
 
 
+def test_memories_of_several_people_without_a_user(db: MemDB, tmp_path: Path) -> None:
+    """Each goes to the user that it names; what names none, or no user, is left out."""
+    users = ["ann", "bo", "ann", None, "\0", "bo", "x" * 5_000]
+    given = [
+        {"id": str(n), "memory": f"Fact {n} of {user!r:.8}.", **({"user_id": user} if user else {})}
+        for n, user in enumerate(users)
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"results": given}))
+    trial = db.import_file(tmp_path / "a.json", dry_run=True)
+    first, again = (db.import_file(tmp_path / "a.json") for _ in range(2))
+    texts = {
+        one.user: {entry.text for entry in db.scope(one.user).entries.list()} for one in db.scopes()
+    }
+
+    assert texts == {
+        "ann": {"Fact 0 of 'ann'.", "Fact 2 of 'ann'."},
+        "bo": {"Fact 1 of 'bo'.", "Fact 5 of 'bo'."},
+    }
+    assert (trial.entries_added, first.entries_added, again.entries_added) == (4, 4, 0)
+    why = [one.why for one in first.left_out if one.is_place]
+    assert "nobody is named whose memory this is: give a user" in why[0]
+    assert any("NUL" in one for one in why)
+
+
 def test_the_name_of_a_conversation_of_llm(db: MemDB, tmp_path: Path) -> None:
     """It is the title of the session."""
     with sqlite3.connect(tmp_path / "logs.db") as log:

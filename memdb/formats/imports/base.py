@@ -69,7 +69,7 @@ class Format(Record):
         label: What it is, for messages: "an export of ChatGPT".
         claim: Returns the files of a tree that are of this format; [] means it is another.
         read: Yields the items and groups of a request.
-        names_owner: Its lines say whose memory they are.
+        names_owner: Returns whether files of a tree say whose memory they hold.
         takes_session: Its messages may lack a session.
         is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
         is_captured: Hooks store the same: keys are redacted, a message whose id is here
@@ -82,7 +82,7 @@ class Format(Record):
     label: str
     claim: Callable[[Tree], list[str]]
     read: Callable[[Request], Read]
-    names_owner: bool = False
+    names_owner: Callable[[Tree, list[str]], bool] = lambda _tree, _names: False
     takes_session: bool = False
     is_strict: bool = False
     is_captured: bool = False

@@ -2,7 +2,7 @@
 Facts that another memory kept.
 
 - `mem0`: what its `get_all` or export gives, as JSON. Each memory becomes an entry with its time,
-  its categories as keywords, and its metadata.
+  its categories as keywords, and its metadata, of the user that is given or that it names.
 - `mcp-memory`: the file of the official MCP memory server, with entities, observations and
   relations as lines. The graph becomes an artifact, and each observation and relation an entry,
   so that `recall` finds it.
@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.formats.imports.base import Format, elements, groups, line_values, nested
+from memdb.formats.imports.base import Format, elements, groups, line_values, nested, refused
 from memdb.text.validate import name_value, text_value
 from memdb.transfer.lines import NOTE, Item, any_time, left_out
 
@@ -54,6 +54,9 @@ def _is_memory(value: Any) -> bool:
 
 
 def _read_mem0(request: Request) -> Read:
+    if request.user is None:
+        yield from _of_each(request)
+        return
     found = elements(request, request.names, "memory", is_whole=False)
     people = {_user_of(value) for _, value in nested(found, "memory", _memories)} - {None}
     # Where the file knows whom it is imported for, what others have is not theirs.
@@ -63,6 +66,29 @@ def _read_mem0(request: Request) -> Read:
     if len(people) > 1 and mine is None:
         names = ", ".join(sorted(map(repr, people))[:SHOWN])
         yield Item(request.tree.name, NOTE, {"text": MIXED.format(len(people), names)})
+
+
+def _of_each(request: Request) -> Read:
+    """Yield the memories of each user; first what names none, which needs a user."""
+    by_user: dict[str, list[tuple[str, Any]]] = {"": []}
+    for place, value in nested(elements(request, request.names, "memory"), "memory", _memories):
+        by_user.setdefault(_user_of(value) or "", []).append((place, value))
+    for user, found in by_user.items():
+        if user:
+            try:
+                name_value(user, "user_id")
+            except InvalidInput as error:
+                yield from (refused(place, error) for place, _ in found)
+                continue
+            now_ms = request.engine.clock()
+            new = {"created_ms": now_ms, "uid": request.engine.ids(now_ms)}
+            yield Item(found[0][0], "scope", {"app": "default", "user": user, **new})
+        yield from groups(found, partial(_memory, mine=None))
+
+
+def _names_user(tree: Tree, names: list[str]) -> bool:
+    """Return whether one of the first memories says whose it is."""
+    return any(_user_of(one) for name in names for one in _firsts(tree.peek(name)))
 
 
 def _user_of(value: Any) -> Any:
@@ -156,7 +182,7 @@ def _facts(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 FORMATS = {
-    "mem0": Format("mem0", "memories of mem0", _claim_mem0, _read_mem0),
+    "mem0": Format("mem0", "memories of mem0", _claim_mem0, _read_mem0, _names_user),
     "mcp-memory": Format(
         "mcp-memory", "the file of the MCP memory server", _claim_graph, _read_graph
     ),
