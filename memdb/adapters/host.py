@@ -212,6 +212,12 @@ class Host:
         """Return which messages are archived, oldest first, and how many bytes they take."""
         return self._services.archivist.spans(self._owner, self._name)
 
+    def context(self, budget_tokens: int, query: str | None = None) -> ContextWindow:
+        """Return what `Session.context` does, without messages of other sessions."""
+        return self._services.contexts.context(
+            self._owner, self._name, budget_tokens, query, scope_messages=False
+        )
+
     def window(
         self,
         strategy: WindowStrategy | None = None,

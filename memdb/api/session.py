@@ -388,14 +388,16 @@ class Session:
         Return the messages for a model: the whole conversation, in any budget.
 
         The system messages at its start come first. Then come summaries of what is older
-        than the fresh tail, oldest first, then entries and older messages. The newest
-        messages come last, word for word. Spans that are not shown are named, and `expand`
-        returns them. Messages of other sessions are not there: call `Scope.recall` for them.
+        than the fresh tail, oldest first, then entries, messages of the scope's other sessions,
+        and older messages. The newest messages come last, word for word. Spans that are not
+        shown are named, and `expand` returns them.
 
-        All active entries are there if they fit into what the session leaves. Otherwise
+        All active entries are there if they fit into what the session leaves, half of it if
+        other sessions may answer and fill the rest. Otherwise
         they have a fifth of the budget, at most `Settings.context_known_tokens`: pinned
         ones come first, then those nearest to *query*, then the newest. Older messages are
-        there if one of them may answer *query*, a very long one by its best passage.
+        there if one of them may answer *query*, a very long one by its best passage. So is what
+        users and assistants said in other sessions, each named by its title and day.
         Extracts, which no model wrote, have a share only if messages are long.
 
         Args:

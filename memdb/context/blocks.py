@@ -17,7 +17,7 @@ from memdb.entries.profile import was
 from memdb.models.ids import branch_of, number_of, scope_of
 from memdb.models.messages import Message, Piece
 from memdb.models.record import Record
-from memdb.text.sanitize import prompt_line, quoted
+from memdb.text.sanitize import clipped, prompt_line, quoted
 from memdb.text.trust import FLAGGED, trust_of_message, trust_of_text
 from memdb.text.validate import iso_day
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from memdb.models.entries import Entry
-    from memdb.models.messages import Hit
+    from memdb.models.messages import Hit, Source
     from memdb.text.tokens import Counting
 
 
@@ -54,7 +54,8 @@ class Line(Record):
     A line of a block, with the piece that accounts for its tokens.
 
     Attributes:
-        day: Of an excerpt. Excerpts of one day stand under one line that names it.
+        day: Of an excerpt, and behind a comma the other conversation that it is of. Excerpts
+            of one day and conversation stand under one line that names them.
     """
 
     text: str
@@ -171,6 +172,10 @@ MOST_MESSAGES = 200
 # Share of the room for entries that belongs to pinned ones, if others match the question.
 PINNED_PER_MILLE = 500
 
+# What is quoted of other conversations: no text that directs a model, and no data of tools.
+QUOTED_ROLES = ("user", "assistant")
+TITLE_CHARS = 60
+
 # Hits in a row that do not fit, after which no more are tried.
 MAX_MISSES = 8
 
@@ -219,7 +224,7 @@ class Excerpts:
             left: The same if all entries fit into it; it may be less than *room*.
         """
         pinned = [_entry_line(entry, _pinned_reason(entry), recalled) for entry in recalled.pinned]
-        hits = [_hit_line(hit) for hit in recalled.entries]
+        hits = [_hit_line(hit, "") for hit in recalled.entries]
         others = [_entry_line(entry, OTHER_REASON, recalled) for entry in recalled.others]
         frame = frame_tokens(RECALLED, self._counting) + 1
         room -= frame
@@ -237,24 +242,31 @@ class Excerpts:
         self, known: list[Line], found: Sequence[Hit], shown: set[int], limit: int, session: str
     ) -> Block | None:
         """
-        Return *known* and the best messages of *found* within *limit* tokens, by seq.
+        Return *known* and the best messages of *found* within *limit* tokens.
 
+        Those of other conversations come first, by day; then those of *session*, by seq.
         None means that nothing fits, or all of it is in *shown* (seqs that are
         in the context anyway).
         """
         room = limit - frame_tokens(RECALLED, self._counting) - 1 - _cost(known)
         if room < 0:
             return None
-        fresh = (hit for hit in found if hit.source.seq not in shown)
-        (day_tokens,) = self._counting.count_many(["2026-01-01\n"])
-        quotes = self._chosen(self._counted(map(_hit_line, fresh)), room, day_tokens)
+        fresh = (
+            hit
+            for hit in found
+            if (_is_of(hit.source, session) or hit.role in QUOTED_ROLES)
+            and not any(
+                one.seq in shown and _is_of(one, session) for one in (hit.source, *hit.also)
+            )
+        )
+        lines = (_hit_line(hit, session) for hit in fresh)
+        quotes = self._chosen(self._counted(lines), room)
         known = [*known]
         while known or quotes:
-            inner = sorted(quotes, key=lambda line: line.piece.first_seq or 0)
-            lines = self._ordered([*known, *inner])
-            if not lines:
+            ordered = self._ordered([*known, *sorted(quotes, key=_place)])
+            if not ordered:
                 return None
-            whole = block(lines, RECALLED, self._counting, session)
+            whole = block(ordered, RECALLED, self._counting, session)
             if whole.tokens <= limit:
                 return whole
             (quotes or known).pop()
@@ -277,7 +289,7 @@ class Excerpts:
         for line in lines:
             if line.day != day:
                 day = line.day
-                piece = Piece("frame", None, None, 0, "the day of the messages that follow")
+                piece = Piece("frame", None, None, 0, "where the messages that follow were said")
                 dated += with_costs([Line(day, piece)], self._counting)
             dated.append(line)
         return dated
@@ -287,19 +299,14 @@ class Excerpts:
         while some := list(islice(lines, COUNTED_AT_ONCE)):
             yield from with_costs(some, self._counting)
 
-    @staticmethod
-    def _chosen(lines: Iterator[Line], room: int, day_tokens: int = 0) -> list[Line]:
-        """
-        Return the first of *lines* that fit *room*, skipping longer ones.
-
-        Args:
-            day_tokens: Tokens of a line that names a day.
-        """
+    def _chosen(self, lines: Iterator[Line], room: int) -> list[Line]:
+        """Return the first of *lines* that fit *room* with their days, skipping longer ones."""
         chosen: list[Line] = []
         days = {""}
         misses = 0
         for line in lines:
-            tokens = line.piece.tokens + (0 if line.day in days else day_tokens)
+            named = () if line.day in days else (f"{line.day}\n",)
+            tokens = line.piece.tokens + sum(self._counting.count_many(named))
             if tokens <= room:
                 chosen.append(line)
                 days.add(line.day)
@@ -314,7 +321,19 @@ def _cost(lines: Sequence[Line]) -> int:
     return sum(line.piece.tokens for line in lines)
 
 
-def _hit_line(hit: Hit) -> Line:
+def _place(line: Line) -> tuple[bool, str, str, int]:
+    """Return what quoted messages are put in order by: others by day and session, own by seq."""
+    is_other, piece = "," in line.day, line.piece
+    day = line.day if is_other else ""
+    return not is_other, day, piece.session or "", piece.first_seq or 0
+
+
+def _is_of(source: Source, session: str) -> bool:
+    return source.session == str(session)
+
+
+def _hit_line(hit: Hit, session: str) -> Line:
+    """Return the line of an entry, or of a message for a context of *session*."""
     source, day, trust = hit.source, "", str(hit.trust)
     if hit.kind == "entry":
         kind = "entry"
@@ -323,8 +342,12 @@ def _hit_line(hit: Hit) -> Line:
     else:
         kind, trust = "recalled", trust_of_text(hit.text, hit.trust)
         name, day = str(source), iso_day(source.created_ms or 0)
-        who = f" {prompt_line(source.author)}" if source.author else ""
-        text = f"[{source.seq}{who}] {quoted(hit.text)}"
+        who = prompt_line(source.author or "")
+        if _is_of(source, session):
+            who = f"{source.seq} {who}".strip()
+        else:  # a model can expand seqs of its own conversation only
+            who, day = who or str(hit.role), f"{day}, {_named(source.title)}"
+        text = f"[{who}] {quoted(hit.text)}"
     piece = Piece(
         kind,
         source.seq,
@@ -340,6 +363,13 @@ def _hit_line(hit: Hit) -> Line:
         writer=hit.writer,
     )
     return Line(text, piece, day)
+
+
+def _named(title: str | None) -> str:
+    """Return how another conversation is named; a title that reads like an order is left out."""
+    if not title or trust_of_text(title) == FLAGGED:
+        return "other chat"
+    return f"other chat: {clipped(prompt_line(title), TITLE_CHARS)}"
 
 
 def _pinned_reason(entry: Entry) -> str:

@@ -131,11 +131,15 @@ class ContextService:
         query: str | None = None,
         *,
         count_use: bool = True,
+        scope_messages: bool = True,
     ) -> ContextWindow:
         """
         Return the messages to hand to a model; see `Session.context`.
 
         Summaries and embeddings that are due are made first, a batch of them.
+
+        Args:
+            scope_messages: False quotes no message of another session.
 
         Transaction: one snapshot without a question; with one a second, after
         the question was embedded; with a reranker a third.
@@ -163,7 +167,9 @@ class ContextService:
             count_use=count_use,
         )
         # The categories are those of the entries; messages are searched besides.
-        request = request.replace(categories=self.settings.context_categories)
+        request = request.replace(
+            categories=self.settings.context_categories, scope_messages=scope_messages
+        )
         retrieved = self._retrieve(search, owner, session, request)
         if retrieved is None:
             with self._db.read() as tx:
@@ -258,10 +264,16 @@ class _Plan:
         session = newest.tokens + self._opening_cost(newest)
         most = self._settings.context_known_tokens
         room = min(most, left // KNOWN_SHARE, left - self._least(newest))
-        known, reserved = self._excerpts.known(recalled, room, left - session if complete else 0)
         found = recalled.messages
+        rest = left - session if complete else 0
+        known, reserved = self._excerpts.known(recalled, room, rest // 2 if found else rest)
         if complete and session + reserved <= left:
             block = self._block(known, found, newest, left - newest.tokens)
+            if found:
+                spare = left - newest.tokens - (0 if block is None else block.tokens - reserved)
+                known, more = self._excerpts.known(recalled, room, spare)
+                if more > reserved:  # what the hits leave holds all entries
+                    block = self._block(known, found, newest, left - newest.tokens)
             return self._joined(None, block, newest)
         rest = left - reserved
         share = self._settings.context_recall_percent if found else 0

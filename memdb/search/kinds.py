@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.engine.branches import holds
+from memdb.engine.branches import branches_of, holds
 from memdb.engine.full_text import excerpts
 from memdb.models.ids import is_branch, session_of
 from memdb.models.messages import Hit, Source
@@ -82,19 +82,30 @@ def kinds_of(request: SearchRequest) -> list[Kind]:
 
 
 def _message_corpora(tx: Tx, question: Question) -> list[Corpus]:
-    if question.scope_no is None or question.session == 0:
+    request = question.request
+    if question.scope_no is None or (question.session == 0 and request.is_of_session):
         return []
     span, total = question.span, question.total
     spans = [span]
-    if question.session is not None:
+    family: set[int] = set()  # the rows of the session that asks and of its branches, if any
+    if question.session and request.is_of_session:
         spans = [run.span for run in question.runs]
         span = min(low for low, _ in spans), max(high for _, high in spans)
         total = sessions.last_seq(tx, question.session)
-    request = question.request
-    if request.has_message_filter or len(spans) > 1:
+    elif question.session:
+        branches = branches_of(tx, question.session)
+        family = {row for branch in branches for row in (branch.id, branch.parent_id)}
+    if request.has_message_filter or len(spans) > 1 or family:
         allowed: set[int] = set()
         for one in spans:
             allowed |= _allowed_messages(tx, request, one)
+        if family:
+            path = [run.span for run in question.runs]
+            allowed = {
+                key
+                for key in allowed
+                if session_of(key) not in family or any(low <= key <= high for low, high in path)
+            }
         return [read_corpus(tx, question, "message", span, allowed=allowed, total=len(allowed))]
     newest = MAX_POSTINGS if total > LARGE_SCOPE else None
     return [read_corpus(tx, question, "message", span, allowed=None, total=total, newest=newest)]

@@ -53,7 +53,7 @@ def load_hits(
     rankings: Sequence[Ranking],
     limit: int | None = None,
     *,
-    judge: bool = True,
+    fill: bool = False,
 ) -> Answer:
     """
     Return the best rows of all *rankings* as hits, best first.
@@ -63,7 +63,8 @@ def load_hits(
 
     Args:
         limit: Most hits. None means the request's.
-        judge: Whether to look at each text for its trust; else the caller does.
+        fill: Whether the hits fill a prompt: equal texts are one then, and its maker looks at
+            their trust.
     """
     limit = question.request.limit if limit is None else limit
     choice = choose(question, rankings, limit + ORDERED)
@@ -85,12 +86,12 @@ def load_hits(
         changes = {"is_sure": sure, "explanation": explanation}
         hits.append(hit.replace(**changes) if any(changes.values()) else hit)
         rows.append(row.id)
-    folds = question.request.min_score != 0  # 0 asks for every match
+    folds = fill or question.request.min_score != 0  # 0 asks for every match
     words_of = {hit.text: query_words(hit.text) for hit in hits}
     ties = None if linked is None else _ties(tx, question, linked, hits, rows, words_of)
     words_of |= {hit.text: query_words(hit.text) for hit in (ties.taken if ties else ())}
     hits = put_in_order(question.query, hits, words_of, ties, folds=folds, by_time=is_ordered)
-    shown = [*map(_judged, hits[:limit])] if judge else hits[:limit]
+    shown = hits[:limit] if fill else [*map(_judged, hits[:limit])]
     hits = [
         hit.replace(rank=rank, why=reason_of(question, hit, shown[0], words_of))
         for rank, hit in enumerate(shown, start=1)

@@ -76,6 +76,8 @@ class SearchRequest(Record):
             summaries, and the entries that it may recall. None means all sessions;
             then entries of a single session are left out.
         scope_entries: With *session*: False means only entries of that session.
+        scope_messages: With *session*: messages of all sessions, but not those of its own
+            branches that it does not share.
         explain: Whether hits carry the terms of their score.
         by: One of `WAYS`; "words" uses neither vectors nor neighbouring messages,
             "vector" uses the cosine alone.
@@ -111,6 +113,7 @@ class SearchRequest(Record):
     group: str | None
     depth: int
     scope_entries: bool = True
+    scope_messages: bool = False
     categories: tuple[str, ...] | None = None
     roles: tuple[str, ...] | None = None
     authors: tuple[str, ...] | None = None
@@ -129,6 +132,11 @@ class SearchRequest(Record):
     def is_timed(self) -> bool:
         """Whether the request excludes a part of time."""
         return self.since_ms > MIN_MS or self.until_ms <= MAX_MS
+
+    @property
+    def is_of_session(self) -> bool:
+        """Whether only messages of one session are searched."""
+        return self.session is not None and not self.scope_messages
 
     @property
     def has_message_filter(self) -> bool:

@@ -85,7 +85,9 @@ def read_question(
     span = NO_SPAN if scope_no is None else scope_range(scope_no)
     total = 0 if scope_no is None else sessions.total(tx, scope_no)
     runs = tuple(runs_of(tx, session)) if session else ()
-    talk = (min(run.span[0] for run in runs), runs[-1].span[1]) if runs else span
+    talk = span
+    if runs and request.is_of_session:
+        talk = min(run.span[0] for run in runs), runs[-1].span[1]
     people = authors.of_span(tx, talk, total)
     query, today_ms = _parse(tx, request.text, talk, people, now_ms)
     query = query.replace(user=frozenset(query_words(scope.user)).intersection(query.words))

@@ -220,7 +220,7 @@ class SearchService:
         by_kind: dict[str, list[Hit]] = {}
         for kind, limit in limits.items():
             chosen = [each for each in rankings if each.corpus.kind == kind]
-            answer = load_hits(tx, question, chosen, limit, judge=not fill)
+            answer = load_hits(tx, question, chosen, limit, fill=fill)
             is_empty = fill and kind == "message" and answer.certainty == "none"
             by_kind[kind] = [] if is_empty else answer.hits
         hits = [hit for some in by_kind.values() for hit in some]
@@ -413,7 +413,7 @@ def _unknown_names(question: Question, corpora: Iterable[tuple[Kind, Corpus]]) -
 
 
 def _read_corpora(tx: Tx, question: Question) -> list[tuple[Kind, Corpus]]:
-    if question.session is None:  # else of a part of the scope, or not at all
+    if not question.request.is_of_session:  # else of a part of the scope, or not at all
         for kind in kinds_of(question.request):
             tx.words.expect(kind.name, question.terms[:TERMS_AT_ONCE], *question.span)
     return [

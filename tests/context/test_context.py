@@ -216,11 +216,11 @@ def test_what_is_in_the_tail_is_not_recalled(chat: Session) -> None:
 
 
 def test_entries_of_others_are_never_found(open_db: Callable[..., MemDB]) -> None:
-    """Nor messages of other sessions."""
+    """Nor what others said."""
     db = open_db(":memory:", embedder=None)
     chat = db.scope("ann").session("trip")
     db.scope("bob").remember("Walnut is what bob likes.")
-    db.scope("ann").session("other").append("user", "Walnut in another session.")
+    db.scope("bob").session("other").append("user", "Walnut in another session.")
     say(chat, 100)
 
     window = chat.context(1_000, "walnut")

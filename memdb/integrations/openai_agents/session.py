@@ -28,7 +28,7 @@ from weakref import WeakValueDictionary
 
 from memdb import aio
 from memdb.adapters.adapter import place_of
-from memdb.adapters.host import AsyncHost, HostFile
+from memdb.adapters.host import AsyncHost, Host, HostFile
 from memdb.aio.batching import Threads
 from memdb.api import database as memory
 from memdb.errors import Closed, InvalidInput, InvalidItem, SessionClosed, VersionConflict
@@ -521,9 +521,10 @@ class MemDBSession(Compacting):
         """
         Return the whole conversation as items in any budget; see `memdb.Session.context`.
 
-        Summaries of what is older and excerpts for *query* are messages; the
-        newest items are as they were. Where some before them are left out,
-        reasoning and ids are too: the API refuses one without the other.
+        Nothing that was said in other sessions is there: `recall` finds it. Summaries of
+        what is older and excerpts for *query* are messages; the newest items are as they
+        were. Where some before them are left out, reasoning and ids are too: the API
+        refuses one without the other.
 
         Raises:
             TooLarge: the budget cannot hold the newest item.
@@ -531,7 +532,7 @@ class MemDBSession(Compacting):
         branch = self._branch
 
         def read(db: memory.MemDB) -> list[Item]:
-            return fitted(self._chat(db, branch).context(budget_tokens, query))
+            return fitted(Host(self._chat(db, branch)).context(budget_tokens, query))
 
         return await self._run(read, "search")
 
