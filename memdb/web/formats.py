@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 
     from memdb.models.record import Record
 
-KINDS = {
-    "jsonl": "application/jsonl",
-    "csv": "text/csv; charset=utf-8",
-    "md": "text/markdown; charset=utf-8",
-}
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 END = "complete"
 

@@ -15,8 +15,7 @@ from memdb.api import pages
 from memdb.models import entries, items, messages, observation, reports, settings, summaries, types
 from memdb.models.record import Record
 from memdb.web.errors import CODES
-from memdb.web.formats import KINDS
-from memdb.web.parameters import split_annotation
+from memdb.web.parameters import KINDS, split_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,6 @@ import memdb
 from memdb.errors import InvalidInput
 from memdb.models import types
 from memdb.models.record import Record, RecordType
-from memdb.web.formats import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +76,12 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "array": list,
     "object": dict,
     "null": type(None),
+}
+# Media types of the files that a list can be.
+KINDS = {
+    "jsonl": "application/jsonl",
+    "csv": "text/csv; charset=utf-8",
+    "md": "text/markdown; charset=utf-8",
 }
 _ARTICLES = {
     "string": "a text",

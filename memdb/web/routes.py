@@ -30,8 +30,15 @@ from memdb.models.record import plain
 from memdb.models.reports import SessionHead
 from memdb.web.bytes import OCTETS, Chunks, Download, download_headers
 from memdb.web.errors import Refused, from_error
-from memdb.web.formats import KINDS, lines_of
-from memdb.web.parameters import check_value, owner_kind, parameters_of, read_json, read_query
+from memdb.web.formats import lines_of
+from memdb.web.parameters import (
+    KINDS,
+    check_value,
+    owner_kind,
+    parameters_of,
+    read_json,
+    read_query,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
