@@ -119,11 +119,11 @@ class Record(metaclass=RecordType):
             return hash(tuple(value for value in values if _is_hashable(value)))
 
     def __repr__(self) -> str:
-        """Show the class, and each field that differs from its default."""
+        """Show the class, and each field that differs from its default, None without one."""
         shown = ", ".join(
             f"{field}={value!r}"
             for field, value in self._asdict().items()
-            if field != "row_id" and (field not in self._defaults or value != self._defaults[field])
+            if field != "row_id" and value != self._blank[field]
         )
         return f"{type(self).__name__}({shown})"
 

@@ -64,6 +64,8 @@ def test_a_changed_record_is_another_one() -> None:
 def test_a_record_is_shown_without_what_is_as_always() -> None:
     assert repr(Point(1)) == "Point(x=1)"
     assert repr(Point(1, 3, [2])) == "Point(x=1, y=3, label=[2])"
+    assert repr(Point(1, None)) == "Point(x=1, y=None)"
+    assert repr(Single(None)) == "Single()"
 
 
 @pytest.mark.parametrize("record", [memdb.Message, memdb.Piece])
