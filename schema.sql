@@ -105,8 +105,8 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_parent ON sessions (parent_id) WHERE parent_id IS NOT NULL;
 
 
--- One utterance, tool call or tool result. What was said never changes; a cold
--- row may hand text, parts and metadata over to an archive segment.
+-- One utterance, tool call or tool result. Only an edit by the user and forgetting change what
+-- was said; a cold row may hand text, parts and metadata over to an archive segment.
 -- `text` is what is searched and counted; `parts` is the whole original. There are
 -- many of them: what repeats in each is short (ADR-0034).
 CREATE TABLE messages (

@@ -273,7 +273,7 @@ class HostSessionService:
         """Return the value under *key* in a tuple, None where there is none."""
         text_value(key, "key")
         with self._db.read() as tx:
-            found = state_rows.get(tx, place, key)
+            found = state_rows.find_value(tx, place, key)
         return None if found is None else (parse_json(found),)
 
     def find_value(self, place: Place, key: str) -> StateValue | None:

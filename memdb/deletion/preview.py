@@ -76,7 +76,7 @@ def _entry_refs(tx: Tx, selection: Selection) -> Iterator[Ref]:
 
 def _rest_refs(tx: Tx, owner: ScopeRef, selection: Selection) -> Iterator[Ref]:
     for name, key in selection.keys:
-        yield "state", name, key, state_rows.get(tx, (owner.app, owner.user, name), key)
+        yield "state", name, key, state_rows.find_value(tx, (owner.app, owner.user, name), key)
     for place, version in selection.copies:
         yield "copy", place, version
     for row_id, session in selection.titles:

@@ -72,7 +72,7 @@ def _collect_rest(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes)
     for entry_id, version, *_ in selection.versions:
         probes.add(_said("history", entry_history.get(tx, entry_id, version)))
     for session, key in selection.keys:
-        probes.add((key, state_rows.get(tx, (owner.app, owner.user, session), key)))
+        probes.add((key, state_rows.find_value(tx, (owner.app, owner.user, session), key)))
     for place, number in selection.copies:
         probes.add(_of_artifact(tx, place, number))
     for row_id, _ in selection.titles:

@@ -550,7 +550,7 @@ def _parts_saying(
     for row_id, *_ in found["message"]:
         seqs.setdefault(session_of(row_id), []).append(seq_of(row_id))
     for row_id, *_ in found["summary"]:
-        first_seq = existing(summaries.get(tx, row_id), "summaries").first_seq
+        first_seq = existing(summaries.find_by_id(tx, row_id), "summaries").first_seq
         over.setdefault(summaries.session_of(tx, row_id), []).append(first_seq)
     for row in sorted({*seqs, *over}):
         yield Part(row, names[row], tuple(sorted(seqs.get(row, ()))), tuple(over.get(row, ())))

@@ -143,7 +143,7 @@ def plan_rewriting(tx: Tx, part: Part, summaries: Summaries) -> Rewriting:
     planned: list[tuple[Summary, Made | None]] = []
     left: list[int] = []
     for row_id in summary_rows.list_over(tx, part.session, part.seqs + part.over):
-        summary = existing(summary_rows.get(tx, row_id), "summaries")
+        summary = existing(summary_rows.find_by_id(tx, row_id), "summaries")
         if summary.depth:
             items = _sources(tx, summary, fresh, summaries)
         else:
@@ -185,7 +185,7 @@ def is_plan_current(tx: Tx, part: Part, planned: Rewriting) -> bool:
     if planned.seqs != part.seqs + part.over:
         return False
     found = summary_rows.list_over(tx, part.session, planned.seqs)
-    if [summary_rows.get(tx, row_id) for row_id in found] != [
+    if [summary_rows.find_by_id(tx, row_id) for row_id in found] != [
         summary for summary, _ in planned.summaries
     ]:
         return False
@@ -201,7 +201,7 @@ def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries
     if part.seqs:
         message_records.forget(tx, part.session, part.seqs, dependents.digest_of(part.name))
     for summary, made in planned.summaries:
-        if summary_rows.get(tx, summary.id) is None:
+        if summary_rows.find_by_id(tx, summary.id) is None:
             continue  # it stood for shared messages too, which went before
         columns = None if made is None else summaries.columns(made)
         improvable = made is not None and summaries.may_improve(made) and made.text != FORGOTTEN

@@ -424,7 +424,7 @@ class ItemService:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return None
-            found = items.get(tx, scope_no, path, key, self._db.clock())
+            found = items.find_current(tx, scope_no, path, key, self._db.clock())
             return item_records.refresh(tx, [found])[0] if refresh and found is not None else found
 
         return apply

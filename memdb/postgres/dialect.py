@@ -70,7 +70,7 @@ INSERT INTO scopes (scope_no, uid, app, user_name, created_ms)
 VALUES (:drawn, :uid, :app, :user, :created_ms)
 RETURNING scope_no
 """,
-    "scopes.count": """/* dialect.count_scopes */
+    "scopes.last_no": """/* dialect.last_scope_no */
 SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM scope_numbers
 """,
     "blobs.insert": """/* dialect.insert_blob */

@@ -330,7 +330,7 @@ class Summaries:
     def _improve(self, job: Job, run: Run) -> int:
         """Rewrite a summary by the model; after a failure its job is retried later."""
         with self._db.read() as tx:
-            summary = summaries.get(tx, job.ref)
+            summary = summaries.find_by_id(tx, job.ref)
             step = None if summary is None else self.step_of(tx, summary)
         if summary is None or step is None:
             with self._db.write() as tx:
@@ -366,7 +366,7 @@ class Summaries:
 
     def is_current(self, tx: Tx, summary: Summary, step: Step) -> bool:
         """Return whether a summary is still there, made from the sources of *step*."""
-        now = summaries.get(tx, summary.id)
+        now = summaries.find_by_id(tx, summary.id)
         return now is not None and self.step_of(tx, now) == step
 
     def with_text(self, tx: Tx, summary: Summary) -> Summary:

@@ -122,7 +122,7 @@ class SummaryEditor:
         summary_records.rewrite(tx, summary, maker.columns(made), improvable=improvable)
         above = summaries.above(tx, summary.id)
         while above is not None:
-            parent = summaries.get(tx, above)
+            parent = summaries.find_by_id(tx, above)
             step = None if parent is None else maker.step_of(tx, parent)
             if parent is None or step is None:
                 return

@@ -340,7 +340,7 @@ def find(tx: Tx, scope_no: int, path: str, key: str) -> StoredItem | None:
     return None if row is None else _to_stored(tx, row, path)
 
 
-def get(tx: Tx, scope_no: int, path: str, key: str, now_ms: int) -> Item | None:
+def find_current(tx: Tx, scope_no: int, path: str, key: str, now_ms: int) -> Item | None:
     """Return the item under a key, None if there is none or it has expired at a time."""
     row = tx.one(SELECT_ITEM, {"scope_no": scope_no, "path": path, "key": key})
     if row is None:

@@ -2,9 +2,9 @@
 Messages, in order. Owns the table `messages`.
 
 A row's id is its place (`memdb.models.ids`), so the messages of a session are a
-range of the primary key; those of a branch are some ranges, its path. A message never
-changes, except that erasing takes its content and keeps its place. A row without text is
-archived; readers here fill in what its segment holds.
+range of the primary key; those of a branch are some ranges, its path. Only `Session.edit` changes
+the content of a message, and erasing takes it; the place stays. A row without text is archived;
+readers here fill in what its segment holds.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ SELECT_SCOPES = """/* scopes.list */
 SELECT scope_no, app, user_name FROM scopes ORDER BY app, user_name
 """
 
-SELECT_COUNT = compose.select("scopes.count", "coalesce(max(scope_no), 0)", "scopes")
+SELECT_LAST_NO = compose.select("scopes.last_no", "coalesce(max(scope_no), 0)", "scopes")
 
 SELECT_LAST_N = compose.select("scopes.last_n", "last_n", "scopes", "scope_no = :scope_no")
 
@@ -66,9 +66,9 @@ def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None)
     found = find(tx, app, user)
     if found is not None:
         return found
-    count = tx.one(SELECT_COUNT)
-    if count is not None and count[0] >= MAX_SCOPE_NO:
-        raise TooLarge("number of scopes", MAX_SCOPE_NO, count[0] + 1, "use another database")
+    last = tx.one(SELECT_LAST_NO)
+    if last is not None and last[0] >= MAX_SCOPE_NO:
+        raise TooLarge("number of scopes", MAX_SCOPE_NO, last[0] + 1, "use another database")
     made_ms = tx.now_ms if created_ms is None else created_ms
     values = {"uid": uid, "app": app, "user": user, "created_ms": made_ms}
     return existing(tx.find_number(INSERT_SCOPE, values), "scopes")

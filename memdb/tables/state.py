@@ -114,7 +114,7 @@ def values(tx: Tx, place: Place) -> dict[str, str]:
     return found
 
 
-def get(tx: Tx, place: Place, key: str) -> str | None:
+def find_value(tx: Tx, place: Place, key: str) -> str | None:
     """Return the JSON text of a value, None if the place has no such key."""
     row = find(tx, place, key)
     return None if row is None else row.value

@@ -327,7 +327,7 @@ def last_leaf(tx: Tx, session: int, last_seq: int) -> int | None:
 
 def find(tx: Tx, session: int, row_id: int) -> Summary | None:
     """Return the node with packed id *row_id* if it counts for a session, else None."""
-    found = get(tx, row_id)
+    found = find_by_id(tx, row_id)
     own = None if found is None else session_of(tx, row_id)
     if found is not None and any(
         own == row and found.last_seq <= end for row, end in reaches(tx, session)
@@ -346,7 +346,7 @@ def find_span(tx: Tx, session: int, first_seq: int, last_seq: int) -> Summary | 
     return None
 
 
-def get(tx: Tx, row_id: int) -> Summary | None:
+def find_by_id(tx: Tx, row_id: int) -> Summary | None:
     """Return the node with packed id *row_id*, None if it is gone."""
     return _first(tx, [(row_id,)])
 

@@ -56,6 +56,9 @@ SECONDS = range(10**9, 1 << 32)  # of 2001 to 2106
 # than 1,000, the fewer the deeper it is called: what was stored could not be read.
 MAX_NESTING = 200
 
+# Reads a value of JSON at an index, in a quarter of the time of `json.loads`.
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # stubs lack it
+
 
 def said_value(text: str | None, parts: object) -> str:
     """
@@ -417,19 +420,14 @@ def parse_json(text: str | None, kind: type = object) -> Any:
 
 
 def _parse(text: str) -> Any:
-    """Return the value of JSON text; what `json_value` wrote takes a quarter of `json.loads`."""
+    """Return the value of JSON text; what `json_value` wrote is scanned without more ado."""
     try:
-        value, end = _scan[0](text, 0)
+        value, end = _scan(text, 0)
         if end == len(text):
             return value
-    except (IndexError, StopIteration):  # the first call; no value where one has to be
+    except StopIteration:  # no value where one has to be
         pass
-    _scan[:] = [json.JSONDecoder().scan_once]  # type: ignore[attr-defined]  # stubs lack it
     return json.loads(text)
-
-
-# The scanner of the json module, once it is needed.
-_scan: list[Callable[[str, int], tuple[Any, int]]] = []
 
 
 def is_deep(value: object, text: str, most: int = MAX_NESTING) -> bool:

@@ -1,10 +1,11 @@
 """
 The form of every import format: a name, the files that are its own, and their items.
 
-A format is a module of this package with a `FORMAT`. It reads its input and yields items in the
-words of the export. They are alone or in groups that belong together: a conversation, a row, a
-note. `memdb.transfer.importer` checks and stores them. A group that cannot be read or
-stored is left out as a whole, with its place and the reason, and the others are imported.
+A format is a module of this package with its `FORMATS`. A row of `memdb.formats.detect` has the
+suffixes and first bytes by which it is known. It reads its input and yields items in the words of
+the export. They are alone or in groups that belong together: a conversation, a row, a note.
+`memdb.transfer.importer` checks and stores them. A group that cannot be read or stored is left
+out as a whole, with its place and the reason, and the others are imported.
 """
 
 from __future__ import annotations
