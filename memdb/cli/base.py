@@ -111,6 +111,7 @@ class Call:
 
     def __init__(self, given: dict[str, Any]) -> None:
         """Store the options in *given*; a command may lack some."""
+        self.takes_user = "user" in given
         self.user: str | None = given.get("user")
         self.app: str | None = given.get("app")
         self.as_json: bool = given.get("as_json", False)
@@ -145,7 +146,8 @@ class Call:
             as_kept: Leave `Settings.extract` open if the file does; else work learns nothing then.
 
         Raises:
-            FileError: it cannot be used, or is absent and *create* is False.
+            FileError: it cannot be used, is absent and *create* is False, or is a folder, and
+                the command has no --user.
             InvalidInput: there is no such model or embedder.
         """
         import memdb
@@ -154,6 +156,11 @@ class Call:
         if os.path.isdir(path):
             from memdb.folder.folder import file_in
 
+            if not self.takes_user:
+                raise FileError(
+                    f"{shown} is a folder with a file for each user: give the path of one of them",
+                    shown,
+                )
             path = file_in(path, self.user, create=create)
         if path == ":memory:":
             raise FileError(":memory: would be gone at the end of the command: give a path", path)

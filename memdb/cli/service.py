@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from memdb.cli.base import DEFAULT_APP, verb
+from memdb.cli.base import DEFAULT_APP, embedder_named, verb
 from memdb.cli.command import STOPPED
 from memdb.cli.options import embedder_option, model_option
 from memdb.cli.output import Line, note, print_json_line
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from memdb import Worker
+    from memdb import Folder, Worker
     from memdb.api.database import MemDB
     from memdb.cli.base import Call
 
@@ -67,14 +67,15 @@ def work(call: Call, watch: bool, limit: int | None, interval: float) -> None:
 
     Recall and contexts do a part of this by themselves, but only here and in
     `chat compact` a model writes summaries. Any number of processes may work on
-    one FILE. With --watch and --json, each line is a JSON object.
+    one FILE, but only one on a folder of files. With --watch and --json, each
+    line is a JSON object.
     """
     context = click.get_current_context()
     if watch and limit is not None:
         raise click.UsageError("--watch and --limit exclude each other: --watch has no end.")
     if not watch and context.get_parameter_source("interval") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--interval is for --watch: give both, or none.")
-    with call.open() as db:
+    with _opened(call) as db:
         if not watch:
             _work(db, limit, as_json=call.as_json)
             return
@@ -82,7 +83,38 @@ def work(call: Call, watch: bool, limit: int | None, interval: float) -> None:
     context.exit(code)
 
 
-def _work(db: MemDB, limit: int | None, *, as_json: bool) -> None:
+class _OfFolder:
+    """Due work of a folder, as `db.jobs` has that of one file; what is left is counted by file."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self.jobs = self
+        self.start = folder.start
+
+    def run(self, limit: int | None, progress: Callable[[int], object], _: object) -> None:
+        """Do what is due in any file."""
+        progress(self._folder.work(limit))
+
+    def pending(self) -> int:
+        """Return how many users have a file in which something may be due."""
+        return self._folder.stats().due
+
+
+@contextmanager
+def _opened(call: Call) -> Iterator[MemDB | _OfFolder]:
+    """Open FILE, or the folder that it is."""
+    if not os.path.isdir(call.file):
+        with call.open() as db:
+            yield db
+        return
+    import memdb
+
+    given: dict[str, Any] = {"model": call.model, "embedder": embedder_named(call.embedder)}
+    with memdb.open_folder(call.file, **given) as folder:
+        yield _OfFolder(folder)
+
+
+def _work(db: MemDB | _OfFolder, limit: int | None, *, as_json: bool) -> None:
     """Do what is due, once."""
     with Line("Working") as line:
         try:
@@ -94,19 +126,20 @@ def _work(db: MemDB, limit: int | None, *, as_json: bool) -> None:
     _print_status(db, "done", line.count, as_json=as_json)
 
 
-def _print_status(db: MemDB, status: str, done: int, *, as_json: bool) -> None:
+def _print_status(db: MemDB | _OfFolder, status: str, done: int, *, as_json: bool) -> None:
     if as_json:
         print_json_line({"status": status, "done": done, "pending": db.jobs.pending()})
     else:
         click.echo(f"{done:,} done, {_left(db)}.")
 
 
-def _left(db: MemDB) -> str:
+def _left(db: MemDB | _OfFolder) -> str:
     left = db.jobs.pending()
-    return f"{counted(left, 'job')} left" if left else "nothing is left"
+    what = "file" if isinstance(db, _OfFolder) else "job"
+    return f"{counted(left, what)} left" if left else "nothing is left"
 
 
-def _watch(db: MemDB, interval: float, *, as_json: bool) -> int:
+def _watch(db: MemDB | _OfFolder, interval: float, *, as_json: bool) -> int:
     """Work in a thread until a signal comes; return the exit code for it."""
     caught: list[int] = []
 
@@ -129,7 +162,9 @@ def _watch(db: MemDB, interval: float, *, as_json: bool) -> int:
     return 128 + caught[0] if caught else STOPPED
 
 
-def _follow(db: MemDB, worker: Worker, line: Line, caught: list[int], *, as_json: bool) -> None:
+def _follow(
+    db: MemDB | _OfFolder, worker: Worker, line: Line, caught: list[int], *, as_json: bool
+) -> None:
     """Show the progress of *worker* while it runs and no signal was caught."""
     logged = logged_at = 0.0
     failure = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -342,3 +344,48 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
     folder.close()
     with pytest.raises(memdb.Closed, match="open_folder"):
         folder.user("ann")
+
+
+def test_work_is_done_in_every_file_of_a_folder(tmp_path: Path) -> None:
+    """Once, or until it is stopped; no second process may."""
+    with memdb.open_folder(tmp_path) as folder:
+        for user in ("ann", "bob"):
+            folder.user(user).session("s").append("user", "We fly to Oslo.")
+        busy = CliRunner().invoke(cli, ["work", str(tmp_path)])
+    first = CliRunner().invoke(cli, ["work", str(tmp_path), "--json"])
+    second = CliRunner().invoke(cli, ["work", str(tmp_path)])
+
+    assert "open for writing elsewhere" in busy.output
+    assert json.loads(first.output) == {"status": "done", "done": 4, "pending": 0}
+    assert second.output == "0 done, nothing is left.\n"
+
+
+def commands_of(group: click.Group, *words: str) -> Iterator[tuple[tuple[str, ...], set[str]]]:
+    """Yield the words and the parameters of each command whose only argument is FILE."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands_of(command, *words, name)
+        elif command is not None:
+            arguments = [one.name for one in command.params if isinstance(one, click.Argument)]
+            if arguments == ["file"]:
+                yield (*words, name), {str(one.name) for one in command.params}
+
+
+def test_no_command_names_an_option_that_it_has_not(tmp_path: Path) -> None:
+    """A command on a folder asks for --user if it has it, and else for one of the files."""
+    found = dict(commands_of(cli))
+    for words in (("work",), ("serve",), ("web",), ("demo",)):
+        found.pop(words, None)  # those serve a folder
+    said = {
+        words: CliRunner().invoke(cli, [*words, str(tmp_path)], input="").output for words in found
+    }
+    sync = CliRunner().invoke(cli, ["sync", str(tmp_path), str(tmp_path / "there")])
+
+    wrong = [
+        words for words in found if "with --user" in said[words] and "user" not in found[words]
+    ]
+    assert wrong == []
+    assert sum("give the path of one of them" in one for one in said.values()) > 5
+    assert "give the path of one of them" in sync.output
