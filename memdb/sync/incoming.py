@@ -25,7 +25,6 @@ from memdb.models.ids import (
     session_range,
     thing_hash,
 )
-from memdb.models.items import path_of
 from memdb.models.record import Record
 from memdb.records import artifacts as artifact_records
 from memdb.records import branches as branch_records
@@ -37,7 +36,7 @@ from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
 from memdb.sync.clock import NOTHING, UNTOLD, Word, beats, history_of
-from memdb.sync.outgoing import summary_names
+from memdb.sync.outgoing import thing_of
 from memdb.sync.tree import Tree, is_fork
 from memdb.tables import artifacts, entries, entry_history, items, jobs, sessions, state, synced
 from memdb.tables.artifacts import Place
@@ -173,10 +172,8 @@ class Merge:
         For it stays there when its messages are gone, and other devices may never have them.
         """
         tree.arrange(tx)
-        scope_no, (name, _) = (
-            scope_of(tree.session),
-            existing(sessions.identity(tx, tree.session), "sessions"),
-        )
+        scope_no = scope_of(tree.session)
+        name, _ = existing(sessions.identity(tx, tree.session), "sessions")
         moved = tree.moved - self.places.get(tree.session, {}).keys()
         things = [thing_hash(name, branch) for branch in moved]
         known = synced.known(tx, "branch", scope_no, things)
@@ -381,17 +378,15 @@ class _Part:
         self,
         kind: str,
         lines: list[Line],
-        named_by: Callable[[Line], tuple[Any, ...]],
         write: Callable[[Line, Item, Stand], None],
     ) -> None:
         """
         Write each line, or nothing of it and say why.
 
         Args:
-            named_by: Returns the names of the thing that a line is of.
             write: Takes a line, what an import reads of it, and what stands here.
         """
-        things = [thing_hash(*named_by(line)) for line in lines]
+        things = [thing_of(kind, line) for line in lines]
         stands = self._stands(kind, things)
         for line, thing in zip(lines, things, strict=True):
             stand = stands[thing]
@@ -423,7 +418,7 @@ class _Part:
             session_records.restore(tx, scope_no, line["name"], row["uid"], said)
             self._merge.counts["session_added"] += 1
 
-        self._each("session", lines, lambda line: (line["name"],), write)
+        self._each("session", lines, write)
 
     def _be_same(self, session: int, row: Line) -> None:
         """Make a session that two devices made one: the older one of both."""
@@ -462,7 +457,7 @@ class _Part:
 
         merge.forks += [(self._owner, line) for line in lines if is_fork(line["name"])]
         homes = [line for line in lines if not is_fork(line["name"])]
-        self._each("branch", homes, _branch_names, write)
+        self._each("branch", homes, write)
 
     def write_fork(self, line: Line) -> None:
         """Store the later metadata of a fork that is here."""
@@ -472,7 +467,7 @@ class _Part:
             if stand.loses and row is not None:
                 sessions.describe(self._tx, row, json_object(line["metadata"], "metadata"))
 
-        self._each("branch", [line], _branch_names, write)
+        self._each("branch", [line], write)
         self.finish()
 
     def write_message(self, lines: list[Line]) -> None:
@@ -584,7 +579,7 @@ class _Part:
                 target.sessions[name] = TargetSession(session, own=True, fresh=False)
                 others.write_summaries(target, tx, [row])
 
-        self._each("summary", lines, summary_names, write)
+        self._each("summary", lines, write)
         self._merge.counts["summary_added"] += target.added["summaries_added"]
 
     def write_entry(self, lines: list[Line]) -> None:
@@ -611,7 +606,7 @@ class _Part:
             if row["key"] is not None:
                 self._keys.add((row["key"], row["session_only"], row["session_id"]))
 
-        self._each("entry", lines, lambda line: (line["uid"],), write)
+        self._each("entry", lines, write)
 
     def write_link(self, lines: list[Line]) -> None:
         """Name the successors of entries; where one is not here, nobody keeps the link."""
@@ -624,7 +619,7 @@ class _Part:
                 if old.valid_to_ms is not None:
                     entries.link(self._tx, old.id, found[line["newer"]])
 
-        self._each("link", lines, lambda line: (line["uid"],), write)
+        self._each("link", lines, write)
 
     def _unite(self, entry_id: int, came: Line, versions: list[Line], stand: Stand) -> None:
         """
@@ -680,44 +675,39 @@ class _Part:
             self._places.add(target.place_of(tx, read.fields["session"], read.fields["name"]))
 
         whole = [line for line in lines if line["kind"] == "artifact"]
-        self._each("artifact", whole, lambda line: (line["uid"],), write)
+        self._each("artifact", whole, write)
         self._merge.counts["artifact_added"] += target.added["artifacts_added"]
 
     def write_item(self, lines: list[Line]) -> None:
         """Put items, of two values of one key the later one."""
-        tx, target = self._tx, self._target()
+        target = self._target()
 
         def write(_line: Line, item: Item, stand: Stand) -> None:
-            read = others.read_item(target, item)
+            row = others.read_item(target, item)
             if stand.loses:
-                if stand.place is not None:
-                    self._remove_item([(int(stand.place), False)])
-                others.write_items(target, tx, [read])
-                self._merge.counts["item_changed"] += 1
+                self._make_room("item", stand)
+                others.write_items(target, self._tx, [row])
 
-        def named_by(line: Line) -> tuple[Any, ...]:
-            return path_of(tuple(line["namespace"])), line["key"]
-
-        self._each("item", lines, named_by, write)
+        self._each("item", lines, write)
 
     def write_state(self, lines: list[Line]) -> None:
         """Put values of state, of two under one key the later one."""
-        tx, target = self._tx, self._target()
+        target = self._target()
 
         def write(line: Line, item: Item, stand: Stand) -> None:
             left_out = ("app", "user") if line["user"] else ("app",)
             fields = {name: one for name, one in item.fields.items() if name not in left_out}
             row = others.read_state(target, item.replace(fields=fields))
             if stand.loses:
-                if stand.place is not None:
-                    self._remove_state([(str(stand.place), False)])
-                others.write_state(target, tx, [row])
-                self._merge.counts["state_changed"] += 1
+                self._make_room("state", stand)
+                others.write_state(target, self._tx, [row])
 
-        def named_by(line: Line) -> tuple[Any, ...]:
-            return line["app"], line["user"], line.get("session") or "", line["key"]
+        self._each("state", lines, write)
 
-        self._each("state", lines, named_by, write)
+    def _make_room(self, kind: str, stand: Stand) -> None:
+        if stand.place is not None:
+            getattr(self, f"_remove_{kind}")([(stand.place, False)])
+        self._merge.counts[f"{kind}_changed"] += 1
 
     # What follows from all of it.
 
@@ -795,10 +785,6 @@ class _Part:
                 if (active, before) != (int(stands), successor):
                     entry = existing(entries.find(tx, entry_id), "entries")
                     entry_writer.set_outcome(tx, entry, active=int(stands), successor=successor)
-
-
-def _branch_names(line: Line) -> tuple[str, str]:
-    return line["session"], line["name"]
 
 
 def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> None:

@@ -36,6 +36,27 @@ if TYPE_CHECKING:
     Line = dict[str, Any]
 
 
+# Fields that name the thing of a line, by kind; others are named by their uid.
+_NAMES = {
+    "session": ("name",),
+    "branch": ("session", "name"),
+    "summary": ("session", "branch", "depth", "first_seq", "last_seq"),
+    "item": ("namespace", "key"),
+    "state": ("app", "user", "session", "key"),
+}
+
+
+def thing_of(kind: str, line: Line) -> int:
+    """Return the thing that a line is of."""
+    named = [line.get(name) for name in _NAMES.get(kind, ("uid",))]
+    return thing_hash(
+        *(
+            path_of(tuple(one)) if isinstance(one, list) else "" if one is None else one
+            for one in named
+        )
+    )
+
+
 class Sent(Record):
     """
     A thing that a segment tells of.
@@ -145,7 +166,7 @@ def _scope_lines(tx: Tx, scope_no: int, kinds: dict[str, list[Sent]]) -> Iterato
                 yield line
     values = here.get("item", {})
     for line in others.export_items(tx, scope_no) if values else ():
-        thing = thing_hash(path_of(tuple(line["namespace"])), line["key"])
+        thing = thing_of("item", line)
         if thing in values:
             yield {**line, "stamp": values[thing].stamp}
 
@@ -209,16 +230,10 @@ def _message_lines(tx: Tx, sent: dict[int, Sent], trees: dict[int, Tree]) -> Ite
             after = page[-1].seq
 
 
-def summary_names(line: Line) -> tuple[Any, ...]:
-    """Return the names of the thing that a summary's line is of."""
-    places = (line["depth"], line["first_seq"], line["last_seq"])
-    return line["session"], line.get("branch", ""), *places
-
-
 def _summary_lines(tx: Tx, sent: dict[int, Sent]) -> Iterator[Line]:
     for session in sorted({summaries.session_of(tx, int(one.place or 0)) for one in sent.values()}):
         for line in others.summary_lines(tx, session):
-            thing = thing_hash(*summary_names(line))
+            thing = thing_of("summary", line)
             if thing in sent:
                 yield {**line, "stamp": sent[thing].stamp}
 

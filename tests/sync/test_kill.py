@@ -32,9 +32,12 @@ def named(owner, name, step):
 named(service, "publish", "publish")
 named(service, "write_partial", "write")
 named(incoming.Merge, "write", "merge")
+named(incoming.Merge, "end_segment", "place")
 named(service.FolderSync, "_tidy", "compact")
 db = memdb.open(path, embedder=None, durability="process")
 ann = db.user("ann")
+if ann.session("s").head():
+    ann.session("s").branch(word)
 for number in range(40):
     said = f"{word}n{number}q"
     ann.session("s").append("user", said)
@@ -48,7 +51,7 @@ for number in range(40):
         print("-" + said, flush=True)
 print("end", flush=True)
 """
-STEPS = ("write", "publish", "merge", "compact")
+STEPS = ("write", "publish", "merge", "place", "compact")
 
 
 class Devices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import shutil
@@ -240,6 +241,63 @@ def test_forgotten_text_leaves_the_folder_and_each_file(pair: Pair) -> None:
     for db in pair.files:
         assert "peanuts" not in "".join(db.export_lines())
         assert b"peanuts" not in Path(db.path).read_bytes()
+
+
+@pytest.mark.parametrize(("action", "left"), [("refuse", ["one", "two"]), ("redact", 3)])
+def test_secrets_are_screened_by_the_settings_of_the_receiver(
+    pair: Pair, action: str, left: list[str] | int
+) -> None:
+    """A line that is refused is named and the others are merged; the sender keeps its own text."""
+    secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789"
+    places = ("secrets_in_messages", "secrets_in_entries")
+    pair.a.settings.update(dict.fromkeys(places, "allow"))
+    pair.a.user("ann").session("s").extend(
+        [{"role": "user", "text": text} for text in ("one", f"it is {secret}", "two")]
+    )
+    pair.a.user("ann").remember(f"the token is {secret}")
+    pair.a.sync(pair.folder)
+    pair.b.settings.update(dict.fromkeys(places, action))
+
+    async def receive() -> memdb.SyncReport:
+        async with memdb.aio.open(pair.b.path, embedder=None) as db:
+            return await db.sync(pair.folder)
+
+    report = asyncio.run(receive())
+    texts = [one.text for one in pair.b.user("ann").session("s").messages()]
+    assert left in (texts, len(texts))
+    assert secret not in "".join(pair.b.export_lines())
+    assert len(report.refused) == (2 if action == "refuse" else 0)
+    assert secret not in str(report)
+    assert pair.b.sync(pair.folder).sent == {}
+    pair.a.sync(pair.folder)
+    assert secret in "".join(pair.a.export_lines())
+
+
+def test_a_device_that_was_off_for_a_year_learns_what_was_forgotten(pair: Pair) -> None:
+    """It brings back no byte of it, keeps what was changed meanwhile, and adds what is new."""
+    ann = [db.user("ann") for db in pair.files]
+    gone = ann[0].remember("peanuts are bad for Ann").entry
+    kept = ann[0].remember("Ann lives in Oslo", key="home").entry
+    ann[0].items.put(("n",), "a", {"text": "peanuts in an item"})
+    for db in (pair.a, pair.b):
+        db.sync(pair.folder)
+    (same,) = [one for one in ann[1].entries.list(limit=100) if one.uid == gone.uid]
+    ann[1].entries.update(same.id, text="peanuts are very bad for Ann")
+    ann[1].session("trip").append("user", "said before the year")
+    pair.now_ms += YEAR_MS
+    ann[0].forget(query="peanuts")
+    ann[0].entries.update(kept.id, text="Ann lives in Bergen")
+    for number in range(70):  # older segments are gone when it is back
+        pair.say(pair.a, f"said meanwhile {number}")
+    for db in (pair.b, pair.a, pair.b, pair.a):
+        db.sync(pair.folder)
+    assert canonical(pair.a) == canonical(pair.b)
+    text = "".join(canonical(pair.b))
+    assert [word in text for word in ("before the year", "meanwhile 69", "Bergen")] == [True] * 3
+    assert b"peanuts" not in b"".join(
+        [*(Path(db.path).read_bytes() for db in pair.files)]
+        + [gzip.decompress(path.read_bytes()) for path in pair.folder.rglob("*.gz")]
+    )
 
 
 def test_a_file_that_was_copied_becomes_a_new_device(pair: Pair) -> None:
