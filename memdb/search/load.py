@@ -109,7 +109,7 @@ def _ties(
         own: The entries of the scope itself.
         rows: Ids of the rows of *hits*.
     """
-    keys = _entries_of(tx, question.query.content, hits, rows, words_of)
+    keys = _entries_of(tx, question.query.asked, hits, rows, words_of)
     ids = list(dict.fromkeys(key for key in keys if key is not None))
     if not ids or question.scope_no is None:
         return None

@@ -21,11 +21,12 @@ from memdb.facts.wording import words_and_signs
 from memdb.models.ids import number_of
 from memdb.models.record import Record
 from memdb.records.links import LEAST, SURE
-from memdb.search.parse import ASKING_MARKS
+from memdb.search.parse import ASKING_MARKS, only_asks
 from memdb.search.weights import (
     ALIKE,
     COMPARED,
     CUT_SHARE,
+    EQUAL,
     FRONT,
     KEPT_FIRST,
     MOST_COMPARED_WORDS,
@@ -38,7 +39,7 @@ from memdb.search.weights import (
     STEM_SHARE,
 )
 from memdb.text.resources import compiled
-from memdb.text.terms import STOP_WORDS, count_words, query_words
+from memdb.text.terms import STOP_WORDS, count_words, has_cjk, query_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -98,6 +99,7 @@ def put_in_order(
     """
     ties = ties or Ties([hit.source.entry_id for hit in hits], [None] * len(hits))
     every = [*map(_marked, (*hits, *ties.taken), ties.links)]
+    every = _answers_first(query, every, words_of)
     heads = _heads(query, every, words_of, ties.same) if folds else [*range(len(every))]
     # Else the time that is asked for decides.
     alike = [*_alike(query, every[: len(hits)], words_of)] if by_time and not query.is_dated else []
@@ -129,6 +131,24 @@ def put_in_order(
                 found, late = [*found, *late], []
     pairs = zip(found, accumulate((hit.score for hit in found), min), strict=True)
     return [hit if hit.score == score else hit.replace(score=score) for hit, score in pairs]
+
+
+def _answers_first(query: Query, hits: Sequence[Hit], words_of: TextWords) -> list[Hit]:
+    """Return *hits*, what only asks below the best statement with as many of the asked words."""
+    if not query.is_question or not any(asking := [only_asks(hit.text) for hit in hits]):
+        return [*hits]
+    asked = query.asked
+    held = [len(held_words(asked, words_of[hit.text])) for hit in hits]
+    found = []
+    for hit, asks, count in zip(hits, asking, held, strict=True):
+        told = (
+            other.score * (1 - EQUAL)
+            for other, is_question, most in zip(hits, asking, held, strict=True)
+            if not is_question and most >= count > 0
+        )
+        most = max(told, default=hit.score) if asks else hit.score
+        found.append(hit.replace(score=most) if most < hit.score else hit)
+    return found
 
 
 def _marked(hit: Hit, link: Link | None) -> Hit:
@@ -172,7 +192,7 @@ def _heads(
 
 def _says_more(query: Query, words: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether a text has an asked word that the other lacks, or each has its own number."""
-    asked = held_words(query.content, words)
+    asked = held_words(query.asked, words)
     if len(held_words(asked, other)) < len(asked):
         return True
     numbers, others = ({*filter(compiled(_HAS_DIGIT).search, one)} for one in (words, other))
@@ -227,7 +247,7 @@ def _behind_newer(
 def reason_of(question: Question, hit: Hit, best: Hit, words_of: TextWords) -> str:
     """Return in a sentence why *hit* is in the answer whose first hit is *best*."""
     query = question.query
-    held = held_words(query.content, words_of[hit.text])
+    held = held_words(query.asked, words_of[hit.text])
     parts = [f"has {' and '.join(f'*{word}*' for word in held[:SHOWN_WORDS])}"] if held else []
     if question.is_listing:
         parts = ["is of that time"]
@@ -257,7 +277,8 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
     share half of their other words but numbers and names. Or both are short and among the first
     `COMPARED` of their kind, and the newer one ends the older one, or with no word of the
     question in common the best hit, which takes more; or it ends the best hit for sure. A long
-    message says several things, of which the question asks for one; without the name that is asked
+    message says several things, of which the question asks for one, and one that only asks
+    answers nothing; without the name that is asked
     for it is about something else, and a question with a number asks for that one.
     """
     traits, counts = _traits(query, hits, words_of), Counter[str]()
@@ -266,7 +287,7 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
         place = counts[hits[newer].kind]  # a kind of few texts stands behind one of many
         counts[hits[newer].kind] += 1
         for older in range(newer):
-            if not _is_newer(hits[newer], hits[older]):
+            if not _is_newer(hits[newer], hits[older]) or only_asks(hits[newer].text):
                 continue
             asked = traits[older][0]
             if _are_alike(traits[newer], traits[older]):
@@ -298,8 +319,9 @@ def _traits(query: Query, hits: Sequence[Hit], words_of: TextWords) -> list[Trai
 
     The topics are its other words but numbers and names.
     """
-    least = max(SAME_WORDS * len(query.content), 1)
-    helds = [frozenset(held_words(query.content, words_of[hit.text])) for hit in hits]
+    asked = query.asked
+    least = max(SAME_WORDS * len(asked), 1)
+    helds = [frozenset(held_words(asked, words_of[hit.text])) for hit in hits]
     often = Counter(held for held in helds if len(held) >= least)
     return [
         (held, _topics(hit.text, words_of[hit.text]) if often[held] > 1 else frozenset())
@@ -320,6 +342,8 @@ def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
 
 def _has_form(word: str, text: str) -> bool:
     """Return whether a text's words have *word*, another form of it, or a compound ending in it."""
+    if not word.isascii() and has_cjk(word):
+        return word in text
     if len(word) >= STEM_LETTERS:
         stem = word[: math.ceil(STEM_SHARE * len(word))]
         return f" {stem}" in text or f"{word} " in text

@@ -19,6 +19,7 @@ from memdb.text.resources import compiled
 from memdb.text.terms import (
     STOP_WORDS,
     content_words,
+    has_cjk,
     phrase_terms,
     query_words,
     spellings,
@@ -45,6 +46,7 @@ _ASKING_WORDS = """
     has
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
+STATING_MARKS = (".", "!", "\u3002", "\uff01")
 ASKING_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 
 
@@ -141,6 +143,17 @@ class Query(Record):
         ]
         return phrase_terms(runs) + word_terms(words)
 
+    @property
+    def asked(self) -> list[str]:
+        """The content words, of a script without spaces the pairs of characters."""
+        return [
+            part
+            for word in self.content
+            for part in (
+                ["".join(term.words) for term in word_terms([word])] if has_cjk(word) else [word]
+            )
+        ]
+
     def names(self) -> set[str]:
         """Return the words of the authors that it names."""
         return {word for author in self.authors for word in query_words(author)}
@@ -211,6 +224,19 @@ def asks(text: str) -> bool:
         return True
     first = text.split(maxsplit=1)[:1]
     return bool(first) and first[0].lower() in _ASKING
+
+
+def only_asks(text: str) -> bool:
+    """
+    Return whether each sentence of *text* asks; one that ends as a statement does not.
+
+    >>> [
+    ...     only_asks(text)
+    ...     for text in ("Tea?", "where is it", "It is gone. Why?", "When I sat, I fell.")
+    ... ]
+    [True, True, False, False]
+    """
+    return asks(text) and not any(f"{mark} " in f"{text} " for mark in STATING_MARKS)
 
 
 def _named(

@@ -20,10 +20,12 @@ from memdb.models.record import Record
 from memdb.search.candidates import Worth, fuse, top
 from memdb.search.date_score import DateScorer
 from memdb.search.features import read_features, weighted_sum
-from memdb.search.parse import ASKING_MARKS
+from memdb.search.order import held_words
+from memdb.search.parse import ASKING_MARKS, only_asks
 from memdb.search.relevance import Evidence, Relevance, relevance
 from memdb.search.weights import (
     ALMOST_SURE,
+    ASKED_AGAIN,
     BEHIND,
     DOCUMENTS,
     EQUAL,
@@ -38,6 +40,7 @@ from memdb.text.terms import STOP_WORDS, query_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from memdb.search.candidates import Candidates, Row
     from memdb.search.features import Features
@@ -87,6 +90,7 @@ def rank(
     limit: int = 10,
     explain: bool = False,
     dates: DateScorer | None = None,
+    asking: AbstractSet[int] = frozenset(),
 ) -> list[Ranked]:
     """
     Return the best *limit* messages, best first; equal scores newest first.
@@ -97,6 +101,7 @@ def rank(
         limit: Most messages to return.
         explain: Whether to fill `Ranked.terms`.
         dates: Of a question that names a time.
+        asking: Messages that only ask the same again.
     """
     by_name = weights_of(weights.table, features.assistance)
     base = by_name.pop("base")
@@ -105,7 +110,9 @@ def rank(
     by_name = {name: weight for name, weight in by_name.items() if name not in weights.off}
     sums = weighted_sum(features.columns, by_name)
     scores = dict(zip(features.ids, map(math.exp, sums), strict=True))
-    lowered = _below_lenders(scores, features.lenders)
+    lowered = dict.fromkeys(asking, math.log(ASKED_AGAIN))
+    scores |= {key: ASKED_AGAIN * scores[key] for key in asking & scores.keys()}
+    lowered |= _below_lenders(scores, features.lenders)
     place = {}
     if explain or dates is not None:
         place = {message: number for number, message in enumerate(features.ids)}
@@ -117,7 +124,7 @@ def rank(
             parts = {name: by_name[name] * value for name, value in values if value}
             terms = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
             if message in lowered:
-                terms["nearness"] = lowered[message]
+                terms["asked" if message in asking else "nearness"] = lowered[message]
         fits = None if dates is None else dates.fits(features.columns["date"][place[message]])
         found.append(Ranked(message, scores[message], terms, fits))
     return found
@@ -239,6 +246,7 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
     """Rank candidate messages, with words of similar meaning if the request allows them."""
     request, corpus = question.request, candidates.corpus
     unwanted = corpus.excluded | _echoes(question.query, candidates)
+    asking = _asking(question.query, candidates.texts)
     features = read_features(
         question.query, candidates, weights, with_similar=bool(candidates.cosine) and request.rerank
     )
@@ -248,10 +256,23 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
         limit=request.depth + ORDERED + len(unwanted),
         explain=request.explain,
         dates=DateScorer(question.query, weights) if question.query.is_dated else None,
+        asking=asking,
     )
     ranked = [row for row in ranked if row.id not in unwanted]
-    found = _relevance(question, candidates, ranked, unwanted, features.near)
+    telling = [row for row in ranked if row.id not in asking]
+    found = _relevance(question, candidates, telling, unwanted | asking, features.near)
     return Ranking(corpus, ranked, found)
+
+
+def _asking(query: Query, texts: Mapping[int, str]) -> frozenset[int]:
+    """Return which messages only ask, for more than half of what is asked: they answer nothing."""
+    asked = query.asked
+    least = len(asked) // 2 + 1
+    return frozenset(
+        key
+        for key, text in (texts.items() if query.is_question else ())
+        if only_asks(text) and len(held_words(asked, query_words(text))) >= least
+    )
 
 
 def _echoes(query: Query, candidates: Candidates) -> frozenset[int]:

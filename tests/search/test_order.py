@@ -85,6 +85,51 @@ def ann(open_db: Callable[..., memdb.MemDB]) -> memdb.Scope:
     return scope
 
 
+# What was told, what asks for it, and other questions about it, which were asked before.
+ASKED = [
+    (
+        "Anna's flight lands at 16:40.",
+        "When does Anna's flight land?",
+        ["Should I pick up Anna? When does her flight land?", "when does anna land"],
+    ),
+    (
+        "The backup runs at 3 am.",
+        "When does the backup run?",
+        ["when does the backup run", "what time is the backup", "Is the backup at night?"],
+    ),
+    (
+        "Mr. Haas bought the old mill.",
+        "Who bought the old mill?",
+        ["Was the old mill sold, and who bought it?", "Did someone buy the old mill?"],
+    ),
+    (
+        "The standup moved to the small room.",
+        "Where is the standup?",
+        ["In which room is the standup?", "Is the standup still in the big room?"],
+    ),
+    (
+        "Der Schlüssel liegt unter der Matte.",
+        "Wo ist der Schlüssel?",
+        ["Wo liegt der Schlüssel?", "Weißt du, wo der Schlüssel liegt?"],
+    ),
+    (
+        "El coche está en el taller de Paco.",
+        "¿Dónde está el coche?",
+        ["¿Sabes dónde está mi coche?", "¿En qué taller está el coche?"],
+    ),
+    (
+        "私の歯医者は田中先生です。",
+        "私の歯医者は誰ですか？",
+        ["歯医者の名前は何ですか？", "歯医者を覚えていますか？"],
+    ),
+    (
+        "我的护照在蓝色的盒子里。",
+        "我的护照在哪里？",
+        ["你知道我的护照在哪儿吗？", "护照放在哪个盒子里？"],
+    ),
+]
+
+
 def test_the_newer_of_two_that_answer_alike_goes_first(ann: memdb.Scope) -> None:
     """Messages, and an entry and a message."""
     chat = ann.session("s")
@@ -263,6 +308,25 @@ def test_a_question_is_no_answer_to_itself(ann: memdb.Scope) -> None:
     assert texts[0] == "The user drives a red Volvo."
     assert "I don't know what colour your car is." not in texts
     assert "what colour is my car?" not in texts
+
+
+@pytest.mark.parametrize("is_entry", [False, True])
+@pytest.mark.parametrize(("told", "asked", "before"), ASKED)
+def test_a_question_in_other_words_stands_below_its_answer(
+    ann: memdb.Scope, told: str, asked: str, before: list[str], is_entry: bool
+) -> None:
+    """What was asked before without an answer tells nothing, in any words and language."""
+    chat = ann.session("trip")
+    if is_entry:
+        ann.remember(told)
+    else:
+        chat.append("user", told)
+    for text in before:
+        chat.append("user", text)
+        for hours in (2, 3, 4):
+            chat.append("user", f"We walked along the canal for {hours} hours.")
+
+    assert ann.recall(asked)[0].text == told
 
 
 def test_a_statement_of_the_one_who_asked_is_evidence(ann: memdb.Scope) -> None:
