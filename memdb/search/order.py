@@ -363,11 +363,13 @@ def _is_newer(newer: Hit, older: Hit) -> bool:
 
 def _ends(query: Query, newer: Hit, older: Hit, least: float) -> bool:
     """
-    Return whether a statement of a text ends what another one, not far before it, answers.
+    Return whether a statement of a short text ends what another one, not far before it, answers.
 
     A text may say several things, and ask; the question asks for one of them.
     """
     if newer.score < CUT_SHARE / 2 * older.score:
+        return False
+    if any(count_words(hit.text) > MOST_COMPARED_WORDS for hit in (newer, older)):
         return False
     answer = max(
         _short(older.text),

@@ -196,6 +196,7 @@ one says, the best one without a word of the question in common if that is so li
 first `RELEVANT_ROWS` if it ends the best one for sure.
 
 Source: bench/recall.py, LoCoMo's nDCG@10 (2 conversations): .6661 without, .6652 with; 6 give .664.
+With sentences of messages of any length .6297 instead of .6726; up to 35 words .6691.
 """
 
 FRONT = 3
