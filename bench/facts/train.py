@@ -7,8 +7,9 @@ It writes `common.json` (how many statements hold a word), `sentences.json` (wha
 and `pairs.json` (what a newer statement does to an older one). The same data and code give the
 same files. A fifth of the data is kept apart by the hash of its line, and judges the weights.
 
-Data, one JSON object a line, by `WRITER-KIND-LANGUAGE`: `pairs` {older, newer, kind, days},
-`sentences` {speaker, before, text, keep, why}, `openings` {text, why}: what else stands in a message,
+Data, one JSON object a line, by `WRITER-KIND-LANGUAGE`: `pairs` {older, newer, kind, days}, `short`
+of the same form, for `pairs.json` alone, `sentences` {speaker, before, text, keep, why},
+`openings` {text, why}: what else stands in a message,
 `notebooks` {facts, asks}; `matrix` holds templates whose products are hard negatives.
 """
 
@@ -60,10 +61,11 @@ MOST_PRODUCTS = 240
 STEPS, STEPS_PAIRS = 60, 50
 PRECISION = 0.87
 LINKED, SURE = 0.5, 0.8  # probabilities from which a link is stored, and hides the older entry
-MOST_WRONG = 0.01  # wrong sure links between statements that resemble each other
+MOST_WRONG = 0.005  # wrong sure links between statements that somebody wrote as a pair
 MOST_UNRELATED = 0.05  # links between statements that do not
 ECHOES = ("w8-", "w9-")
 EASY = ("mixed", "crossed", "notebook")
+WRITTEN = ("written", "short")
 
 
 class Pair(NamedTuple):
@@ -149,12 +151,12 @@ def read_pairs(folder: Path) -> list[Pair]:
             apart = _is_apart(key, path)
             found[older, newer] = Pair(older, newer, kind, language, source, apart)
 
-    for path in sorted(folder.glob("*pairs-*.jsonl")):
-        language = path.stem[-2:]
+    for path in sorted((*folder.glob("*pairs-*.jsonl"), *folder.glob("*short-*.jsonl"))):
+        language, source = path.stem[-2:], "short" if "-short-" in path.name else "written"
         rows = [row for row in _rows(path) if row["kind"] in pairs.RELATIONS]
         for row in rows:
             older, newer, kind = row["older"], row["newer"], row["kind"]
-            add(older, newer, kind, "written", older)
+            add(older, newer, kind, source, older)
             if kind in ("repeats", "none"):
                 add(newer, older, kind, "turned", older)
             if kind in pairs.ENDS:
@@ -668,7 +670,7 @@ def train_pairs(found: list[Pair], steps: int) -> dict[str, Any]:
     ]
     seen: Counter[int] = Counter()
     for one, row, is_near in zip(found, said, near, strict=True):
-        if is_near and one.source == "written":
+        if is_near and one.source in WRITTEN:
             seen.update({at for at, _ in row})
     kept = np.array(sorted(at for at, count in seen.items() if count >= LEAST_TOLD))
     column_of = {int(at): number for number, at in enumerate(kept)}
@@ -738,7 +740,7 @@ def calibrated(shares: Any, found: list[Pair]) -> tuple[float, float]:
     Return slope and shift of the logarithm of the odds of a link (Platt).
 
     A link is likelier than not where `MOST_UNRELATED` of the unrelated pairs have one, and sure
-    where `MOST_WRONG` of those that resemble each other have a wrong one.
+    where `MOST_WRONG` of those that somebody wrote have a wrong one.
     """
     wrong: list[float] = []
     unrelated: list[float] = []
@@ -747,7 +749,7 @@ def calibrated(shares: Any, found: list[Pair]) -> tuple[float, float]:
         kind, share = max(("repeats", float(row[0])), ("ends", ends), key=lambda pair: pair[1])
         if one.source in EASY:
             unrelated.append(share)
-        else:
+        elif one.source in WRITTEN:
             meant = one.kind if one.kind in ("repeats", pairs.NONE) else "ends"
             wrong.append(share if kind != meant else 0.0)
     linked = pairs.log_odds(float(np.quantile(unrelated, 1 - MOST_UNRELATED)))
