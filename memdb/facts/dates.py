@@ -387,8 +387,7 @@ def _time_month(match: re.Match[str], reference: _Reference) -> _Resolved | None
 
 
 def _time_year(match: re.Match[str], _: _Reference) -> _Resolved:
-    year = int(match["year"])
-    return date(year, 1, 1), date(year, 12, 31), True
+    return *period_of("year", date(int(match["year"]), 1, 1), 0), True
 
 
 def _time_season(match: re.Match[str], reference: _Reference) -> _Resolved | None:
