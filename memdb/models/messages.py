@@ -154,8 +154,8 @@ class Message(Record):
         return warnings_of(self.parts or (), self.text)
 
     def to(self, shape: MessageFormat) -> dict[str, Any]:
-        """Return the message alone as `ContextWindow.to` does."""
-        return ContextWindow((self,), 0, None).to(shape)
+        """Return the message alone as `ContextWindow.to` does, with its ids wherever it was."""
+        return ContextWindow((self.replace(seq=1),), 0, None).to(shape)
 
 
 class _UidField:

@@ -213,3 +213,19 @@ def test_the_packages_take_what_is_made_for_them(scope: memdb.Scope) -> None:
         item_type.validate_python(item)
     for content in window.to("gemini")["contents"]:
         genai.Content.model_validate(content)
+
+
+def test_a_message_alone_is_the_same_at_each_place(scope: memdb.Scope) -> None:
+    """Its ids and fields do not depend on the messages before it, which `to` was not asked for."""
+    wrong = []
+    for number, shape in enumerate(SHAPES):
+        first, later = (scope.session(f"{number} {one}") for one in ("first", "later"))
+        later.append(BEFORE)
+        later.append({"role": "assistant", "text": "Begun."})
+        made = [
+            [[one.to(name) for one in stored] for name in FORMATS]
+            for stored in (first.extend([shape["value"]]), later.extend([shape["value"]]))
+        ]
+        if made[0] != made[1]:
+            wrong.append(shape["name"])
+    assert wrong == []
