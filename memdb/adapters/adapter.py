@@ -225,6 +225,20 @@ class OpenFile(ScopedAdapter):
         return await self._read(work, kind)
 
 
+class FileOwner:
+    """An object with a file in `_file` that closes it."""
+
+    _file: OpenFile
+
+    def close(self) -> None:
+        """Finish the calls under way and close the file, unless it was open before."""
+        self._file.close()
+
+    async def aclose(self) -> None:
+        """Do as `close`, without the event loop waiting."""
+        await self._file.aclose()
+
+
 def adapted(method: M) -> M:
     """Return a method of an Adapter that does all of its work as `_call` does."""
 

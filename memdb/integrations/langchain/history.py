@@ -20,7 +20,7 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, PrivateAttr
 
-from memdb.adapters.adapter import OpenFile, ScopedAdapter, adapted, in_thread
+from memdb.adapters.adapter import FileOwner, OpenFile, ScopedAdapter, adapted, in_thread
 from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput, NotFound
@@ -121,7 +121,7 @@ def _to_stored(messages: Sequence[BaseMessage]) -> list[NewMessage]:
 KINDS = ("message", "entry", "summary", "item")
 
 
-class MemdbRetriever(BaseRetriever):
+class MemdbRetriever(FileOwner, BaseRetriever):
     """
     The hits of a scope of memdb, best first.
 
@@ -187,14 +187,6 @@ class MemdbRetriever(BaseRetriever):
                     document.metadata["role"] = scope.session(session).get(seq).role
             made.append(document)
         return made
-
-    def close(self) -> None:
-        """Finish the calls under way and close the file, unless it was open before."""
-        self._file.close()
-
-    async def aclose(self) -> None:
-        """Do as `close`, without the event loop waiting."""
-        await self._file.aclose()
 
 
 def _to_document(hit: Hit) -> Document:

@@ -18,7 +18,7 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 from pydantic import PrivateAttr
 
 from memdb import NewMessage
-from memdb.adapters.adapter import OpenFile
+from memdb.adapters.adapter import FileOwner, OpenFile
 from memdb.adapters.batches import is_key
 from memdb.adapters.json_forms import is_plain, json_of
 from memdb.errors import InvalidInput
@@ -155,7 +155,7 @@ MAX_NUMBER = 1 << 31
 PAGE = 100
 
 
-class MemdbChatStore(AsyncDBChatStore):
+class MemdbChatStore(FileOwner, AsyncDBChatStore):
     """
     Messages by key, each key a session that recall finds and every other client reads.
 
@@ -289,14 +289,6 @@ class MemdbChatStore(AsyncDBChatStore):
             return [one.name for one in found if one.message_count]
 
         return await self._file.read(names)
-
-    def close(self) -> None:
-        """Finish the calls under way and close the file, unless it was open before."""
-        self._file.close()
-
-    async def aclose(self) -> None:
-        """Do as `close`, without the event loop waiting."""
-        await self._file.aclose()
 
     def _session(self, key: str) -> Session | None:
         session: Session | None = self._scope.session(key) if is_key(key) else None

@@ -25,7 +25,7 @@ from llama_index.core.vector_stores.utils import (
 from pydantic import PrivateAttr
 
 from memdb import PutItem
-from memdb.adapters.adapter import OpenFile, twins
+from memdb.adapters.adapter import FileOwner, OpenFile, twins
 from memdb.adapters.batches import delete_all, delete_many, find_many, put_many
 from memdb.errors import InvalidInput
 
@@ -55,7 +55,7 @@ OPERATORS = {
 }
 
 
-class MemdbVectorStore(BasePydanticVectorStore):
+class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
     """
     Nodes with vectors, in a namespace of items.
 
@@ -106,14 +106,6 @@ class MemdbVectorStore(BasePydanticVectorStore):
     def client(self) -> MemDB:
         """The file."""
         return self._file.db
-
-    def close(self) -> None:
-        """Finish the calls under way and close the file, unless it was open before."""
-        self._file.close()
-
-    async def aclose(self) -> None:
-        """Do as `close`, without the event loop waiting."""
-        await self._file.aclose()
 
     def _add(self, nodes: Sequence[BaseNode], **_options: Any) -> list[str]:
         """
