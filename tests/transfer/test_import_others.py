@@ -334,6 +334,27 @@ def test_notes_keep_the_time_of_their_file(db: MemDB, tmp_path: Path) -> None:
     assert db.scope("ann").artifacts.load("user:a.md").info.created_ms == 10**12
 
 
+@pytest.mark.parametrize(
+    ("name", "created"),
+    [
+        ("2025-03-01.md", 1_740_787_200_000),
+        ("2025-03-01 Oslo.md", 1_740_787_200_000),
+        ("2025_03_01.md", 1_740_787_200_000),
+        ("2025-13-01.md", 10**12),
+        ("Oslo 2025-03-01.md", 10**12),
+    ],
+)
+def test_a_daily_note_has_the_day_of_its_name(
+    db: MemDB, tmp_path: Path, name: str, created: int
+) -> None:
+    """A name that begins with a day says when the note was written; others do not."""
+    (tmp_path / name).write_text("Pack.")
+    os.utime(tmp_path / name, ns=(10**18, 10**18))
+    db.import_file(tmp_path / name, user="ann")
+
+    assert db.scope("ann").artifacts.load(f"user:{name}").info.created_ms == created
+
+
 def test_plain_text(db: MemDB, tmp_path: Path) -> None:
     """A text file is an artifact that recall finds by its words."""
     (tmp_path / "diary.txt").write_text("The tent leaks.")

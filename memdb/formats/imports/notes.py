@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from memdb.formats.imports.base import Format, groups, read_text
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 MARKDOWN = ("*.md", "*.markdown")
 TEXT = ("*.txt", "*.text")
 DATES = ("created", "date", "created_at")
+DAY_CHARS = len("2026-05-01")
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r"^#\s+(.+?)\s*#*$", re.MULTILINE)
@@ -59,7 +61,7 @@ def _note(tree: Tree, name: str, is_markdown: bool) -> Iterator[Item]:  # noqa: 
         "name": f"user:{name}" if tree.is_alone else f"user:{tree.name}/{name}",
         "text": text,
         "mime": "text/markdown" if is_markdown else "text/plain",
-        "created_ms": _time(front) or tree.changed_ms(name),
+        "created_ms": _time(front) or _day(name) or tree.changed_ms(name),
         "metadata": _metadata(front, body) or None,
     }
     yield Item(name, "artifact", fields)
@@ -72,6 +74,11 @@ def _time(front: dict[str, Any]) -> int | None:
         if found is not None:
             return found
     return None
+
+
+def _day(name: str) -> int | None:
+    """Return the day that the name of a daily note begins with, None if it does not."""
+    return iso_ms(PurePath(name).name[:DAY_CHARS].replace("_", "-"))
 
 
 def _metadata(front: dict[str, Any], body: str) -> dict[str, Any]:
