@@ -34,15 +34,16 @@ def publish(target: str) -> None:
 
 
 @contextmanager
-def private_file(target: str) -> Iterator[IO[bytes]]:
+def private_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
-    Open a file for a `with` block that gets the name *target* once it is whole and on disk.
+    Open a file for a `with` block that gets the name *path* once it is whole and on disk.
 
-    Only its owner can read it. If the block fails, what was at *target* stays.
+    Only its owner can read it. If the block fails, what was at *path* stays.
 
     Raises:
-        FileError: *target* cannot be written.
+        FileError: *path* cannot be written.
     """
+    target = os.fspath(path)
     partial = target + PARTIAL
     try:
         with suppress(OSError):
