@@ -86,6 +86,8 @@ def web(
             f"--host {host} would show the memory to the network: it stays on 127.0.0.1. From "
             f"another computer use a tunnel: ssh -L {port}:127.0.0.1:{port} THIS-COMPUTER"
         )
+    from memdb.agents.places import user_name
+
     try:
         from memdb.web.app import App, bind, serve
     except ImportError as error:
@@ -97,6 +99,7 @@ def web(
             read_only=read_only or not is_writable(call.file),
             token=token,
             asks_network=(call.embedder or "").startswith(NETWORK),
+            user=user_name(),
         )
         listener = bind(port, app, note)
         _announce(app, call.shown_file, no_browser=no_browser)

@@ -175,6 +175,7 @@ class App:
         read_only: bool = False,
         token: str | None = None,
         asks_network: bool = False,
+        user: str = "default",
     ) -> None:
         """
         Serve *db*, to a browser that has the link and to programs that have *token*.
@@ -184,10 +185,12 @@ class App:
             token: What programs send. None lets none in.
             asks_network: Whether a search by meaning asks a server for the vector: the page
                 then searches by words while somebody types.
+            user: Whose memory the page offers to begin, of a file without any.
         """
         self.db = db
         self.read_only = read_only
         self.asks_network = asks_network
+        self.user = user
         self.id = file_id(db)
         self.access = Access(token)
         self.api = Api(db, read_only=read_only)
@@ -276,6 +279,7 @@ class App:
             "id": self.id,
             "read_only": self.read_only,
             "asks_network": self.asks_network,
+            "user": self.user,
             "version": __version__,
         }
         return encode(about)

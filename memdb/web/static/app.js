@@ -22,7 +22,7 @@ import * as router from "./router.js";
  */
 
 /** @type {State} */
-const state = { scopes: [], scope: null, about: { file: "", read_only: true, asks_network: false }, view: null, name: "", stream: null, goneTimer: undefined, number: 0, isEnded: false, isOut: false, isStale: false };
+const state = { scopes: [], scope: null, about: { file: "", read_only: true, asks_network: false, user: "" }, view: null, name: "", stream: null, goneTimer: undefined, number: 0, isEnded: false, isOut: false, isStale: false };
 const storage = {
   /** @param {string} name */
   get: (name) => { try { return localStorage.getItem(`memdb.${name}`); } catch { return null; } },
@@ -268,6 +268,7 @@ function commands() {
   return [
     ...Object.entries(state.view?.keys ?? {}).filter(([key]) => isAllowed(key)).flatMap(([key, run]) => command(KEYS.find(([one]) => one === key)?.[1], key, run)),
     ...router.VIEWS.flatMap(([view, label, key]) => command(`Go to ${label.toLowerCase()}`, `g ${key}`, () => goTo(view))),
+    ...command(isAllowed("n") ? "Add a fact" : "", "n", add),
     ["Theme: light or dark", "t", nextTheme], ["Keys and help", "?", help], ["Copy link", "y", () => copy(location.href, "Link copied.")],
     ["Times in UTC", "", () => { setZone("UTC"); storage.set("zone", "UTC"); redraw(); }],
     ["Times in local time", "", () => { setZone(""); storage.set("zone", ""); redraw(); }],
@@ -358,6 +359,15 @@ function goTo(view) {
   router.go(view, withScope());
 }
 
+/** Open a dialog to store a fact, in whatever view. */
+async function add() {
+  try {
+    (await load("./views/write.js")).add(context(router.place().params));
+  } catch (error) {
+    toast(http.failure(error).message);
+  }
+}
+
 function help() {
   const isOff = h("input", { type: "checkbox", checked: storage.get("keys") === "off" });
   isOff.addEventListener("change", () => storage.set("keys", isOff.checked ? "off" : "on"));
@@ -376,6 +386,7 @@ function runKey(key) {
     return true;
   }
   if (key === "?") { help(); return true; }
+  if (key === "n" && isAllowed(key)) { add(); return true; }
   if (key === "t") { nextTheme(); return true; }
   if (key === "y") { copy(location.href, "Link copied."); return true; }
   if (keys[key] && isAllowed(key)) return keys[key]() !== false;
@@ -411,8 +422,9 @@ async function begin() {
     if (box.value.startsWith(">")) return;
     if (router.place().view !== "search") router.go("search", withScope({ q: box.value }));
   } }, box);
+  const adder = button("+ Add", add, { title: "n", hidden: true, class: "add" });
   document.body.append(progress,
-    h("header", { class: "top" }, h("span", { class: "brand" }, "memdb"), search, mark,
+    h("header", { class: "top" }, h("span", { class: "brand" }, "memdb"), search, adder, mark,
       button("Theme", nextTheme, { class: "quiet", title: "t" }), button("Keys", help, { class: "quiet", title: "?", "aria-label": "Keys and help" })),
     rail, main, live);
   let open = 0;
@@ -425,6 +437,7 @@ async function begin() {
   const about = await http.whatIsServed();
   if (!about) return notSignedIn();
   state.about = about;
+  adder.hidden = about.read_only;
   state.scopes = await scopes();
   // Commands come before the search: what is typed after ">" is no question.
   box.addEventListener("input", async (event) => {

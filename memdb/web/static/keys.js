@@ -12,7 +12,8 @@ export const KEYS = [
   ["Enter", "open"],
   ["Esc u", "up, close"],
   ["[ ]", "older, newer version"],
-  ["e", "edit"],
+  ["n", "add a fact"],
+  ["e", "edit: an entry, a message, the title of a conversation"],
   ["p", "pin"],
   ["s", "supersede"],
   ["x", "select"],
@@ -26,7 +27,7 @@ export const KEYS = [
 ];
 
 /** Keys that change what is stored, or choose what to change: none of them on a read-only page. */
-export const WRITES = new Set(["e", "p", "s", "x", "X", "#"]);
+export const WRITES = new Set(["n", "e", "p", "s", "x", "X", "#"]);
 
 /**
  * Listen for keys; *run(key)* returns whether it did something.

@@ -2,7 +2,9 @@
 import { around, button, clock, day, fill, find, findAll, findCheck, FIRST_CHARS, h, headOf, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
 import { address, failure, get, getText, send } from "../http.js";
 import { FeedList, KeyedList } from "../list.js";
-import { openForget } from "./forget.js";
+
+/** @type {typeof import("./forget.js").openForget} */
+const openForget = async (...given) => (await import("./forget.js")).openForget(...given);
 
 /** @typedef {{ text: string, expanded: Set<number>, isClosed: boolean }} Kept */
 
@@ -24,8 +26,8 @@ function drawPart(part, index, message, ctx) {
   return h("details", {}, h("summary", {}, `${kind} ${shown(part?.name ?? "")}`, bytes ? `, ${size(bytes)}` : ""), raw);
 }
 
-/** Return one message as an article. @param {Page.Message} message @param {{ selected: Set<number>, select: (seq: number, on: boolean) => void, ctx: Page.Context }} more */
-function drawMessage(message, { selected, select, ctx }) {
+/** Return one message as an article. @param {Page.Message} message @param {{ selected: Set<number>, select: (seq: number, on: boolean) => void, correct: (seq: number) => unknown, ctx: Page.Context }} more */
+function drawMessage(message, { selected, select, correct, ctx }) {
   const name = shown(message.author ?? message.role);
   const box = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select message ${message.seq}`, checked: selected.has(message.seq),
     onchange: (event) => select(message.seq, event.target.checked) });
@@ -41,7 +43,8 @@ function drawMessage(message, { selected, select, ctx }) {
     h("div", { class: "spread" },
       h("div", { class: `kind kind-${message.role}` }, `${LETTER[message.role] ?? "·"} `, words(name, "who"), h("span", { class: "meta" }, ` ${clock(message.created_ms)}`)),
       h("div", { class: "tools tight meta" }, h("a", { "data-go": true, href: ctx.href("conversations", { session: message.session, at: message.seq }) }, `#${message.seq}`),
-        button("Copy", async () => { const whole = message.text_chars > message.text.length ? await get("message", { ...ctx.scope, session: message.session, seq: message.seq }) : message; ctx.copy(whole.text || JSON.stringify(whole.parts)); }, { class: "link", "aria-label": `Copy message ${message.seq}` }), box)),
+        button("Copy", async () => { const whole = message.text_chars > message.text.length ? await get("message", { ...ctx.scope, session: message.session, seq: message.seq }) : message; ctx.copy(whole.text || JSON.stringify(whole.parts)); }, { class: "link", "aria-label": `Copy message ${message.seq}` }),
+        ctx.readOnly ? null : button("Correct", () => correct(message.seq), { class: "link", "aria-label": `Correct message ${message.seq}`, title: "e" }), box)),
     message.role === "system" ? h("details", {}, h("summary", {}, "system message"), body) : body);
 }
 
@@ -218,6 +221,7 @@ export async function mount(root, ctx) {
       button("Copy the link", () => ctx.copy(location.href, "Link copied.")),
       button("The same as a command", () => ctx.copy(`memdb show ${JSON.stringify(open)} --user ${JSON.stringify(ctx.scope.user)}`)),
       ctx.readOnly ? null : [
+        button("Rename …", () => { close(); rename(); }, { title: "e" }),
         button("Compact", () => { close(); run("compact", {}, "Compacted: summaries finished, what is cold archived.")(); }),
         button("Archive", () => { close(); run("archive", {}, "Archived.")(); }),
         button("Bring back from the archive", () => { close(); run("unarchive", {}, "Brought back.")(); }),
@@ -227,6 +231,10 @@ export async function mount(root, ctx) {
   };
 
   const pill = button("", () => { pill.remove(); if (feed && head) { feed.missed = 0; feed.jump(head.last_seq, { end: true }); } }, { class: "pill" });
+
+  /** @param {number} seq */
+  const correct = async (seq) => { if (open !== null) (await import("./write.js")).correct(ctx, open, seq, reopen); };
+  const rename = async () => { if (open !== null) (await import("./write.js")).rename(ctx, open, reopen); };
 
   async function reopen() {
     const seq = feed?.seen ?? null;
@@ -281,7 +289,7 @@ export async function mount(root, ctx) {
     feed = new FeedList(reader, {
       count: Math.max(1, found.last_seq),
       load: async (first, limit) => /** @type {Page.Message[]} */ ((await get("messages", { ...ctx.scope, session: name, first_seq: first, limit, max_chars: FIRST_CHARS })).items),
-      draw: (message) => drawMessage(message, { selected, select, ctx }),
+      draw: (message) => drawMessage(message, { selected, select, correct, ctx }),
       name: shown(found.title ?? name),
       moved: (seq) => { if (feed) feed.seen = seq; tell(seq); },
       failed: (error) => { if (!reader.querySelector(".problem")) reader.append(ctx.problem(error, () => openSession(name, at))); },
@@ -352,6 +360,13 @@ export async function mount(root, ctx) {
         const row = around("[data-session]")?.dataset.session ?? open; // the one under the focus
         if (row === null) return false;
         openForget(ctx, row === open && selected.size ? { session: open, seqs: [...selected] } : { session: row }, reopen);
+        return true;
+      },
+      e: () => {
+        if (open === null) return false;
+        const seq = Number(around(".message")?.dataset.seq);
+        if (seq) correct(seq);
+        else rename();
         return true;
       },
       x: () => { const row = around(".message"); if (row) findCheck(row)?.click(); if (row) last = Number(row.dataset.seq); return Boolean(row); },
