@@ -190,6 +190,7 @@ class Entries:
         pinned: bool | None = None,
         inactive: bool = False,
         current: bool = False,
+        undecided: bool = False,
         as_of: When | None = None,
         after: Entry | dict[str, Any] | None = None,
         limit: int | None = None,
@@ -204,6 +205,8 @@ class Entries:
             inactive: Also those that do not hold: superseded, expired, set aside.
             current: Without those that a newer entry outdates, by a link of at least 0.8.
                 The others have `Entry.outdated_by`.
+            undecided: Only those that wait for a decision: they are not trusted, or a newer
+                entry seems to outdate them. `update(trust=)`, `supersede` and `unlink` decide.
             as_of: As the file would have answered then, by what it had been told
                 and what held at that time. What was deleted since is left out,
                 and counts of use are 0: those of the past are not kept.
@@ -225,6 +228,7 @@ class Entries:
             pinned=pinned,
             inactive=inactive,
             current=current,
+            undecided=undecided,
             as_of=as_of,
             after=after,
             order=order,

@@ -358,6 +358,7 @@ class EntryService:
         pinned: bool | None = None,
         inactive: bool = False,
         current: bool = False,
+        undecided: bool = False,
         as_of: Any = None,
         after: Entry | dict[str, Any] | None = None,
         limit: int | None = None,
@@ -370,7 +371,8 @@ class EntryService:
         left = MAX_INT if limit is None else limit
         choice_value(order, "order", ORDERS)
         flag_value(current, "current")
-        wanted = EntryFilter(self._db.clock(), category, pinned, inactive)
+        flag_value(undecided, "undecided")
+        wanted = EntryFilter(self._db.clock(), category, pinned, inactive, undecided)
         every = MAX_INT if current else left
         if order == "id":
             place = row_after(after, {"id": int})

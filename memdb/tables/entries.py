@@ -62,6 +62,26 @@ WANTED = f"""
   AND (:inactive OR ({HOLDS}))
 """
 
+# What a person has to judge: words that nobody trusts, and what a newer entry seems to outdate.
+ASKED = f"""
+  {WANTED}
+  AND (
+    NOT :undecided
+    OR trust <> 'trusted'
+    OR EXISTS (
+      SELECT 1 FROM entry_links
+      JOIN entries AS newer ON newer.id = entry_links.newer_id
+      WHERE
+        entry_links.newer_id BETWEEN :scope_low AND :scope_high
+        AND newer.id BETWEEN :scope_low AND :scope_high
+        AND entry_links.older_id = entries.id
+        AND entry_links.rejected_ms IS NULL
+        AND entry_links.kind <> 'repeats'
+        AND (entry_links.kind = 'retracts' OR ({_HOLDS.format("newer.")}))
+    )
+  )
+"""
+
 INSERT_ENTRY = compose.insert("entries.insert", "entries")
 
 SELECT_BY_KEY = f"""/* entries.find_key */
@@ -99,7 +119,7 @@ SELECT_PAGE = compose.select(
     "entries.list",
     "id",
     "entries",
-    f"id > :after AND id <= :high AND {WANTED}",
+    f"id > :after AND id <= :high AND {ASKED}",
     order="id",
     limit=":limit",
 )
@@ -121,7 +141,7 @@ SELECT_BY_TIME = {
         "entries",
         f"""
   id BETWEEN :low AND :high
-  AND {WANTED}
+  AND {ASKED}
   AND ({order}_ms < :before_ms OR ({order}_ms = :before_ms AND id < :before))
 """,
         order=f"{order}_ms DESC, id DESC",
@@ -305,17 +325,21 @@ class EntryFilter(Record):
         category: Only these; None: of every category.
         pinned: Only those that are, or are not; None: both.
         inactive: ... or also those that do not hold.
+        undecided: Only those of one scope that wait for a decision; not of the past or the newest.
     """
 
     now_ms: int
     category: str | None = None
     pinned: bool | None = None
     inactive: bool = False
+    undecided: bool = False
 
 
 def list_page(tx: Tx, after: int, high: int, *, limit: int, wanted: EntryFilter) -> list[Entry]:
     """Return up to *limit* entries with *after* < id <= *high*, by id."""
+    low, last = scope_range(scope_of(after))
     values = {**wanted._asdict(), "after": after, "high": high, "limit": limit}
+    values |= {"scope_low": low, "scope_high": last}
     return _in_order(tx, SELECT_PAGE, values)
 
 
@@ -343,6 +367,7 @@ def list_by_time(
     """
     values = {**wanted._asdict(), "low": span[0], "high": span[1], "limit": limit}
     values |= {"before_ms": before[0], "before": before[1]}
+    values |= {"scope_low": span[0], "scope_high": span[1]}
     return _in_order(tx, SELECT_BY_TIME[order], values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -364,3 +365,26 @@ def test_a_statement_ends_one_other_and_those_of_the_very_value(db: MemDB) -> No
     (new,) = told(scope, "Correction: the membership is 260 euros a year, not 240.")
 
     assert shown(scope, new) == [("corrects", new, old, "guessed")]
+
+
+@pytest.mark.usefixtures("judge")
+def test_what_waits_for_a_decision_is_what_nobody_decided(db: MemDB) -> None:
+    """Entries of doubtful trust, and those that a newer one outdates: no others, in each order."""
+    endings: list[dict[str, Any]] = [{}, {"active": False}, {"expires": "2020-01-01"}]
+    found = set()
+    for kind, ending, is_rejected in itertools.product(KINDS, endings, (False, True)):
+        scope = db.scope(f"{kind} {ending} {is_rejected}")
+        old, new = told(scope, OLD, f"{kind} 0.9 of it: {OLD}")
+        told(scope, OTHER, trust="untrusted")
+        scope.entries.update(new, **ending)
+        if is_rejected:
+            scope.entries.unlink(new, old)
+
+        every = scope.entries.list()
+        expected = {e.id for e in every if e.trust != "trusted" or e.outdated_by is not None}
+        for order in ("id", "updated", "created"):
+            asked = scope.entries.list(undecided=True, order=order)
+            assert {one.id for one in asked} == expected
+        found.add((kind, len(expected)))
+
+    assert found > {("corrects", 2), ("updates", 2), ("retracts", 2), ("repeats", 1)}

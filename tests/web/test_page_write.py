@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from browser import Tab
 
 MOST_CLICKS = 4
-IS_FOCUSED = "(selector) => Boolean(document.activeElement.closest(selector))"
+# By a selector, or by its words.
+IS_FOCUSED = """(target) => CSS.supports(`selector(${target})`)
+  ? Boolean(document.activeElement.closest(target))
+  : document.activeElement.textContent.includes(target)"""
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +28,10 @@ def writing_site(tmp_path_factory: pytest.TempPathFactory, filled: Any) -> Itera
     """Return a served copy for all tests of this module."""
     path = filled.put(tmp_path_factory.mktemp("writing") / "trip.db", lasting=True)
     with opened(path) as db, served(db) as site:
+        ann = db.scope("ann")
+        ann.remember("The rent is 14,500 SEK.")
+        ann.remember("Correction: the rent is 15,400 SEK, not 14,500.")
+        ann.remember("Ann likes rice.", trust="untrusted")
         yield site
 
 
@@ -78,6 +85,23 @@ TASKS = {
         key Control+Enter
         see article:has-text('A map of Oslo.')
     """,
+    "accept": """
+        click nav.rail >> text=Entries
+        click text=/^To decide/
+        click .question:has-text('15,400') >> text=Accept
+        see .toast:has-text('the older one is history')
+    """,
+    "reject by keys": """
+        key g
+        key e
+        see text=/^To decide/
+        tab To decide
+        key Enter
+        see .question:has-text('No user said it')
+        key j Ann likes rice.
+        key r
+        see .toast:has-text('nothing recalls it')
+    """,
 }
 
 
@@ -95,6 +119,9 @@ def act(page: Any, steps: str) -> int:
             page.wait_for_selector("dialog :is(textarea, input):focus")
             page.keyboard.press("Control+a")
             page.keyboard.insert_text(rest)
+        elif what == "tab":  # to a button, by the begin of its name
+            while not page.evaluate("document.activeElement.textContent").startswith(rest):
+                page.keyboard.press("Tab")
         else:
             key, _, target = rest.partition(" ")
             page.keyboard.press(key)

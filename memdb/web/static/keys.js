@@ -16,6 +16,7 @@ export const KEYS = [
   ["e", "edit: an entry, a message, the title of a conversation"],
   ["p", "pin"],
   ["s", "supersede"],
+  ["a r", "accept, reject what waits for a decision"],
   ["x", "select"],
   ["X", "select up to here (Shift x)"],
   ["#", "forget"],
@@ -27,7 +28,7 @@ export const KEYS = [
 ];
 
 /** Keys that change what is stored, or choose what to change: none of them on a read-only page. */
-export const WRITES = new Set(["n", "e", "p", "s", "x", "X", "#"]);
+export const WRITES = new Set(["n", "e", "a", "r", "p", "s", "x", "X", "#"]);
 
 /**
  * Listen for keys; *run(key)* returns whether it did something.

@@ -9,6 +9,10 @@ import { openForget } from "./forget.js";
 
 const FORMATS = ["jsonl", "csv", "md"];
 const STEPS = 1000;
+const DECIDE = "decide"; // the state of what waits for a decision
+const MOST_COUNTED = 100;
+/** @type {Record<string, string>} */
+const DOUBTS = { untrusted: "No user said it: the assistant did, a tool, or another program.", flagged: "It reads like an order to a model." };
 const COUNTS = "SELECT category, count(*), sum(pinned) FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' GROUP BY category ORDER BY 2 DESC, 1 LIMIT 200";
 
 /** @type {Page.Mount} */
@@ -52,15 +56,23 @@ export async function mount(root, ctx) {
         entry.active === false ? h("span", { class: "warn" }, entry.superseded_by ? "superseded" : "off") : entry.outdated_by ? h("span", { class: "meta" }, "older") : null),
       words(text.length > 300 ? `${text.slice(0, 300)} …` : text, "words"),
       h("span", { class: "spread meta" }, importance(entry.importance), h("span", {}, entry.session ? `${shown(entry.session)}#${entry.first_seq}` : ""), h("span", { class: "num" }, day(entry.updated_ms))));
-    const holder = h("div", { class: "pick" }, link, select);
-    return holder;
+    return h("div", { class: "pick" }, link, select, params.state === DECIDE && drawQuestion(entry));
+  };
+
+  /** Return why an entry waits for a decision, with both answers. @param {Api.Entry} entry */
+  const drawQuestion = (entry) => {
+    const newer = h("span", {});
+    if (entry.outdated_by !== null) get("entry", { ...ctx.scope, id: entry.outdated_by }).then((one) => fill(newer, words(one.text))).catch(() => {});
+    return h("div", { class: "question meta" }, entry.outdated_by !== null ? [`Seems to be outdated by entry ${entry.outdated_by}: `, newer] : DOUBTS[entry.trust] ?? "",
+      ctx.readOnly ? null : h("div", { class: "tools tight" }, button("Accept", () => actions.decide(entry, true), { title: "a", "aria-label": `Accept ${entry.outdated_by ?? entry.id}` }),
+        button("Reject", () => actions.decide(entry, false), { title: "r", "aria-label": `Reject ${entry.outdated_by ?? entry.id}` })));
   };
   const filters = () => ({ category: params.category, state: params.state, q: params.q, asof: params.asof });
   const asOf = () => (params.asof ? Number(params.asof) : null);
   const keyed = new KeyedList(list, rows, {
     noun: "entries",
     query: () => ({ ...ctx.scope, category: params.category && params.category !== "*" ? params.category : null, pinned: params.category === "*" ? true : null,
-      inactive: params.state === "all" && !asOf() ? true : null, as_of: asOf(), order: asOf() || params.state === "all" ? null : "updated" }),
+      inactive: params.state === "all" && !asOf() ? true : null, undecided: params.state === DECIDE ? true : null, as_of: asOf(), order: asOf() || params.state === "all" ? null : "updated" }),
     draw: drawRow, failed: (error) => ctx.problem(error, load),
     empty: () => h("div", { class: "empty" }, asOf() ? h("p", {}, "Nothing of this was known then.") : [h("p", {}, "No entries here."), h("p", {}, h("code", {}, "db.scope(user).remember(\"…\")"), " keeps a fact; ", h("code", {}, "memdb extract"), " learns them from conversations.")]),
   });
@@ -79,17 +91,24 @@ export async function mount(root, ctx) {
 
   async function drawChips() {
     if (ctx.scope.user === undefined) return;
-    const [found, categories] = await Promise.all([
-      get.post("query", { sql: COUNTS, values: { app: ctx.scope.app ?? "default", user: ctx.scope.user } }), get("categories")]);
+    const [found, categories, undecided] = await Promise.all([
+      get.post("query", { sql: COUNTS, values: { app: ctx.scope.app ?? "default", user: ctx.scope.user } }), get("categories"), get("entries", { ...ctx.scope, undecided: true, limit: MOST_COUNTED })]);
     pinnedCategories = new Set(categories.items.filter((one) => one.pinned).map((one) => one.name));
     const total = found.rows.reduce((sum, row) => sum + row[1], 0);
     const pins = found.rows.reduce((sum, row) => sum + row[2], 0);
     /** @param {number} count */
     const of = (count) => (asOf() ? "" : ` ${number(count)}`); // the counts are those of now
     /** @param {string | undefined} value @param {Page.Child} text */
-    const chip = (value, text) => button(text, () => { params = { ...params, category: value, entry: undefined }; address(); drawChips(); load(); },
-      { class: "chip", "aria-pressed": String((params.category ?? "") === value) });
-    fill(chips, chip("", `All${of(total)}`), pins > 0 && chip("*", `★ Pinned${of(pins)}`),
+    const chip = (value, text) => button(text, () => { params = { ...params, category: value, entry: undefined, state: params.state === DECIDE ? undefined : params.state }; address(); drawChips(); load(); },
+      { class: "chip", "aria-pressed": String(params.state !== DECIDE && (params.category ?? "") === value) });
+    const waiting = undecided.items.length;
+    const decide = waiting > 0 && !asOf() && button(`To decide ${number(waiting)}${undecided.next ? " and more" : ""}`, () => {
+      params = { ...params, state: params.state === DECIDE ? undefined : DECIDE, category: undefined, entry: undefined };
+      address();
+      drawChips();
+      load();
+    }, { class: "chip", "aria-pressed": String(params.state === DECIDE) });
+    fill(chips, decide, chip("", `All${of(total)}`), pins > 0 && chip("*", `★ Pinned${of(pins)}`),
       found.rows.map(([name, count]) => chip(name, `${pinnedCategories.has(name) ? "☆ " : ""}${shown(name)}${of(count)}`)));
   }
 
@@ -245,6 +264,14 @@ export async function mount(root, ctx) {
     find(detail, `[data-version="${version}"]`)?.scrollIntoView();
     return true;
   };
+  /** Answer the question of the entry that has the focus. @param {boolean} isAccepted */
+  const answer = (isAccepted) => {
+    const ask = around(".pick")?.querySelectorAll(".question button");
+    if (!ask?.length) return false;
+    const chosen = ask[isAccepted ? 0 : 1];
+    if (chosen instanceof HTMLElement) chosen.click();
+    return true;
+  };
   const current = () => Number(around("[data-entry]")?.dataset.entry) || open;
   /** @param {(id: Page.Id) => unknown} call */
   const write = (call) => () => { const id = current(); if (!id) return false; call(id); return true; };
@@ -264,6 +291,7 @@ export async function mount(root, ctx) {
     async refresh(change = null) { if (!ctx.concerns(change, ["entry", "settings", "session"])) return; await Promise.all([params.q ? load() : keyed.refresh(), drawChips().catch(() => {})]); if (open !== null && !document.querySelector("dialog[open]")) await openEntry(open, false); },
     close() { if (open === null) return false; ctx.up(filters()); return true; },
     keys: {
+      a: () => answer(true), r: () => answer(false),
       e: write((id) => actions.edit(id)), p: write((id) => actions.pin(id)), s: write((id) => actions.supersede(id)), "#": write((id) => actions.forget(id)),
       x: () => { const box = around(".pick")?.querySelector("input"); box?.click(); return Boolean(box); },
       X: () => {

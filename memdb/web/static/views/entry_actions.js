@@ -119,6 +119,32 @@ export function entryActions(ctx, done) {
     }
   }
 
+  /**
+   * Decide on what waits for it: take the newer entry for true, or the doubtful one; or say that both
+   * hold, or that the doubtful one does not.
+   * @param {Api.Entry} entry
+   * @param {boolean} isAccepted
+   */
+  async function decide(entry, isAccepted) {
+    const { id, outdated_by: newer } = entry;
+    const { etag } = await fresh(id);
+    try {
+      if (newer === null) await send("PATCH", "entry", at(id), isAccepted ? { trust: "trusted" } : { active: false }, etag);
+      else if (isAccepted) await send("POST", "entry/supersede", at(id), { new_id: newer }, etag);
+      else {
+        const { items } = await get("entry/links", at(id));
+        for (const one of items) if (one.older_id === id && one.decided === "guessed") await send("POST", "entry/unlink", at(one.newer_id), { older_id: id });
+      }
+    } catch (error) {
+      ctx.toast(failure(error).message);
+      return;
+    }
+    await done(id);
+    const undo = isAccepted && newer === null ? { trust: entry.trust } : { active: true };
+    ctx.toast(newer === null ? (isAccepted ? "Accepted: it is trusted." : "Rejected: nothing recalls it.") : (isAccepted ? "Accepted: the older one is history." : "Rejected: both hold."),
+      newer !== null && !isAccepted ? null : async () => { await send("PATCH", "entry", at(id), undo, (await fresh(id)).etag); await done(id); });
+  }
+
   /** @param {Page.Id} id */
   async function supersede(id) {
     const entry = await fresh(id);
@@ -164,5 +190,5 @@ export function entryActions(ctx, done) {
 
   /** @param {Page.Id} id @param {() => unknown} [after] */
   const forget = (id, after) => openForget(ctx, { entry: id }, after ?? (() => done(null)));
-  return { edit, pin, trust, switchActive, supersede, restore, forget };
+  return { edit, pin, trust, decide, switchActive, supersede, restore, forget };
 }
