@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PAGE = 500
 LAST_SAID = 50
-LABEL_CHARS = 120
+OPENING_CHARS = 120
 SESSION_ORDERS = ("name", "updated", "created")
 
 
@@ -151,11 +151,9 @@ class Conversations:
             if scope_no is None:
                 return []
             found = sessions.list_page(tx, scope_no, SessionPage(prefix, order, begin, most))
-            untitled = [row_id for row_id, info in found if not info.title]
-            openings = messages.openings(tx, untitled)
+            openings = messages.openings(tx, [row_id for row_id, _ in found])
         return [
-            info if info.title else info.replace(label=_first_line(openings.get(row_id, "")))
-            for row_id, info in found
+            info.replace(opening=_first_line(openings.get(row_id, ""))) for row_id, info in found
         ]
 
 
@@ -166,7 +164,7 @@ def _seq_of(message: Message) -> int:
 def _first_line(text: str) -> str | None:
     """Return the first line of a text that is not blank, shortened; None if there is none."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return f"{line[: LABEL_CHARS - 1]}…" if len(line) > LABEL_CHARS else line or None
+    return f"{line[: OPENING_CHARS - 1]}…" if len(line) > OPENING_CHARS else line or None
 
 
 def _count(tx: Tx, branch: int, own: int) -> int:

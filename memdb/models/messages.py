@@ -326,10 +326,10 @@ class SessionInfo(Record):
 
     Attributes:
         title: As the host gave it; None means it gave none.
-        label: What to call it in a list: its title, or else the first line that the user
-            said among its first 50 messages, 120 characters at most. None means neither.
         tokens: Of all its messages, each by the counter that it was stored with.
         archived_count: How many of its messages are archived.
+        opening: The first line that the user said among its first 50 messages, 120
+            characters at most. None means that there is none.
     """
 
     name: str
@@ -340,9 +340,9 @@ class SessionInfo(Record):
     created_ms: int
     updated_ms: int
     uid: str
-    label: str | None = None
     tokens: int = 0
     archived_count: int = 0
+    opening: str | None = None
 
 
 class BranchInfo(Record):

@@ -97,8 +97,8 @@ SELECT_BY_TIME = {
     for order in ("updated", "created")
 }
 
-# The fields of a SessionInfo in their order; its label is the title.
-_INFO = ["title" if name == "label" else name for name in SessionInfo._fields]
+# The fields of a SessionInfo in their order, without its opening, which messages have.
+_INFO = [name for name in SessionInfo._fields if name != "opening"]
 
 SELECT_INFOS = compose.select("sessions.infos", ["id", *_INFO], "sessions", IN_IDS)
 
@@ -515,7 +515,7 @@ class SessionPage(Record):
 
 
 def list_page(tx: Tx, scope_no: int, page: SessionPage) -> list[tuple[int, SessionInfo]]:
-    """Return (id, session) of a page, in its order; `label` is the title."""
+    """Return (id, session) of a page, in its order, without their openings."""
     before_ms, after = page.after or (MAX_INT, "")
     low, high = scope_range(scope_no)
     values = {

@@ -132,10 +132,10 @@ def test_a_session_is_called_by_its_title_or_its_first_line(db: MemDB) -> None:
     ann.session("late").extend([{"role": "tool", "text": "x"}] * 60)
     ann.session("late").append("user", "too late")
 
-    labels = {one.name: one.label for one in ann.sessions()}
+    openings = {one.name: one.opening for one in ann.sessions()}
 
-    assert labels == {
-        "titled": "Oslo",
+    assert openings == {
+        "titled": "not this",
         "said": "Where to?",
         "long": "w" * 119 + "…",
         "mute": None,
@@ -144,19 +144,19 @@ def test_a_session_is_called_by_its_title_or_its_first_line(db: MemDB) -> None:
 
 
 def test_a_session_has_its_tokens_and_how_much_is_archived(db: MemDB) -> None:
-    """Also its label comes out of the archive."""
+    """Also its first words come out of the archive."""
     chat = db.scope("ann").session("trip")
     said = chat.extend([{"role": "user", "text": f"line {n}"} for n in range(60)])
     chat.archive(keep_last=20)
 
     (info,) = db.scope("ann").sessions()
 
-    assert (info.message_count, info.archived_count, info.label) == (60, 40, "line 0")
+    assert (info.message_count, info.archived_count, info.opening) == (60, 40, "line 0")
     assert info.tokens == sum(one.tokens for one in said)
 
 
 def test_a_damaged_part_of_the_archive_hides_no_session(db: MemDB) -> None:
-    """The list is whole; only the label is missing."""
+    """The list is whole; only its first words are missing."""
     chat = db.scope("ann").session("trip")
     chat.extend([{"role": "user", "text": f"line {n}"} for n in range(60)])
     chat.archive(keep_last=20)
@@ -165,7 +165,7 @@ def test_a_damaged_part_of_the_archive_hides_no_session(db: MemDB) -> None:
 
     (info,) = db.scope("ann").sessions()
 
-    assert (info.name, info.label, info.message_count) == ("trip", None, 60)
+    assert (info.name, info.opening, info.message_count) == ("trip", None, 60)
     with db._db.write() as tx:
         tx.run("DELETE FROM archive_segments")
         tx.run("DELETE FROM messages WHERE text IS NULL")

@@ -59,6 +59,7 @@ def test_a_deep_link_opens_its_message_and_back_returns(tab: Tab) -> None:
 def test_the_summary_tree_leads_down_to_the_words(tab: Tab) -> None:
     """A summary says what it stands for, and opens it."""
     page = tab.open("conversations?user=ann&session=trip")
+    page.click("main >> text=Summaries")
     page.click(".node >> text=What it stands for")
     page.click(".tree .tree a:has-text('#3')")
     page.wait_for_selector("article[data-here]:has-text('Line 2')")

@@ -169,6 +169,7 @@ def test_no_filter_is_hidden(tab: Tab) -> None:
 def test_the_summary_tree_follows_what_is_written(tab: Tab) -> None:
     """New summaries come by themselves; what is open in the tree stays open."""
     page = tab.open(f"{TRIP}&at=2")
+    page.click("main >> text=Summaries")
     page.click(".node >> nth=0 >> text=What it stands for")
     page.wait_for_selector(".tree .tree a:has-text('#3')")
     page.wait_for_selector("text=● live")

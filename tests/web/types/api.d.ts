@@ -406,9 +406,9 @@ declare namespace Api {
     created_ms: number;
     updated_ms: number;
     uid: string;
-    label: string | null;
     tokens: number;
     archived_count: number;
+    opening: string | null;
   }
   interface SessionPlace {
     app: string;

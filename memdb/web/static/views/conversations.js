@@ -1,114 +1,13 @@
 // Conversations: newest first; the words of one as a virtual list; its summary tree beside it.
-import { around, button, clock, day, fill, find, findAll, findCheck, FIRST_CHARS, h, headOf, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
-import { address, failure, get, getText, send } from "../http.js";
+import { around, button, day, fill, find, findAll, findCheck, FIRST_CHARS, h, headOf, number, offerFocus, shown, words } from "../dom.js";
+import { failure, get, getText, send } from "../http.js";
 import { FeedList, KeyedList } from "../list.js";
+import { drawMessage } from "./message.js";
 
 /** @type {typeof import("./forget.js").openForget} */
 const openForget = async (...given) => (await import("./forget.js")).openForget(...given);
 
-/** @typedef {{ text: string, expanded: Set<number>, isClosed: boolean }} Kept */
-
-/** @type {Record<string, string>} */
-const LETTER = { user: "U", assistant: "A", tool: "⚙", system: "S" };
-
-/** @param {Page.Part} part @param {number} index @param {Page.Message} message @param {Page.Context} ctx */
-function drawPart(part, index, message, ctx) {
-  if (typeof part?.text === "string" && !part.base64_bytes) return longWords(part.text, "words read");
-  const kind = shown(part?.type ?? "part");
-  const mime = String(part?.mime_type ?? part?.media_type ?? part?.mime ?? part?.source?.media_type ?? "");
-  const bytes = part?.base64_bytes ?? part?.source?.base64_bytes;
-  const raw = h("pre", {}, longWords(JSON.stringify(part, null, 1), "code"));
-  if (bytes && (mime.startsWith("image/") || kind === "image")) {
-    const image = h("img", { class: "thumb", alt: `image of message ${message.seq}`, loading: "lazy", src: address("message/bytes", { ...ctx.scope, session: message.session, seq: message.seq, part: index }) });
-    image.addEventListener("error", () => image.replaceWith(h("span", { class: "meta" }, "not shown")));
-    return h("div", {}, h("p", { class: "meta" }, `image, ${size(bytes)}`), image);
-  }
-  return h("details", {}, h("summary", {}, `${kind} ${shown(part?.name ?? "")}`, bytes ? `, ${size(bytes)}` : ""), raw);
-}
-
-/** Return one message as an article. @param {Page.Message} message @param {{ selected: Set<number>, select: (seq: number, on: boolean) => void, correct: (seq: number) => unknown, ctx: Page.Context }} more */
-function drawMessage(message, { selected, select, correct, ctx }) {
-  const name = shown(message.author ?? message.role);
-  const box = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select message ${message.seq}`, checked: selected.has(message.seq),
-    onchange: (event) => select(message.seq, event.target.checked) });
-  /** @type {Page.Part[] | null} */
-  const parts = message.parts?.length ? message.parts : null;
-  const isCut = message.text_chars > message.text.length;
-  const rest = isCut ? button(`all ${size(message.text_chars)}`, async () => {
-    const whole = await get("message", { ...ctx.scope, session: message.session, seq: message.seq });
-    rest?.replaceWith(longWords(whole.text.slice(message.text.length), "words read"));
-  }, { class: "link" }) : null;
-  const body = parts && !message.text ? parts.map((part, index) => drawPart(part, index, message, ctx)) : [longWords(message.text, "words read"), rest, parts && h("details", {}, h("summary", {}, plural(parts.length, "part")), parts.map((part, index) => drawPart(part, index, message, ctx)))];
-  return h("article", { class: "message", tabindex: -1, "data-role": message.role, "data-row": true, "aria-label": `message ${message.seq}, ${name}` },
-    h("div", { class: "spread" },
-      h("div", { class: `kind kind-${message.role}` }, `${LETTER[message.role] ?? "·"} `, words(name, "who"), h("span", { class: "meta" }, ` ${clock(message.created_ms)}`)),
-      h("div", { class: "tools tight meta" }, h("a", { "data-go": true, href: ctx.href("conversations", { session: message.session, at: message.seq }) }, `#${message.seq}`),
-        button("Copy", async () => { const whole = message.text_chars > message.text.length ? await get("message", { ...ctx.scope, session: message.session, seq: message.seq }) : message; ctx.copy(whole.text || JSON.stringify(whole.parts)); }, { class: "link", "aria-label": `Copy message ${message.seq}` }),
-        ctx.readOnly ? null : button("Correct", () => correct(message.seq), { class: "link", "aria-label": `Correct message ${message.seq}`, title: "e" }), box)),
-    message.role === "system" ? h("details", {}, h("summary", {}, "system message"), body) : body);
-}
-
-/**
- * The summaries of a session: roots at first, a level more at each click.
- *
- * *kept* is what is drawn of it: drawn anew, it stays in its place, and what is open stays open.
- * @param {HTMLElement} holder @param {Page.Context} ctx @param {string} name @param {(seq: number) => unknown} jump @param {Kept} kept
- */
-async function drawTree(holder, ctx, name, jump, kept) {
-  /** @type {Api.Summary[]} */
-  const roots = [];
-  let first = 1;
-  for (let round = 0; round < 20; round += 1) {
-    const found = (await get("summaries", { ...ctx.scope, session: name, first_seq: first, limit: 60 })).items;
-    const tops = found.filter((one) => one.condensed_into === null).sort((a, b) => a.first_seq - b.first_seq);
-    const fresh = tops.filter((one) => !roots.some((root) => root.id === one.id) && one.first_seq >= first);
-    if (!fresh.length) break;
-    // A deeper one may stand before shallower ones that the limit cut: go on after what is whole.
-    const deepest = Math.max(...fresh.map((one) => one.depth));
-    const taken = found.length < 60 ? fresh : fresh.filter((one) => one.depth === deepest);
-    roots.push(...taken);
-    first = Math.max(...taken.map((one) => one.last_seq)) + 1;
-    if (found.length < 60) break;
-  }
-  roots.sort((a, b) => a.first_seq - b.first_seq);
-  const text = JSON.stringify(roots);
-  if (kept.isClosed || (kept.text === text && !kept.expanded.size)) return;
-  kept.text = text;
-  /** @type {Promise<void>[]} */
-  const opened = [];
-  /** @param {Api.Summary} one */
-  const drawNode = (one) => {
-    const below = h("ul", { class: "tree" });
-    const open = button("What it stands for", () => {
-      if (!kept.expanded.delete(one.id)) return expand();
-      fill(below);
-      open.setAttribute("aria-expanded", "false");
-      return undefined;
-    }, { class: "link", "aria-expanded": "false" });
-    const expand = async () => {
-      kept.expanded.add(one.id);
-      const found = await get("expand", { ...ctx.scope, session: name, id: one.id, limit: 60 });
-      const next = found.summaries ?? [];
-      open.setAttribute("aria-expanded", "true");
-      if (next.length) fill(below, next.map(drawNode));
-      else fill(below, (found.messages ?? []).map((message) => h("li", {}, h("a", { "data-go": true, href: ctx.href("conversations", { session: name, at: message.seq }) },
-        `#${message.seq} `, h("span", { class: "words" }, shown((message.text ?? "").slice(0, 60)))))));
-    };
-    if (kept.expanded.has(one.id)) opened.push(expand());
-    return h("li", {}, h("div", { class: "node", "data-id": one.id, "data-first": one.first_seq, "data-last": one.last_seq },
-      h("div", { class: "spread" }, h("button", { type: "button", class: "link kind-summary", onclick: () => jump(one.first_seq) }, `Σ stands for ${one.first_seq}–${one.last_seq}`),
-        h("span", { class: "meta" }, plural(one.tokens, "token"))), longWords(one.text), open), below);
-  };
-  const tail = roots.at(-1)?.last_seq ?? 0;
-  const { scrollTop } = holder;
-  const focused = holder.contains(document.activeElement) ? around("[data-id]")?.dataset.id : undefined;
-  fill(holder, headOf(h("h2", {}, "Summary tree"), button("Close", () => holder.parentElement?.removeAttribute("data-sheet"), { class: "only-narrow" })),
-    h("ul", { class: "tree" }, roots.map(drawNode)),
-    h("p", { class: "meta" }, roots.length ? `After #${tail}: not yet summarised.` : "No summaries yet: all of it is sent as it is."));
-  for (let next = opened.shift(); next; next = opened.shift()) await next; // which may open more
-  holder.scrollTop = scrollTop;
-  if (focused !== undefined) find(holder, `[data-id="${focused}"] button`)?.focus({ preventScroll: true });
-}
+/** @typedef {import("./tree.js").Kept} Kept */
 
 /** Return three steps for a file without conversations. */
 const firstSteps = () => h("div", { class: "empty" }, h("p", {}, "Nothing said yet. Three first steps:"), h("ol", {},
@@ -148,8 +47,8 @@ export async function mount(root, ctx) {
     const nodes = [];
     if (!before || day(before.updated_ms) !== day(one.updated_ms)) nodes.push(h("div", { class: "group" }, day(one.updated_ms)));
     nodes.push(h("a", { class: "row", "data-go": true, "data-row": true, "data-session": one.name, href: ctx.href("conversations", { session: one.name }), "aria-current": one.name === open ? "true" : null },
-      h("span", { class: "spread" }, words(shown(one.title ?? one.name), "words one-line"), h("span", { class: "meta num" }, number(one.message_count))),
-      h("span", { class: "meta one-line" }, shown(one.label ?? ""), ` · ${number(one.tokens)} tokens`, one.archived_count ? ` · ${Math.round((100 * one.archived_count) / one.message_count)} % archived` : "")));
+      h("span", { class: "spread" }, words(shown(one.title || one.opening || one.name), "words one-line"), h("span", { class: "meta num" }, number(one.message_count))),
+      h("span", { class: "meta one-line" }, one.opening ? `${shown(one.title ? one.opening : one.name)} · ` : "", `${number(one.tokens)} tokens`, one.archived_count ? ` · ${Math.round((100 * one.archived_count) / one.message_count)} % archived` : "")));
     return nodes;
   };
   /** @type {KeyedList<"sessions">} */
@@ -168,8 +67,18 @@ export async function mount(root, ctx) {
 
   /** @type {Kept} */
   let kept = { text: "", expanded: new Set(), isClosed: true }; // of the summary tree
-  const drawSummaries = () => open !== null && drawTree(tree, ctx, open, (seq) => { panes.removeAttribute("data-sheet"); jump(seq); }, kept)
-    .then(() => feed?.report()).catch((error) => fill(tree, ctx.problem(error)));
+  const drawSummaries = async () => {
+    if (open === null || !tree.getClientRects().length) return; // it is not shown
+    const mine = kept;
+    const session = open;
+    try {
+      const { drawTree } = await import("./tree.js");
+      await drawTree(tree, ctx, session, (seq) => { panes.removeAttribute("data-sheet"); jump(seq); }, mine);
+      feed?.report();
+    } catch (error) {
+      fill(tree, ctx.problem(error));
+    }
+  };
 
   const closeSession = () => {
     kept.isClosed = true;
@@ -283,7 +192,7 @@ export async function mount(root, ctx) {
     goTo.style.width = "7rem";
     const heading = h("h2", { tabindex: -1 }, words(shown(found.title ?? name)));
     fill(reader, headOf(button("‹", () => ctx.up({}), { class: "quiet only-narrow", "aria-label": "Back to the list" }), heading, where, goTo,
-      button("Summaries", () => panes.toggleAttribute("data-sheet"), { class: "only-narrow" }),
+      button("Summaries", () => { panes.toggleAttribute("data-sheet"); drawSummaries(); }, { class: "not-wide" }),
       button("Actions", actions, { title: "." }), selection));
     drawSelection();
     feed = new FeedList(reader, {
@@ -380,7 +289,7 @@ export async function mount(root, ctx) {
         drawSelection();
         return true;
       },
-      c: () => { const row = around(".message"); if (row) ctx.copy(row.querySelector(".read")?.textContent ?? ""); },
+      c: () => { const row = around(".message"); if (row) find(row, "[aria-label^=Copy]").click(); return Boolean(row); },
     },
     destroy: closeSession,
   };
