@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import tempfile
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from memdb.errors import InvalidInput, NotFound
+from memdb.errors import InvalidInput, NotFound, TooLarge
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.settings import WORK
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
     from memdb.api.database import Jobs, MemDB, StoredSettings
     from memdb.api.session import Session
     from memdb.models.messages import ArtifactVersion, BranchInfo, Message
-    from memdb.models.reports import SessionHead
+    from memdb.models.reports import ImportReport, SessionHead
     from memdb.models.settings import Settings
     from memdb.models.types import MessageFormat, Work
 
 
 MAX_VIEW_CHARS = 1_000_000
 JOBS_AT_ONCE = 200
+MOST_UPLOADS = 8
+MAX_UPLOAD_BYTES = 1 << 30
+MAX_FILE_NAME_CHARS = 60
+PART = "part"
 
 
 class OpenBytes(Record):
@@ -76,6 +81,81 @@ def copy_file(db: MemDB) -> BackupCopy:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+# The folders of files that are being sent, by database, app, user and name; the oldest first.
+_uploads: dict[tuple[str, str, str, str], tempfile.TemporaryDirectory[str]] = {}
+
+
+def add_part(
+    db: MemDB, *, user: str, app: str = "default", upload: str, data: bytes, at: int = 0
+) -> int:
+    """
+    Keep a part of a file that `POST import` reads, and return how many bytes of it are here.
+
+    Of more than eight files the oldest is dropped.
+
+    Args:
+        user: Whose it becomes.
+        upload: A name for it that you choose.
+        at: How many bytes came before; 0 replaces what came.
+
+    Raises:
+        NotFound: none came before: it was imported, or dropped.
+        InvalidInput: as many did not come before.
+        TooLarge: it has more than 1 GiB.
+    """
+    key = db.path, app, user, upload
+    if at == 0:
+        while key in _uploads or len(_uploads) >= MOST_UPLOADS:
+            _uploads.pop(key if key in _uploads else next(iter(_uploads))).cleanup()
+        _uploads[key] = tempfile.TemporaryDirectory(prefix="memdb-")
+    elif key not in _uploads:
+        raise NotFound("upload", upload)
+    with open(os.path.join(_uploads[key].name, PART), "ab") as file:
+        if file.tell() != at:
+            raise InvalidInput(f"at is {at}, and {file.tell()} bytes came before: begin at 0")
+        if at + len(data) > MAX_UPLOAD_BYTES:
+            raise TooLarge("file", MAX_UPLOAD_BYTES, at + len(data))
+        return at + file.write(data)
+
+
+def import_upload(
+    db: MemDB,
+    *,
+    user: str,
+    app: str = "default",
+    name: str,
+    data: bytes = b"",
+    upload: str | None = None,
+    session: str | None = None,
+    format: str | None = None,  # noqa: A002 (the word that users of files use)
+    dry_run: bool = False,
+) -> ImportReport:
+    """
+    Add what a file holds to the memory of *user*; see `MemDB.import_file`.
+
+    Args:
+        name: What the file is called: its ending helps to tell its format.
+        data: The file, or its last part.
+        upload: What `POST upload` was told, for a file that does not fit into a request.
+        session: For messages that do not name theirs.
+        format: How to read it, by a name of docs/import.md. Default: find out.
+        dry_run: Read and check everything, and store nothing; the file is sent again.
+    """
+    called = "".join(filter(str.isprintable, re.split(r"[/\\]", name)[-1]))[-MAX_FILE_NAME_CHARS:]
+    sent = None if upload is None else _uploads.pop((db.path, app, user, upload), None)
+    if upload is not None and sent is None:
+        raise NotFound("upload", upload)
+    with sent or tempfile.TemporaryDirectory(prefix="memdb-") as folder:
+        path = os.path.join(folder, called.strip(". ") or PART)
+        if sent is not None:
+            os.replace(os.path.join(folder, PART), path)
+        with open(path, "ab") as file:
+            file.write(data)
+        return db.import_file(
+            path, user=user, app=app, session=session, format=format, dry_run=dry_run
+        )
 
 
 def list_scopes(db: MemDB) -> list[dict[str, str]]:

@@ -9,7 +9,9 @@ from cases import each
 from row_digests import renew_digests
 
 import memdb
-from memdb import InvalidInput
+from memdb import InvalidInput, NotFound
+from memdb.api import pages
+from memdb.errors import TooLarge
 from tests.conftest import START_MS
 
 if TYPE_CHECKING:
@@ -173,3 +175,44 @@ def test_a_damaged_part_of_the_archive_hides_no_session(db: MemDB) -> None:
         renew_digests(tx, "sessions")
     db.file.rebuild()
     db.file.check(accept=True)
+
+
+def test_a_file_is_sent_in_parts_and_imported_once(db: MemDB) -> None:
+    """In order, for one user of one app; then it is gone, whatever came of it."""
+    lines = [f'{{"session": "s", "role": "user", "text": "line {n}"}}\n' for n in range(3)]
+    one, two, three = (line.encode() for line in lines)
+    first = pages.add_part(db, user="ann", upload="chats", data=one)
+    with pytest.raises(InvalidInput, match="begin at 0"):
+        pages.add_part(db, user="ann", upload="chats", data=two, at=1)
+    pages.add_part(db, user="ann", upload="chats", data=two, at=first)
+    for who in ({"user": "bob"}, {"user": "ann", "app": "other"}):
+        with pytest.raises(NotFound):
+            pages.import_upload(db, **who, name="x.jsonl", upload="chats")
+
+    name = "../..\\x\0.jsonl"
+    report = pages.import_upload(db, user="ann", name=name, upload="chats", data=three)
+
+    assert report.messages_added == 3
+    with pytest.raises(NotFound):
+        pages.import_upload(db, user="ann", name="x.jsonl", upload="chats")
+    with pytest.raises(NotFound):
+        pages.add_part(db, user="ann", upload="chats", data=b"x", at=5)
+
+
+def test_of_many_files_that_are_sent_the_oldest_goes(db: MemDB) -> None:
+    """So that what nobody imports does not fill the disk; nor does one without an end."""
+    for number in range(pages.MOST_UPLOADS + 1):
+        pages.add_part(db, user="ann", upload=f"u{number}", data=b"x")
+
+    with pytest.raises(NotFound):
+        pages.import_upload(db, user="ann", name="x.md", upload="u0")
+    assert pages.import_upload(db, user="ann", name="x.md", upload="u1").artifacts_added == 1
+
+
+def test_a_file_that_is_sent_has_an_end(db: MemDB, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is over the limit is refused, and not kept."""
+    monkeypatch.setattr(pages, "MAX_UPLOAD_BYTES", 5)
+    pages.add_part(db, user="ann", upload="big", data=b"12345")
+
+    with pytest.raises(TooLarge):
+        pages.add_part(db, user="ann", upload="big", data=b"6", at=5)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from browser import Tab
 
 MOST_CLICKS = 4
-# By a selector, or by its words.
-IS_FOCUSED = """(target) => CSS.supports(`selector(${target})`)
-  ? Boolean(document.activeElement.closest(target))
-  : document.activeElement.textContent.includes(target)"""
+# By a selector, or by words behind "=".
+IS_FOCUSED = """(target) => target.startsWith("=")
+  ? document.activeElement.textContent.includes(target.slice(1))
+  : Boolean(document.activeElement.closest(target))"""
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,10 @@ def writing_site(tmp_path_factory: pytest.TempPathFactory, filled: Any) -> Itera
         ann.remember("The rent is 14,500 SEK.")
         ann.remember("Correction: the rent is 15,400 SEK, not 14,500.")
         ann.remember("Ann likes rice.", trust="untrusted")
+        for name in ("gone", "lost"):
+            ann.session(name).append("user", f"The key of the shed is {name}.")
+        ann.artifacts.save("user:route.md", "Day 1: Oslo")
+        ann.artifacts.save("user:route.md", "Day 1: Bergen")
         yield site
 
 
@@ -95,43 +99,147 @@ TASKS = {
         key g
         key e
         see text=/^To decide/
-        tab To decide
+        key Tab =To decide
         key Enter
         see .question:has-text('No user said it')
-        key j Ann likes rice.
+        key j =Ann likes rice.
         key r
         see .toast:has-text('nothing recalls it')
     """,
+    "import": """
+        click text='+ Add'
+        file click [aria-label='File to import']
+        see dialog .ok:has-text('Added: 1 conversation, 2 messages.')
+        click dialog >> text=Look at the conversations
+        see a[data-session]:has-text('How deep is the fjord?')
+    """,
+    "import by keys": """
+        key n
+        key Tab [type=file]
+        file key Space
+        see dialog .ok:has-text('Here already: 2.')
+    """,
+    "find": """
+        click header input
+        type fly to oslo
+        see [role=listitem] mark:text('fly')
+    """,
+    "find by keys": """
+        key /
+        type fly to oslo
+        see [role=listitem] mark:text('fly')
+    """,
+    "filter": """
+        click [aria-label='Filter conversations by words']
+        type stove
+        see a[data-session=trip] mark:text('stove')
+        none a[data-session=old]
+    """,
+    "forget with proof": """
+        click a[data-session=gone]
+        click main >> text=Actions
+        click dialog >> text=Forget
+        click dialog button:has-text('Forget 1 message')
+        see dialog .ok:has-text('Proof')
+    """,
+    "forget with proof by keys": """
+        key j a[data-session=lost]
+        key #
+        see dialog button:has-text('Forget 1 message')
+        key Tab =Forget 1 message
+        key Enter
+        see dialog .ok:has-text('Proof')
+    """,
+    "export": """
+        click nav.rail >> text=Entries
+        click main summary >> text=Export
+        download click main >> text=JSONL
+    """,
+    "export by keys": """
+        key >
+        write export this
+        see [role=option]:has-text('Export this memory')
+        download key Enter
+    """,
+    "compare versions": """
+        click nav.rail >> text=Artifacts
+        click a[data-key]:has-text('route.md')
+        choose v1
+        see .diff .added
+    """,
+    "compare versions by keys": """
+        key g
+        key a
+        see a[data-key]
+        key j =▤ user:route.md
+        key Enter
+        see main select
+        key Tab main select
+        key ArrowDown
+        see .diff .added
+    """,
+    "see a context": """
+        click nav.rail >> text=Context
+        see svg.segments
+        see ol[aria-label=Pieces] > li
+    """,
+    "see a context by keys": """
+        key g
+        key x
+        see ol[aria-label=Pieces] > li
+    """,
 }
+CHAT = "\n".join(
+    f'{{"session": "fjord", "role": "{role}", "text": "{text}"}}'
+    for role, text in (("user", "How deep is the fjord?"), ("assistant", "1,300 metres."))
+)
+FILE = {"name": "fjord.jsonl", "mimeType": "application/jsonl", "buffer": CHAT.encode()}
 
 
 def act(page: Any, steps: str) -> int:
     """Do what a task says, and return how often that clicks."""
-    clicks = 0
-    for step in filter(None, map(str.strip, steps.splitlines())):
-        what, _, rest = step.partition(" ")
-        if what == "click":
-            page.click(rest)
-            clicks += 1
-        elif what == "see":
-            page.wait_for_selector(rest)
-        elif what == "type":
-            page.wait_for_selector("dialog :is(textarea, input):focus")
-            page.keyboard.press("Control+a")
-            page.keyboard.insert_text(rest)
-        elif what == "tab":  # to a button, by the begin of its name
-            while not page.evaluate("document.activeElement.textContent").startswith(rest):
-                page.keyboard.press("Tab")
-        else:
-            key, _, target = rest.partition(" ")
-            page.keyboard.press(key)
-            for _ in range(30):
-                if not target or page.evaluate(IS_FOCUSED, target):
-                    break
-                page.keyboard.press(key)
-            else:
-                raise AssertionError(f"{key} does not lead to {target}")
-    return clicks
+    return sum(
+        do(page, *step.split(" ", 1)) for step in filter(None, map(str.strip, steps.splitlines()))
+    )
+
+
+def do(page: Any, what: str, rest: str) -> int:
+    if what == "file":
+        with page.expect_file_chooser() as chosen:
+            clicks = act(page, rest)
+        chosen.value.set_files(FILE)
+        return clicks
+    if what == "download":
+        with page.expect_download():
+            return act(page, rest)
+    if what in ("see", "none"):
+        page.wait_for_selector(rest, state="visible" if what == "see" else "detached")
+    elif what == "click":
+        page.click(rest)
+    elif what == "choose":
+        page.select_option("main select", label=rest)
+    elif what == "key":
+        press(page, *rest.split(" ", 1))
+    else:
+        write(page, rest, is_over=what == "type")
+    return int(what in ("click", "choose"))
+
+
+def write(page: Any, text: str, *, is_over: bool) -> None:
+    """Type into the field that has the focus, or over what stands in it."""
+    page.wait_for_selector(":is(textarea, input):focus")
+    if is_over:
+        page.keyboard.press("Control+a")
+    page.keyboard.insert_text(text)
+
+
+def press(page: Any, key: str, target: str = "") -> None:
+    """Press a key, again until *target* has the focus."""
+    for _ in range(60):
+        page.keyboard.press(key)
+        if not target or page.evaluate(IS_FOCUSED, target):
+            return
+    raise AssertionError(f"{key} does not lead to {target}")
 
 
 @each("name", TASKS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,6 @@ from memdb.web.parameters import parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from memdb.api.database import MemDB
     from memdb.api.scope import Scope
@@ -46,6 +46,13 @@ def new_session(db: MemDB) -> Any:
     return ann(db).session("new").create(title="New")
 
 
+def import_text(db: MemDB, name: str, text: str) -> Any:
+    path = Path(db.path).parent / "import" / name
+    path.parent.mkdir()
+    path.write_text(text)
+    return db.import_file(path, user="ann")
+
+
 def new_branch(db: MemDB) -> Any:
     trip(db).branch("rail", 1)
     return trip(db).branches()[0]
@@ -64,6 +71,8 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "GET changes": lambda db: db.changes(),
     "POST query": lambda db: db.query("SELECT 1 AS one"),
     "GET export": lambda db: list(db.export_lines(user="ann")),
+    "POST upload": lambda db: 2,
+    "POST import": lambda db: import_text(db, "tea.md", "Tea is green.\n"),
     "GET settings": lambda db: db.settings.get(),
     "PATCH settings": lambda db: db.settings.update(entry_quota=500),
     "GET prompts": lambda db: db.settings.prompts(),

@@ -222,6 +222,28 @@ declare namespace Api {
     new_count: number;
     lines: Array<string>;
   }
+  interface ImportReport {
+    format: string;
+    sessions: number;
+    branches: number;
+    messages_added: number;
+    messages_known: number;
+    summaries_added: number;
+    entries_added: number;
+    entries_known: number;
+    artifacts_added: number;
+    artifacts_known: number;
+    items_added: number;
+    items_known: number;
+    embeddings_added: number;
+    state_added: number;
+    settings_added: number;
+    forgotten: number;
+    left_out: Array<LeftOut>;
+    dry_run: boolean;
+    samples: Array<string>;
+    notes: Array<string>;
+  }
   interface Item {
     id: number;
     namespace: Array<string>;
@@ -234,6 +256,12 @@ declare namespace Api {
     ttl_ms: number | null;
     expires_ms: number | null;
     uid: string;
+  }
+  interface LeftOut {
+    what: string;
+    why: string;
+    count: number;
+    is_place: boolean;
   }
   interface Link {
     newer_id: number;
@@ -599,6 +627,8 @@ declare namespace Api {
     "rebuild": { value: null };
     "vacuum": { value: number };
     "query": Rows;
+    "upload": { value: number };
+    "import": ImportReport;
     "jobs": { value: number };
     "sessions": SessionHead;
     "messages": { items: Array<Message>; next: string | null; complete: boolean };

@@ -1,5 +1,5 @@
 // What a person writes: a fact, the title of a conversation, the words of a message.
-import { button, fill, h } from "../dom.js";
+import { button, fill, h, number, plural, shown, size } from "../dom.js";
 import { get, send } from "../http.js";
 
 /**
@@ -32,13 +32,54 @@ function ask(ctx, title, field, verb, write, ...more) {
   field.focus();
 }
 
-/** Store a fact. @param {Page.Context} ctx */
+const PART_BYTES = 600000; // of a file; a request holds 1 MB, and base64 takes a third more
+
+/** Return bytes as base64. @param {Blob} part @returns {Promise<string>} */
+const base64 = (part) => new Promise((done, fail) => {
+  const reader = new FileReader();
+  reader.onload = () => done(String(reader.result).split(",")[1] ?? "");
+  reader.onerror = () => fail(reader.error);
+  reader.readAsDataURL(part);
+});
+
+/** Return a sentence of what an import stored. @param {Api.ImportReport} report */
+function sentence(report) {
+  /** @type {[number, string][]} */
+  const all = [[report.sessions, "conversation"], [report.messages_added, "message"], [report.entries_added, "entry"], [report.artifacts_added, "artifact"], [report.items_added, "item"]];
+  const known = report.messages_known + report.entries_known + report.artifacts_known + report.items_known;
+  const added = all.filter(([count]) => count).map(([count, noun]) => plural(count, noun)).join(", ");
+  return `Added: ${added || "nothing"}.${known ? ` Here already: ${number(known)}.` : ""}${report.forgotten ? ` Forgotten before, and left out: ${number(report.forgotten)}.` : ""}`;
+}
+
+/** Send a file in parts, and import it. @param {Page.Context} ctx @param {Page.Params} scope @param {File} file @param {HTMLElement} status */
+async function importFile(ctx, scope, file, status) {
+  const upload = crypto.randomUUID();
+  try {
+    for (let at = 0; at === 0 || at < file.size; at += PART_BYTES) {
+      status.textContent = `Sending ${shown(file.name)}: ${size(at)} of ${size(file.size)} …`;
+      await send("POST", "upload", { ...scope, upload, at }, { data: await base64(file.slice(at, at + PART_BYTES)) });
+    }
+    status.textContent = `Reading ${shown(file.name)} …`;
+    const report = await send("POST", "import", scope, { name: file.name, upload });
+    fill(status, h("p", { class: "ok" }, sentence(report)), report.left_out.length > 0 && h("details", {}, h("summary", {}, `Left out: ${plural(report.left_out.length, "record")}`),
+      h("ul", {}, report.left_out.map((one) => h("li", {}, shown(JSON.stringify(one)))))), h("a", { "data-go": true, href: ctx.href("conversations", scope) }, "Look at the conversations"));
+    ctx.announce(sentence(report));
+  } catch (error) {
+    fill(status, ctx.problem(error));
+  }
+}
+
+/** Store a fact, or what a file holds. @param {Page.Context} ctx */
 export function add(ctx) {
   const text = h("textarea", { rows: 3, "aria-label": "What to remember", placeholder: "Ann is allergic to nuts." });
   const pinned = h("input", { type: "checkbox" });
   const user = h("input", { value: ctx.scope.user ?? ctx.about.user, maxlength: 200 });
+  const scopeOf = () => ({ ...ctx.scope, user: ctx.scope.user ?? user.value });
+  const file = h("input", { type: "file", "aria-label": "File to import" });
+  const sent = h("div", { role: "status" });
+  file.addEventListener("change", () => { if (file.files?.[0]) importFile(ctx, scopeOf(), file.files[0], sent); });
   ask(ctx, "Add", text, "Remember", async () => {
-    const scope = { ...ctx.scope, user: ctx.scope.user ?? user.value };
+    const scope = scopeOf();
     const { action, entry, reason } = await send("POST", "entries", scope, { text: text.value, ...(pinned.checked ? { pinned: true } : {}) });
     if (action === "refused") throw new Error(reason);
     ctx.go("entries", { ...scope, entry: entry.id });
@@ -47,7 +88,8 @@ export function add(ctx) {
       ctx.go("entries", scope);
     };
     return action === "added" ? ["Remembered.", undo] : [reason, null];
-  }, h("div", { class: "tools" }, ctx.scope.user === undefined && h("label", {}, "Memory of", user), h("label", {}, pinned, "Pin it: it is in every context")));
+  }, h("div", { class: "tools" }, ctx.scope.user === undefined && h("label", {}, "Memory of", user), h("label", {}, pinned, "Pin it: it is in every context")),
+  h("h3", {}, "Or import a file"), h("p", { class: "meta" }, "Conversations of ChatGPT, Claude and others as they export them, notes, JSON lines: its format is found out. What is here already is left as it is."), file, sent);
 }
 
 /** Give a conversation another title. @param {Page.Context} ctx @param {string} session @param {() => unknown} done */
