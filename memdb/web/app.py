@@ -225,8 +225,9 @@ class App:
             if not self.asks_network:
                 HostFile(self.db).warm()
             for scope in self.db.scopes()[:WARM_SCOPES]:
-                newest = [one.title or one.opening or "" for one in scope.sessions(limit=1, order="updated")]
-                word = max(" ".join(newest).split(), key=len, default=WARM_WORD)
+                newest = scope.sessions(limit=1, order="updated")
+                words = " ".join(one.title or one.opening or "" for one in newest).split()
+                word = max(words, key=len, default=WARM_WORD)
                 by: SearchBy = "words" if self.asks_network else "meaning"
                 for typed in (word[:TYPED_CHARS], word[:MAX_WARM_CHARS]):
                     scope.recall(typed, by=by, prefix=True, explain=True, count_use=False)

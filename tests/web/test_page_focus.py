@@ -216,6 +216,7 @@ def test_a_server_that_ended_is_said(tmp_path: Path, filled: Any, chromium: Any)
             tab = Tab(chromium, site)
             page = tab.open(TRIP)
             page.wait_for_selector("text=● live")
+        page.wait_for_selector(".banner:has-text('does not answer')")
         page.wait_for_selector("text=server gone")
         with page.expect_event("requestfailed"):  # it asks again
             pass

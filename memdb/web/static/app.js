@@ -36,6 +36,8 @@ const rail = h("nav", { class: "rail", "aria-label": "Views" });
 const mark = h("span", { class: "meta", role: "status" }, "");
 const box = h("input", { type: "search", "aria-label": "Search everything", placeholder: "Search everything  (/)", autocomplete: "off", spellcheck: "false" });
 
+const banner = h("div", { class: "banner", role: "alert" }, "The server does not answer. What you see may be old, and nothing that you do is saved. Start ", h("code", {}, "memdb web"), " again; this page tries every 2 seconds.");
+
 const REST = new Set(["artifacts", "health", "map"]); // behind "More" on a narrow screen
 /** @type {typeof import("./palette.js") | null} */
 let palette = null;
@@ -111,6 +113,7 @@ function dialog(title, ...children) {
     event.preventDefault();
     node.append(h("p", { class: "warn", role: "status" }, "This is not saved. Escape again throws it away."));
   });
+  node.addEventListener("click", (event) => { if (event.target instanceof Element && event.target.closest("a[data-go]")) node.close(); });
   node.addEventListener("close", () => {
     node.remove();
     if (document.activeElement === document.body) focusAgain(before); // else the browser did, or a command
@@ -177,6 +180,7 @@ function ended(name) {
   clearTimeout(state.goneTimer);
   document.querySelectorAll("dialog").forEach((one) => one.close());
   mark.textContent = "";
+  banner.remove();
   page(PAGES[name][0], paragraphs(name));
 }
 
@@ -190,11 +194,13 @@ function busy() {
 function goneAway() {
   if (state.isEnded) return;
   mark.textContent = "server gone";
+  if (!banner.isConnected) document.body.append(banner);
   clearTimeout(state.goneTimer);
   state.goneTimer = setTimeout(async () => {
     try {
       const about = await http.whatIsServed();
       state.goneTimer = undefined;
+      banner.remove();
       if (about === null) return notSignedIn();
       mark.textContent = "";
       if (state.isStale) location.reload();

@@ -128,6 +128,13 @@ export function longWords(value, className = "words") {
   return node;
 }
 
+/** Return whether two words are forms of one: one begins the other, or they begin alike for most of their length. @param {string} a @param {string} b */
+function isForm(a, b) {
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same += 1;
+  return same >= Math.min(a.length, b.length, Math.max(5, 0.7 * Math.max(a.length, b.length)));
+}
+
 /**
  * Return text in which the words of a query are marked.
  * @param {unknown} value
@@ -135,16 +142,16 @@ export function longWords(value, className = "words") {
  */
 export function marked(value, terms) {
   const text = String(value ?? "").slice(0, FIRST_CHARS);
-  const stems = terms.filter((term) => term.length > 1).map((term) => term.toLowerCase().slice(0, Math.max(3, term.length - 2)));
+  const asked = terms.map((term) => term.toLowerCase()).filter((term) => term.length > 1);
   const node = h("span", { class: "words", dir: "auto" });
-  if (!stems.length) {
+  if (!asked.length) {
     addWords(node, text);
     return node;
   }
   let from = 0;
   for (const match of text.matchAll(/[\p{L}\p{N}]+/gu)) {
     const low = match[0].toLowerCase();
-    if (!stems.some((stem) => low.startsWith(stem))) continue;
+    if (!asked.some((term) => isForm(low, term))) continue;
     addWords(node, text.slice(from, match.index));
     node.append(h("mark", {}, match[0]));
     from = match.index + match[0].length;

@@ -83,7 +83,7 @@ export async function mount(root, ctx) {
       const one = versions.find((version) => version.version === Number(params.version)) ?? versions[0];
       const against = params.against ? versions.find((version) => version.version === Number(params.against)) : null;
       ctx.setTitle(name ?? "");
-      const heading = h("h2", { tabindex: -1 }, h("span", { class: "kind-artifact" }, "▤ "), words(shown(name)));
+      const heading = h("h2", { tabindex: -1, "aria-level": 1 }, h("span", { class: "kind-artifact" }, "▤ "), words(shown(name)));
       const body = h("div", { class: "wide" });
       /** @param {number} [version] @param {number} [other] */
       const link = (version, other) => ctx.href("artifacts", { session, name, version, against: other });

@@ -1,6 +1,6 @@
 // Conversations: newest first; the words of one as a virtual list; its summary tree beside it.
-import { around, button, day, fill, find, findAll, findCheck, FIRST_CHARS, h, headOf, number, offerFocus, shown, words } from "../dom.js";
-import { failure, get, getText, send } from "../http.js";
+import { around, button, day, fill, find, findAll, findCheck, FIRST_CHARS, h, headOf, isComposing, marked, number, offerFocus, shown, words } from "../dom.js";
+import { failure, get, getText, newest, send } from "../http.js";
 import { FeedList, KeyedList } from "../list.js";
 import { drawMessage } from "./message.js";
 
@@ -56,7 +56,22 @@ export async function mount(root, ctx) {
     noun: "sessions", query: () => ({ ...ctx.scope, order: "updated" }), draw: drawSession, failed: (error) => ctx.problem(error, () => sessions.load()),
     empty: () => firstSteps(),
   });
-  fill(list, headOf(h("h1", { tabindex: -1 }, "Conversations")), rows);
+  const filter = h("input", { type: "search", "aria-label": "Filter conversations by words", placeholder: "filter", value: params.q ?? "" });
+  fill(list, headOf(h("h1", { tabindex: -1 }, "Conversations"), filter), rows);
+
+  /** Show the conversations in whose title or messages the words of the filter stand, the best first. */
+  const search = newest(async (signal) => get("recall", { ...ctx.scope, query: filter.value, kinds: ["session", "message"], limit: 50, by: "words", min_score: 0, prefix: true }, { signal }));
+  const filtered = async () => {
+    if (!filter.value.trim()) { await sessions.load(); return; }
+    const found = await search();
+    if (!found) return;
+    const seen = new Set();
+    const best = found.hits.filter((hit) => !seen.has(hit.source.session) && seen.add(hit.source.session));
+    fill(rows, best.map((hit) => h("a", { class: "row", "data-go": true, "data-row": true, "data-session": hit.source.session, href: ctx.href("conversations", { session: hit.source.session, at: hit.source.seq, q: filter.value }) },
+      words(shown(sessions.items.find((one) => one.name === hit.source.session)?.title || hit.source.session), "words one-line"), h("span", { class: "meta" }, marked(hit.text.slice(0, 200), filter.value.split(/\s+/))))),
+    !best.length && h("div", { class: "empty" }, "No conversation has these words."));
+  };
+  filter.addEventListener("input", (event) => { if (!isComposing(event)) { ctx.change({ session: open, q: filter.value }); filtered().catch((error) => fill(rows, ctx.problem(error))); } });
 
   /** @param {number} seq */
   const light = (seq) => {
@@ -190,7 +205,7 @@ export async function mount(root, ctx) {
     const goTo = h("input", { type: "number", min: 1, max: found.last_seq, "aria-label": "Go to message number", placeholder: "#",
       onchange: () => { const seq = Number(goTo.value); if (seq >= 1) { goTo.blur(); ctx.change({ session: name, at: seq }); jump(Math.min(seq, head?.last_seq ?? seq)); } } });
     goTo.style.width = "7rem";
-    const heading = h("h2", { tabindex: -1 }, words(shown(found.title ?? name)));
+    const heading = h("h2", { tabindex: -1, "aria-level": 1 }, words(shown(found.title ?? name)));
     fill(reader, headOf(button("‹", () => ctx.up({}), { class: "quiet only-narrow", "aria-label": "Back to the list" }), heading, where, goTo,
       button("Summaries", () => { panes.toggleAttribute("data-sheet"); drawSummaries(); }, { class: "not-wide" }),
       button("Actions", actions, { title: "." }), selection));
@@ -211,7 +226,7 @@ export async function mount(root, ctx) {
     drawSummaries();
   }
 
-  const loading = sessions.load();
+  const loading = sessions.load().then(() => (params.q ? filtered() : undefined));
   if (params.session !== undefined) await openSession(params.session, params.at);
   else {
     fill(reader, h("div", { class: "empty" }, "Choose a conversation."));
@@ -232,7 +247,7 @@ export async function mount(root, ctx) {
       else if (!isSame) await openSession(next.session, next.at);
     },
     async refresh(change = null) {
-      if (ctx.concerns(change, ["session", "message", "summary"], "*")) sessions.refresh();
+      if (!filter.value && ctx.concerns(change, ["session", "message", "summary"], "*")) sessions.refresh();
       if (open === null || !ctx.concerns(change, ["session", "message", "summary"], open)) return;
       const isGrown = change?.is_complete && !["session", "message"].some((kind) => change.kinds.includes(kind));
       const now = await get("session", { ...ctx.scope, session: open }).catch(() => null);

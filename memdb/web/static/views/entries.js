@@ -188,7 +188,7 @@ export async function mount(root, ctx) {
       ctx.setTitle(entry.text.slice(0, 60));
       const why = entry.pinned ? "pinned: in every context" : pinnedCategories.has(entry.category) ? `its category ${shown(entry.category)} is pinned: in every context` : "sent when it fits the question";
       const state = entry.active ? "holds" : entry.superseded_by ? "superseded" : "switched off or expired";
-      const heading = h("h2", { tabindex: -1 }, h("span", { class: "kind-entry" }, "◆ "), shown(entry.category));
+      const heading = h("h2", { tabindex: -1, "aria-level": 1 }, h("span", { class: "kind-entry" }, "◆ "), shown(entry.category));
       const isHeld = detail.contains(document.activeElement); // what has the focus is drawn anew
       fill(detail, button("‹ Entries", () => ctx.up(filters()), { class: "quiet only-narrow" }), heading,
         h("p", {}, longWords(entry.text, "words read")),
@@ -202,15 +202,15 @@ export async function mount(root, ctx) {
           button("Forget …", () => actions.forget(id), { class: "danger", title: "#" })),
         h("div", { class: "tools" }, button("Copy text", () => ctx.copy(entry.text), { title: "c" }), button("Copy JSON", () => ctx.copy(JSON.stringify(entry, null, 2))), button("Copy link", () => ctx.copy(location.href, "Link copied."), { title: "y" }),
           button("As Python", () => ctx.copy(`db.scope(${JSON.stringify(ctx.scope.user)}).entries.get(${entry.id})`))),
-        h("h3", {}, "About it"),
+        h("h2", { class: "part" }, "About it"),
         h("dl", {}, [["State", state], ["Sent", why], ["Importance", importance(entry.importance)], ["Used", `${plural(entry.use_count, "time")}`], ["Key", entry.key && words(entry.key)],
           ["Keywords", entry.keywords.length ? words(entry.keywords.join(", ")) : null], ["Valid from", entry.valid_from_ms && day(entry.valid_from_ms)], ["Valid to", entry.valid_to_ms && day(entry.valid_to_ms)],
           ["Expires", entry.expires_ms ? day(entry.expires_ms) : "never"], ["Metadata", entry.metadata && words(JSON.stringify(entry.metadata), "code")],
           ["Superseded by", entry.superseded_by && h("a", { "data-go": true, href: ctx.href("entries", { entry: entry.superseded_by }) }, "the newer one")], ["Changed", age(entry.updated_ms)]]
           .filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-        h("h3", {}, "History"), h("ol", { class: "tree" }, drawHistory(entry, history.items)),
-        replaced.items.length ? [h("h3", {}, "It took the place of"), h("ul", { class: "tree" }, replaced.items.map((one) => h("li", { class: "card" }, h("a", { "data-go": true, href: ctx.href("entries", { entry: one.id }) }, words(one.text)))))] : null,
-        links.items.length ? [h("h3", {}, "Linked entries"), h("ul", { class: "tree" }, links.items.map((one) => drawLink(id, one)))] : null);
+        h("h2", { class: "part" }, "History"), h("ol", { class: "tree" }, drawHistory(entry, history.items)),
+        replaced.items.length ? [h("h2", { class: "part" }, "It took the place of"), h("ul", { class: "tree" }, replaced.items.map((one) => h("li", { class: "card" }, h("a", { "data-go": true, href: ctx.href("entries", { entry: one.id }) }, words(one.text)))))] : null,
+        links.items.length ? [h("h2", { class: "part" }, "Linked entries"), h("ul", { class: "tree" }, links.items.map((one) => drawLink(id, one)))] : null);
       if (isFocus || isHeld) offerFocus(heading);
       if (params.version) detail.querySelector(`[data-version="${CSS.escape(params.version)}"]`)?.scrollIntoView();
     } catch (error) {

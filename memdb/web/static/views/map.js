@@ -50,7 +50,7 @@ export async function mount(root, ctx) {
   function cell(bucket, messages, entries, most) {
     const shade = messages ? Math.ceil((4 * Math.log1p(messages)) / Math.log1p(most)) : 0;
     const name = `${bucket}: ${plural(messages, "message")}${entries ? `, ${plural(entries, "entry")}` : ""}`;
-    return h("button", { type: "button", class: `cell shade-${shade}`, "data-bucket": bucket, "data-row": true, title: name, "aria-label": name, "aria-pressed": String(bucket >= (params.from ?? "~") && bucket <= (params.to ?? "")),
+    return h("button", { type: "button", class: `cell shade-${shade}`, "data-bucket": bucket, "data-row": true, title: name, "aria-pressed": String(bucket >= (params.from ?? "~") && bucket <= (params.to ?? "")),
       onclick: (event) => {
         const [from, until] = [event.shiftKey && params.from ? params.from : bucket, bucket].sort();
         if (!drag?.moved) pick(from, until);
@@ -58,14 +58,14 @@ export async function mount(root, ctx) {
       },
       onpointerdown: () => { drag = { from: bucket, moved: false }; },
       onpointerenter: () => { if (drag && drag.from !== bucket) { drag.moved = true; const [a, b] = [drag.from, bucket].sort(); pick(a, b); } } },
-    bucket.length === 10 ? String(Number(bucket.slice(8))) : bucket, entries ? h("span", { class: "kind-entry" }, "◆") : null);
+    bucket.length === 10 ? String(Number(bucket.slice(8))) : bucket, entries ? h("span", { class: "kind-entry", "aria-hidden": "true" }, "◆") : null, h("span", { class: "hidden-visually" }, ` · ${name}`));
   }
 
   /** @param {Map<string, number>} counts @param {Map<string, number>} learnt */
   function drawDays(counts, learnt) {
     const days = [...new Set([...counts.keys(), ...learnt.keys()])].sort();
     const most = Math.max(1, ...counts.values());
-    const months = [...new Set(days.map((one) => one.slice(0, 7)))];
+    const months = [...new Set(days.map((one) => one.slice(0, 7)))].reverse(); // today is read first
     fill(calendar, months.map((month) => {
       const first = new Date(`${month}-01T00:00:00Z`);
       const blanks = (first.getUTCDay() + 6) % 7;
@@ -158,7 +158,7 @@ export async function mount(root, ctx) {
       else if (unit === "day") drawDays(all, entries);
       else {
         const most = Math.max(1, ...all.values());
-        fill(calendar, h("div", { class: "tools" }, [...new Set([...all.keys(), ...entries.keys()])].sort().map((bucket) => cell(bucket, all.get(bucket) ?? 0, entries.get(bucket) ?? 0, most))));
+        fill(calendar, h("div", { class: "tools" }, [...new Set([...all.keys(), ...entries.keys()])].sort().reverse().map((bucket) => cell(bucket, all.get(bucket) ?? 0, entries.get(bucket) ?? 0, most))));
       }
       await drawSpan();
     } catch (error) {

@@ -6,25 +6,10 @@ import { entryActions } from "./entry_actions.js";
 
 const KINDS = [["", "All"], ["message", "Messages"], ["entry", "Entries"], ["artifact", "Artifacts"], ["session", "Titles"], ["summary", "Summaries"], ["item", "Items"]];
 /** @type {Record<string, string>} */
-const GLYPH = { message: "U", entry: "◆", artifact: "▤", summary: "Σ", session: "≡", item: "▫" };
+const GLYPH = { tool: "⚙", entry: "◆", artifact: "▤", summary: "Σ", session: "≡", item: "▫" };
 const SINCE = [["", "any time"], ["7d", "last week"], ["30d", "last month"], ["365d", "last year"]];
-const DETAIL = /^(relevance|best$|scale$)/;
 const PAUSE_MS = 60;
 const SURE = 0.5; // the score from which a hit answers for sure
-
-/** @type {Record<string, string>} */
-const NAMES = { lexical: "words", vector: "meaning", freshness: "fading" };
-const FACTORS = new Set(["importance", "freshness", "use"]);
-
-/** Return a sentence of the terms that weigh most; what multiplies has a ×. @param {Record<string, number | null> | null} explanation */
-function reason(explanation) {
-  const all = Object.entries(explanation ?? {}).flatMap(/** @returns {[string, number][]} */ ([name, value]) => (DETAIL.test(name) || value === null ? [] : [[name, value]]));
-  const added = all.filter(([name]) => !FACTORS.has(name)).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 3);
-  const factors = all.filter(([name, value]) => FACTORS.has(name) && Math.abs(value - 1) > 0.01);
-  /** @param {string} term */
-  const name = (term) => NAMES[term] ?? term.replaceAll("_", " ");
-  return [...added.map(([term, value]) => `${name(term)} ${value.toFixed(2)}`), ...factors.map(([term, value]) => `${name(term)} ×${value.toFixed(2)}`)].join(", ");
-}
 
 /** Return the number of the entry that a hit is; null if it is none, or one that all users share. */
 /** @param {Api.Hit} hit */
@@ -36,8 +21,9 @@ function sourceLine(hit, ctx) {
   const entry = ownEntry(hit);
   const to = session !== null && seq !== null ? h("a", { "data-go": true, href: ctx.href("conversations", { session, at: seq }) }, `${shown(session)}#${seq}`)
     : session !== null ? h("a", { "data-go": true, href: ctx.href("conversations", { session }) }, shown(session)) : null;
-  return h("div", { class: "meta" }, h("span", { class: `kind kind-${hit.kind}` }, `${GLYPH[hit.kind] ?? "·"} ${hit.kind}`), " ",
-    entry !== null && h("a", { "data-go": true, href: ctx.href("entries", { entry }) }, `entry of ${shown(category)}`),
+  const kind = hit.role ?? hit.kind;
+  return h("div", { class: "meta" }, h("span", { class: `kind kind-${kind}` }, `${GLYPH[kind] ?? ""} ${kind}`), " ",
+    entry !== null && h("a", { "data-go": true, href: ctx.href("entries", { entry }) }, shown(category)),
     artifact && h("a", { "data-go": true, href: ctx.href("artifacts", { session: artifact.startsWith("user:") ? null : session, name: artifact }) }, shown(artifact)),
     (entry !== null || artifact) && to ? " · from " : "", to, author ? ` · ${shown(author)}` : "", created ? ` · ${day(created)}` : "");
 }
@@ -68,8 +54,9 @@ export async function mount(root, ctx) {
   const set = h("div", { class: "tools" }, sheet);
   const status = h("p", { class: "meta", role: "status" });
   const results = h("div", { role: "list", "aria-label": "Hits" });
+  const rest = h("div", {}); // what stands below the hits
   const missing = h("div", {});
-  fill(root, h("div", { class: "page" }, heading, set, filters, status, results, missing));
+  fill(root, h("div", { class: "page" }, heading, set, filters, status, results, rest, missing));
   const actions = entryActions(ctx, async () => { await search(); });
   /** @type {Api.Hit[]} */
   let hits = [];
@@ -89,12 +76,10 @@ export async function mount(root, ctx) {
 
   /** @param {Api.Hit} hit */
   function drawHit(hit) {
-    const typedWords = (params.q ?? "").match(/[\p{L}\p{N}]+/gu) ?? [];
-    const long = typedWords.filter((one) => one.length > 3);
-    const parts = long.length ? long : typedWords;
-    const numbers = reason(hit.explanation);
-    const why = `${hit.why} ${numbers}`.trim();
-    const details = h("details", {}, h("summary", {}, h("span", { class: "meta" }, why || "its score")), hit.explanation && terms(hit.explanation));
+    // The words that it has, as the reason names them, and the one that is being typed.
+    const parts = [...hit.why.matchAll(/\*([^*]+)\*/g), (params.q ?? "").match(/[\p{L}\p{N}]+$/u) ?? []].map((one) => one.at(-1) ?? "");
+    const why = hit.why || "Its score";
+    const details = h("details", {}, h("summary", {}, h("span", { class: "meta" }, shown(why))), hit.explanation && terms(hit.explanation));
     const to = target(hit);
     const score = hit.score ?? 0;
     const entry = hit.kind === "entry" ? ownEntry(hit) : null;
@@ -129,7 +114,7 @@ export async function mount(root, ctx) {
 
   function drawFilters() {
     const at = [...filters.children].findIndex((one) => one === document.activeElement);
-    const isCounted = Boolean(params.q?.trim());
+    const isCounted = Boolean(params.q?.trim()) && hits.length < limit; // else there may be more
     /** @type {Record<string, number>} */
     const counts = {};
     for (const hit of hits) counts[hit.kind] = (counts[hit.kind] ?? 0) + 1;
@@ -150,10 +135,11 @@ export async function mount(root, ctx) {
     fill(status);
     fill(missing);
     drawFilters();
-    if (ctx.scope.user === undefined) { fill(results, h("div", { class: "empty" }, "Begins here: nothing is said yet.")); return; }
+    if (ctx.scope.user === undefined) { fill(results); fill(rest, h("div", { class: "empty" }, "Begins here: nothing is said yet.")); return; }
     const found = recent.length ? [] : (await get("entries", { ...ctx.scope, limit: 5, order: "updated" }).catch(() => ({ items: [] }))).items;
     const examples = recent.length ? recent : [...new Set(found.flatMap((one) => one.keywords.slice(0, 1)))].slice(0, 5);
-    fill(results, h("div", { class: "empty" }, h("p", {}, "Type into the box above. Everything is searched: messages, entries, artifacts, summaries."),
+    fill(results);
+    fill(rest, h("div", { class: "empty" }, h("p", {}, "Type into the box above. Everything is searched: messages, entries, artifacts, summaries."),
       examples.length ? h("p", {}, recent.length ? "Last asked: " : "For example: ", examples.map((one) => button(shown(one), () => { box.value = one; typed(); }, { class: "chip" }))) : null));
   }
 
@@ -170,13 +156,15 @@ export async function mount(root, ctx) {
       const unsure = hits.length && found.certainty === "unsure" ? " · not sure: these are the closest" : "";
       const left = found.missing.hits ? ` · ${shown(found.missing.hits)}` : "";
       status.textContent = `${plural(hits.length, "hit")}${unsure} · ${root.dataset.ms} ms${left}${failed}`;
-      fill(results, hits.length ? hits.map(drawHit) : h("div", { class: "empty" }, "Nothing is known about this. Other words, or fewer of them, may find it."),
-        hits.length >= limit && button("More", () => { limit += 20; search(); }));
+      fill(results, hits.map(drawHit));
+      fill(rest, hits.length >= limit && button("More", () => { limit += 20; search(); }),
+        !hits.length && h("div", { class: "empty" }, "Nothing is known about this. Other words, or fewer of them, may find it."));
       drawMissing();
       clearTimeout(spoken);
       spoken = setTimeout(() => ctx.announce(plural(hits.length, "hit")), 500);
     } catch (error) {
-      fill(results, ctx.problem(error, search));
+      fill(results);
+      fill(rest, ctx.problem(error, search));
     }
   }
 
