@@ -118,7 +118,7 @@ plain(
     of=chat,
     name="list",
     shows=columns_of(
-        "name=SESSION message_count=MESSAGES created_ms updated_ms=CHANGED title opening=BEGINS"
+        "name=SESSION message_count=MESSAGES created_ms updated_ms=CHANGED opening=BEGINS title"
     ),
     empty="No conversations.",
     defaults={"order": "updated"},

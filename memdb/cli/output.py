@@ -67,7 +67,7 @@ class Column(Record):
     below: bool = False
 
 
-_TEXTS = ("text", "title", "opening", "meaning")  # fields that stand below their row
+_TEXTS = ("text", "opening", "title", "meaning")  # fields that stand below their row
 _AS_THEY_ARE = ("id", "seq", "version")  # numbers that are no amounts
 _NUMBER = re.compile(r"[-+]?[\d,.]+(%| [kMGT]?B)?|-?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|-?")

@@ -132,9 +132,9 @@ def test_list_golden(run_json, trip):
             "created_ms": 1_700_000_000_000,
             "updated_ms": 1_700_000_000_000,
             "uid": "00000000-0000-7000-8000-000000000003",
-            "label": "We fly to Oslo on 3 May.",
             "tokens": 36,
             "archived_count": 0,
+            "opening": "We fly to Oslo on 3 May.",
         }
     ]
 
@@ -157,13 +157,13 @@ def test_list_in_pages(run, run_json, trip, order):
 
 def test_list_piped(run, trip):
     """Without a terminal a session is one line without heading."""
-    line = "trip  3  2023-11-14 22:13  2023-11-14 22:13  We fly to Oslo on 3 May.\n"
+    line = "trip  3  2023-11-14 22:13  2023-11-14 22:13  We fly to Oslo on 3 May.  -\n"
 
     assert run("chat", "list", trip).stdout == line
 
 
 def test_list_on_a_terminal(run, trip, terminal):
-    """On a terminal the title, or what was said first, stands below each conversation."""
+    """On a terminal what was said first stands below each conversation."""
     assert run("chat", "list", trip).stdout == (
         "SESSION  MESSAGES  CREATED           CHANGED\n"
         "trip            3  2023-11-14 22:13  2023-11-14 22:13\n"
