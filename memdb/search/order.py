@@ -192,7 +192,7 @@ def _heads(
 
 def _says_more(query: Query, words: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether a text has an asked word that the other lacks, or each has its own number."""
-    asked = held_words(query.asked, words)
+    asked = held_words(query.content, words)
     if len(held_words(asked, other)) < len(asked):
         return True
     numbers, others = ({*filter(compiled(_HAS_DIGIT).search, one)} for one in (words, other))

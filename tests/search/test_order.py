@@ -271,12 +271,14 @@ def test_equal_texts_are_one_hit(ann: memdb.Scope) -> None:
 def test_what_a_link_folds_hides_nothing_that_was_asked_for() -> None:
     """What has more of the question, or a number of its own, stays a hit; the newer is shown."""
     told = ("My locker is number 12.", "My locker has the number 12.")
+    wedding = ("妹は五月に挙式する。", "妹は五月に結婚式を挙げます。")
     twins = ("Locker 12 was mine.", "My locker was 13.")
     other = "The padlock of my locker is green."
     wrong = []
     for texts, question, shown in (
         (told, "which locker is mine?", told[1:]),
         (told[::-1], "which locker is mine?", told[:1]),
+        (wedding, "妹はいつ結婚式を挙げますか？", wedding[1:]),
         (twins, "which locker was mine?", twins[::-1]),
         ((told[0], other), "is the padlock of my locker green?", (told[0], other)),
     ):
