@@ -163,7 +163,7 @@ def test_pin_supersede_and_let_it_hold_again(tab: Tab) -> None:
     page.fill("dialog textarea", "Ann moved to Bergen in June.")
     page.click("text=Supersede by this text")
     page.wait_for_selector(".toast:has-text('Superseded')")
-    page.wait_for_selector("h3:has-text('It took the place of')")
+    page.wait_for_selector("h2:has-text('It took the place of')")
     db = tab.site.app.db
     assert ENTRY not in {one.text for one in db.scope("ann").entries.list()}
     page.click(".toast >> text=Undo")
