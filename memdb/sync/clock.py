@@ -47,7 +47,7 @@ def ms_of(stamp: int) -> int:
     return stamp >> MS_SHIFT
 
 
-# Of these no second device says another word but that they are gone, which is the last one.
+# That one of these is gone is the last word, however late another device changed it.
 UNITED = ("message", "version", "artifact")
 
 

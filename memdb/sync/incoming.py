@@ -209,12 +209,12 @@ class Stand(Record):
     Attributes:
         word: The last one of it.
         place: Where it is; None if it is not here.
-        loses: The line that came is the later word.
+        is_outdated: The line that came is a later word.
     """
 
     word: Word
     place: int | str | None
-    loses: bool = False
+    is_outdated: bool = False
 
 
 def _word(line: Line) -> Word:
@@ -390,8 +390,8 @@ class _Part:
         stands = self._stands(kind, things)
         for line, thing in zip(lines, things, strict=True):
             stand = stands[thing]
-            stand = stand.replace(loses=beats(kind, _word(line), stand.word))
-            if not stand.loses and stand.place is None:
+            stand = stand.replace(is_outdated=beats(kind, _word(line), stand.word))
+            if not stand.is_outdated and stand.place is None:
                 continue
             fields = {name: one for name, one in line.items() if name not in ADDED}
             try:
@@ -400,7 +400,7 @@ class _Part:
             except REFUSALS as error:
                 self._merge.refuse(kind, error)
             else:
-                if stand.loses:
+                if stand.is_outdated:
                     self._touch(kind, thing, line["stamp"])
 
     def write_session(self, lines: list[Line]) -> None:
@@ -411,7 +411,7 @@ class _Part:
             row = message_lines.read_session(target, item.replace(fields=item.fields | NO_SEQS))
             if stand.place is not None:
                 self._be_same(int(stand.place), row)
-                if stand.loses:
+                if stand.is_outdated:
                     _describe(tx, int(stand.place), row["title"], row["metadata"])
                 return
             said = {name: row[name] for name in SAID_OF_SESSION}
@@ -437,10 +437,10 @@ class _Part:
         def write(line: Line, _item: Item, stand: Stand) -> None:
             metadata = json_object(line["metadata"], "metadata")
             session = self._session(line["session"])
-            if stand.loses or line["stamp"] == stand.word.stamp:
+            if stand.is_outdated or line["stamp"] == stand.word.stamp:
                 merge.places.setdefault(session, {})[line["name"]] = line["after"]
             if stand.place is not None:
-                if stand.loses:
+                if stand.is_outdated:
                     sessions.describe(tx, int(stand.place), metadata)
                 return
             tree = merge.tree(tx, session)
@@ -464,7 +464,7 @@ class _Part:
 
         def write(line: Line, _item: Item, stand: Stand) -> None:
             row = sessions.find(self._tx, self._scope_no, line["session"], line["name"])
-            if stand.loses and row is not None:
+            if stand.is_outdated and row is not None:
                 sessions.describe(self._tx, row, json_object(line["metadata"], "metadata"))
 
         self._each("branch", [line], write)
@@ -599,9 +599,11 @@ class _Part:
                 entry_id = entry_writer.restore(tx, scope_no, row, [], merge.services.db.ids)
             else:
                 entry_id = int(stand.place)
-            merge.counts["entry_added" if stand.place is None else "entry_changed"] += stand.loses
+            merge.counts["entry_added" if stand.place is None else "entry_changed"] += (
+                stand.is_outdated
+            )
             self._unite(entry_id, row, versions, stand)
-            if stand.loses and is_open:
+            if stand.is_outdated and is_open:
                 self._opened.add(entry_id)
             if row["key"] is not None:
                 self._keys.add((row["key"], row["session_only"], row["session_id"]))
@@ -614,7 +616,7 @@ class _Part:
         def write(line: Line, _item: Item, stand: Stand) -> None:
             span = scope_range(self._scope_no)
             found = entries.find_uids(self._tx, *span, [line["uid"], line["newer"]])
-            if stand.loses and len(found) > 1:
+            if stand.is_outdated and len(found) > 1:
                 old = existing(entries.find(self._tx, found[line["uid"]]), "entries")
                 if old.valid_to_ms is not None:
                     entries.link(self._tx, old.id, found[line["newer"]])
@@ -626,10 +628,10 @@ class _Part:
         Write all old versions of an entry that two devices know, in the order they were stored.
 
         Args:
-            came: What another device says; history unless *stand* loses.
+            came: What another device says; history unless *stand* is outdated.
             versions: The old versions that came with it.
         """
-        wins = stand.loses and stand.place is not None
+        wins = stand.is_outdated and stand.place is not None
         tx, uid = self._tx, came["uid"]
         now = entries.row(tx, entry_id)
         now["stored_ms"] = existing(entries.find(tx, entry_id), "entries").stored_ms
@@ -647,7 +649,7 @@ class _Part:
         gone = [thing for thing, one in known.items() if one.gone]
         kept = _write_history(tx, entry_id, [*told, *here], now, gone)
         new = {*kept} - {thing for thing, _ in here}
-        if stand.loses:
+        if stand.is_outdated:
             for thing in new:
                 self._touch("version", thing, 0)
         else:  # told again with what stands: who removed the entry meanwhile lacks them
@@ -684,7 +686,7 @@ class _Part:
 
         def write(_line: Line, item: Item, stand: Stand) -> None:
             row = others.read_item(target, item)
-            if stand.loses:
+            if stand.is_outdated:
                 self._make_room("item", stand)
                 others.write_items(target, self._tx, [row])
 
@@ -698,7 +700,7 @@ class _Part:
             left_out = ("app", "user") if line["user"] else ("app",)
             fields = {name: one for name, one in item.fields.items() if name not in left_out}
             row = others.read_state(target, item.replace(fields=fields))
-            if stand.loses:
+            if stand.is_outdated:
                 self._make_room("state", stand)
                 others.write_state(target, self._tx, [row])
 
