@@ -11,7 +11,7 @@ READING = [
     ("chat", "show"),
     ("chat", "context", "--budget", "500"),
     ("chat", "tree"),
-    ("chat", "expand", "1"),
+    ("chat", "expand", "1-1"),
     ("chat", "branches"),
     ("extract", "--dry-run"),
     ("chat", "archive"),
