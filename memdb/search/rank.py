@@ -265,12 +265,16 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
 
 
 def _asking(query: Query, texts: Mapping[int, str]) -> frozenset[int]:
-    """Return which messages only ask, for more than half of what is asked: they answer nothing."""
+    """
+    Return which messages only ask, for more than half of what is asked: they answer nothing.
+
+    Without a question mark they may be what is looked for: words to be found again.
+    """
     asked = query.asked
     least = len(asked) // 2 + 1
     return frozenset(
         key
-        for key, text in (texts.items() if query.is_question else ())
+        for key, text in (texts.items() if query.text.rstrip().endswith(ASKING_MARKS) else ())
         if only_asks(text) and len(held_words(asked, query_words(text))) >= least
     )
 

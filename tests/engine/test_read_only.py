@@ -132,7 +132,7 @@ READS: dict[type, str] = {
     "find_secrets messages",
     memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context summaries head state "
     "tools artifacts",
-    Host: "prepare segments snapshot window",
+    Host: "context prepare segments snapshot window",
     Summaries: "tree expand list",
     Entries: "get find history replaced links list",
     Artifacts: "load open export versions diff list",

@@ -177,6 +177,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Scope.counts": lambda db: ann(db).counts(),
     "Scope.why": lambda db: [ann(db).why(query, "long", 3) for query in QUERIES],
     "Session.artifacts": lambda db: trip(db).artifacts.list(session="cold"),
+    "Host.context": lambda db: [Host(trip(db)).context(300, query) for query in QUERIES],
     "Session.context with a query": lambda db: [trip(db).context(300, query) for query in QUERIES],
     "Session.find": lambda db: trip(db).find("m1"),
     "Session.get": lambda db: trip(db).get(1),
@@ -274,6 +275,9 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Session.replace": lambda db, _: ann(db).session(S["archived_session"]).replace([1, 2]),
     "Host.segments": lambda db, _: Host(ann(db).session(S["archived_session"])).segments(),
     "Host.snapshot": lambda db, _: Host(ann(db).session(S["session"])).snapshot(),
+    "Host.context": lambda db, _: Host(ann(db).session(S["archived_session"])).context(
+        300, S["text"]
+    ),
     "Host.window": lambda db, _: Host(ann(db).session(S["summarised_session"])).window(),
     "Items.batch": lambda db, _: ann(db).items.batch([FindItem((S["item_label"],), S["item_key"])]),
     "Items.clear": lambda db, _: ann(db).items.clear((S["item_label"],)),

@@ -424,8 +424,8 @@ WRITES: dict[str, Write] = {
     "fork": Write(("Session.fork",), _in("cold", lambda chat: chat.fork("copy"))),
     "extract": Write(("Session.extract",), _in("due", lambda chat: chat.extract()), stepwise=True),
     "context": Write(
-        ("Session.context",),
-        _in("due", lambda chat: chat.context(200, "tea")),
+        ("Session.context", "Host.context"),
+        _in("due", lambda chat: [at.context(200, "tea") for at in (chat, Host(chat))]),
         stepwise=True,
         optional=True,
     ),
