@@ -150,6 +150,19 @@ def test_looking_is_no_change(db: memdb.MemDB) -> None:
     assert db.changes(start).sessions == ()
 
 
+@pytest.mark.parametrize("rows", [[], [{"id": -1}]], ids=["none", "no match"])
+def test_a_statement_that_changes_no_row_is_no_change(
+    db: memdb.MemDB, rows: list[dict[str, int]]
+) -> None:
+    """Neither one that runs for each of no rows, nor one that matches none."""
+    start = db.changes().mark
+    with db._db.write() as tx:
+        tx.many(tables.artifacts.DELETE_NAME, rows)
+        for row in rows:
+            tx.run(tables.artifacts.DELETE_NAME, row)
+    assert db.changes(start).kinds == ()
+
+
 def test_what_is_undone_is_no_change(db: memdb.MemDB) -> None:
     """A transaction that raised changed nothing."""
     start = db.changes().mark

@@ -174,9 +174,10 @@ class Writer(Tx):
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement once per item of *rows*."""
-        if sql not in _uncounted:
-            self._note(sql)
+        before = self.raw.total_changes()
         Tx.many(self, sql, rows)
+        if sql not in _uncounted and self.raw.total_changes() != before:
+            self._note(sql)
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """See `memdb.engine.base.Tx`."""
