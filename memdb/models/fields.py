@@ -103,7 +103,7 @@ SESSION = (
     Field("created_ms", GIVEN, EXPORTED, VIEWED),
     Field("updated_ms", GIVEN, EXPORTED, VIEWED),
     Field("uid", GIVEN, NAME, SHARED, EXPORTED, VIEWED),
-    Field("label", column=None),
+    Field("opening", column=None),
     Field("message_count", VIEWED),
     Field("tokens"),
     Field("archived_count"),
