@@ -156,12 +156,16 @@ def as_new(message: memdb.Message) -> NewMessage:
 
 
 def nodes_of(db: MemDB, session: str) -> list[tuple[Any, ...]]:
-    """Return the tree without what depends on when it was made."""
+    """Return the tree without what depends on when it was made: times, and numbers."""
     found = db.scope("ann").session(session).summaries.tree().summaries
+    uids = {one.id: one.uid for one in found} | {None: None}
     return [
-        (one.id, one.depth, one.first_seq, one.last_seq, one.text, one.hint, one.condensed_into)
+        (
+            one.uid, one.depth, one.first_seq, one.last_seq, one.text, one.hint,
+            uids[one.condensed_into],
+        )
         for one in found
-    ]
+    ]  # fmt: skip
 
 
 def assert_tree(chat: memdb.Session) -> None:

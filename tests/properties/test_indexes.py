@@ -9,6 +9,7 @@ import pytest
 from fts5_leaves import INDEXES, read_terms
 
 import memdb
+from memdb.models.ids import number_of
 from memdb.models.settings import Settings
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ SET_LEAF_BYTES = "INSERT INTO {0}_fts ({0}_fts, rank) VALUES ('pgsz', 64)"
 TERMS = "SELECT term FROM temp.{0}_terms"
 CREATE_TERMS = "CREATE VIRTUAL TABLE temp.{0}_terms USING fts5vocab (main, {0}_fts, row)"
 
-SUMMARIES = "SELECT uid FROM summaries ORDER BY id"
+SUMMARIES = "SELECT id FROM summaries ORDER BY id"
 
 RUNS, STEPS = 22, 150
 
@@ -88,11 +89,11 @@ class Life:
         assert entry is not None
         return entry.id
 
-    def summary(self) -> str:
+    def summary(self) -> int:
         """Return a summary that is there."""
         self.chat.summaries.compact(keep_last=10)
         # `summaries.list` would make each text that was pruned anew.
-        return self.random.choice([one["uid"] for one in self.db.query(SUMMARIES)])
+        return self.random.choice([number_of(one["id"]) for one in self.db.query(SUMMARIES)])
 
     def steps(self, index: str) -> list[Step]:
         """Return what changes an index: additions, edits, deletions and, last, forgetting."""
