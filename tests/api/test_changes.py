@@ -160,7 +160,7 @@ def test_a_statement_that_changes_no_row_is_no_change(
         tx.many(tables.artifacts.DELETE_NAME, rows)
         for row in rows:
             tx.run(tables.artifacts.DELETE_NAME, row)
-    assert db.changes(start).kinds == ()
+    assert {*db.changes(start).kinds} <= {"other"}
 
 
 def test_what_is_undone_is_no_change(db: memdb.MemDB) -> None:
