@@ -42,7 +42,7 @@ class Device(Record):
         stamp: The highest that it gave or read.
         seen: By other device, the number and the hash of the last segment that was merged.
         void: Devices whose clock was wrong, which this file was: nobody reads what they wrote.
-        forgot: By scope, how many things were known to be forgotten at the last sync.
+        forgot: By scope, how many things were forgotten when it last told everything.
         confirms: Number of the last segment that tells of something forgotten.
         is_encrypted: The segments of the memory are.
     """

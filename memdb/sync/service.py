@@ -113,10 +113,7 @@ class FolderSync:
         is_full = self._here.number == 0
         sent = self._send(is_full=is_full)
         merge = self._receive(progress)
-        is_due = (
-            merge.has_forgotten or sent["forgotten"] > 0 or self._has_many() or self._is_asked()
-        )
-        if is_due and not is_full:
+        if self._holds_forgotten() or (not is_full and (self._has_many() or self._is_asked())):
             self._send(is_full=True)
         if merge.has_forgotten:
             self._db.maintenance.empty_log()
@@ -341,7 +338,7 @@ class FolderSync:
             seen = {device: count for device, (count, _) in here.seen.items()}
             head = Head(here.id, here.name, number, here.hash, stamp, seen, here.void)
             digest = write_partial(path, here, head, outgoing.list_lines(tx, changes))
-            forgot = dict(outgoing.count_forgotten(tx))
+            forgot = dict(outgoing.count_forgotten(tx)) if is_full else here.forgot
         confirms = number if counts["forgotten"] else here.confirms
         after = here.replace(
             number=number, hash=digest, stamp=stamp, forgot=forgot, confirms=confirms
@@ -353,6 +350,11 @@ class FolderSync:
         if is_full:
             self._tidy()
         return counts
+
+    def _holds_forgotten(self) -> bool:
+        """Return whether something was forgotten after the last segment that tells everything."""
+        with self._db.read() as tx:
+            return dict(outgoing.count_forgotten(tx)) != self._here.forgot
 
     def _is_asked(self) -> bool:
         """Return whether a device found a segment of this one damaged, and cannot go on."""

@@ -243,6 +243,46 @@ def test_forgotten_text_leaves_the_folder_and_each_file(pair: Pair) -> None:
         assert b"peanuts" not in Path(db.path).read_bytes()
 
 
+def test_forgotten_text_leaves_the_folder_after_a_restore(pair: Pair) -> None:
+    """The restored file writes it into its first segment, and replaces that when it learns."""
+    old = pair.place / "old.db"
+    pair.b.file.backup(old)
+    pair.a.user("ann").forget(query="peanuts", prove=True)
+    for db in (pair.a, pair.b, pair.a):
+        db.sync(pair.folder)
+    pair.files.append(memdb.open(old, embedder=None, clock=lambda: pair.now_ms))
+    for db in (pair.files[-1], pair.a, pair.b):
+        db.sync(pair.folder)
+    last = [pair.last(db) for db in pair.files]
+    for db in pair.files:
+        db.sync(pair.folder)
+    assert [pair.last(db) for db in pair.files] == last  # each told everything once
+    assert b"peanuts" not in b"".join(
+        gzip.decompress(path.read_bytes()) for path in pair.folder.rglob("*.gz")
+    )
+    assert len({str(canonical(db)) for db in pair.files}) == 1
+
+
+def test_forgotten_text_leaves_the_folder_though_a_sync_ended_early(pair: Pair) -> None:
+    """A sync that cannot write the segment without the text: the next one does."""
+    pair.say(pair.b, "walnuts and peanuts are bad")
+    pair.a.sync(pair.folder)
+    pair.a.user("ann").forget(query="walnuts")
+    for db in (pair.a, pair.b):
+        last = pair.last(db)
+        number = int(last.name[:6])
+        for next_ in (number + 1, number + 2):
+            (last.parent / f"{next_:06}.full.jsonl.gz.partial" / "inside").mkdir(parents=True)
+        with pytest.raises(memdb.FileError):
+            db.sync(pair.folder)
+        for path in last.parent.glob("*.partial"):
+            shutil.rmtree(path)
+        db.sync(pair.folder)
+    assert b"walnuts" not in b"".join(
+        gzip.decompress(path.read_bytes()) for path in pair.folder.rglob("*.gz")
+    )
+
+
 @pytest.mark.parametrize(("action", "left"), [("refuse", ["one", "two"]), ("redact", 3)])
 def test_secrets_are_screened_by_the_settings_of_the_receiver(
     pair: Pair, action: str, left: list[str] | int
