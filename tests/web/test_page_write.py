@@ -284,6 +284,20 @@ def test_an_empty_file_begins_on_the_page(tmp_path: Path, open_tab: Callable[...
         assert [one.text for one in db.scope("ann").entries.list()] == ["Ann sails."]
 
 
+def test_an_empty_file_that_fills_throws_no_words_away(
+    tmp_path: Path, open_tab: Callable[..., Tab]
+) -> None:
+    """Somebody else begins its memory while a fact is typed; the page shows it, and keeps those."""
+    with memdb.open(tmp_path / "empty.db") as db, served(db, user="ann") as site:
+        page = open_tab(site).open("conversations")
+        page.wait_for_selector(".top:has-text('live')")
+        act(page, "click text='+ Add'\ntype Ann sails.")
+        db.scope("ann").session("trip").append("user", "We fly.")
+        page.wait_for_selector("a[data-session=trip]")
+        act(page, "click dialog >> text=Remember")
+        page.wait_for_selector("main .read:has-text('Ann sails.')")
+
+
 def test_a_read_only_page_offers_nothing_to_write(
     make_site: Callable[..., Site], open_tab: Callable[..., Tab]
 ) -> None:

@@ -483,7 +483,10 @@ async function begin() {
     },
     lost,
     change: async (change) => {
-      if (!state.scopes.length) state.scopes = await scopes().catch(() => []);
+      if (!state.scopes.length) {
+        state.scopes = await scopes().catch(() => []);
+        if (state.scopes.length) { await redraw(); return; } // not the page: somebody may be typing
+      }
       state.view?.refresh?.(change);
     },
     ended,

@@ -39,7 +39,7 @@ export async function mount(root, ctx) {
     fill(list, headOf(h("h1", { tabindex: -1 }, "Conversations")));
     fill(reader, firstSteps());
     panes.setAttribute("data-open", "");
-    return { refresh: async () => { location.reload(); }, update: async () => {} };
+    return { update: async () => {} };
   }
 
   /** @param {Api.SessionInfo} one @param {Api.SessionInfo | undefined} before */
