@@ -94,11 +94,17 @@ def collect(tx: Tx, device: Device, now_ms: int, *, is_full: bool) -> Changes:
                 stamp = stamp_of(min(ms or now_ms, now_ms), device.id, device.stamp)
             sent = Sent(thing, version, stamp, place)
             found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
-        for scope_no, thing in synced.removed(tx, kind):
+        removed = synced.removed(tx, kind)
+        times = synced.deleted(tx, kind) if removed else {}
+        for scope_no, thing, old in removed:
             is_forgotten = counts[str(scope_no)] > device.forgot.get(str(scope_no), 0)
             if kind == "entry":
                 is_forgotten = (scope_no, thing) in forgotten
-            sent = Sent(thing, 0, now, None, 2 if is_forgotten else 1)
+            stamp = now
+            if not is_forgotten:  # of no known time: later than what was seen, and no more
+                ms, last = times.get((scope_no, thing), 0), max(device.stamp, min(old, now))
+                stamp = min(stamp_of(min(ms, now_ms), device.id, last), now)
+            sent = Sent(thing, 0, stamp, None, 2 if is_forgotten else 1)
             found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
     return found
 

@@ -115,7 +115,7 @@ WHERE
 
 # An old version that stands again is not removed.
 _STANDS = {
-    "version": f"""EXCEPT
+    "version": f"""UNION ALL
 SELECT scope_no, thing_hash(uid, {_SAID}) FROM entries
 """
 }
@@ -123,10 +123,12 @@ SELECT scope_no, thing_hash(uid, {_SAID}) FROM entries
 SELECT_REMOVED = {
     kind: f"""/* synced.removed_{kind} */
 WITH {named}
-SELECT scope_no, thing FROM synced WHERE kind = '{kind}' AND gone = 0
-EXCEPT
-SELECT scope_no, thing FROM things
-{_STANDS.get(kind, "")}"""
+SELECT scope_no, thing, stamp FROM synced
+WHERE
+  kind = '{kind}'
+  AND gone = 0
+  AND (scope_no, thing) NOT IN (SELECT scope_no, thing FROM things {_STANDS.get(kind, "")})
+"""
     for kind, named in _NAMED.items()
 }
 
@@ -170,6 +172,14 @@ UPSERT = compose.insert(
 
 SELECT_FORGOTTEN = """/* synced.forgotten */
 SELECT scope_no, kind, thing_hash(uid) FROM tombstones WHERE forgotten = 1
+"""
+
+# When entries and sessions were deleted; items and state leave nothing that says it.
+SELECT_DELETED = """/* synced.deleted */
+SELECT scope_no, thing_hash(CASE kind WHEN 'session' THEN ref ELSE uid END), deleted_ms
+FROM tombstones
+WHERE kind = :kind
+ORDER BY deleted_ms
 """
 
 # The device, its key and how far it has read; see `memdb.sync.device`.
@@ -227,8 +237,8 @@ def things(
     return tx.all(SELECT_THINGS[kind], {**values, **_LAST.get(kind, {})})
 
 
-def removed(tx: Tx, kind: str) -> list[tuple[int, int]]:
-    """Return (scope, thing) of what was agreed on and is not here any more."""
+def removed(tx: Tx, kind: str) -> list[tuple[int, int, int]]:
+    """Return (scope, thing, stamp) of what was agreed on and is not here any more."""
     return tx.all(SELECT_REMOVED[kind], _LAST.get(kind))
 
 
@@ -279,6 +289,11 @@ def put(tx: Tx, kind: str, scope_no: int, rows: Iterable[tuple[int, int, int, in
 def forgotten(tx: Tx) -> list[tuple[int, str, int]]:
     """Return (scope, kind, hash of the uid) of all that was forgotten."""
     return tx.all(SELECT_FORGOTTEN)
+
+
+def deleted(tx: Tx, kind: str) -> dict[tuple[int, int], int]:
+    """Return when things of a kind were deleted, by (scope, thing), where that is known."""
+    return {(scope_no, thing): ms for scope_no, thing, ms in tx.all(SELECT_DELETED, {"kind": kind})}
 
 
 def device(tx: Tx) -> list[str]:

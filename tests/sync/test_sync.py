@@ -340,6 +340,71 @@ def test_a_device_that_was_off_for_a_year_learns_what_was_forgotten(pair: Pair) 
     )
 
 
+class Thing:
+    """A thing of one kind, which a device changes and deletes."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        """Name it."""
+        self.kind, self.name = kind, name
+
+    def put(self, db: memdb.MemDB, text: str) -> None:
+        """Make it, or change it to *text*."""
+        ann = db.user("ann")
+        if self.kind == "item":
+            ann.items.put(("n",), self.name, {"text": text})
+        elif self.kind == "state":
+            ann.state[self.name] = text
+        elif self.kind == "title":
+            ann.session(self.name).title = text
+        elif ann.entries.find(self.name) is None:
+            ann.remember(text, key=self.name)
+        else:
+            ann.entries.update(ann.entries.find(self.name).id, text=text)
+
+    def delete(self, db: memdb.MemDB) -> None:
+        """Delete it."""
+        ann = db.user("ann")
+        if self.kind == "item":
+            ann.items.delete(("n",), self.name)
+        elif self.kind == "state":
+            ann.state.delete(self.name)
+        elif self.kind == "title":
+            ann.delete(session=self.name)
+        else:
+            ann.entries.delete(ann.entries.find(self.name).id)
+
+
+def test_of_a_deletion_and_a_change_the_later_one_stands(pair: Pair) -> None:
+    """Whichever device syncs first; where no time is kept, what was not seen is kept."""
+    cases = list(product(("entry", "item", "state", "title"), ("before", "after", "seen"), "ab"))
+    things = {case: Thing(case[0], f"k{number}") for number, case in enumerate(cases)}
+    expected = {}
+    for (kind, when, first), thing in things.items():
+        order = (pair.a, pair.b) if first == "a" else (pair.b, pair.a)
+        thing.put(pair.a, f"{thing.name} as it was")
+        for db in (pair.a, pair.b):
+            db.sync(pair.folder)
+        for step in ("before", "deletion", "after"):
+            pair.now_ms += 60_000
+            if step == "deletion":
+                thing.delete(pair.a)
+            elif when == step or (when == "seen" and step == "before"):
+                thing.put(pair.b, f"{thing.name} was changed")
+            for db in (pair.b, pair.a) if when == "seen" and step == "before" else ():
+                db.sync(pair.folder)
+        pair.now_ms += 60_000
+        for db in (*order, *order, *order):
+            db.sync(pair.folder)
+        is_kept = when == "after" or (when == "before" and kind != "entry")
+        expected[kind, when, first] = [is_kept] * 2
+    found = {
+        case: [f"{thing.name} was changed" in str(canonical(db)) for db in (pair.a, pair.b)]
+        for case, thing in things.items()
+    }
+    assert {case: one for case, one in found.items() if one != expected[case]} == {}
+    assert canonical(pair.a) == canonical(pair.b)
+
+
 def test_a_file_that_was_copied_becomes_a_new_device(pair: Pair) -> None:
     """Both copies go on, and nothing of either is lost."""
     copy = pair.place / "copy.db"
