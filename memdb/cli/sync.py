@@ -72,7 +72,7 @@ def sync(
         return
     from memdb.cli.service import ending_by_signals
 
-    with ending_by_signals(), call.open(create=True) as db:
+    with ending_by_signals(), call.open(create=not dry_run) as db:
         key = None if pairing_key_file is None else read_key_file(pairing_key_file).secret()
         report = _sync(db, folder, key, dry_run=dry_run)
         if not watch:

@@ -430,6 +430,14 @@ def test_a_dry_run_changes_nothing(pair: Pair) -> None:
     assert pair.a.sync(pair.folder).sent == {"message": 1}
 
 
+def test_a_dry_run_makes_no_file(pair: Pair) -> None:
+    """A file that is absent is named."""
+    path = pair.place / "none.db"
+    found = CliRunner().invoke(cli, ["sync", str(path), str(pair.folder), "--dry-run"])
+    assert "does not exist" in found.output
+    assert not path.exists()
+
+
 def _zero_page(page: bytearray) -> None:
     page[:] = bytes(len(page))
 
