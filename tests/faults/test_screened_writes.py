@@ -249,7 +249,7 @@ WITHOUT_TEXT = set(
     """
     Artifacts.delete Entries.clear Entries.delete Entries.revert
     Entries.supersede Entries.unlink
-    Items.clear Items.delete Items.find Items.get Items.list Items.recall
+    Host.context Items.clear Items.delete Items.find Items.get Items.list Items.recall
     File.backup File.drop_space File.rebuild File.vacuum Session.clear Host.date Host.erase Jobs.run
     Host.window Jobs.start MemDB.sync MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
     Session.context Session.delete Session.extract Session.forget Session.recall Session.unarchive
