@@ -74,15 +74,14 @@ def sync(
 
     with ending_by_signals(), call.open(create=not dry_run) as db:
         key = None if pairing_key_file is None else read_key_file(pairing_key_file).secret()
-        report = _sync(db, folder, key, dry_run=dry_run)
-        if not watch:
-            call.reply(report, lambda: _print_report(report))
+        if watch:
+            try:
+                _watch(call, db, folder, key, interval)
+            except KeyboardInterrupt:
+                note("Stopped watching.")
             return
-        try:
-            _show(call, report)
-            _watch(call, db, folder, interval)
-        except KeyboardInterrupt:
-            note("Stopped watching.")
+        report = _sync(db, folder, key, dry_run=dry_run)
+        call.reply(report, lambda: _print_report(report))
 
 
 def _sync(db: MemDB, folder: str, key: str | None, *, dry_run: bool) -> SyncReport:
@@ -98,20 +97,20 @@ def _sync(db: MemDB, folder: str, key: str | None, *, dry_run: bool) -> SyncRepo
     return db.sync(folder, pairing_key=typed, dry_run=dry_run)
 
 
-def _watch(call: Call, db: MemDB, folder: str, interval: float) -> None:
+def _watch(call: Call, db: MemDB, folder: str, key: str | None, interval: float) -> None:
     """Sync whenever the file or the folder is another one than before the last sync."""
     seen, said = None, ""
     while True:
-        sleep(interval)
         try:
             now = db.changes().mark, list_files(folder, db.path)
             if now != seen:
-                _show(call, db.sync(folder))
+                _show(call, _sync(db, folder, key, dry_run=False))
             seen, said = now, ""
         except (FileError, Busy) as error:  # the folder or the server may come back
             if str(error) != said:
                 note(f"Not synced: {error}")
             seen, said = None, str(error)
+        sleep(interval)
 
 
 def _show(call: Call, report: SyncReport) -> None:

@@ -102,7 +102,10 @@ def read_key(value: object) -> str:
     except (Base32Error, ValueError):
         is_key = False
     if not isinstance(value, str) or not is_key:
-        raise InvalidInput("pairing_key is none: give the one that the first sync showed")
+        raise InvalidInput(
+            "pairing_key is not eight groups of four letters and digits: give the key that the "
+            "first sync showed"
+        )
     return "-".join(text[place : place + GROUP] for place in range(0, len(text), GROUP))
 
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from base64 import b64encode
-from typing import Any
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -18,6 +22,9 @@ from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.whole_files import private_file
 from memdb.errors import FileError, InvalidInput
 from memdb.sync.folder import FILE, MARK, STATUS, files_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TOKEN_VARIABLE = "MEMDB_SYNC_TOKEN"  # noqa: S105 (the name of a variable)
 PART_BYTES = 700_000  # in base64 under the megabyte that a server takes
@@ -38,7 +45,16 @@ class Server:
             raise InvalidInput("a memory on no disk syncs with no server: give it a file")
         self._url = f"{url.rstrip('/').removesuffix('/api/v1')}/api/v1/sync"
         self.replica = f"{db_path}-sync"
-        os.makedirs(self.replica, mode=0o700, exist_ok=True)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Use a temporary copy of the replica in a `with` block, so that nothing is written."""
+        with TemporaryDirectory(prefix="memdb-sync-") as place:
+            copy, kept = os.path.join(place, "sync"), os.path.abspath(self.replica)
+            if os.path.exists(kept):
+                shutil.copytree(kept, copy, copy_function=os.symlink)
+            self.replica = copy
+            yield
 
     def get(self, own: str) -> None:
         """
@@ -47,6 +63,7 @@ class Server:
         Raises:
             FileError: the server cannot be reached, or refuses.
         """
+        os.makedirs(self.replica, mode=0o700, exist_ok=True)
         there, here = self.list(), files_of(self.replica)
         for name in here.keys() - there.keys():
             if not name.startswith(own or "/") and name != MARK:
@@ -84,8 +101,14 @@ class Server:
 
     def list(self) -> dict[str, int]:
         """Return the size of each file that the server has."""
-        files: dict[str, int] = json.loads(self._ask("GET", ""))["files"]
-        return {name: size for name, size in files.items() if FILE.fullmatch(name)}
+        answer = self._ask("GET", "")
+        try:
+            files: dict[str, int] = json.loads(answer)["files"]
+            return {name: size for name, size in files.items() if FILE.fullmatch(name)}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FileError(
+                f"{self._url} is no address of a `memdb serve`: give another one", self._url
+            ) from error
 
     def _ask(self, method: str, name: str, body: dict[str, Any] | None = None) -> bytes:
         address = f"{self._url}/{name}" if name else self._url
@@ -99,14 +122,15 @@ class Server:
                 found: bytes = answer.read()
                 return found
         except HTTPError as error:
-            with error:
+            said = ""
+            with error, suppress(HTTPException, OSError):
                 said = error.read(2000).decode("utf-8", "replace")
             raise FileError(
                 f"{self._url} refused ({error.code} {said}): set {TOKEN_VARIABLE} to a token of "
                 "`memdb token add --everything`, and see its --sync-folder",
                 self._url,
             ) from error
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             raise FileError(
                 f"{self._url} cannot be reached ({error}): try again", self._url
             ) from error

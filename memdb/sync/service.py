@@ -11,7 +11,7 @@ import os
 import platform
 import shutil
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from memdb.sync.device import Device, load, new_id, new_key, read_key, store
 from memdb.sync.folder import (
     Broken,
     Head,
+    Mark,
     Refused,
     Segment,
     devices_of,
@@ -64,27 +65,14 @@ class FolderSync:
     """One file and one folder."""
 
     def __init__(self, services: TransferServices, place: str | os.PathLike[str]) -> None:
-        """
-        Sync the file of *services* with a folder, or with a server by its address.
-
-        Raises:
-            FileError: it is no folder, cannot be written, or the server cannot be reached.
-            InvalidInput: it holds the live file or other things, or is of a newer memdb.
-        """
+        """Sync the file of *services* with a folder, or with a server by its address."""
         self._services = services
         self._db = services.db
         with self._db.read() as tx:
             self._device = load(tx)
         self._server = Server(str(place), self._db.path) if is_url(place) else None
-        if self._server is None:
-            folder = path_value(place, "folder")
-        else:
-            folder = self._server.replica
-            self._server.get("" if self._device is None else self._device.id)
-        self._folder = folder
-        with naming_errors(folder):
-            require_folder(folder, self._db.path)
-            self._mark = read_mark(folder)
+        self._folder = "" if self._server else path_value(place, "folder")
+        self._mark: Mark | None = None
         self._waiting: list[str] = []
         self._broken: set[str] = set()  # devices whose next segment is damaged
 
@@ -97,8 +85,29 @@ class FolderSync:
     ) -> SyncReport:
         """Sync once; see `MemDB.sync`."""
         self._db.refuse_inside("sync")
-        with naming_errors(self._folder):
+        with self._open(writes=not dry_run):
             return self._run(key, progress, dry_run=dry_run)
+
+    @contextmanager
+    def _open(self, *, writes: bool) -> Iterator[None]:
+        """
+        Read the mark of the folder, after what is new on the server.
+
+        Raises:
+            FileError: it is no folder, cannot be written, or the server cannot be reached.
+            InvalidInput: it holds the live file or other things, or is of a newer memdb.
+        """
+        with ExitStack() as stack:
+            if self._server is not None:
+                if not writes:
+                    stack.enter_context(self._server.unchanged())
+                self._folder = self._server.replica
+            stack.enter_context(naming_errors(self._folder))
+            if self._server is not None:
+                self._server.get("" if self._device is None else self._device.id)
+            require_folder(self._folder, self._db.path)
+            self._mark = read_mark(self._folder)
+            yield
 
     def _run(
         self, key: str | None, progress: Callable[[int], object] | None, *, dry_run: bool
@@ -208,7 +217,7 @@ class FolderSync:
 
     def status(self) -> SyncStatus:
         """Return what the folder and the file know of each other; nothing changes."""
-        with naming_errors(self._folder):
+        with self._open(writes=False):
             return self._status()
 
     def _status(self) -> SyncStatus:

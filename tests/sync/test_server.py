@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import tempfile
 from base64 import b64encode
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,6 +52,87 @@ def test_files_meet_at_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert "walnuts" not in "".join(canonical(c))
         full = [one for one in meeting.rglob("*.gz") if ".full." in one.name]
         assert sorted(full) == sorted(meeting.rglob("*.gz"))  # older segments are gone there too
+
+
+def files_in(place: Path) -> dict[Path, bytes]:
+    """Return the files of a folder; of a memory in use only the name."""
+    return {
+        path: b"" if ".db" in path.name else path.read_bytes()
+        for path in place.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_look_at_a_server_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run and the status know what the server has, and nothing is made or changed."""
+    own, temporary = tmp_path / "own", tmp_path / "temporary"
+    own.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with (
+        memdb.open(":memory:", embedder=None) as host,
+        running(host, tmp_path / "t.json", meeting_place=str(tmp_path / "meeting")) as found,
+        memdb.open(tmp_path / "a.db", embedder=None) as a,
+        memdb.open(own / "b.db", embedder=None) as b,
+    ):
+        url = f"http://127.0.0.1:{found.port}"
+        monkeypatch.setenv("MEMDB_SYNC_TOKEN", found.client(None).token)
+        b.user("ann").remember("Ann likes tea.")
+        before = files_in(own)
+        assert b.sync(url, dry_run=True).sent != {}
+        with pytest.raises(memdb.InvalidInput, match="not synced"):
+            b.sync_status(url)
+        assert files_in(own) == before
+        key = a.sync(url).key
+        b.sync(url, pairing_key=key)
+        a.user("ann").session("s").append("user", "new on the server")
+        a.sync(url)
+        b.user("ann").remember("Ann likes coffee.")
+        before = files_in(own)
+        report = b.sync(url, dry_run=True)
+        assert (report.sent, len(report.waiting)) == ({"entry": 1}, 1)
+        (other,) = [one for one in b.sync_status(url).devices if not one.is_own]
+        assert other.read < other.number
+        assert files_in(own) == before
+        assert files_in(temporary) == {}
+
+
+CUT = {
+    "nothing": b"",
+    "no status": b"hello\r\n\r\n",
+    "half a body": b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{",
+    "half a part": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nab",
+    "no size": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    "a long head": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n",
+    "half a refusal": b"HTTP/1.1 503 Busy\r\nContent-Length: 900\r\n\r\nwait",
+    "a page": b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>",
+    "another JSON": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+    "half of JSON": b'HTTP/1.1 200 OK\r\n\r\n{"files":',
+    "odd sizes": b'HTTP/1.1 200 OK\r\n\r\n{"files": [1]}',
+}
+
+
+@pytest.mark.parametrize("answer", CUT.values(), ids=CUT)
+def test_an_answer_that_is_none_is_named(tmp_path: Path, answer: bytes) -> None:
+    """Whatever comes in its place: the address is named, and nothing is merged."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(3):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        thread = Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with memdb.open(tmp_path / "a.db", embedder=None) as db:
+            calls = (db.sync, lambda url: db.sync(url, dry_run=True), db.sync_status)
+            for call in calls:
+                with pytest.raises(memdb.FileError, match=url):
+                    call(url)
+        thread.join()
 
 
 def test_a_server_takes_and_gives_only_files_of_a_sync(

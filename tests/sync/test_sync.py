@@ -76,7 +76,8 @@ def test_a_folder_that_does_not_fit_is_refused_by_its_fault(pair: Pair) -> None:
         "with the file": (lambda: new.sync(pair.place), "holds the live file"),
         "with others' files": (lambda: new.sync(other), "is no sync folder"),
         "without the key": (lambda: new.sync(pair.folder), "is paired: give the pairing_key"),
-        "with no key": (lambda: new.sync(pair.folder, pairing_key="abc"), "pairing_key is none"),
+        "with no key": (lambda: new.sync(pair.folder, pairing_key="abc"), "pairing_key is not"),
+        "with an empty key": (lambda: new.sync(pair.folder, pairing_key=" "), "first sync showed"),
         "another key": (
             lambda: new.sync(pair.folder, pairing_key="abcd-" * 7 + "abcd"),
             "another memory",

@@ -117,3 +117,24 @@ def test_a_watch_goes_on(
     if place == "server":
         wait_for(lambda: any("cannot be reached" in note for note in one.notes))
     assert one.end() == 0
+
+
+@pytest.mark.parametrize("is_paired", [False, True])
+def test_a_watch_begins_while_its_folder_is_away(
+    tmp_path: Path, watch: Callable[[Path, object], Watch], is_paired: bool
+) -> None:
+    """It names the folder once, and syncs when that is there."""
+    meeting, away = tmp_path / "meeting", tmp_path / "away"
+    meeting.mkdir()
+    with memdb.open(tmp_path / "a.db", embedder=None) as a:
+        a.user("ann").session("s").append("user", "before it was away")
+        if is_paired:
+            a.sync(meeting)
+    meeting.rename(away)
+    one = watch(tmp_path / "a.db", meeting)
+    wait_for(lambda: one.notes)
+    assert one.process.poll() is None
+    away.rename(meeting)
+    wait_for(lambda: [*meeting.rglob("*.gz")])
+    assert one.end() == 0
+    assert [note for note in one.notes if "no folder" in note] == one.notes[:1]
