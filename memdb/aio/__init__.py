@@ -236,6 +236,8 @@ class MemDB(Twin[database.MemDB]):
 class Opening:
     """A file that is being opened: await it, or use it with `async with`."""
 
+    __slots__ = ("_opened", "_path", "_waits_for_embedder", "_work")
+
     def __init__(
         self, path: str, work: Callable[[], database.MemDB], *, waits_for_embedder: bool
     ) -> None:

@@ -16,6 +16,7 @@ from memdb.aio.batching import Kind, Threads, run_in
 from memdb.api import collections, database, file, items, tools
 from memdb.api import worker as workers
 from memdb.errors import MemDBError
+from memdb.models.observation import handle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -28,6 +29,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
+@handle
 class Twin(Generic[S]):
     """Does in the threads of a file what a synchronous object does."""
 
@@ -37,12 +39,6 @@ class Twin(Generic[S]):
         """Use the calls of `memdb.aio.open()` instead."""
         self._sync = sync
         self._worker = worker
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Refuse what is no slot: a session's title, for example, is changed by `update`."""
-        if name not in Twin.__slots__:
-            raise AttributeError(f"{name} cannot be assigned: call the method that changes it")
-        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         """Return the repr of the synchronous object, as that of its twin."""
@@ -258,7 +254,7 @@ class File(Twin[file.File]):
     backup = later(file.File.backup, "ask")
     copy = later(file.File.copy, "ask")
     spaces = later(file.File.spaces, "read")
-    drop_space = later(file.File.drop_space, "ask")
+    delete_space = later(file.File.delete_space, "ask")
     count_tokens = later(file.File.count_tokens, "ask")
 
 
@@ -280,4 +276,4 @@ class Summaries(Twin[collections.Summaries]):
     upgrade = later(collections.Summaries.upgrade, "ask")
     list = later(collections.Summaries.list, "read")
     rewrite = later(collections.Summaries.rewrite, "ask")
-    drop = later(collections.Summaries.drop)
+    delete = later(collections.Summaries.delete)

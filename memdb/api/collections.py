@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 from memdb.models.entries import EntryChanges
-from memdb.models.observation import observed, refuse_copy
+from memdb.models.observation import handle, observed
 from memdb.models.summaries import SummaryText
 from memdb.text.validate import page_of, path_value, row_after
 
@@ -524,13 +524,13 @@ class Summaries:
         given = None if text is None else SummaryText(text, hint)
         return self._services.summary_editor.rewrite(self._owner, self._session, summary_id, given)
 
-    def drop(self, summary_id: int | str) -> int:
+    def delete(self, summary_id: int | str) -> int:
         """
         Remove a summary with those after it and above it; return how many.
 
         They are made again when they are due. Messages stay. 0 if there is no such summary.
         """
-        return self._services.summary_editor.drop(self._owner, self._session, summary_id)
+        return self._services.summary_editor.delete(self._owner, self._session, summary_id)
 
     def expand(self, summary_id: int | str, *, after_seq: int = 0, limit: int = 50) -> Expansion:
         """
@@ -588,6 +588,7 @@ class Summaries:
         return self._services.trees.upgrade(self._owner, self._session)
 
 
+@handle
 class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that JSON can hold
     """
     Values under keys, of an app, of a user of it, or of a session: a dict in the file.
@@ -607,8 +608,6 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
     """
 
     __slots__ = ("_hosting", "_owner", "_place")
-
-    __copy__ = refuse_copy
 
     def __init__(self, services: Services, place: Place, owner: ScopeRef | None = None) -> None:
         """Use `session.state` or `scope.state` instead."""

@@ -14,7 +14,7 @@ from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import InvalidInput
 from memdb.models.ids import system_clock, uuid7
 from memdb.models.keys import key_value
-from memdb.models.observation import observed, refuse_copy
+from memdb.models.observation import handle, observed
 from memdb.models.reports import Rows, WorkRequest
 from memdb.models.settings import WORK
 from memdb.records.scopes import SHARED, ScopeRef
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 MAX_QUERY_S = 3600
 
 
+@handle
 class StoredSettings:
     """
     The settings that the file keeps, as `db.settings`.
@@ -76,8 +77,6 @@ class StoredSettings:
     """
 
     __slots__ = ("_services",)
-
-    __copy__ = refuse_copy
 
     def __init__(self, services: Services) -> None:
         """Use `db.settings` instead."""

@@ -175,7 +175,7 @@ class File:
         with self._db.read() as tx:
             return space_rows.list_spaces(tx)
 
-    def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
+    def delete_space(self, model: str, dim: int | None = None) -> SpaceInfo:
         """
         Remove the vectors of *model*; return what the space was. What was said stays.
 
@@ -186,7 +186,7 @@ class File:
             NotFound: the file has no such space.
             InvalidInput: *dim* has to be said, as the model has several.
         """
-        return self._services.indexer.drop_space(model, dim)
+        return self._services.indexer.delete_space(model, dim)
 
     def count_tokens(self, texts: Iterable[str | ProviderMessage]) -> list[int]:
         """

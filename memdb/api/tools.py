@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.api.collections import Summaries
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ, number_of
-from memdb.models.observation import refuse_copy
+from memdb.models.observation import handle
 from memdb.search.request import search_request
 from memdb.text.parts import text_of
 from memdb.text.sanitize import quoted
@@ -106,12 +106,11 @@ SCHEMAS = (EXPAND, SEARCH, COMPACT)
 SHAPES = ("openai", "anthropic", "gemini")
 
 
+@handle
 class Tools:
     """Tools by which a model uses the memory of one session; see `Session.tools`."""
 
     __slots__ = ("_owner", "_services", "_session", "_summaries")
-
-    __copy__ = refuse_copy
 
     def __init__(self, services: Services, owner: ScopeRef, session: str) -> None:
         """Use `session.tools()` instead."""

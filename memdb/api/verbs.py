@@ -175,7 +175,7 @@ VERBS = (
         names=SUMMARY,
         is_slow=True,
     ),
-    Verb("summary", "DELETE", Summaries.drop, {**TRIP, "id": "1-8"}, names=SUMMARY),
+    Verb("summary", "DELETE", Summaries.delete, {**TRIP, "id": "1-8"}, names=SUMMARY),
     Verb("compact", "POST", Summaries.compact, TRIP, is_slow=True),
     Verb(
         "recall",

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from memdb.errors import Closed, MemDBError
+from memdb.models.observation import handle
 from memdb.models.reports import WorkRequest
 from memdb.text.validate import flag_value
 
@@ -29,6 +30,7 @@ class _Stopped(Exception):
     """Ends a run between two pieces of work."""
 
 
+@handle
 class Worker:
     """
     Runs due work until it is stopped; `db.jobs.start` gives it.
@@ -37,6 +39,11 @@ class Worker:
         done: Number of texts embedded, summaries made and messages read so far.
         doing: What a model is asked for now; None means that no model is asked.
     """
+
+    __slots__ = (
+        *("_cancel", "_failures", "_interval_s", "_refuse_inside", "_run", "_stop", "_stopped_by"),
+        *("_thread", "doing", "done"),
+    )
 
     def __init__(
         self,

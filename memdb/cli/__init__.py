@@ -71,7 +71,7 @@ COMMANDS = {
     "users": Loaded("serve", "List, move and delete the users of a folder of files"),
     "mcp": Loaded("service", "Serve one user's memory over the Model Context Protocol"),
     "agent": Loaded("agent", "Remember for Claude Code, Codex, Cursor or Gemini CLI"),
-    "space": Loaded("file", "List and drop the vectors of each embedder"),
+    "space": Loaded("file", "List and delete the vectors of each embedder"),
     "settings": Loaded("settings", "Show and change the settings of FILE"),
     "check": Loaded("file", "Prove that FILE is sound"),
     "rebuild": Loaded("file", "Rebuild the indexes and counters of FILE"),

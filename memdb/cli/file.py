@@ -358,10 +358,10 @@ def _plain(value: object) -> object:
 @click.group(cls=Noun)
 def space() -> None:
     """
-    List and drop the vectors of each embedder.
+    List and delete the vectors of each embedder.
 
     A file with a new embedder keeps the vectors of the old one until they are
-    dropped: `memdb work FILE --embedder NAME` fills the new space.
+    deleted: `memdb work FILE --embedder NAME` fills the new space.
     """
 
 
@@ -376,11 +376,11 @@ plain(
 )
 
 
-@verb("memdb space drop agent.db static-en-1 --dry-run", of=space, scope=False)
+@verb("memdb space delete agent.db static-en-1 --dry-run", of=space, scope=False)
 @click.argument("name", metavar="MODEL")
 @click.option("--dim", type=click.IntRange(1, 65_536), help="Where MODEL has several spaces.")
 @confirm_options
-def drop(call: Call, name: str, dim: int | None, **asked: bool) -> None:
+def delete(call: Call, name: str, dim: int | None, **asked: bool) -> None:
     """
     Remove the vectors that MODEL made.
 
@@ -392,7 +392,7 @@ def drop(call: Call, name: str, dim: int | None, **asked: bool) -> None:
         if not known:
             raise NotFound("space", name, "this file")
         what = one_line(" and ".join(map(_space, known)))
-        remove(call, what, lambda: db.file.drop_space(name, dim), **asked, spaces=known)
+        remove(call, what, lambda: db.file.delete_space(name, dim), **asked, spaces=known)
 
 
 # What the kinds of `Changes` are, for people.

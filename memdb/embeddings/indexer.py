@@ -463,9 +463,9 @@ class Indexer:
         if filler is not None and not self._db.is_read_only:
             filler.drain(span, DRAIN_TEXTS)
 
-    def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
+    def delete_space(self, model: str, dim: int | None = None) -> SpaceInfo:
         """
-        Remove a space with its vectors and jobs; see `db.file.drop_space`.
+        Remove a space with its vectors and jobs; see `db.file.delete_space`.
 
         Transaction: one for each piece, so that writers get in between. After a
         crash the space is retired, and what is left of it can be dropped again.

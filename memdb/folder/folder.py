@@ -162,6 +162,11 @@ class Folder:
     something refers to it, or to what came from it.
     """
 
+    __slots__ = (
+        *("_change", "_clock", "_due", "_moving", "_open", "_options", "_shared", "_worker"),
+        *("failures", "is_closed", "max_open", "path"),
+    )
+
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -208,7 +208,6 @@ def observed(owner: Class) -> Class:
     Each object has `_services` with a `meter`. Properties are left alone; what only leads to
     other objects, or yields, has its flags checked and is not noted.
     """
-    owner.__copy__ = refuse_copy  # type: ignore[attr-defined]  # a method of any class
     for name, method in list(vars(owner).items()):
         if type(method) is not _FUNCTION or name.startswith("_"):
             continue
@@ -216,12 +215,29 @@ def observed(owner: Class) -> Class:
         flags = _flags_of(method)
         wrap = _noted if is_noted else _checked
         setattr(owner, name, _like(method, wrap(method, flags)))
+    return handle(owner)
+
+
+def handle(owner: Class) -> Class:
+    """Return the class *owner*, whose objects belong to an open file and keep no other names."""
+    owner.__copy__ = _refuse_copy  # type: ignore[attr-defined]  # a method of any class
+    owner.__setattr__ = _assign  # type: ignore[method-assign, assignment]  # unseen: names are checked
     return owner
 
 
-def refuse_copy(_handle: object) -> Any:
+def _refuse_copy(_handle: object) -> Any:
     """Refuse pickling and copying: closing a copy would close the original."""
     raise TypeError("an open memdb file cannot be pickled or copied: give its path and open it")
+
+
+def _assign(self: Any, name: str, value: object) -> None:
+    known: Any = getattr(type(self), name, None)  # a slot, or a property with a setter
+    try:
+        type(known).__set__(known, self, value)
+    except AttributeError as error:
+        way = "`update`" if hasattr(self, "update") else "the method that changes it"
+        owner = type(self).__name__
+        raise AttributeError(f"{owner}.{name} cannot be assigned: call {way}") from error
 
 
 def _flags_of(method: Any) -> dict[str, bool]:

@@ -92,7 +92,7 @@ def put(tx: Tx, space_no: int, kind: str, pairs: Sequence[tuple[int, bytes]]) ->
 def complete(tx: Tx, space_no: int) -> None:
     """Note that a space has all its vectors for the first time, which retires the others."""
     for retired in spaces.complete(tx, space_no) or ():
-        jobs.drop_space(tx, retired)
+        jobs.delete_space(tx, retired)
 
 
 def complete_if_done(tx: Tx, space_no: int) -> None:
@@ -109,7 +109,7 @@ def complete_if_done(tx: Tx, space_no: int) -> None:
 def retire(tx: Tx, space_no: int) -> None:
     """Take a space out of use, with its jobs; `remove_piece` then removes it."""
     spaces.abandon(tx, space_no)
-    jobs.drop_space(tx, space_no)
+    jobs.delete_space(tx, space_no)
 
 
 def remove_piece(tx: Tx, space_no: int) -> bool:

@@ -77,8 +77,8 @@ class SummaryEditor:
                 return summary
         raise Busy("the messages of the summary kept changing: try again")
 
-    def drop(self, owner: ScopeRef, session: str, ref: int | str) -> int:
-        """Remove a summary with those after and above it; see `session.summaries.drop`."""
+    def delete(self, owner: ScopeRef, session: str, ref: int | str) -> int:
+        """Remove a summary with those after and above it; see `session.summaries.delete`."""
         with self._db.write() as tx:
             target = find_session(tx, owner, session)
             summary = None if target is None else find_summary(tx, target, ref)

@@ -642,7 +642,7 @@ SELECT
   )
 """
 
-DELETE_OF_SPACE = compose.delete("jobs.drop_space", "jobs", "space_no = :space_no")
+DELETE_OF_SPACE = compose.delete("jobs.delete_space", "jobs", "space_no = :space_no")
 
 SELECT_COUNT = """/* jobs.count */
 SELECT count(*) FROM jobs
@@ -696,7 +696,7 @@ def count_texts(tx: Tx, space_no: int, low: int, high: int) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def drop_space(tx: Tx, space_no: int) -> None:
+def delete_space(tx: Tx, space_no: int) -> None:
     """Remove every job of a space."""
     tx.run(DELETE_OF_SPACE, {"space_no": space_no})
 

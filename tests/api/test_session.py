@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import memdb
-from memdb import InvalidInput, NotFound
+from memdb import InvalidInput, NotFound, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,23 +74,51 @@ HANDLES: dict[str, Callable[[MemDB], object]] = {
     "summaries": lambda db: db.user("ann").session("s").summaries,
     "artifacts": lambda db: db.user("ann").session("s").artifacts,
     "tools": lambda db: db.user("ann").session("s").tools(),
+    "worker": lambda db: Worker(lambda _: 0, 1.0),
 }
 
 
 def test_an_assignment_that_would_do_nothing_is_refused(db: MemDB) -> None:
-    """On every public object, and on its twin in `memdb.aio`."""
-    accepted = []
-    for name, handle in HANDLES.items():
-        try:
-            handle(db).entry_quota = 3
-            accepted.append(name)
-        except AttributeError:
-            pass
-    twin = memdb.aio.Session(db.user("ann").session("s"), None)
+    """On every public object, and on its twin in `memdb.aio`; the error names what changes it."""
+    wrong = []
+    twins = {type(twin).__name__: twin for twin in made_twins(db)}
+    for name, owner in {**{name: make(db) for name, make in HANDLES.items()}, **twins}.items():
+        for unknown in ("entry_quota", "recall"):
+            try:
+                setattr(owner, unknown, 3)
+                wrong.append((name, unknown))
+            except AttributeError as error:
+                wrong += [] if "cannot be assigned: call " in str(error) else [(name, error)]
 
-    assert accepted == []
-    with pytest.raises(AttributeError, match="call the method"):
-        twin.title = "Oslo"
+    assert wrong == []
+    with pytest.raises(AttributeError, match=r"Session.title cannot be assigned: call `update`"):
+        twins["Session"].title = "Oslo"
+
+
+def made_twins(db: MemDB) -> list[Any]:
+    """Return a twin of each handle that has one."""
+    owners: list[Any] = [make(db) for make in HANDLES.values()]
+    named = [(owner, type(owner).__name__) for owner in owners]
+    return [
+        (getattr(memdb.aio, name, None) or getattr(memdb.aio.parts, name))(owner, None)
+        for owner, name in named
+    ]
+
+
+def test_no_public_object_keeps_an_unknown_attribute() -> None:
+    """No class has a `__dict__`, but for errors, and for protocols and shapes, which hosts make."""
+    names = [name for names in memdb._HOMES.values() for name in names.split()]
+    classes = [
+        one
+        for one in [getattr(memdb, name) for name in names]
+        if isinstance(one, type)
+        and one.__module__.startswith("memdb.")
+        and not issubclass(one, (BaseException, dict))
+        and not getattr(one, "_is_protocol", False)
+    ]
+
+    assert {memdb.Session, memdb.Worker, memdb.Folder, memdb.Entry} <= {*classes}
+    assert [one.__name__ for one in classes if one.__dictoffset__] == []
 
 
 def test_an_artifact_is_saved_from_a_path(db: MemDB, tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import memdb
 from memdb import Conflict, InvalidInput, NotFound, Page, Receipt
 from memdb.adapters.host import Host
 
@@ -25,7 +28,7 @@ REMOVED: dict[str, Callable[[Scope], object]] = {
     "items.clear": lambda ann: ann.items.clear(("n",)),
     "artifacts.delete": lambda ann: ann.artifacts.delete("a.md"),
     "state.delete": lambda ann: ann.state.delete("k"),
-    "summaries.drop": lambda ann: ann.session("none").summaries.drop("1-2"),
+    "summaries.delete": lambda ann: ann.session("none").summaries.delete("1-2"),
     "session.pop": lambda ann: ann.session("none").pop(),
     "session.replace": lambda ann: ann.session("none").replace([1]),
     "session.clear": lambda ann: ann.session("none").clear(),
@@ -174,6 +177,8 @@ LISTS: dict[str, tuple[Callable[..., Any], Callable[[Scope, int], object]]] = {
         ),
     ),
 }
+REMOVES = re.compile("(Remove|Delete|Drop|Erase|Forget|Purge|Clear)s? ")
+
 # Other calls that take `limit`.
 LIMITED: dict[str, Callable[[Scope, Any], Any]] = {
     "recall": lambda ann, limit: ann.recall("fact", limit),
@@ -183,6 +188,23 @@ LIMITED: dict[str, Callable[[Scope, Any], Any]] = {
     "scope.messages": lambda ann, limit: ann.messages(limit=limit),
     "last": lambda ann, limit: ann.session("s").last(limit),
 }
+
+
+def test_what_removes_has_one_of_four_names() -> None:
+    """Whatever it removes; `pop` returns it, and `replace` puts another thing in its place."""
+    names = [name for names in memdb._HOMES.values() for name in names.split()]
+    calls = {
+        f"{owner}.{name}": call
+        for owner in names
+        if inspect.isclass(getattr(memdb, owner))
+        for name, call in vars(getattr(memdb, owner)).items()
+        if inspect.isfunction(call) and not name.startswith("_")
+    }
+    removing = {name for name, call in calls.items() if REMOVES.match((call.__doc__ or "").strip())}
+    verbs = {name.rpartition(".")[2].partition("_")[0] for name in removing}
+
+    assert {"Entries.delete", "Summaries.delete", "File.delete_space"} <= removing
+    assert verbs == {"delete", "forget", "clear", "pop", "replace"}
 
 
 def is_nothing(value: object) -> bool:

@@ -73,7 +73,7 @@ READ_MORE = {
     "jobs.list_failed": "stats read the jobs of all scopes that failed",
     "jobs.count_subjects": "a new space makes everything due: how much that is",
     "jobs.count": "the jobs of a space are those of all scopes",
-    "jobs.drop_space": "the jobs of a space are those of all scopes",
+    "jobs.delete_space": "the jobs of a space are those of all scopes",
     "jobs.embed_missing": "a new space, or one that is used again, makes due what it lacks",
     "jobs.embed_items": "a new space makes every text of items due, once",
     "jobs.texts": "only while a space is being filled",

@@ -63,8 +63,8 @@ def test_info_tells_of_each_space(run: Any, changed: str) -> None:
 
 def test_a_space_is_dropped(run: Any, changed: str) -> None:
     """First for show, then truly; the other stays."""
-    would = run("space", "drop", changed, "static-en-1", "--dry-run")
-    done = run("space", "drop", changed, "static-en-1", "--yes", "--json")
+    would = run("space", "delete", changed, "static-en-1", "--dry-run")
+    done = run("space", "delete", changed, "static-en-1", "--yes", "--json")
 
     assert would.stdout == "Would delete 2 vectors of static-en-1 (128 dimensions), retired.\n"
     assert json.loads(done.stdout)["spaces"][0]["model"] == "static-en-1"
@@ -74,7 +74,7 @@ def test_a_space_is_dropped(run: Any, changed: str) -> None:
 
 def test_a_space_that_is_absent_is_not_found(run: Any, changed: str) -> None:
     """Exit code 3, and nothing is asked."""
-    result = run("space", "drop", changed, "nothing")
+    result = run("space", "delete", changed, "nothing")
 
     assert result.exit_code == 3
     assert "no space 'nothing'" in result.stderr

@@ -87,7 +87,7 @@ LEAVES = [
     ("mcp",),
     *(("agent", name) for name in ("install", "package", "status", "import", "mcp", "hook")),
     ("space", "list"),
-    ("space", "drop"),
+    ("space", "delete"),
     ("settings",),
     ("check",),
     ("rebuild",),

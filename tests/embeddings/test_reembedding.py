@@ -297,7 +297,7 @@ def test_a_dropped_space_frees_its_rows(
     db = open_db(filled, embedder=new)
     db.jobs.run(kinds=["embed"])
 
-    dropped = db.file.drop_space("fake")
+    dropped = db.file.delete_space("fake")
 
     assert (dropped.model, dropped.vectors, dropped.state) == ("fake", 6, "retired")
     assert states(db) == [("new", 6, "ready", 0)]
@@ -323,14 +323,14 @@ def test_dropping_one_of_two_dimensions_asks_which(
     db.jobs.run(kinds=["embed"])
 
     with pytest.raises(InvalidInput, match="spaces of 16, 24 dimensions"):
-        db.file.drop_space("fake")
+        db.file.delete_space("fake")
     with pytest.raises(NotFound, match="fake \\(9 dimensions\\)"):
-        db.file.drop_space("fake", 9)
+        db.file.delete_space("fake", 9)
     with pytest.raises(NotFound):
-        db.file.drop_space("else")
+        db.file.delete_space("else")
     with pytest.raises(InvalidInput, match="dim"):
-        db.file.drop_space("fake", 0)
-    assert db.file.drop_space("fake", 16).dim == 16
+        db.file.delete_space("fake", 0)
+    assert db.file.delete_space("fake", 16).dim == 16
 
 
 def test_a_space_that_is_dropped_while_it_is_filled_takes_nothing_more(
@@ -341,7 +341,7 @@ def test_a_space_that_is_dropped_while_it_is_filled_takes_nothing_more(
 
     def drop_and_make() -> None:
         new.before = lambda: None
-        other.file.drop_space("new")
+        other.file.delete_space("new")
         with other._db.write() as tx:
             assert spaces.add_space(tx, "third", 8) == 3
 
@@ -353,7 +353,7 @@ def test_a_space_that_is_dropped_while_it_is_filled_takes_nothing_more(
         ("third", 0),
         ("new", 6),
     ]
-    db.file.drop_space("third")
+    db.file.delete_space("third")
     assert db.file.check() == []
 
 
@@ -375,7 +375,7 @@ def test_a_drop_that_ends_halfway_leaves_a_sound_file(
 
     monkeypatch.setattr(vectors, "drop_some", drop_some)
     with pytest.raises(memdb.Interrupted):
-        db.file.drop_space("fake")
+        db.file.delete_space("fake")
     monkeypatch.undo()
 
     assert states(db) == [("fake", 3, "retired", 0), ("new", 6, "ready", 0)]
@@ -383,7 +383,7 @@ def test_a_drop_that_ends_halfway_leaves_a_sound_file(
     old = open_db(filled)
     assert old.scope("ann").recall("message 1")[0].text == "message 1"
     assert states(db)[0] == ("fake", 6, "ready", 0)
-    db.file.drop_space("fake")
+    db.file.delete_space("fake")
     assert [one.model for one in db.file.spaces()] == ["new"]
 
 
@@ -391,7 +391,7 @@ def test_dropping_the_space_in_use_makes_it_anew(file_db: MemDB) -> None:
     """Nothing of what was said is lost."""
     fill(file_db)
     file_db.jobs.run()
-    file_db.file.drop_space("fake")
+    file_db.file.delete_space("fake")
 
     found = file_db.scope("ann").recall("message 1")
 
@@ -463,7 +463,7 @@ def test_another_process_with_the_old_embedder_goes_on(
     during = ask("recall")
     db.jobs.run(kinds=["embed"])
     after = ask("say")
-    db.file.drop_space("fake")
+    db.file.delete_space("fake")
     dropped = ask("say")
 
     assert (before, during) == ("message 1|fake|None", "message 1|fake|None")

@@ -302,7 +302,7 @@ def test_the_index_of_a_dropped_space_is_dropped(
     server._db.run_apart("CREATE INDEX vectors_hnsw_mine ON sessions (name)")
     assert len(indexes()) == 3
 
-    server.file.drop_space("first")
+    server.file.delete_space("first")
     assert server._db.maintenance.merge() == 0
 
     kept = [name for name in indexes() if name != "vectors_hnsw_mine"]

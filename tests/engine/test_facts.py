@@ -29,7 +29,7 @@ CHANGES: dict[str, Callable[[MemDB], object]] = {
     "delete the session": lambda db: db.scope("ann").session("s").delete(),
     "forget everything": lambda db: db.scope("ann").forget(everything=True),
     "do the work": lambda db: db.jobs.run(),
-    "drop the space": lambda db: db.file.drop_space("fake"),
+    "drop the space": lambda db: db.file.delete_space("fake"),
     "clear": lambda db: db.scope("ann").session("s").clear(),
     "move the tail": lambda db: db.file.check(),
     "rebuild": lambda db: db.file.rebuild(),

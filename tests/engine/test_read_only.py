@@ -95,7 +95,7 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (Entries, "update"): lambda db, _: ann(db).entries.update(entry(db), text="New."),
     (Entries, "clear"): lambda db, _: ann(db).entries.clear(),
     (Summaries, "rewrite"): lambda db, _: trip(db).summaries.rewrite("1-10", "a"),
-    (Summaries, "drop"): lambda db, _: trip(db).summaries.drop("1-10"),
+    (Summaries, "delete"): lambda db, _: trip(db).summaries.delete("1-10"),
     (Entries, "unlink"): lambda db, _: ann(db).entries.unlink(
         *[one.id for one in ann(db).entries.list()]
     ),
@@ -118,7 +118,7 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (Tools, "call"): lambda db, _: trip(db).tools().call("memory_compact"),
     (File, "rebuild"): lambda db, _: db.file.rebuild(),
     (File, "vacuum"): lambda db, _: db.file.vacuum(),
-    (File, "drop_space"): lambda db, _: db.file.drop_space("static-en-1"),
+    (File, "delete_space"): lambda db, _: db.file.delete_space("static-en-1"),
     (Jobs, "run"): lambda db, _: db.jobs.run(),
     (Jobs, "start"): lambda db, _: db.jobs.start(),
     (StoredSettings, "update"): lambda db, _: db.settings.update(entry_quota=7),

@@ -360,7 +360,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Summaries.compact": lambda db, _: ann(db).session(S["archived_session"]).summaries.compact(),
     "Summaries.expand": lambda db, names: long(db).summaries.expand(names.summary),
     "Summaries.rewrite": lambda db, names: long(db).summaries.rewrite(names.summary, "mine"),
-    "Summaries.drop": lambda db, names: long(db).summaries.drop(names.summary),
+    "Summaries.delete": lambda db, names: long(db).summaries.delete(names.summary),
     "Summaries.list": lambda db, _: ann(db).session(S["summarised_session"]).summaries.list(),
     "Summaries.expand in theirs": lambda db, names: (
         ann(db).session(S["summarised_session"]).summaries.expand(names.summary)
@@ -404,6 +404,6 @@ WHOLE_FILE = {
     "vacuum whole": "the bytes of the file",
     "backup": "the bytes of the file",
     "sync": "the memory of everybody",
-    "drop_space": "removes everybody's vectors of a model",
+    "delete_space": "removes everybody's vectors of a model",
     "change settings": "the settings of the file",
 }

@@ -124,7 +124,7 @@ AIO_CALLS: dict[str, Callable[[Any], object]] = {
 NOT_OF_A_USER = {
     *("File.check", "File.info", "File.mark", "File.spaces", "File.stamp", "File.rebuild"),
     "File.copy",
-    *("File.vacuum", "File.backup", "File.drop_space", "Jobs.run", "Jobs.start"),
+    *("File.vacuum", "File.backup", "File.delete_space", "Jobs.run", "Jobs.start"),
     *(
         "Jobs.pending",
         "MemDB.close",

@@ -250,10 +250,10 @@ WITHOUT_TEXT = set(
     Artifacts.delete Entries.clear Entries.delete Entries.revert
     Entries.supersede Entries.unlink
     Host.context Items.clear Items.delete Items.find Items.get Items.list Items.recall
-    File.backup File.drop_space File.rebuild File.vacuum Session.clear Host.date Host.erase Jobs.run
+    File.backup File.delete_space File.rebuild File.vacuum Session.clear Host.date Host.erase Jobs.run
     Host.window Jobs.start MemDB.sync MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
     Session.context Session.delete Session.extract Session.forget Session.recall Session.unarchive
-    State.__delitem__ State.clear State.delete StoredSettings.update Summaries.compact Summaries.drop
+    State.__delitem__ State.clear State.delete StoredSettings.update Summaries.compact Summaries.delete
     Summaries.upgrade
     Tools.call Worker.start Worker.stop memdb.open memdb.recover memdb.restore
     """.split()

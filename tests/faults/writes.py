@@ -647,7 +647,9 @@ WRITES: dict[str, Write] = {
         ("Summaries.rewrite",),
         _in("long", lambda chat: chat.summaries.rewrite(first(chat), "other")),
     ),
-    "drop": Write(("Summaries.drop",), _in("long", lambda chat: chat.summaries.drop(first(chat)))),
+    "drop": Write(
+        ("Summaries.delete",), _in("long", lambda chat: chat.summaries.delete(first(chat)))
+    ),
     "upgrade": Write(("Summaries.upgrade",), _in("long", lambda chat: chat.summaries.upgrade())),
     "upgrade and improve": Write(
         ("Summaries.upgrade", "Jobs.run"),
@@ -692,7 +694,9 @@ WRITES: dict[str, Write] = {
     ),
     "vacuum": Write(("File.vacuum",), lambda db: db.file.vacuum(), unchanging=True),
     "vacuum whole": Write(("File.vacuum",), lambda db: db.file.vacuum(whole=True), unchanging=True),
-    "drop_space": Write(("File.drop_space",), lambda db: db.file.drop_space("e", 8), stepwise=True),
+    "delete_space": Write(
+        ("File.delete_space",), lambda db: db.file.delete_space("e", 8), stepwise=True
+    ),
     "backup": Write(("File.backup",), back_up, unchanging=True),
     "create a file": Write(("memdb.open",), create, unchanging=True),
     "restore": Write(("memdb.restore",), restore, unchanging=True, arrange=make_damaged),

@@ -128,7 +128,7 @@ class Life:
                 lambda: chat.extend(self.said(10)),
                 lambda: chat.summaries.compact(keep_last=10),
                 lambda: chat.summaries.rewrite(self.summary(), text()),
-                lambda: chat.summaries.drop(self.summary()),
+                lambda: chat.summaries.delete(self.summary()),
                 lambda: chat.edit(self.seq(is_old=True), new),
                 lambda: chat.forget(self.seq(is_old=True)),
             ],

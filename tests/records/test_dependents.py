@@ -125,7 +125,7 @@ OTHERS: dict[str, Callable[[MemDB, Session], object]] = {
     ],
     "state.clear": lambda _db, chat: chat.state.clear(),
     "quota and retention of entries": lambda db, _: expire(db),
-    "drop_space": lambda db, _: db.file.drop_space("fake"),
+    "delete_space": lambda db, _: db.file.delete_space("fake"),
 }
 
 EVERY = {**WHOLE, **MESSAGES, **OTHERS}

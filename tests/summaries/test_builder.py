@@ -543,7 +543,7 @@ REMOVALS: dict[str, Callable[[memdb.Session, memdb.Scope], object]] = {
     "erase": lambda chat, _: Host(chat).erase(3),
     "edit": lambda chat, _: chat.edit(3, {"role": "user", "text": "Of coffee."}),
     "forget": lambda _, ann: ann.forget(session="trip", seqs=3),
-    "drop": lambda chat, _: chat.summaries.drop("1-10"),
+    "drop": lambda chat, _: chat.summaries.delete("1-10"),
 }
 
 

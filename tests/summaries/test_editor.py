@@ -114,7 +114,7 @@ def test_a_dropped_summary_is_made_anew_when_it_is_due(local: MemDB) -> None:
     chat = talk(local)
     before = chat.summaries.tree()
 
-    gone = chat.summaries.drop("5-8")
+    gone = chat.summaries.delete("5-8")
 
     left = chat.summaries.tree().summaries
     assert [(one.depth, one.first_seq) for one in left] == [(0, 1)]
@@ -133,7 +133,7 @@ def test_there_must_be_such_a_summary(local: MemDB, ref: int | str) -> None:
 
     with pytest.raises(NotFound):
         chat.summaries.rewrite(ref, "x")
-    assert chat.summaries.drop(ref) == 0
+    assert chat.summaries.delete(ref) == 0
 
 
 @pytest.mark.parametrize(

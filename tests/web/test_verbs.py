@@ -101,7 +101,7 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "GET summaries": lambda db: trip(db).summaries.list(),
     "GET expand": lambda db: trip(db).summaries.expand("1-2"),
     "PATCH summary": lambda db: trip(db).summaries.rewrite(summary(db), "Ann plans a trip."),
-    "DELETE summary": lambda db: trip(db).summaries.drop(summary(db)),
+    "DELETE summary": lambda db: trip(db).summaries.delete(summary(db)),
     "POST compact": lambda db: trip(db).summaries.compact(),
     "GET recall": lambda db: ann(db).recall("Oslo"),
     "GET messages/of-time": lambda db: ann(db).messages(),
