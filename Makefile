@@ -72,9 +72,9 @@ slow: $(STAMP) .venv-patroni/.installed
 .venv-patroni/.installed: tests/faults/postgres/requirements.txt $(STAMP)
 	$(firstword $(wildcard /usr/bin/python3) $(PYTHON)) -m venv --clear --without-pip .venv-patroni
 	$(BIN)/pip --python .venv-patroni/bin/python install --quiet -r $<
-	{ command -v etcd && command -v iptables; } >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update && \
-	  apt-get install -y --no-install-recommends etcd-server iproute2 iptables; } >/dev/null 2>&1 || \
-	  echo "no etcd: the tests of a cluster will be skipped"
+	{ command -v etcd && command -v iptables && command -v pgbouncer; } >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update && \
+	  apt-get install -y --no-install-recommends etcd-server iproute2 iptables pgbouncer; } >/dev/null 2>&1 || \
+	  echo "no etcd or PgBouncer: the tests of a cluster or a pooler will be skipped"
 	touch $@
 
 # The tests of clients, each in an environment of its own: `make clients CLIENT=langgraph` for one

@@ -84,6 +84,9 @@ NO_CONNECTION_LEFT = (
     "remaining connection slots are reserved",
 )
 
+# A prepared statement is there already, or not any more: it was another connection's process.
+ANOTHERS_STATEMENTS = ("42P05", "26000")
+
 # A division by zero: what a statement compares at the commit has changed.
 COMPARED = "22012"
 
@@ -191,6 +194,8 @@ def open_error(error: Any, where: str) -> MemDBError:
         return FileError(
             f"{where}: there is no such database: create it (`createdb`), or check the name", where
         )
+    if code in ANOTHERS_STATEMENTS:
+        return shared(where)
     if code == "53300" or any(part in text for part in NO_CONNECTION_LEFT):
         return Busy("the server has no connection left: close some, or raise max_connections")
     if "read-only" in text or "not read-only" in text or "session is read-only" in text:
@@ -245,6 +250,14 @@ def not_utf8(where: str, encoding: str) -> NotAMemDB:
     """Return the error for a database that cannot store every text."""
     return NotAMemDB(
         f"{where} has the encoding {encoding}: make a database with ENCODING 'UTF8'", where
+    )
+
+
+def shared(where: str) -> Unsupported:
+    """Return the error for a pooler that keeps no settings and statements of a connection."""
+    return Unsupported(
+        f"{where} is a pooler that changes its connections after each transaction: connect to the "
+        "server itself, or set pool_mode = session"
     )
 
 

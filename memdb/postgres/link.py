@@ -32,12 +32,20 @@ LONGEST_PAUSE_S = 1.0
 # same is one reason for it. Deadlocks and the like are tried again until the time is up.
 MAX_BROKEN = 3
 
+BEGIN = "BEGIN READ ONLY"
 ROLLBACK = "ROLLBACK"
+
+# How long a pooler may take to give a second connection a process of the server.
+POOL_S = 3.0
 
 # The row of a connection says which of its transactions was committed last, also after a
 # fail-over. One that was given up cannot be committed later: its number is taken by then.
 SELECT_STANDBY_WAIT = """/* link.standby_wait */
 SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1
+"""
+
+SELECT_PROCESS = """/* link.process */
+SELECT pg_backend_pid()
 """
 
 INSERT_WRITER = """/* link.insert_writer */
@@ -235,6 +243,26 @@ class Link:
         if not is_nowhere:  # which is an error when the tables are made
             self._options["search_path"] = path
             self.ask(SET, {"name": "search_path", "value": path})
+
+    def is_shared(self) -> bool:
+        """
+        Return whether a pooler gives the server's process to others between two transactions.
+
+        A pooler names another process at the login than the server does. Then a second
+        connection begins a transaction: in a pool of sessions it has a process of its own.
+        """
+        (mine,) = self.ask(SELECT_PROCESS)
+        if mine[0] == self.open().raw.info.backend_pid:
+            return False
+        other = Link(self._parameters, self._options, self.where)
+        try:
+            wire = other.open()
+            wire.send(BEGIN)
+            answer = wire.send(statement_of(SELECT_PROCESS).sql)
+            # A pool that has no other process for a session never answers.
+            return wire.has_answer(POOL_S) and wire.rows(answer) == [mine]
+        finally:
+            other.drop()
 
     def ask(self, sql: str, values: Values | None = None) -> list[Any]:
         """Return the rows of a statement outside of a transaction, which leaves none open."""

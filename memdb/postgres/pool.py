@@ -85,6 +85,8 @@ class LinkPool:
             encoding = info.parameter_status("server_encoding")
             if encoding != "UTF8":
                 raise driver.not_utf8(self.where, encoding)
+            if tx.link.is_shared():
+                raise driver.shared(self.where)
             tx.link.pin_schema()
         except psycopg.Error as error:
             tx.is_broken = True

@@ -127,6 +127,12 @@ class Wire:
         found: list[Any] = self._reader.load_rows(0, result.ntuples, tuple)
         return found
 
+    def has_answer(self, timeout_s: float) -> bool:
+        """Return whether the server answers something within *timeout_s*."""
+        self._pg.send_flush_request()
+        self._flush()
+        return bool(self._poll_in.poll(timeout_s * 1000))
+
     def sync(self) -> None:
         """Wait for all answers; psycopg.Error if a statement failed. Then others may be sent."""
         self.is_whole = False
