@@ -197,9 +197,6 @@ class Words(Protocol):
     def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
         """Prefetch what `postings` reads; see `Tx.expect`."""
 
-    def rebuild(self) -> None:
-        """Rebuild every index from the rows."""
-
     def find_archived_differences(self) -> list[str]:
         """Return how the index of archived messages differs from the archived messages."""
 
@@ -326,6 +323,9 @@ class Maintenance(Protocol):
 
     def list_wal_readers(self) -> tuple[int, ...]:
         """Return the numbers of the processes that keep a large log from being moved."""
+
+    def rebuild(self, derive: Callable[[Tx], None]) -> None:
+        """Run *derive* in a transaction, then rebuild every full-text index from its rows."""
 
     def merge(self) -> int:
         """Merge parts of the full-text indexes; return how many indexes there are."""

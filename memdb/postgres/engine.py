@@ -379,9 +379,7 @@ class PostgresProbes(SqliteProbes):
     def purge(self) -> list[str]:
         """Rebuild the full text and vacuum the tables; return [], as nothing prevents it."""
         db: Any = self._db
-        for scope_no in db.maintenance.list_scopes():
-            with db.write() as tx:
-                tx.words.rebuild_scope(scope_no)
+        db.maintenance.rebuild(lambda _tx: None)
         db.maintenance.vacuum()
         return []
 

@@ -29,7 +29,7 @@ from memdb.postgres.words import SELECT_ROWS as ROWS
 from memdb.text.validate import check_query_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from memdb.engine.base import Row
@@ -258,6 +258,14 @@ class PostgresMaintenance:
     def list_wal_readers(self) -> tuple[int, ...]:
         """Return (): the server moves its WAL by itself."""
         return ()
+
+    def rebuild(self, derive: Callable[[AnyTx], None]) -> None:
+        """Run *derive*, then rebuild the full text of a scope at a time: only its writers wait."""
+        with self._db.write() as tx:
+            derive(tx)
+        for scope_no in self.list_scopes():
+            with self._db.write() as tx:
+                tx.words.rebuild_scope(scope_no)
 
     def merge(self) -> int:
         """

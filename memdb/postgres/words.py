@@ -393,13 +393,8 @@ class PostgresWords:
             place = _place_of(kind, scope_of(low), (low, high))
             self._tx.expect(SELECT_LISTS, {**place, "terms": sorted(whole)})
 
-    def rebuild(self) -> None:
-        """Rebuild every index from the rows, that of archived messages from the segments."""
-        for scope_no in self.scopes():
-            self.rebuild_scope(scope_no)
-
     def rebuild_scope(self, scope_no: int) -> None:
-        """Rebuild the indexes of one scope; only its writers wait."""
+        """Rebuild the indexes of one scope, that of archived messages from the segments."""
         for kind, sql in SELECT_ROWS.items():
             self._empty(scope_no, kind)
             for rows in self.rows(sql, *scope_range(scope_no)):

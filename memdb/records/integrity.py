@@ -117,9 +117,11 @@ def rebuild(db: Engine, *, links: bool = False) -> None:
         links: Guess every link between entries anew, not only broken ones and those of
             another model. Cost: 2 s more per 1,000 entries.
 
-    Transaction: opens its own, so a crash leaves the file as it was.
+    Transaction: opens its own, so a crash leaves the file as it was. On a server the full text of
+    each scope has one, so the writers of one scope wait at a time.
     """
-    with db.write() as tx:
+
+    def derive(tx: Tx) -> None:
         spaces.derive(tx)
         messages.derive(tx)
         sessions.derive(tx)
@@ -128,7 +130,8 @@ def rebuild(db: Engine, *, links: bool = False) -> None:
         artifacts.derive(tx)
         items.derive(tx)
         dependents.derive(tx)
-        tx.words.rebuild()
+
+    db.maintenance.rebuild(derive)
 
 
 def describe(db: Engine) -> FileInfo:

@@ -27,7 +27,6 @@ ENGINE = {
         "add_messages",
         "add_archived",
         "drop_archived",
-        "rebuild",
         "rebuild_archived",
     },
     "vectors": {"put", "drop", "drop_some", "rebuild"},

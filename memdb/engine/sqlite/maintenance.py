@@ -292,6 +292,12 @@ class SqliteMaintenance:
         """
         return self._db.checkpoint()
 
+    def rebuild(self, derive: Callable[[AnyTx], None]) -> None:
+        """Run *derive* and rebuild every full-text index, in one transaction."""
+        with self._db.write() as tx:
+            derive(tx)
+            tx.words.rebuild()
+
     def merge(self) -> int:
         """
         Merge up to 500 pages of each full-text index; return how many indexes there are.
