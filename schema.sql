@@ -430,6 +430,8 @@ CREATE TABLE artifacts (
   metadata TEXT,                       -- JSON object; NULL: none
   message_id INTEGER,                  -- the message that made it; NULL: not said. It may be gone.
   created_ms INTEGER NOT NULL,
+  moved_ms INTEGER,                    -- when it got this name; NULL: it was saved under it
+  first_version INTEGER,               -- its number before a sync gave it another; NULL: the same
   digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (scope_no, session_no, name, rev_version),
   FOREIGN KEY (scope_no, session_no, name)

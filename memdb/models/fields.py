@@ -259,6 +259,8 @@ ARTIFACT = (
     Field("message_branch", column="message_id"),
     Field("message_seq", VIEWED, column="message_id"),
     Field("sha256", VIEWED, column=None),
+    Field("moved_ms", HIDDEN),
+    Field("first_version", HIDDEN),
     Field("bigrams", SEARCHED, HIDDEN, column=None),
     Field("scope_no", HIDDEN),
 )

@@ -131,14 +131,33 @@ def remove(tx: Tx, place: Place, version: int | None = None) -> bool:
     return True
 
 
-def renumber(tx: Tx, place: Place, numbers: Mapping[str, int]) -> None:
-    """Number the versions of a name by *numbers*, a number for each uid."""
-    _, last = existing(artifacts.find_name(tx, place), "artifact_names")
-    last = max(last, *numbers.values())
-    for uid, number in numbers.items():
-        artifacts.renumber(tx, place, uid, number + last)  # free: above all of them
-    for uid, number in numbers.items():
-        artifacts.renumber(tx, place, uid, number)
+def move(tx: Tx, place: Place, version: int, target: Place, moved_ms: int) -> None:
+    """Rename one version, which becomes the newest of its new name."""
+    known = existing(artifacts.find_name(tx, place), "artifact_names")
+    taken = artifacts.find_name(tx, target)
+    number = 1 if taken is None else taken[1] + 1
+    _set_name(tx, target, number, indexed_text("", b""))
+    artifacts.move_one(tx, place, version, target, number, moved_ms)
+    if place != target:
+        _set_name(tx, place, known[1], _searched(tx, artifacts.find(tx, place)))
+    _set_name(tx, target, number, _searched(tx, artifacts.find(tx, target)))
+
+
+def renumber(tx: Tx, place: Place, first: Mapping[str, int]) -> None:
+    """Number the versions of a name by *first*, the first number of those that differ, and uid."""
+    found = {one.info.uid: one.info.version for one in artifacts.versions(tx, place)}
+    first = {uid: first.get(uid, version) for uid, version in found.items()}
+    numbers: dict[str, int] = {}
+    number = 0
+    for uid in sorted(first, key=lambda one: (first[one], one)):
+        number = numbers[uid] = max(number + 1, first[uid])
+    if first == found:
+        return
+    last = max(existing(artifacts.find_name(tx, place), "artifact_names")[1], number)
+    for shift in (last, 0):  # numbers above all of them are free
+        for uid, number in numbers.items():
+            kept = None if first[uid] == number else first[uid]
+            artifacts.renumber(tx, place, uid, number + shift, kept)
     _set_name(tx, place, last, _searched(tx, artifacts.find(tx, place)))
 
 

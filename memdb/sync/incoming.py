@@ -35,7 +35,7 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
-from memdb.sync.clock import NOTHING, UNTOLD, Word, beats, history_of
+from memdb.sync.clock import NOTHING, UNTOLD, Word, beats, history_of, ms_of
 from memdb.sync.outgoing import thing_of
 from memdb.sync.tree import Tree, is_fork
 from memdb.tables import artifacts, entries, entry_history, items, jobs, sessions, state, synced
@@ -244,7 +244,7 @@ class _Part:
         self._emptied: dict[int, bool] = {}  # rows that may be empty; whether that is forgotten
         self._keys: set[tuple[str, int, int | None]] = set()
         self._opened: set[int] = set()  # entries that state a key, and have no place in it yet
-        self._places: set[Place] = set()
+        self._places: dict[Place, dict[str, int]] = {}  # first numbers of versions that came
 
     @property
     def _owner(self) -> ScopeRef:
@@ -657,7 +657,7 @@ class _Part:
             synced.put(tx, "version", self._scope_no, rows)
 
     def write_artifact(self, lines: list[Line]) -> None:
-        """Add versions of artifacts, which `finish` brings into their order."""
+        """Add or rename versions of artifacts, which `finish` brings into their order."""
         tx, target = self._tx, self._target()
 
         parts: dict[str, list[Line]] = {}
@@ -668,13 +668,22 @@ class _Part:
             else:
                 before.append(line)
 
-        def write(line: Line, item: Item, _stand: Stand) -> None:
+        def write(line: Line, item: Item, stand: Stand) -> None:
+            if not stand.is_outdated and stand.place is not None:
+                return
             for part in parts[line["uid"]]:
                 data = {name: one for name, one in part.items() if name not in ADDED}
                 artifact_lines.read_part(target, Item("", "artifact_part", data))
             read = artifact_lines.read_artifact(target, item)
-            artifact_lines.write_artifacts(target, tx, [read])
-            self._places.add(target.place_of(tx, read.fields["session"], read.fields["name"]))
+            place = target.place_of(tx, read.fields["session"], read.fields["name"])
+            if stand.place is None:
+                artifact_lines.write_artifacts(target, tx, [read])
+            else:
+                session_no, name, version = json.loads(str(stand.place))
+                before = Place(self._scope_no, session_no, name)
+                artifact_records.move(tx, before, version, place, ms_of(line["stamp"]))
+                self._places.setdefault(before, {})
+            self._places.setdefault(place, {})[line["uid"]] = line["version"]
 
         whole = [line for line in lines if line["kind"] == "artifact"]
         self._each("artifact", whole, write)
@@ -720,8 +729,9 @@ class _Part:
             if sessions.identity(tx, session) is not None:
                 self._merge.arrange(tx, self._merge.tree(tx, session))
                 self._merge.drop_tree(session)
-        for place in self._places:
-            self._renumber(place)
+        first = artifacts.first_numbers(tx, scope_no) if self._places else {}
+        for place, came in self._places.items():
+            artifact_records.renumber(tx, place, first | came)
         for row in sorted(self._emptied, reverse=True):
             self._drop_empty(row, is_forgotten=self._emptied[row])
         self.settle(self._keys)
@@ -735,19 +745,6 @@ class _Part:
                 versions = {thing: versions.get(thing, UNSAID) for thing in stamps}
             rows = [(thing, versions[thing], 0, stamps[thing]) for thing in versions]
             synced.put(tx, kind, scope_no, rows)
-
-    def _renumber(self, place: Place) -> None:
-        """Number the versions of an artifact by what their devices called them, then by uid."""
-        found = artifacts.versions(self._tx, place)
-        things = {thing_hash(one.info.uid): one.info for one in found}
-        stamps = self._stamps("artifact", things)
-        first = {info.uid: stamps.get(thing, info.version) for thing, info in things.items()}
-        numbers: dict[str, int] = {}
-        number = 0
-        for uid in sorted(first, key=lambda one: (first[one], one)):
-            number = numbers[uid] = max(number + 1, first[uid])
-        if any(numbers[info.uid] != info.version for info in things.values()):
-            artifact_records.renumber(self._tx, place, numbers)
 
     def _drop_empty(self, row: int, *, is_forgotten: bool) -> None:
         """Remove a session or branch that another device removed, if nothing is left in it."""

@@ -18,7 +18,7 @@ from memdb.models.record import Record
 from memdb.records.messages import MOVED
 from memdb.sync.clock import UNITED, stamp_of
 from memdb.sync.tree import Tree
-from memdb.tables import entries, messages, scopes, sessions, state, summaries, synced
+from memdb.tables import artifacts, entries, messages, scopes, sessions, state, summaries, synced
 from memdb.transfer import artifacts as artifact_lines
 from memdb.transfer import entries as entry_lines
 from memdb.transfer import messages as message_lines
@@ -62,7 +62,7 @@ class Sent(Record):
     A thing that a segment tells of.
 
     Attributes:
-        stamp: When it changed; of an artifact, the number that the version had at first.
+        stamp: When it changed; of a message, version or artifact 0 until it does.
         place: Where it is; None for one that is gone.
         gone: 1 if it was deleted, 2 if it was forgotten.
     """
@@ -88,9 +88,7 @@ def collect(tx: Tx, device: Device, now_ms: int, *, is_full: bool) -> Changes:
             tx, kind, is_full=is_full
         ):
             stamp = min(old or 0, now)  # one of a clock that was ahead is none
-            if kind == "artifact" and old is None:
-                stamp = json.loads(str(place))[2]
-            elif is_fresh and (kind not in UNITED or old is not None):
+            if is_fresh and (kind not in UNITED or old is not None or ms):
                 stamp = stamp_of(min(ms or now_ms, now_ms), device.id, device.stamp)
             sent = Sent(thing, version, stamp, place)
             found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)
@@ -165,9 +163,11 @@ def _scope_lines(tx: Tx, scope_no: int, kinds: dict[str, list[Sent]]) -> Iterato
     stamps = {thing: one.stamp for thing, one in here.get("artifact", {}).items()}
     if stamps:
         wanted = lambda uid: thing_hash(uid) in stamps  # noqa: E731 (a predicate)
+        first = artifacts.first_numbers(tx, scope_no)
         for line in artifact_lines.export(tx, scope_no, wanted):
             if line["kind"] == "artifact":
                 line["stamp"] = stamps[thing_hash(line["uid"])]
+                line["version"] = first.get(line["uid"], line["version"])
             if line["kind"] != "artifact_name":
                 yield line
     values = here.get("item", {})

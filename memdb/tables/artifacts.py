@@ -36,7 +36,9 @@ UPDATE_NAME = compose.update(
     "artifacts.update_name", "artifact_names", "id = :id", "text, bigrams", last_version=":version"
 )
 
-INSERT_VERSION = compose.insert("artifacts.insert", "artifacts")
+INSERT_VERSION = compose.insert(
+    "artifacts.insert", "artifacts", moved_ms="NULL", first_version="NULL"
+)
 
 SELECT_VERSIONS = """/* artifacts.versions */
 SELECT
@@ -121,8 +123,13 @@ UPDATE_NUMBER = compose.update(
     "artifacts.renumber",
     "artifacts",
     "scope_no = :scope_no AND session_no = :session_no AND name = :name AND uid = :uid",
-    "rev_version",
+    "rev_version, first_version",
 )
+
+SELECT_FIRST_NUMBERS = """/* artifacts.first_numbers */
+SELECT uid, first_version FROM artifacts
+WHERE scope_no = :scope_no AND first_version IS NOT NULL
+"""
 
 SELECT_MADE_BETWEEN = """/* artifacts.made_between */
 SELECT scope_no, session_no, name, rev_version FROM artifacts
@@ -245,6 +252,23 @@ UPDATE_PLACE = compose.update(
     session_no=":new_session_no",
     name=":new_name",
     rev_version="rev_version - :shift",
+    moved_ms="CASE WHEN moved_ms >= :now_ms THEN moved_ms + 1 ELSE :now_ms END",
+    first_version="NULL",
+)
+
+UPDATE_ONE_PLACE = compose.update(
+    "artifacts.move_one",
+    "artifacts",
+    """
+  scope_no = :scope_no
+  AND session_no = :session_no
+  AND name = :name
+  AND rev_version = :rev_version
+""",
+    session_no=":new_session_no",
+    name=":new_name",
+    rev_version=":new_rev_version",
+    moved_ms=":moved_ms",
 )
 
 SELECT_MADE_BY = """/* artifacts.made_by */
@@ -403,7 +427,17 @@ def move(tx: Tx, place: Place, target: Place, shift: int) -> None:
     """Rename every version of a name, with numbers that are *shift* higher."""
     versions(tx, place)  # each is compared with its digest, which the UPDATE makes anew
     values = {"new_session_no": target.session_no, "new_name": target.name, "shift": shift}
-    tx.run(UPDATE_PLACE, {**place.key(), **values})
+    tx.run(UPDATE_PLACE, {**place.key(), **values, "now_ms": tx.now_ms})
+
+
+def move_one(
+    tx: Tx, place: Place, version: int, target: Place, new_version: int, moved_ms: int
+) -> None:
+    """Rename one version, which gets a number that is free."""
+    find(tx, place, version)  # it is compared with its digest, which the UPDATE makes anew
+    values = {"rev_version": MAX_INT - version, "new_rev_version": MAX_INT - new_version}
+    values |= {"new_session_no": target.session_no, "moved_ms": moved_ms}
+    tx.run(UPDATE_ONE_PLACE, {**place.key(), **values, "new_name": target.name})
 
 
 def find_uid(tx: Tx, place: Place, uid: str) -> int | None:
@@ -434,9 +468,15 @@ def move_messages(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) 
         tx.run(UPDATE_MESSAGES, {**values, "shift": to - session})
 
 
-def renumber(tx: Tx, place: Place, uid: str, version: int) -> None:
-    """Change the number of a version to one that is free."""
-    tx.run(UPDATE_NUMBER, {**place.key(), "uid": uid, "rev_version": MAX_INT - version})
+def first_numbers(tx: Tx, scope_no: int) -> dict[str, int]:
+    """Return the number that a version had before a sync gave it another one, by uid."""
+    return dict(tx.all(SELECT_FIRST_NUMBERS, {"scope_no": scope_no}))
+
+
+def renumber(tx: Tx, place: Place, uid: str, version: int, first: int | None) -> None:
+    """Change the number of a version to one that is free; *first*: its first one, if it differs."""
+    values = {"rev_version": MAX_INT - version, "first_version": first}
+    tx.run(UPDATE_NUMBER, {**place.key(), "uid": uid, **values})
 
 
 def raise_version(tx: Tx, name_id: int, version: int) -> None:

@@ -64,7 +64,9 @@ FROM entry_history AS old
 JOIN entries ON entries.id = entry_id
 """,
     "artifact": """
-SELECT scope_no, thing_hash(uid), 0, 0, json_array(session_no, name, :last - rev_version)
+SELECT
+  scope_no, thing_hash(uid), ifnull(moved_ms, 0), ifnull(moved_ms, 0),
+  json_array(session_no, name, :last - rev_version)
 FROM artifacts
 """,
     "summary": """

@@ -7,7 +7,7 @@ import random
 import re
 import shutil
 from contextlib import suppress
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -311,6 +311,16 @@ class World:
         session = None if name.startswith("user:") else "trip"
         owner.artifacts.save(name, f"{self.word()} in a file", session=session)
 
+    def rename_artifact(self, computer: Computer) -> None:
+        """Rename an artifact to a name that is free."""
+        name, new = self.random.choice([("m.md", "l.md"), ("l.md", "m.md")])
+        computer.db.user("ann").artifacts.rename(f"user:{name}", f"user:{new}")
+
+    def rename_in_session(self, computer: Computer) -> None:
+        """Rename an artifact of a session."""
+        name, new = self.random.choice([("n.md", "o.md"), ("o.md", "n.md")])
+        computer.db.user("ann").artifacts.rename(name, new, session="trip")
+
     def forget_message(self, computer: Computer) -> None:
         """Forget a message of a session that has no branches."""
         session = computer.db.user("ann").session(self.random.choice(SESSIONS))
@@ -478,6 +488,16 @@ EVERY = {**ACTIONS, "repeat": 3, "pin": 3, "retire": 3}
 # What only happens to branches, which may be empty, are deleted, and lose messages.
 OF_BRANCHES = {"empty_branch": 2, "describe_branch": 1, "delete_branch": 1, "remove_anywhere": 2}
 ALL = {**EVERY, **OF_BRANCHES}
+# What only happens to files, which are saved by two names and renamed.
+FILES = {
+    "rename_artifact": 6,
+    "rename_in_session": 4,
+    "append": 3,
+    **{
+        name: ACTIONS[name]
+        for name in ("save", "remove_session", "sync", "carry_some", "back_up", "wait")
+    },
+}
 BRANCHES = {
     **{name: 3 * often for name, often in OF_BRANCHES.items()},
     **{
@@ -501,9 +521,10 @@ def canonical(db: memdb.MemDB) -> list[str]:
     """Return what a memory says: content, order and history, without what is local."""
     found = []
     numbers: dict[Any, int] = {}
-    for line in lines_of(db):
+    lines = [line for line in lines_of(db) if line["kind"] not in LEFT_OUT]
+    for line, after in pairwise([*lines, {"kind": "scope"}]):
         kind = line["kind"]
-        if kind in LEFT_OUT:
+        if kind == after["kind"] == "scope":  # nothing is left of it
             continue
         kept = {name: value for name, value in line.items() if name not in LOCAL.get(kind, ())}
         if kind == "entry":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from simulator import ACTIONS, ALL, BRANCHES, EVERY, run
+from simulator import ACTIONS, ALL, BRANCHES, EVERY, FILES, run
 
 from memdb.sync import incoming
 from memdb.sync.clock import NOTHING
@@ -30,6 +30,7 @@ ONCE_EVERY_KIND = [
     *((seed, steps, ACTIONS) for seed, steps in ONCE.items()),
     *((seed, steps, EVERY) for seed, steps in ONCE_OF_EVERY.items()),
     *((seed, 30, BRANCHES) for seed in range(60)),
+    *((seed, 30, FILES) for seed in range(60)),
 ]
 
 

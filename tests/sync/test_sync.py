@@ -406,6 +406,56 @@ def test_of_a_deletion_and_a_change_the_later_one_stands(pair: Pair) -> None:
     assert canonical(pair.a) == canonical(pair.b)
 
 
+def _names(db: memdb.MemDB) -> list[tuple[str, str, int]]:
+    """Return text, name and number of each version of each artifact."""
+    artifacts = db.user("ann").artifacts
+    return sorted(
+        (artifacts.load(one.name, one.version).data.decode(), one.name, one.version)
+        for name in artifacts.list()
+        for one in artifacts.versions(name.name)
+    )
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_the_rename_of_an_artifact_travels(pair: Pair, first: str) -> None:
+    """The later one of two stands; a version saved meanwhile stays where it was saved."""
+    a, b = (db.user("ann").artifacts for db in (pair.a, pair.b))
+    order = (pair.a, pair.b) if first == "a" else (pair.b, pair.a)
+
+    def meet() -> None:
+        pair.now_ms += 60_000
+        for db in (*order, *order):
+            db.sync(pair.folder)
+
+    for name in ("plain", "both", "saved", "gone", "taken"):
+        for number in (1, 2):
+            a.save(f"user:{name}", f"{name} {number}")
+    meet()
+    a.delete("user:taken")
+    meet()
+    a.rename("user:plain", "user:taken")  # whose numbers do not come back
+    a.rename("user:both", "user:earlier")
+    pair.now_ms += 60_000
+    b.rename("user:both", "user:later")
+    a.rename("user:saved", "user:moved")
+    b.save("user:saved", "saved 3")
+    a.rename("user:gone", "user:hidden")
+    b.delete("user:gone")
+    meet()
+    a.save("user:later", "both 3")
+    meet()
+    b.rename("user:later", "user:last")
+    meet()
+    expected = [
+        *(("both 1", "user:last", 1), ("both 2", "user:last", 2), ("both 3", "user:last", 3)),
+        *(("plain 1", "user:taken", 3), ("plain 2", "user:taken", 4)),
+        *(("saved 1", "user:moved", 1), ("saved 2", "user:moved", 2), ("saved 3", "user:saved", 3)),
+    ]
+    assert [_names(db) for db in (pair.a, pair.b)] == [expected, expected]
+    assert canonical(pair.a) == canonical(pair.b)
+    assert "user:taken" in str(pair.b.user("ann").recall("plain"))
+
+
 def test_a_file_that_was_copied_becomes_a_new_device(pair: Pair) -> None:
     """Both copies go on, and nothing of either is lost."""
     copy = pair.place / "copy.db"
