@@ -282,12 +282,20 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
     for it is about something else, and a question with a number asks for that one.
     """
     traits, counts = _traits(query, hits, words_of), Counter[str]()
+    holders: dict[AbstractSet[str], list[int]] = {}  # places, by the asked words they hold
     most = (0, 0) if any(map(str.isdigit, "".join(query.content))) else (RELEVANT_ROWS, COMPARED)
-    for newer, (held, _) in enumerate(traits):
-        place = counts[hits[newer].kind]  # a kind of few texts stands behind one of many
-        counts[hits[newer].kind] += 1
-        for older in range(newer):
-            if not _is_newer(hits[newer], hits[older]) or only_asks(hits[newer].text):
+    for newer, (hit, (held, topics)) in enumerate(zip(hits, traits, strict=True)):
+        place = counts[hit.kind]  # a kind of few texts stands behind one of many
+        counts[hit.kind] += 1
+        like = holders.setdefault(held, []) if topics else []
+        # A hit further down is compared with the best one, and with those that it is alike to.
+        places = [*range(newer)] if place < most[1] else sorted({0, *like})
+        if topics:
+            like.append(newer)
+        if hit.kind not in STATEMENTS or only_asks(hit.text):
+            continue
+        for older in places:
+            if not _is_newer(hit, hits[older]):
                 continue
             asked = traits[older][0]
             if _are_alike(traits[newer], traits[older]):
@@ -295,7 +303,7 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
             elif place < most[older > 0] and not {*query.identifiers} & (asked - held):
                 least = SURE if older or place >= COMPARED else PASSING
                 least = LEAST if place < COMPARED and held & asked else least
-                if _ends(query, hits[newer], hits[older], least):
+                if _ends(query, hit, hits[older], least):
                     yield newer, older
 
 
@@ -356,9 +364,9 @@ def _is_newer(newer: Hit, older: Hit) -> bool:
         return False
     if newer.kind not in STATEMENTS or older.kind not in STATEMENTS:
         return False
-    authors = {hit.source.author or hit.role for hit in (newer, older) if hit.kind == "message"}
-    is_mixed = newer.kind != older.kind and "assistant" in authors
-    return not (is_mixed or len(authors) > 1)
+    speakers = [hit.source.author or hit.role for hit in (newer, older) if hit.kind == "message"]
+    is_mixed = newer.kind != older.kind and "assistant" in speakers
+    return not is_mixed and speakers[1:] in ([], speakers[:1])
 
 
 def _ends(query: Query, newer: Hit, older: Hit, least: float) -> bool:

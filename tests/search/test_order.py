@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -183,6 +185,26 @@ def test_a_newer_entry_counts_its_place_among_entries() -> None:
     found = put_in_order(parse_query("Which gym do I go to?"), hits, words_of)
 
     assert [hit.text for hit in found[:2]] == [newer, told[0]]
+
+
+def test_work_grows_with_the_hits_and_not_with_their_pairs() -> None:
+    """Four times as many hits take at most five times as many calls of functions."""
+
+    def functions(count: int) -> int:
+        told = [f"The plan of {name} is about the garden." for name in map(chr, range(97, 113))]
+        hits = [
+            Hit("message", told[n % 16], 1 - n / 999, n + 1, Source("s", n, created_ms=n), role="user")
+            for n in range(count)
+        ]
+        words_of = {hit.text: query_words(hit.text) for hit in hits}
+        query, seen = parse_query("Which book does Ann like?"), Counter[str]()
+        put_in_order(query, hits, words_of)
+        sys.setprofile(lambda _, event, __: seen.update((event,)))
+        put_in_order(query, hits, words_of)
+        sys.setprofile(None)
+        return seen["call"]
+
+    assert functions(200) < 5 * functions(50)
 
 
 def test_two_things_are_not_put_in_order_by_time(ann: memdb.Scope) -> None:
