@@ -10,7 +10,7 @@ WORKERS ?= $(shell $(PYTHON) -c "import os; print(3 * os.cpu_count() // 2)")
 # Some containers set it; compiling all modules in each process doubles the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test encrypted test-postgres coverage slow clients lint format fix types hooks bench goals peers docs wheel release clean
+.PHONY: all demo test encrypted test-postgres coverage slow clients lint format fix types hooks bench calls goals peers docs wheel release clean
 
 all: format lint types test
 
@@ -134,6 +134,10 @@ bench: goals peers
 	$(BIN)/python bench/beside.py --out $(BENCH_RESULTS)/beside-10000.jsonl --plots $(BENCH_RESULTS)
 	$(BIN)/python bench/beside.py --rows 100000 --out $(BENCH_RESULTS)/beside-100000.jsonl --plots $(BENCH_RESULTS)
 	$(BIN)/python bench/growth.py --out $(BENCH_RESULTS)/growth.jsonl --plots $(BENCH_RESULTS)
+
+# The calls of every day beside the last ten runs that were kept; KEEP=yes adds this run to them.
+calls: $(STAMP)
+	$(BIN)/python bench/calls.py --against $(BENCH_RESULTS)/calls.jsonl $(if $(filter yes,$(KEEP)),--keep)
 
 # Every goal of speed and size with its bar and its number, in one table; nothing else should run.
 goals: $(STAMP) peers

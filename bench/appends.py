@@ -33,11 +33,9 @@ from typing import TYPE_CHECKING
 
 import apsw
 import corpus
+import units
 
 import memdb
-from memdb.engine import compose
-from memdb.engine.sqlite.digests import register_functions
-from memdb.engine.sqlite.schema import read_schema
 from memdb.models.ids import uuid7
 from memdb.text.derived import date_spans
 from memdb.text.tokens import _encoding
@@ -50,38 +48,6 @@ SEED = 20261122
 SESSION = 500
 TEXTS = 20_000
 TURN = 500
-
-# The scope and the session that the raw loop writes to, in the schema of memdb.
-RAW_SCOPE = """
-INSERT OR IGNORE INTO scopes (scope_no, uid, app, user_name, created_ms)
-VALUES (1, 'u', 'default', 'ann', 0)
-"""
-RAW_SESSION = """
-INSERT INTO sessions (id, scope_no, uid, name, created_ms, updated_ms)
-VALUES (:session, 1, :name, :name, 0, 0)
-"""
-RAW_INSERT = """
-INSERT INTO messages (
-  id, uid, role_code, author, text, parts, external_id, tokens, counter_code, metadata,
-  content_hash, created_ms, bigrams, spans, digest
-)
-VALUES (
-  :id, :uid, 0, NULL, :text, NULL, NULL, :n, NULL, NULL, :hash, :ms, NULL, :spans,
-  row_digest(:id, :uid, 0, NULL, :text, NULL, NULL, :n, NULL, NULL, :ms)
-)
-"""
-RAW_INDEX = (
-    "INSERT INTO messages_fts (rowid, text, author, bigrams) VALUES (:id, :text, NULL, NULL)"
-)
-RAW_UPDATE = compose.update(
-    "bench.advance",
-    "sessions",
-    "id = :session",
-    last_seq="last_seq + :count",
-    message_count="message_count + :count",
-    tokens="tokens + :tokens",
-    updated_ms=":ms",
-)
 
 
 def main() -> None:
@@ -139,7 +105,7 @@ def measure(path: Path, size: int, given: argparse.Namespace) -> None:
     """Append to 20 sessions in turn and print what it took."""
     texts = corpus.texts(given.appends, seed=5)
     counts: Counter[str] = Counter()
-    raw = RawLoop(path.with_name(f"raw{size}.db"), given.durability)
+    raw = units.RawLoop(path.with_name(f"raw{size}.db"), given.durability)
     with memdb.open(path, durability=given.durability) as db:
         chats = [db.scope("ann").session(f"chat{k}") for k in range(20)]
         for chat in chats:
@@ -160,6 +126,7 @@ def measure(path: Path, size: int, given: argparse.Namespace) -> None:
                 times["cpu"].append((time.thread_time_ns() - cpu) / 1000)
                 if given.pause_ms:
                     time.sleep(given.pause_ms / 1000)
+            units.turn()
             wal = max(wal, os.stat(f"{path}-wal").st_size)
             for text in texts[at : at + TURN]:
                 cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
@@ -174,75 +141,28 @@ def measure(path: Path, size: int, given: argparse.Namespace) -> None:
         for name in ("wall", "cpu")
     )
     print(f"{size:10,} times the raw loop: {raws}  largest WAL {wal / 1e6:.1f} MB", flush=True)
+    print(units.line())
     for name, ns in counts.most_common(25):
         print(f"    {ns / 1000 / given.appends:8.2f} µs per append  {name}")
 
 
-class RawLoop:
-    """What apsw alone takes for the same rows in the same tables, one commit each call."""
-
-    def __init__(self, path: Path, durability: str, place: int = 0) -> None:
-        self.raw = apsw.Connection(str(path))
-        self.raw.set_busy_timeout(60_000)
-        register_functions(self.raw)
-        self.raw.execute("PRAGMA journal_mode = WAL").fetchall()
-        self.raw.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
-        self.raw.wal_autocheckpoint(4000)
-        if not self.raw.table_exists("main", "messages"):
-            self.raw.execute(read_schema()).fetchall()
-        self.session = (1 << 44) | ((place + 1) << 24)
-        self.raw.execute("BEGIN IMMEDIATE")
-        self.raw.execute(RAW_SCOPE)
-        self.raw.execute(RAW_SESSION, {"session": self.session, "name": f"s{place}"})
-        self.raw.execute("COMMIT")
-        self.number = 0
-
-    def append(self, text: str) -> None:
-        self.number += 1
-        row = {
-            "id": self.session + self.number,
-            "uid": (self.session + self.number).to_bytes(16, "big"),
-            "text": text,
-            "n": 30,
-            "hash": b"01234567",
-            "ms": 1_790_000_000_000,
-            "spans": None,
-        }
-        run = self.raw.execute
-        run("BEGIN IMMEDIATE")
-        run(RAW_UPDATE, {"count": 1, "tokens": 30, "ms": row["ms"], "session": self.session})
-        run(RAW_INSERT, row)
-        run(RAW_INDEX, row)
-        run("COMMIT")
-
-    def load(self, texts: list[str], count: Callable[[str], list[int]]) -> None:
-        rows = []
-        now = time.time_ns() // 1_000_000
-        for text in texts:
-            self.number += 1
-            uid = uuid7(now)
-            said = f"\1{uid}\0\1user\0\0\1{text}\0\0\0\0\1{now}\0"
-            rows.append(
-                {
-                    "id": self.session + self.number,
-                    "uid": bytes.fromhex(uid.replace("-", "")),
-                    "text": text,
-                    "n": len(count(text)),
-                    "hash": blake2b(said.encode(), digest_size=16).digest()[:8],
-                    "ms": now,
-                    "spans": date_spans(text, now),
-                }
+def load_by_hand(raw: units.RawLoop, texts: list[str], count: Callable[[str], list[int]]) -> None:
+    """Append *texts* in one commit, with the ids, counts, hashes and days that memdb computes."""
+    rows, now = [], time.time_ns() // 1_000_000
+    for text in texts:
+        uid = uuid7(now)
+        said = f"\1{uid}\0\1user\0\0\1{text}\0\0\0\0\1{now}\0"
+        rows.append(
+            raw.row(
+                text,
+                uid_bytes=bytes.fromhex(uid.replace("-", "")),
+                tokens=len(count(text)),
+                content_hash=blake2b(said.encode(), digest_size=16).digest()[:8],
+                created_ms=now,
+                spans=date_spans(text, now),
             )
-        tokens = sum(row["n"] for row in rows)
-        run = self.raw.execute
-        run("BEGIN IMMEDIATE")
-        run(
-            RAW_UPDATE,
-            {"count": len(rows), "tokens": tokens, "ms": now, "session": self.session},
         )
-        self.raw.executemany(RAW_INSERT, rows)
-        self.raw.executemany(RAW_INDEX, rows)
-        run("COMMIT")
+    raw.write(rows)
 
 
 def spread(times: list[float]) -> str:
@@ -274,32 +194,34 @@ def profile(db: memdb.MemDB, counts: Counter[str]) -> None:
 def load(folder: Path, given: argparse.Namespace) -> None:
     """Store messages a thousand at a time, in turn with a hand-written loop."""
     texts = corpus.texts(given.bulk, seed=5)
-    raw = RawLoop(folder / "raw.db", given.durability)
+    raw = units.RawLoop(folder / "raw.db", given.durability)
     count = _encoding("cl100k_base").encode_ordinary
-    raw.load(corpus.texts(2000, seed=6), count)
+    load_by_hand(raw, corpus.texts(2000, seed=6), count)
     with memdb.open(folder / "bulk.db", durability=given.durability) as db:
         chat = db.scope("ann").session("chat")
         chat.extend([{"role": "user", "text": text} for text in corpus.texts(2000, seed=6)])
         ours, theirs = [], []
         for at in range(0, len(texts), 1000):
             some = texts[at : at + 1000]
+            units.turn()
             start = time.thread_time()
             chat.extend([memdb.NewMessage("user", text) for text in some])
             ours.append(time.thread_time() - start)
             start = time.thread_time()
-            raw.load(some, count)
+            load_by_hand(raw, some, count)
             theirs.append(time.thread_time() - start)
     print(
         f"bulk of {len(texts):,}: {1000 / median(ours):8.0f} per s of CPU, by hand "
         f"{1000 / median(theirs):8.0f}: {median(theirs) / median(ours):.2f} of it; by the sums "
         f"{sum(theirs) / sum(ours):.2f}"
     )
+    print(units.line())
 
 
 def write_together(path: Path, given: argparse.Namespace) -> None:
     """Let processes append to one file until the time is over, and look for what they wrote."""
     if given.raw:
-        RawLoop(path, given.durability, place=given.writers)
+        units.RawLoop(path, given.durability, place=given.writers)
     else:
         with memdb.open(path, durability=given.durability) as db:
             db.scope("ann").session("first").append("user", "the first makes the file")
@@ -366,7 +288,7 @@ def _write(path: str, number: int, start: Any, given: argparse.Namespace, queue:
 
 
 def _write_raw(path: str, number: int, start: Any, given: argparse.Namespace, queue: Any) -> None:
-    raw = RawLoop(Path(path), given.durability, place=number)
+    raw = units.RawLoop(Path(path), given.durability, place=number)
     texts = corpus.texts(2000, seed=number)
     waits: list[float] = []
     start.wait()

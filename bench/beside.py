@@ -39,6 +39,7 @@ import apsw
 import corpus
 import numpy as np
 import plots
+import units
 
 import memdb
 
@@ -232,6 +233,7 @@ def measure(
                 asked_in_all += 1
                 _ask_round(process, timed, part[len(timed) :], asked)
                 candidate.is_too_slow = candidate.filled_s / number * len(parts) > MAX_FILL_S
+            units.turn(5)
             show(f"round {number} of {len(parts)}")
         for process in running:
             process.candidate.facts = process.ask(op="facts")
@@ -389,6 +391,7 @@ def run(given: argparse.Namespace) -> None:
     records = [machine | one for one in results(chosen, given.rows)]
     print("  ".join(f"{key} {value}" for key, value in machine.items()))
     print_records(records)
+    print(units.line())
     for one in chosen:
         if one.is_too_slow:
             print(

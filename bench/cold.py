@@ -1,12 +1,13 @@
 """
 What a new process pays: its start, its first call of each kind, and its memory.
 
-    python bench/cold.py [--rounds N] [--against FOLDER] [--only NAME ...]
+    python bench/cold.py [--rounds N] [--commit COMMIT] [--only NAME ...]
 
 Each line is one whole process: Python starts, imports memdb, opens a file of 2,000
 messages and makes one call. All kinds run in random order within a round, so that they
 see the same machine. CPU time and memory are the kernel's account of the process.
-`--against` runs the same calls with the memdb of another folder, in the same rounds.
+`--commit` runs the same calls with the memdb of another commit, in the same rounds, on a
+file that it made itself.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import platform
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -23,7 +25,7 @@ from statistics import quantiles
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-import corpus
+import units
 
 import memdb
 
@@ -38,7 +40,17 @@ with memdb.open(sys.argv[1]) as db:
     scope = db.scope("ann"); session = scope.session("s1")
     """
 
-# name -> (program, goal in ms of a process whose bare Python takes 8 ms, what that goal is)
+FILL = """import sys, memdb
+sys.path.insert(0, sys.argv[2])
+import corpus
+with memdb.open(sys.argv[1], durability="process") as db:
+    texts = corpus.texts(2000)
+    for start in range(0, len(texts), 500):
+        session = db.scope("ann").session(f"s{start // 500}")
+        session.extend([{"role": "user", "text": text} for text in texts[start : start + 500]])
+    db.jobs.run()
+"""
+
 PROGRAMS = {
     "bare": "pass",
     "import click": "import click",
@@ -61,15 +73,15 @@ print([line.split()[1] for line in open("/proc/self/status") if line.startswith(
 """,
 }
 
-# Milliseconds on the machine of the goals, where bare Python takes 8; times bare here.
-BARS = {"append": 40 / 8, "context": 45 / 8, "recall": 45 / 8, "last 50": 1.6}
+BAR_MS = 20  # of CPU more than the other commit
+PYTHON = (sys.executable, "-P")  # the folder that this runs in is no place for imports
 
 
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
     parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--against", type=Path, help="folder that holds another memdb/")
+    parser.add_argument("--commit", help="that the calls are compared with")
     parser.add_argument("--only", nargs="*", default=[])
     given = parser.parse_args()
     print(
@@ -82,30 +94,37 @@ def main() -> None:
 
 def run(folder: Path, given: argparse.Namespace) -> None:
     """Time every program and print the medians."""
-    original = folder / "original.db"
-    with memdb.open(original, durability="process") as db:
-        texts = corpus.texts(2000)
-        for start in range(0, len(texts), 500):
-            session = db.scope("ann").session(f"s{start // 500}")
-            session.extend([{"role": "user", "text": text} for text in texts[start : start + 500]])
-        db.jobs.run()
+    homes = {"": HERE}
+    if given.commit:
+        homes["before"] = str(folder / "before")
+        take_out(given.commit, folder / "before")
+    for home, place in homes.items():
+        fill = [*PYTHON, "-c", FILL, str(folder / f"{home}.db"), str(Path(__file__).parent)]
+        process(fill, place, folder)
     commands: dict[tuple[str, str], list[str]] = {}
-    homes = {"": HERE} | ({"against": str(given.against)} if given.against else {})
     for home in homes:
         for name, program in PROGRAMS.items():
             if name != "long life" and (not given.only or name in {*given.only, "bare"}):
-                commands[name, home] = [sys.executable, "-c", program]
+                commands[name, home] = [*PYTHON, "-c", program]
         if not given.only or "help" in given.only:
-            commands["help", home] = [sys.executable, "-m", "memdb", "--help"]
-    times = measure(folder, original, commands, homes, given.rounds)
+            commands["help", home] = [*PYTHON, "-m", "memdb", "--help"]
+    times = measure(folder, commands, homes, given.rounds)
     report(times, homes)
+    print(units.line())
     if not given.only or "memory" in given.only:
-        memory(folder, original, homes)
+        memory(folder)
+
+
+def take_out(commit: str, place: Path) -> None:
+    """Put the package as it was at *commit* into the folder *place*."""
+    git = ["git", "-C", HERE, "archive", "--format=tar", commit, "memdb", "schema.sql"]
+    place.mkdir()
+    with subprocess.Popen(git, stdout=subprocess.PIPE) as packed:
+        subprocess.run(["tar", "-x", "-C", str(place)], stdin=packed.stdout, check=True)
 
 
 def measure(
     folder: Path,
-    original: Path,
     commands: dict[tuple[str, str], list[str]],
     homes: dict[str, str],
     rounds: int,
@@ -116,9 +135,10 @@ def measure(
     for number in range(rounds + 1):
         keys = list(commands)
         order.shuffle(keys)
+        units.turn()
         for key in keys:
             path = folder / "agent.db"
-            shutil.copyfile(original, path)
+            shutil.copyfile(folder / f"{key[1]}.db", path)
             row = process([*commands[key], str(path)], homes[key[1]], folder)
             if number:  # the first writes bytecode
                 found[key].append(row)
@@ -153,20 +173,21 @@ def process(command: list[str], home: str, folder: Path) -> tuple[float, float]:
 
 def report(times: dict[tuple[str, str], list[tuple[float, float]]], homes: dict[str, str]) -> None:
     """Print one line per program, with its ratio to bare Python: lower quartiles."""
-    print(f"{'process':22}{'wall ms':>9}{'CPU ms':>9}{'CPU/bare':>10}{'bar':>7}")
-    for name, home in times:
-        if home:
-            continue
-        for other in homes:
-            wall, cpu = (quartile(column) for column in zip(*times[name, other], strict=True))
-            bare = quartile(row[1] for row in times["bare", ""])
-            base, bar = bare, BARS.get(name)
-            if name == "help" and ("import click", "") in times:
-                base, bar = quartile(row[1] for row in times["import click", ""]), 1.5
-            limit = "" if bar is None else f"{bar:.2f}"
-            mark = "" if bar is None else "ok" if cpu / base <= bar else "MISSED"
-            label = f"{name} {other}".strip()
-            print(f"{label:22}{wall:9.1f}{cpu:9.1f}{cpu / base:10.2f}{limit:>7} {mark}")
+    print(f"{'process':22}{'wall ms':>9}{'CPU ms':>9}{'CPU/bare':>10}")
+    least = {
+        key: [quartile(column) for column in zip(*rows, strict=True)] for key, rows in times.items()
+    }
+    for (name, home), (wall, cpu) in least.items():
+        base = (
+            ("import click", "")
+            if ("import click", "") in least and name == "help"
+            else ("bare", "")
+        )
+        line = f"{f'{name} {home}'.strip():22}{wall:9.1f}{cpu:9.1f}{cpu / least[base][1]:10.2f}"
+        if not home and "before" in homes:
+            more = cpu - least[name, "before"][1]
+            line += f"  before {least[name, 'before'][1]:.1f}: {more:.1f} ms more (bar {BAR_MS})"
+        print(line)
 
 
 def quartile(values: Iterable[float]) -> float:
@@ -174,20 +195,17 @@ def quartile(values: Iterable[float]) -> float:
     return quantiles(values, n=4)[0]
 
 
-def memory(folder: Path, original: Path, homes: dict[str, str]) -> None:
+def memory(folder: Path) -> None:
     """Print the peak memory of 1,000 appends and 1,000 recalls."""
     options = {"exact counts": ("{}", 45), "estimate": ("{'counter': 'estimate'}", 30)}
-    for other, home in homes.items():
-        for label, (words, bar) in options.items():
-            path = folder / "agent.db"
-            shutil.copyfile(original, path)
-            command = [sys.executable, "-c", PROGRAMS["long life"], str(path), words]
-            process(command, home, folder)
-            peak = int((folder / "output").read_text()) / 1024
-            mark = "ok" if peak <= bar else "MISSED"
-            print(f"1,000 appends and recalls, {label} {other}: {peak:.1f} MB  <= {bar} {mark}")
-            for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-                name.unlink(missing_ok=True)
+    for label, (words, bar) in options.items():
+        path = folder / "agent.db"
+        shutil.copyfile(folder / ".db", path)
+        process([*PYTHON, "-c", PROGRAMS["long life"], str(path), words], HERE, folder)
+        peak = int((folder / "output").read_text()) / 1024
+        print(f"1,000 appends and recalls, {label}: {peak:.1f} MB  <= {bar}")
+        for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+            name.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import Any
 import beside
 import corpus
 import plots
+import units
 
 SIZES = (10_000, 100_000, 1_000_000)
 SCOPE = 10_000
@@ -61,6 +62,7 @@ def measure_size(
             "search": {"asked": [{"user": "user0", "text": text} for text in queries]},
             "context": {"asked": source.choices(own, k=CALLS["context"])},
         }
+        units.turn(5)
         for process in source.sample(running, k=len(running)):
             patience.wait()
             for call, given in asked.items():
@@ -112,6 +114,7 @@ def run(given: argparse.Namespace) -> None:
             f"{one['call']:8}{one['candidate']:18}{one['rows']:>10,}{one['p50_ms']:10.3f}"
             f"{one['p99_ms']:10.3f}{one['mean_ms']:10.3f}"
         )
+    print(units.line())
     beside.write_records(given.out, records)
     if given.plots:
         given.plots.mkdir(parents=True, exist_ok=True)

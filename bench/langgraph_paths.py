@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import units
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import PutOp
@@ -167,6 +168,7 @@ def main(rounds: int, folder: Path) -> int:
     todo = [(name, who, call) for name, _, calls in table for who, call in calls.items()]
     for number in range(rounds + 1):
         random.shuffle(todo)
+        units.turn()
         for name, who, call in todo:
             start = time.perf_counter()
             call(number)
@@ -185,6 +187,7 @@ def main(rounds: int, folder: Path) -> int:
             missed += is_missed and kind == KINDS[0]
             line += f"{ms[kind]:10.3f}{factor:6.2f}{'!' if is_missed else ' '}"
         print(line)
+    print(units.line())
     return missed
 
 

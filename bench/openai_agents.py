@@ -27,6 +27,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import apsw
+import units
 from agents import SQLiteSession
 from heart import watch
 
@@ -71,6 +72,8 @@ async def compare(
             if before is not None:
                 await before[place](number)
             seconds[who].append(await took(lambda work=work, number=number: work(number)))
+        if number % 10 == 0:
+            units.turn()
     found = {who: median(values) * 1000 for who, values in seconds.items()}
     ratio = found["sdk"] / found["memdb"]
     mark = "" if bar is None else "ok" if ratio >= bar else "below the bar"
@@ -124,9 +127,18 @@ async def main(folder: Path) -> int:
     turns = partial(turn, ours), partial(turn, theirs)
     await compare("one more and the last 50", ROUNDS, *turns, bar=None)
     await compare("one row and a sync", ROUNDS, row_and_sync(folder), append(theirs), bar=None)
-    for session in (ours, theirs, *many[0], *many[1]):
+    short = MemDBSession("short", db, user="ann"), SQLiteSession("short", folder / "sdk.db")
+    for session in short:
+        await session.add_items(history[:2000])
+        assert await session.get_items() == history[:2000]
+    every = [lambda _, one=one: one.get_items() for one in short]
+    print(f"all of 2,000 takes {1 / await compare('all of 2,000', 40, *every, bar=None):.2f} x")
+    added = [append(one) for one in short]
+    await compare("all of 2,000, after one more", 40, *every, bar=None, before=added)
+    for session in (ours, theirs, *short, *many[0], *many[1]):
         session.close()
     await db.close()
+    print(units.line())
     return sum(ratio < BAR for ratio in ratios) + await blocking(folder)
 
 

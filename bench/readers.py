@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import mean
 
 import corpus
+import units
 
 import memdb
 
@@ -50,6 +51,8 @@ def main() -> None:
         for threads in given.threads:
             with memdb.open(path, durability="process", embedder=None) as db:
                 print(run(db, threads, given.seconds))
+            units.turn(20)
+        print(units.line())
 
 
 def run(db: memdb.MemDB, threads: int, seconds: float) -> str:

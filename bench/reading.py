@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 import corpus
+import units
 
 import memdb
 
@@ -111,6 +112,7 @@ def measure(ways: Ways) -> dict[tuple[int, str], list[float]]:
             start = time.thread_time()
             call()
             took[name].append((time.thread_time() - start) * 1000)
+            units.turn()
     return {name: sorted(some) for name, some in took.items()}
 
 
@@ -177,6 +179,7 @@ def main() -> None:
                     f"p50 {median(took):6.2f}  p90 {took[len(took) * 9 // 10]:6.2f} ms  bar {bar}"
                 )
             measure_last(db, path, f"u{min(SIZES)}")
+            print(units.line())
 
 
 if __name__ == "__main__":

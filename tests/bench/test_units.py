@@ -1,0 +1,93 @@
+"""`bench/units.py` and `bench/calls.py`: units of one run, and what is slower than chance."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cases import each
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+calls = pytest.importorskip("calls")
+goals = pytest.importorskip("goals")
+units = pytest.importorskip("units")
+
+# Programs whose numbers are milliseconds or rates; the others measure what is found, or bytes.
+TIMED = "appends archive beside calls cold context growth keeping langgraph_paths openai_agents"
+
+
+def test_the_line_of_units_is_what_goals_read() -> None:
+    """A bar in R or P is divided by what the same program measured."""
+    line = units.line()
+    found = goals.units_of(f"context p50 3.0 ms\n{line}\n")
+    goal = goals.Goal("a", 1.5, rf"^context p50 {goals.NUMBER}", unit="P")
+
+    assert found.keys() == {"R", "P"}
+    assert goal.read(f"context p50 3.0 ms\n{line}\n", []) == 3.0 / found["P"]
+    assert goal.read("context p50 3.0 ms\n", []) is None
+
+
+@each("name", [*TIMED.split(), "readers", "reading"])
+def test_programs_that_time_calls_measure_the_units_beside(name: str) -> None:
+    """In their own loops, and print them."""
+    source = (ROOT / "bench" / f"{name}.py").read_text()
+
+    assert "units.turn(" in source
+    assert "units.line()" in source
+
+
+def run_of(loops: float, opcodes: int = 100, functions: int = 100) -> dict[str, object]:
+    """Return the record of a run with one call."""
+    return {"calls": {"append": {"loops": loops, "opcodes": opcodes, "functions": functions}}}
+
+
+@each(
+    "now, expected",
+    [
+        (run_of(1.05), []),
+        (run_of(1.3), []),
+        (run_of(2.0), ["append: 2 loops, 1 before"]),
+        (run_of(1.0, opcodes=103), ["append: 103 opcodes, 100 before"]),
+        (run_of(1.0, functions=101), []),
+        (run_of(0.5, functions=110), ["append: 110 functions, 100 before"]),
+    ],
+)
+def test_slower_than_chance(now: dict[str, object], expected: list[str]) -> None:
+    """A count needs 2 %, a time three deviations and a tenth; one run before knows no chance."""
+    before = [run_of(loops) for loops in (0.9, 1.0, 1.1)]
+
+    assert calls.slower(now, before) == expected
+    assert not any("loops" in one for one in calls.slower(now, before[:1]))
+
+
+def test_a_run_is_kept_and_compared(tmp_path: Path) -> None:
+    """Twice the same code: the counts are the same, and both runs are in the file."""
+    out = tmp_path / "calls.jsonl"
+    words = [
+        "--messages",
+        "500",
+        "--entries",
+        "20",
+        "--calls",
+        "3",
+        "--against",
+        str(out),
+        "--keep",
+    ]
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "bench" / "calls.py"), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    first, second = map(goals.beside.read_records, (out, out))
+
+    assert len(first) == 2
+    assert first == second
+    assert len(re.findall(r"^\S.* P .* opcodes +[\d,]+ functions$", done.stdout, re.MULTILINE)) == 9
