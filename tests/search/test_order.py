@@ -193,7 +193,14 @@ def test_work_grows_with_the_hits_and_not_with_their_pairs() -> None:
     def functions(count: int) -> int:
         told = [f"The plan of {name} is about the garden." for name in map(chr, range(97, 113))]
         hits = [
-            Hit("message", told[n % 16], 1 - n / 999, n + 1, Source("s", n, created_ms=n), role="user")
+            Hit(
+                "message",
+                told[n % 16],
+                1 - n / 999,
+                n + 1,
+                Source("s", n, created_ms=n),
+                role="user",
+            )
             for n in range(count)
         ]
         words_of = {hit.text: query_words(hit.text) for hit in hits}
