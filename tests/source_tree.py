@@ -25,9 +25,9 @@ FILES = tuple(
 )
 
 
-def list_tests(pattern: str = "*.py") -> list[Path]:
-    """Return the files below tests/, without those that the environments of clients install."""
-    return [path for path in (CHECKOUT / "tests").rglob(pattern) if ".venvs" not in path.parts]
+def list_tests(pattern: str = "*.py", folder: str = "tests") -> list[Path]:
+    """Return the files below *folder*, without those that environments of clients or peers install."""
+    return [path for path in (CHECKOUT / folder).rglob(pattern) if ".venvs" not in path.parts]
 
 
 @cache

@@ -5,7 +5,7 @@ import tokenize
 from collections.abc import Iterator
 from io import StringIO
 
-from source_tree import CHECKOUT, FILES, ROOT, list_tests
+from source_tree import FILES, ROOT, list_tests
 
 HIDES_CAUSE = re.compile(r"\bfrom None\b")
 CODES = r"[A-Z]+\d+(?:, ?[A-Z]+\d+)*"
@@ -39,7 +39,7 @@ def test_each_has_a_reason() -> None:
     files = [ROOT / file for file in FILES]
     # In tests/api/typing an error that is expected is the test.
     files += [one for one in list_tests() if one.parent.name != "typing"]
-    files += (CHECKOUT / "bench").rglob("*.py")
+    files += list_tests(folder="bench")
     found = [
         f"{file}:{line}" for file in files for line in unexplained(file.read_text(encoding="utf-8"))
     ]
