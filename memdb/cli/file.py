@@ -33,6 +33,7 @@ from memdb.cli.output import (
     when,
 )
 from memdb.errors import NotFound, PortError, StorageError
+from memdb.models.ids import MAX_SCOPE_NO
 from memdb.models.keys import key_value, read_key_file
 from memdb.models.record import counted
 from memdb.text.validate import is_address
@@ -103,6 +104,7 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
             ("due", _numbers(found.pending) or "nothing"),
             ("upkeep", _upkeep(found.upkeep)),
             *(("space", _space(one)) for one in found.spaces),
+            ("room", _room(found.scopes_left)),
             ("copies", _listed("made by migrations: ", found.migration_copies)),
             ("others", _listed("tables of other programs: ", found.other_tables)),
         ]
@@ -111,6 +113,13 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
     for titles, counts in (("ROWS", "COUNT"), found.counts.items()), (("STORE", "BYTES"), stores):
         click.echo()
         print_table([*map(Column, titles)], [(name, f"{count:,}") for name, count in counts])
+
+
+def _room(scopes_left: int) -> str:
+    """Return how many more scopes there may be, if it is less than a fifth of all."""
+    if scopes_left > MAX_SCOPE_NO // 5:
+        return ""
+    return f"for {scopes_left:,} more scopes: take another database for those who come later"
 
 
 def _listed(head: str, names: Iterable[str]) -> str:

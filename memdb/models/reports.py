@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.models.ids import MAX_SCOPE_NO
 from memdb.models.record import Record, counted
 
 if TYPE_CHECKING:
@@ -598,6 +599,8 @@ class FileInfo(Record):
         migration_copies: Names of the copies that migrations left beside the file: each holds
             what was in it then, also what was forgotten since.
         is_encrypted: Whether it was opened with a key.
+        scopes_left: How many more scopes it takes; the numbers of those that were forgotten are
+            not given again.
     """
 
     path: str
@@ -619,6 +622,7 @@ class FileInfo(Record):
     wal_readers: tuple[int, ...] = ()
     migration_copies: tuple[str, ...] = ()
     is_encrypted: bool = False
+    scopes_left: int = MAX_SCOPE_NO
 
 
 class ChangeMark(Record):

@@ -25,7 +25,7 @@ from memdb.records import (
     spaces,
     summaries,
 )
-from memdb.tables import checks, jobs, meta
+from memdb.tables import checks, jobs, meta, scopes
 from memdb.tables import spaces as space_rows
 
 if TYPE_CHECKING:
@@ -159,4 +159,5 @@ def describe(db: Engine) -> FileInfo:
             wal_readers=readers,
             migration_copies=storage.migration_copies,
             is_encrypted=db.key is not None,
+            scopes_left=scopes.count_left(tx),
         )

@@ -66,9 +66,9 @@ def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None)
     found = find(tx, app, user)
     if found is not None:
         return found
-    last = tx.one(SELECT_LAST_NO)
-    if last is not None and last[0] >= MAX_SCOPE_NO:
-        raise TooLarge("number of scopes", MAX_SCOPE_NO, last[0] + 1, "use another database")
+    if count_left(tx) <= 0:
+        advice = "use another database, or `memdb serve DIR`"
+        raise TooLarge("number of scopes", MAX_SCOPE_NO, MAX_SCOPE_NO + 1, advice)
     made_ms = tx.now_ms if created_ms is None else created_ms
     values = {"uid": uid, "app": app, "user": user, "created_ms": made_ms}
     return existing(tx.find_number(INSERT_SCOPE, values), "scopes")
@@ -83,6 +83,11 @@ def identity(tx: Tx, scope_no: int) -> tuple[str, int]:
     """
     row = existing(tx.one(SELECT_IDENTITY, {"scope_no": scope_no}), "scopes")
     return row[0], row[1]
+
+
+def count_left(tx: Tx) -> int:
+    """Return how many numbers of scopes were not given out yet."""
+    return MAX_SCOPE_NO - tx.read_number(SELECT_LAST_NO)
 
 
 def list_all(tx: Tx) -> list[tuple[int, str, str]]:

@@ -30,6 +30,7 @@ def test_info_golden(run_json, trip):
         "pending",
         "pending_jobs",
         "scopes",
+        "scopes_left",
         "size_bytes",
         "spaces",
         "summaries",

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 from cases import each
 from click.testing import CliRunner
@@ -272,3 +273,14 @@ def test_workers_share_what_is_due(address: str) -> None:
         assert db.jobs.pending() == 0
         assert db.file.check(deep=True) == []
         assert len(db.scope("ann").recall("Which day in Oslo?", 5)) == 5
+
+
+def test_info_says_when_there_is_room_for_few_users(
+    command: Callable[..., Any], address: str
+) -> None:
+    """Each number of a scope is given once: less than a fifth of them is worth a line."""
+    assert "more scopes" not in command("info", address).stdout
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("SELECT setval('scope_numbers', 500000)")
+
+    assert "for 24,286 more scopes" in command("info", address).stdout

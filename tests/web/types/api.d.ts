@@ -185,6 +185,7 @@ declare namespace Api {
     wal_readers: Array<number>;
     migration_copies: Array<string>;
     is_encrypted: boolean;
+    scopes_left: number;
   }
   interface Finding {
     code: string;
