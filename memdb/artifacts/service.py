@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from memdb.artifacts.streams import BlobStream, Joined, Upload
 from memdb.errors import InvalidInput, NotFound, TooLarge, VersionConflict, existing
 from memdb.models.fields import SHARED_PREFIX
-from memdb.models.ids import MAX_INT, MAX_SEQ, branch_of, session_no_of
+from memdb.models.ids import MAX_INT, MAX_SEQ, SESSION_NO_MASK, branch_of, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
 from memdb.records import artifacts as artifact_records
 from memdb.records import sessions as session_records
@@ -342,36 +342,29 @@ class ArtifactService:
             if not by_name:
                 span = (prefix, prefix + LAST_NAME), (*last,) if last else (MAX_INT, "")
                 places = artifacts.names_by_updated(tx, scope_no, only, *span, most)
-                stored = [artifacts.find(tx, place) for place in places]
-                return [newest.info for newest in stored if newest is not None]
+                return artifacts.newest(tx, places)
             begin = Place(scope_no, SHARED, "")
             if last is not None:
                 begin = self._place(tx, owner, *last) or begin
-            return [*islice(_walk_names(tx, begin, prefix, only), most)]
+            return [*islice(_walk_names(tx, begin, prefix, only, min(most, NAME_PAGE)), most)]
 
 
-def _walk_names(tx: Tx, begin: Place, prefix: str, only: int | None) -> Iterator[ArtifactVersion]:
+def _walk_names(
+    tx: Tx, begin: Place, prefix: str, only: int | None, page_size: int
+) -> Iterator[ArtifactVersion]:
     """Yield the newest version of each name behind *begin*, of one session and the shared."""
-    place: Place | None = begin
-    high = prefix + LAST_NAME
-    while place is not None:
-        page = artifacts.names_between(tx, place, prefix, high, NAME_PAGE)
-        for name in page:
-            place = place.replace(name=name)
-            newest = artifacts.find(tx, place)
-            if newest is not None:
-                yield newest.info
-        if len(page) < NAME_PAGE:
-            place = _next_place(tx, place, only)
-
-
-def _next_place(tx: Tx, place: Place, only: int | None) -> Place | None:
-    """Return where the names of the next session begin, None behind the last."""
-    if only is None:
-        number = artifacts.next_session(tx, place.scope_no, place.session_no)
-    else:
-        number = only if only > place.session_no else None
-    return None if number is None else Place(place.scope_no, number, "")
+    spans = (
+        [(SHARED, SESSION_NO_MASK)] if only is None else sorted({(SHARED, SHARED), (only, only)})
+    )
+    for first, last in spans:
+        place: Place | None = (
+            begin if begin.session_no >= first else begin.replace(session_no=first, name="")
+        )
+        while place is not None:
+            span = prefix, prefix + LAST_NAME
+            page = artifacts.names_between(tx, place, last, span, page_size)
+            yield from artifacts.newest(tx, page)
+            place = page[-1] if len(page) == page_size else None
 
 
 def _require_version(tx: Tx, place: Place | None, expected: int | None) -> None:

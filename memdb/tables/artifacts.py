@@ -17,9 +17,9 @@ from memdb.models.record import Record
 from memdb.text.validate import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from memdb.engine.base import Row, Tx
+    from memdb.engine.base import Tx
 
 # Session number of `user:` names, which all sessions of a scope share.
 SHARED = 0
@@ -40,8 +40,7 @@ INSERT_VERSION = compose.insert(
     "artifacts.insert", "artifacts", moved_ms="NULL", first_version="NULL"
 )
 
-SELECT_VERSIONS = """/* artifacts.versions */
-SELECT
+VERSION = """
   artifacts.name,
   rev_version,
   sessions.name,
@@ -54,19 +53,45 @@ SELECT
   artifacts.created_ms,
   artifacts.uid,
   nullif(makers.branch, ''),
-  artifacts.blob_no
-FROM artifacts
+  artifacts.blob_no"""
+STORED = """artifacts
 JOIN blobs ON blobs.blob_no = artifacts.blob_no
 LEFT JOIN sessions ON sessions.id = (artifacts.scope_no << 44) | (artifacts.session_no << 24)
 LEFT JOIN sessions AS makers ON makers.id = message_id & ~CAST(:seq_mask AS BIGINT)
-WHERE
+"""
+
+SELECT_VERSIONS = compose.select(
+    "artifacts.versions",
+    VERSION,
+    STORED,
+    """
   artifacts.scope_no = :scope_no
   AND session_no = :session_no
   AND artifacts.name = :name
   AND rev_version BETWEEN :low AND :high
 ORDER BY rev_version
 LIMIT :limit
-"""
+""",
+)
+
+# More names than are asked for, if several sessions have the same.
+SELECT_NEWEST = compose.select(
+    "artifacts.newest",
+    f"artifacts.session_no,{VERSION}",
+    STORED,
+    """
+  artifacts.scope_no = :scope_no
+  AND artifacts.session_no IN (SELECT value FROM json_each(:sessions))
+  AND artifacts.name IN (SELECT value FROM json_each(:names))
+  AND artifacts.rev_version = (
+    SELECT min(newest.rev_version) FROM artifacts AS newest
+    WHERE
+      newest.scope_no = :scope_no
+      AND newest.session_no = artifacts.session_no
+      AND newest.name = artifacts.name
+  )
+""",
+)
 
 SELECT_ALL_NAMES = """/* artifacts.list_scope */
 SELECT id, last_version, name, session_no
@@ -205,22 +230,15 @@ INSERT_TOMBSTONE = compose.insert(
 
 
 # The sessions with names behind one of them, and the names of one in a range.
-SELECT_NEXT_SESSION = """/* artifacts.next_session */
-SELECT session_no FROM artifact_names
-WHERE scope_no = :scope_no AND session_no > :session_no
-ORDER BY session_no
-LIMIT 1
-"""
-
 SELECT_NAMES_BETWEEN = """/* artifacts.names_between */
-SELECT name FROM artifact_names
+SELECT session_no, name FROM artifact_names
 WHERE
   scope_no = :scope_no
-  AND session_no = :session_no
+  AND (session_no, name) > (:session_no, :after)
+  AND session_no <= :last
   AND name >= :low
-  AND name > :after
   AND name < :high
-ORDER BY name
+ORDER BY session_no, name
 LIMIT :limit
 """
 
@@ -329,7 +347,7 @@ class Named(Record):
     created_ms: int
 
 
-def _to_stored(tx: Tx, place: Place, row: Row) -> Stored:
+def _to_stored(tx: Tx, place: Place, row: Sequence[Any]) -> Stored:
     *values, blob_no = row
     tx.verify("artifacts", [(place.scope_no, place.session_no, place.name, row[1])])
     values[1] = MAX_INT - row[1]
@@ -385,16 +403,31 @@ def versions_of(tx: Tx, scope_no: int, ids: Collection[int]) -> Iterator[Doomed]
         yield Doomed(name_id, MAX_INT - rev_version, *other)
 
 
-def next_session(tx: Tx, scope_no: int, session_no: int) -> int | None:
-    """Return the first session above *session_no* that has names, None if there is none."""
-    return tx.find_number(SELECT_NEXT_SESSION, {"scope_no": scope_no, "session_no": session_no})
+def newest(tx: Tx, places: Collection[Place]) -> list[ArtifactVersion]:
+    """Return the newest versions of names of a scope, in their order; none of an empty name."""
+    values: dict[str, Any] = {
+        "scope_no": min((one.scope_no for one in places), default=0),
+        "sessions": sorted({one.session_no for one in places}),
+        "names": sorted({one.name for one in places}),
+    }
+    rows = tx.all(SELECT_NEWEST, {**values, **MASKS}) if places else []
+    found = {Place(values["scope_no"], number, row[0]): row for number, *row in rows}
+    return [_to_stored(tx, one, found[one]).info for one in places if one in found]
 
 
-def names_between(tx: Tx, place: Place, low: str, high: str, limit: int) -> list[str]:
-    """Return names of a session behind that of *place*, with *low* <= name < *high*, in order."""
+def names_between(
+    tx: Tx, place: Place, last: int, names: tuple[str, str], limit: int
+) -> list[Place]:
+    """
+    Return names behind that of *place*, by session and name.
+
+    Args:
+        last: The last session.
+        names: Only names from the first of these up to the second, which is left out.
+    """
     values = {"scope_no": place.scope_no, "session_no": place.session_no, "after": place.name}
-    rows = tx.all(SELECT_NAMES_BETWEEN, {**values, "low": low, "high": high, "limit": limit})
-    return [row[0] for row in rows]
+    values |= {"last": last, "low": names[0], "high": names[1], "limit": limit}
+    return [Place(place.scope_no, *row) for row in tx.all(SELECT_NAMES_BETWEEN, values)]
 
 
 def names_by_updated(

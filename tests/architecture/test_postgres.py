@@ -52,6 +52,7 @@ READ_MORE = {
     "branches.path": JOINED,
     "entries.leads_to": JOINED,
     "artifacts.get_many": JOINED,
+    "artifacts.newest": JOINED,
     "artifacts.versions": JOINED,
     "blobs.delete_stale": "only rebuild runs it",
     "blobs.delete_unused": "the versions of any scope may share a blob",
