@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
 from memdb.errors import FileError
+from memdb.text.validate import SIDE_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,14 +24,57 @@ def open_private(path: str, flags: int) -> int:
 
 
 def publish(target: str) -> None:
-    """Rename a file that is whole and on the disk to its name, and make that durable."""
+    """Rename a closed file that is whole to its name, on the disk and durable."""
+    _sync(target + PARTIAL)
     os.replace(target + PARTIAL, target)
     if os.name == "posix":  # Windows opens no folder
-        handle = os.open(os.path.dirname(os.path.abspath(target)), os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync(os.path.dirname(os.path.abspath(target)))
+
+
+def _sync(path: str) -> None:
+    # Windows syncs only what is open for writing; a folder opens for reading only.
+    writable = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, writable)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def whole_path(path: str | os.PathLike[str], sides: tuple[str, ...] = SIDE_FILES) -> Iterator[str]:
+    """
+    Open a path for a `with` block that makes the file; rename the file to *path* after it.
+
+    The file must be closed when the block ends. If the block fails, the file at *path* stays.
+
+    Args:
+        sides: Endings of what is removed beside either name: SQLite would play the WAL of the
+            file that was there into the new one.
+
+    Raises:
+        FileError: *path* cannot be written.
+    """
+    target = os.fspath(path)
+    partial = target + PARTIAL
+    try:
+        _remove(partial, ("", *sides))
+        yield partial
+        _remove(target, sides)
+        publish(target)
+    except OSError as error:
+        raise FileError(
+            f"{target} cannot be written ({error.strerror}): choose another place", target
+        ) from error
+    finally:
+        with suppress(OSError):  # the first error is the one that is raised
+            _remove(partial, ("", *sides))
+
+
+def _remove(path: str, ends: tuple[str, ...]) -> None:
+    for end in ends:
+        if os.path.exists(path + end):
+            os.remove(path + end)
 
 
 @contextmanager
@@ -43,20 +87,5 @@ def private_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Raises:
         FileError: *path* cannot be written.
     """
-    target = os.fspath(path)
-    partial = target + PARTIAL
-    try:
-        with suppress(OSError):
-            os.remove(partial)
-        with open(partial, "xb", opener=open_private) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        publish(target)
-    except OSError as error:
-        raise FileError(
-            f"{target} cannot be written ({error.strerror}): choose another place", target
-        ) from error
-    finally:
-        with suppress(OSError):
-            os.remove(partial)
+    with whole_path(path, ()) as partial, open(partial, "xb", opener=open_private) as file:
+        yield file

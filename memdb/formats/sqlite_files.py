@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine.whole_files import open_private, whole_path
 from memdb.errors import AlreadyExists, FileError, InvalidInput
 from memdb.formats.source import FREE_BYTES, MAX_RATIO
 from memdb.models.ids import MAX_INT
@@ -194,26 +195,15 @@ def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
     refuse_output(target)
     if is_database(target) and is_memdb(target):
         raise FileError(f"{target} is a memdb file: choose another place", target)
-    partial = f"{target}.partial"
     try:
-        with suppress(FileNotFoundError):
-            os.unlink(partial)
-        os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        plain = Database(sqlite3.connect(partial))
-        try:
-            count = _insert(plain, lines)
-        finally:
-            plain.close()
-        os.replace(partial, target)
-    except (OSError, sqlite3.Error) as error:
-        problem = getattr(error, "strerror", None) or str(error)
+        with whole_path(target) as partial:
+            os.close(open_private(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+            with closing(Database(sqlite3.connect(partial))) as plain:
+                return _insert(plain, lines)
+    except sqlite3.Error as error:
         raise FileError(
-            f"{target} cannot be written ({problem}): choose another place", target
+            f"{target} cannot be written ({error}): choose another place", target
         ) from error
-    finally:
-        with suppress(OSError):
-            os.unlink(partial)
-    return count
 
 
 def _stored(value: object) -> object:

@@ -14,8 +14,9 @@ from memdb.engine.segments import opened
 from memdb.engine.sqlite.cipher import is_encrypted
 from memdb.engine.sqlite.connection import Tx, connect, translate
 from memdb.engine.sqlite.engine import SqliteEngine
-from memdb.engine.sqlite.maintenance import move_into_place, remove_with_wal, write_with_key
+from memdb.engine.sqlite.maintenance import write_with_key
 from memdb.engine.sqlite.wal import FOREIGN, MISSING, cut_wal, find_wal_problem, open_locked
+from memdb.engine.whole_files import whole_path
 from memdb.errors import (
     AlreadyExists,
     Busy,
@@ -100,18 +101,15 @@ def recover(
         raise FileError(f"{source} cannot be read ({error.strerror})", source) from error
     if not any(found.rows.values()):
         raise FileError(f"{source} holds no row of a memdb file: check the path", source)
-    partial = f"{target}.partial"
-    remove_with_wal(partial)
-    try:
-        with SqliteEngine(partial, clock=clock, ids=ids, key=own_key) as db:
-            left_out, made = _fill(db, found)
-            integrity.rebuild(db)
-            integrity.accept_loss(db)  # the report says what is missing
-            findings = integrity.check(db, deep=True)
-            counts = {table: found_rows.count_rows(db, table) for table in REPORTED}
-        move_into_place(partial, target)
-    finally:
-        remove_with_wal(partial)
+    with (
+        whole_path(target) as partial,
+        SqliteEngine(partial, clock=clock, ids=ids, key=own_key) as db,
+    ):
+        left_out, made = _fill(db, found)
+        integrity.rebuild(db)
+        integrity.accept_loss(db)  # the report says what is missing
+        findings = integrity.check(db, deep=True)
+        counts = {table: found_rows.count_rows(db, table) for table in REPORTED}
     tables = tuple(
         RecoveredTable(table, counts[table], left_out.get(table, 0), made.get(table, 0))
         for table in REPORTED
@@ -278,11 +276,10 @@ def restore(
             kept = _free_name(target) if os.path.lexists(target) else None
             size_bytes = os.stat(source).st_size
             if not dry_run:
-                partial = f"{target}.partial"
-                db.maintenance.copy_to(partial, db.key, replace=True)
-                if kept is not None:
-                    _set_aside(target, kept)
-                move_into_place(partial, target)
+                with whole_path(target) as partial:
+                    db.maintenance.copy_to(partial, db.key, replace=True)
+                    if kept is not None:
+                        _set_aside(target, kept)
         except OSError as error:
             raise FileError(f"{target} cannot be written ({error.strerror})", target) from error
         finally:
@@ -342,20 +339,17 @@ def rekey(
         raise FileError(f"{target} does not exist: check the path", target)
     with SqliteEngine(target, clock=system_clock, ids=uuid7, key=old):
         pass  # it is a file of memdb, and nothing is left in its WAL
-    partial = f"{target}.partial"
-    remove_with_wal(partial)
     lock = Tx(connect(target, durability="power", timeout_ms=0, writable=True, key=old))
     try:
-        found_rows.lock_alone(lock)
-        lock.roll_back()  # the lock stays until it is closed
-        cut_wal(lock)
-        write_with_key(lock, partial, new, progress)
-        move_into_place(partial, target)
+        with whole_path(target) as partial:
+            found_rows.lock_alone(lock)
+            lock.roll_back()  # the lock stays until it is closed
+            cut_wal(lock)
+            write_with_key(lock, partial, new, progress)
     except Busy as error:
         raise Busy(f"{target} is open in another program: close that program first") from error
     finally:
         lock.close()
-        remove_with_wal(partial)
 
 
 def _free_name(path: str) -> str:

@@ -7,7 +7,7 @@ Other threads and processes may read and write the file meanwhile.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from shlex import quote
 from time import sleep
@@ -34,6 +34,7 @@ from memdb.engine.sqlite.query import bounded_foreign, run_query
 from memdb.engine.sqlite.wal import CHECKPOINT_NOW, DELETE_LOSS, SELECT_LOSS, SET_MARK, cut_wal
 from memdb.engine.sqlite.words import MERGE, SqliteWords, archived_texts, of_each
 from memdb.engine.sqlite.writer import read_changes
+from memdb.engine.whole_files import PARTIAL, whole_path
 from memdb.errors import (
     AlreadyExists,
     Busy,
@@ -480,20 +481,9 @@ class SqliteMaintenance:
         if self.is_own_file(target):
             raise FileError(f"{target} is the open file itself: choose another place", target)
         target = os.path.realpath(target)  # a link stays one
-        partial = f"{target}.partial"
         copy = self._copy if key is self._pool.key else write_with_key
-        try:
-            remove_with_wal(partial)
-            with translated_errors(), self._db.apart() as source:
-                copy(source, partial, key, progress)
-            move_into_place(partial, target)
-        except OSError as error:
-            raise FileError(
-                f"{target} cannot be written ({error.strerror}): choose another place", target
-            ) from error
-        finally:
-            with suppress(OSError):  # the first error is the one that is raised
-                remove_with_wal(partial)
+        with whole_path(target) as partial, translated_errors(), self._db.apart() as source:
+            copy(source, partial, key, progress)
         return os.stat(target).st_size
 
     def _copy(
@@ -636,50 +626,11 @@ def _open_new(partial: str, key: FileKey | None) -> apsw.Connection:
     try:
         connection = apsw.Connection(partial)
     except apsw.Error as error:
-        raise open_error(error, partial.removesuffix(".partial")) from error
+        raise open_error(error, partial.removesuffix(PARTIAL)) from error
     if key is not None:
         unlock(connection, key)
     register_functions(connection)
     return connection
-
-
-def _sync(path: str) -> None:
-    # Windows syncs only what is open for writing; a folder opens for reading only.
-    writable = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | getattr(os, "O_BINARY", 0)
-    handle = os.open(path, writable)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _sync_folder(path: str) -> None:
-    """Make the new name survive a power cut, if the system can sync folders."""
-    if os.name == "posix":
-        _sync(os.path.dirname(os.path.abspath(path)))
-
-
-def move_into_place(partial: str, target: str) -> None:
-    """Rename a closed file that is whole and on the disk, and make that durable."""
-    _sync(partial)
-    # SQLite would play the WAL of the file that was here into it.
-    _remove_beside(target)
-    os.replace(partial, target)
-    _sync_folder(target)
-
-
-def remove_with_wal(path: str) -> None:
-    """Remove the file at *path* if there is one, and what SQLite keeps beside it."""
-    if os.path.exists(path):
-        os.remove(path)
-    _remove_beside(path)
-
-
-def _remove_beside(path: str) -> None:
-    """Remove what SQLite keeps beside the file at *path*."""
-    for end in SIDE_FILES:
-        if os.path.exists(f"{path}{end}"):
-            os.remove(f"{path}{end}")
 
 
 def _vocabulary(tx: Tx) -> list[Row]:
