@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memdb.api.signatures import STRING, argument_texts, own_parameters, schema_of
 from memdb.errors import InvalidInput
 from memdb.models.record import counted
-from memdb.web.parameters import STRING, argument_texts, own_parameters, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

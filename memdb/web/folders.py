@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.api.signatures import STRING
 from memdb.api.verbs import VERBS, Verb
 from memdb.errors import InvalidInput, NotFound
 from memdb.folder.folder import Folder
-from memdb.web.parameters import IDENTITY_TEXTS, STRING, Parameter
+from memdb.web.parameters import IDENTITY_TEXTS, Parameter
 from memdb.web.routes import Api
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, get_args
 
 from memdb import __version__
 from memdb.api import pages
+from memdb.api.signatures import split_annotation
 from memdb.models import entries, items, messages, observation, reports, settings, summaries, types
 from memdb.models.record import Record
 from memdb.web.errors import CODES
-from memdb.web.parameters import KINDS, split_annotation
+from memdb.web.parameters import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

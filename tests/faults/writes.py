@@ -481,7 +481,6 @@ WRITES: dict[str, Write] = {
     "switch off": Write(
         ("Entries.update",), lambda db: db.scope("ann").entries.update(entry(db), active=False)
     ),
-    "clear entries": Write(("Entries.clear",), lambda db: db.scope("ann").entries.clear()),
     "pin": Write(
         ("Entries.update",), lambda db: db.scope("ann").entries.update(entry(db), pinned=True)
     ),
@@ -630,7 +629,7 @@ WRITES: dict[str, Write] = {
     "prepare and store together": Write(
         ("Host.prepare", "Host.transaction", "Transaction"), together_in_host
     ),
-    "pop": Write(("Session.pop",), _in("trip", lambda chat: chat.pop(instead=_many("other")))),
+    "pop": Write(("Session.pop",), _in("trip", lambda chat: chat.pop())),
     "replace": Write(
         ("Session.replace",), _in("trip", lambda chat: chat.replace([1, 2], _many("other")))
     ),
@@ -677,9 +676,7 @@ WRITES: dict[str, Write] = {
     "run": Write(("Jobs.run",), lambda db: db.jobs.run(), stepwise=True, invisible=("jobs",)),
     "summarize": Write(("Jobs.run",), lambda db: db.jobs.run(kinds=("summarize",)), stepwise=True),
     "run_due": Write(("Jobs.run",), lambda db: db.jobs.run(due=True), stepwise=True),
-    "work in a thread": Write(
-        ("Jobs.start", "Worker.start", "Worker.stop"), work_in_thread, stepwise=True
-    ),
+    "work in a thread": Write(("Jobs.start", "Worker.stop"), work_in_thread, stepwise=True),
     "write together": Write(("MemDB.transaction", "Transaction"), together),
     "change settings": Write(
         ("StoredSettings.update",), lambda db: db.settings.update(entry_quota=500)
@@ -738,7 +735,7 @@ READS = {
 }
 
 # The table of HTTP calls what the other modules have, and nothing else.
-TABLE = ("verbs", "pages")
+TABLE = ("verbs", "pages", "signatures")
 PLACES = [
     f"memdb.api.{m.name}"
     for m in pkgutil.iter_modules(api.__path__)
@@ -756,6 +753,7 @@ def public_calls() -> set[str]:
         for kind in CLASSES
         for name in dir(kind)
         if not name.startswith("_") or name in ("__setitem__", "__delitem__")
+        if not inspect.ismemberdescriptor(getattr(kind, name))
     }
     functions = {
         f"memdb.{name}"
