@@ -84,26 +84,8 @@ if TYPE_CHECKING:
     from memdb.text.tokens import Counting
     from memdb.transfer.lines import TransferServices
 
-# The services that work by the settings, or hold one that does.
-BY_SETTINGS = (
-    "screen",
-    "counting",
-    "writer",
-    "hosting",
-    "artifacts",
-    "items",
-    "categories",
-    "entries",
-    "entry_writer",
-    "remember",
-    "recaller",
-    "profiles",
-    "summaries",
-    "trees",
-    "contexts",
-    "extractions",
-    "jobs",
-)
+# The services that stay when the settings change: what they keep in memory is not theirs.
+KEPT = ("changes", "indexer", "usage", "caller")
 
 
 class Ports(Record):
@@ -204,8 +186,9 @@ class Services:
     def _serve_by(self, new: Settings) -> Settings:
         if new != self.settings:
             self.settings = new
-            for name in BY_SETTINGS:
-                self.__dict__.pop(name, None)
+            for name, service in vars(Services).items():
+                if isinstance(service, cached_property) and name not in KEPT:
+                    self.__dict__.pop(name, None)
         return new
 
     @cached_property
@@ -631,8 +614,8 @@ class Services:
             work["extract"] = self.extractions.run_pending
         return JobRunner(self.db, work, self._upkeep_steps(), self.failures, self.meter)
 
-    def new_worker(self, interval_s: float) -> Worker:
-        """Return a worker that is not started yet."""
+    def start_worker(self, interval_s: float) -> Worker:
+        """Start a worker."""
         from memdb.api.worker import Worker
 
         run = partial(self.jobs.run_pending, upkeep=True)

@@ -1,8 +1,10 @@
 """Settings are checked field by field, kept in the file, and work for every opener."""
 
 import asyncio
+import inspect
 import json
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from cases import each
 import memdb
 from memdb import Category, InvalidInput, MemDB, Settings
 from memdb.adapters.host import Host
+from memdb.api._container import KEPT, Services
 
 # A value of each field that differs from its default, as a program gives it.
 OTHER: dict[str, Any] = {
@@ -205,6 +208,18 @@ def test_json_of_a_record_can_be_given_back(open_db: Callable[..., MemDB]) -> No
     plain = json.loads(json.dumps(Settings(**OTHER).to_dict()))
 
     assert open_db(":memory:", settings=plain).settings.get() == Settings(**OTHER)
+
+
+def test_no_service_that_stays_reads_the_settings() -> None:
+    """All others are made anew when the settings change."""
+    made = {
+        name: inspect.getsource(service.func)
+        for name, service in vars(Services).items()
+        if isinstance(service, cached_property)
+    }
+
+    assert set(KEPT) <= set(made)
+    assert [name for name in KEPT if "settings" in made[name]] == []
 
 
 def test_an_open_handle_works_by_what_it_changed(db: MemDB) -> None:
