@@ -8,7 +8,23 @@ from functools import cache
 from cases import each
 from source_tree import FILES, nodes_of
 
-OUTSIDE = ("agents", "aio", "cli", "folder", "integrations")
+OUTSIDE = (
+    *("adapters", "agents", "aio", "cli", "evaluation", "fixtures", "folder", "formats"),
+    *("integrations", "providers", "sync", "testing", "web"),
+)
+# What these modules reach: the doors of hosts, which other adapters use instead, and what measures
+# parts of a search or copies ports. `_fields` and its like are public names of tuples.
+TUPLES = {"_asdict", "_fields", "_replace"}
+REACHES = {
+    "adapters/host.py": {
+        *("_container", "_owner", "_ref", "_resolve", "_services", "_sync", "_unpacked", "_worker"),
+    },
+    "adapters/shared.py": {"_db", "_owner", "_services"},
+    "evaluation/measuring.py": {"_db", "_owner", "_services"},
+    "fixtures/packs.py": {"_resolve"},
+    "fixtures/recipes.py": {"_resolve"},
+    "formats/importing.py": {"_owner", "_services"},
+}
 
 
 @cache
@@ -47,7 +63,7 @@ def _is_own(value: ast.expr) -> bool:
 @each("name", [one for one in FILES if one.startswith(OUTSIDE)])
 def test_only_public_names_are_used(name: str) -> None:
     """No attribute of another object begins with an underscore, and no module imported."""
-    assert private_names(name) == set()
+    assert private_names(name) - TUPLES == REACHES.get(name, set())
 
 
 def test_a_private_reach_is_seen() -> None:
