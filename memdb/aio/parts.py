@@ -164,7 +164,6 @@ class Entries(Twin[collections.Entries]):
 
     get = later(collections.Entries.get, "read")
     find = later(collections.Entries.find, "read")
-    clear = later(collections.Entries.clear)
     supersede = later(collections.Entries.supersede)
     revert = later(collections.Entries.revert)
     history = later(collections.Entries.history, "read")
@@ -253,7 +252,6 @@ class File(Twin[file.File]):
     vacuum = later(file.File.vacuum, "ask")
     backup = later(file.File.backup, "ask")
     copy = later(file.File.copy, "ask")
-    spaces = later(file.File.spaces, "read")
     delete_space = later(file.File.delete_space, "ask")
     count_tokens = later(file.File.count_tokens, "ask")
 

@@ -179,10 +179,6 @@ class Entries:
         """
         return self._entries.delete(self._owner, entry_id, expected)
 
-    def clear(self) -> int:
-        """Remove every entry with its history; messages and artifacts stay. How many."""
-        return self._entries.clear(self._owner)
-
     def list(
         self,
         *,

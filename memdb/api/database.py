@@ -196,8 +196,7 @@ class Jobs:
         self._services.db.refuse_read_only()
         self._services.db.refuse_inside("jobs.start")
         if self._worker is None or not self._worker.running:
-            self._worker = self._services.new_worker(interval_s)
-            self._worker.start()
+            self._worker = self._services.start_worker(interval_s)
         return self._worker
 
     def pending(self) -> int:

@@ -12,7 +12,6 @@ from memdb.errors import InvalidInput
 from memdb.models.keys import key_value
 from memdb.models.observation import observed
 from memdb.records import integrity
-from memdb.tables import spaces as space_rows
 from memdb.text.validate import flag_value, is_address, path_value, shown_address
 
 if TYPE_CHECKING:
@@ -169,11 +168,6 @@ class File:
         finally:
             there.close()
         return report.replace(target=shown_address(path) if is_address(path) else path)
-
-    def spaces(self) -> tuple[SpaceInfo, ...]:
-        """Return the embedding spaces of the file, oldest first."""
-        with self._db.read() as tx:
-            return space_rows.list_spaces(tx)
 
     def delete_space(self, model: str, dim: int | None = None) -> SpaceInfo:
         """

@@ -277,12 +277,7 @@ class Session:
             self._services.archivist.unarchive(self._owner, self._ref, None)
         return hosting
 
-    def pop(
-        self,
-        *,
-        expected: int | Message | None = None,
-        instead: Iterable[NewMessage | dict[str, Any]] = (),
-    ) -> Message | None:
+    def pop(self, *, expected: int | Message | None = None) -> Message | None:
         """
         Remove the newest message, with summaries that cover it, and return it.
 
@@ -291,13 +286,11 @@ class Session:
         Args:
             expected: Its seq as you know it, 0 for none: if it is another
                 by now, nothing is removed.
-            instead: Messages to add in its place, in the same transaction.
 
         Raises:
             VersionConflict: the newest message is not *expected*.
-            InvalidInput: a field of *instead* cannot be stored.
         """
-        return self._services.writer.pop(self._owner, self._ref, expected, instead)
+        return self._services.writer.pop(self._owner, self._ref, expected)
 
     def replace(
         self,

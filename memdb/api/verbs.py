@@ -80,7 +80,6 @@ VERBS = (
     Verb("rebuild", "POST", File.rebuild, is_slow=True),
     Verb("vacuum", "POST", File.vacuum, is_slow=True),
     Verb("backup", "GET", pages.copy_file, is_slow=True),
-    Verb("spaces", "GET", File.spaces),
     Verb("stats", "GET", MemDB.stats),
     Verb("scopes", "GET", pages.list_scopes),
     Verb("changes", "GET", MemDB.changes),

@@ -53,7 +53,7 @@ class Worker:
         refuse_inside: Callable[[str], object] | None = None,
     ) -> None:
         """
-        Call *run* again and again, after *interval_s* if it did nothing.
+        Call *run* again and again in a thread, after *interval_s* if it did nothing.
 
         Args:
             run: Does the work that is due; returns how many pieces.
@@ -73,9 +73,6 @@ class Worker:
         self.doing: str | None = None
         self._failures = {} if failures is None else failures
         self._stopped_by: MemDBError | None = None
-
-    def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self, *, give_up: bool = False) -> None:

@@ -305,7 +305,9 @@ def _models(db: MemDB) -> list[str]:
     """Return the models whose vectors are in use; [] where a damaged file cannot tell."""
     try:
         return [
-            space.model for space in db.file.spaces() if space.state not in ("retired", "given")
+            space.model
+            for space in db.file.info().spaces
+            if space.state not in ("retired", "given")
         ]
     except StorageError:
         return []  # `memdb check` has to open it too, and says what is damaged

@@ -374,15 +374,15 @@ def space() -> None:
     """
 
 
-plain(
-    File.spaces,
-    "memdb space list agent.db",
-    of=space,
-    name="list",
-    shows=columns_of("model dim vectors state due"),
-    empty="No embedding spaces yet.",
-    help="Show the embedding spaces of FILE, oldest first.",
-)
+SPACES = columns_of("model dim vectors state due")
+
+
+@verb("memdb space list agent.db", of=space, name="list", scope=False)
+def list_spaces(call: Call) -> None:
+    """Show the embedding spaces of FILE, oldest first."""
+    with call.open() as db:
+        found = [*db.file.info().spaces]
+    call.reply(found, lambda: print_records(SPACES, found, empty="No embedding spaces yet."))
 
 
 @verb("memdb space delete agent.db static-en-1 --dry-run", of=space, scope=False)
@@ -397,7 +397,9 @@ def delete(call: Call, name: str, dim: int | None, **asked: bool) -> None:
     again; `memdb vacuum` returns the room to the disk.
     """
     with call.open() as db:
-        known = [one for one in db.file.spaces() if one.model == name and dim in (None, one.dim)]
+        known = [
+            one for one in db.file.info().spaces if one.model == name and dim in (None, one.dim)
+        ]
         if not known:
             raise NotFound("space", name, "this file")
         what = one_line(" and ".join(map(_space, known)))

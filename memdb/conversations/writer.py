@@ -172,11 +172,7 @@ class MessageService:
         )
 
     def pop(
-        self,
-        owner: ScopeRef,
-        session: str,
-        expected: int | Message | None = None,
-        instead: Iterable[Given] = (),
+        self, owner: ScopeRef, session: str, expected: int | Message | None = None
     ) -> Message | None:
         """
         Remove the newest message of a session and return it; None if there is none.
@@ -184,23 +180,19 @@ class MessageService:
         Args:
             expected: Its seq as the caller knows it, 0 for none: of two
                 that know the same, one succeeds.
-            instead: What to add in its place; nothing if there is none.
 
         Raises:
-            InvalidInput: a field of *instead*; nothing was written.
             VersionConflict: the newest message is not *expected*.
             Corrupt: it is archived, and its segment is damaged.
 
-        Transaction: opens its own, after counting.
+        Transaction: opens its own.
         """
-        drafts = self.prepare(instead)
         with self._db.write() as tx:
             target, newest = _newest(tx, owner, session, expected)
             if target is None or newest is None:
                 return None
             branches.keep_others(tx, target, [newest.seq])
             message_records.remove(tx, target, [newest.seq])
-            self.insert(tx, target, session, drafts)
             return newest
 
     def replace(

@@ -242,14 +242,6 @@ class EntryService:
                 "give active=True too"
             )
 
-    def clear(self, owner: ScopeRef) -> int:
-        """Remove every entry of the scope; return how many."""
-        with self._db.write() as tx:
-            span = owner.span(tx)
-            ids = [] if span is None else entries.ids_between(tx, *span)
-            entry_records.remove(tx, *ids)
-            return len(ids)
-
     def supersede(
         self, owner: ScopeRef, old_id: int, new_id: int, expected: int | Entry | None = None
     ) -> Entry:

@@ -305,7 +305,6 @@ class Folder:
             self._worker = memdb.Worker(
                 lambda request: self._work(request)[0], interval_s, self.failures
             )
-            self._worker.start()
         return self._worker
 
     def close(self) -> None:

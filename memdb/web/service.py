@@ -69,7 +69,7 @@ class Service:
             self._probe: Callable[[], object] = lambda: db.list(limit=1)
         else:
             self.api = Api(db, read_only=read_only)
-            self._probe = db.file.spaces
+            self._probe = db.changes
         probes = [Path("/health", self._health), Path("/ready", self._ready)]
         if meeting_place is not None:
             probes += Meeting(meeting_place).routes

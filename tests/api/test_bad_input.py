@@ -187,7 +187,6 @@ REFUSED: list[tuple[str, str, Call]] = [
         for name, field, call in (
             ("extend", "messages", lambda ann, value: chat(ann).extend(value)),
             ("prepare", "messages", lambda ann, value: Host(chat(ann)).prepare(value)),
-            ("pop instead", "messages", lambda ann, value: chat(ann).pop(instead=value)),
             ("replace", "seqs", lambda ann, value: chat(ann).replace(value)),
             ("replace by", "messages", lambda ann, value: chat(ann).replace([], value)),
             ("delete", "seqs", lambda ann, value: chat(ann).delete([value, "x"])),

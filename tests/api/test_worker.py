@@ -127,15 +127,16 @@ def test_an_interval_that_is_none_is_refused(db: MemDB, interval_s: Any) -> None
 
 def test_stopping_twice_and_from_its_own_thread(db: MemDB) -> None:
     """Neither waits for itself."""
-    stopped = threading.Event()
+    stopped, is_there = threading.Event(), threading.Event()
 
     def run(_request: WorkRequest) -> int:
+        assert is_there.wait(WAIT_S)
         worker.stop()
         stopped.set()
         return 0
 
     worker = Worker(run, 0.01)
-    worker.start()
+    is_there.set()
     assert stopped.wait(WAIT_S)
     worker.stop()
     worker.stop()
@@ -258,8 +259,10 @@ def test_a_worker_waits_longer_after_each_failure(monkeypatch: pytest.MonkeyPatc
     """Twice as long each time, a minute at most, and starts anew when it went well."""
     waits: list[float] = []
     outcomes = iter([PortError("m", "down")] * 3 + [1, 0] + [PortError("m", "down")] * 2)
+    is_patched = threading.Event()
 
     def run(request: WorkRequest) -> int:
+        assert is_patched.wait(WAIT_S)
         outcome = next(outcomes, None)
         if outcome is None:
             raise memdb.Closed("memdb is closed")
@@ -271,7 +274,7 @@ def test_a_worker_waits_longer_after_each_failure(monkeypatch: pytest.MonkeyPatc
 
     worker = Worker(run, 25.0)
     monkeypatch.setattr(worker._stop, "wait", lambda s: waits.append(s))
-    worker.start()
+    is_patched.set()
     worker._thread.join(WAIT_S)
 
     assert waits == [50, 60, 60, 25, 50, 60]

@@ -36,9 +36,9 @@ PROGRAMS = {
 
 # Most modules of memdb that a program loads.
 MOST = {
-    "db.scope('ann').session('trip').last(50)": 78,
-    "db.scope('ann').session('trip').append('user', 'We had tea.')": 110,
-    "db.scope('ann').recall('Where did we have tea last May?')": 134,
+    "db.scope('ann').session('trip').last(50)": 79,
+    "db.scope('ann').session('trip').append('user', 'We had tea.')": 111,
+    "db.scope('ann').recall('Where did we have tea last May?')": 135,
 }
 
 NOTE_FILES = """

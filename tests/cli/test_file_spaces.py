@@ -141,4 +141,4 @@ def test_no_embedder_is_one_that_can_be_named(
     assert json.loads(found.stdout)["hits"][0]["text"] == "Green tea, please."
     assert (found.stderr, worked.exit_code) == ("", 0)
     with memdb.open(path, embedder=None) as db:
-        assert db.file.spaces() == ()
+        assert db.file.info().spaces == ()

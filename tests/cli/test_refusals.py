@@ -199,7 +199,9 @@ def test_a_file_of_another_embedder_stays_its_own(run, path, frozen, words):
     assert done.stderr.count("host-model") == 1
     assert "words alone" in done.stderr
     with memdb.open(path, embedder=Embedder()) as db:
-        assert [(space.model, space.vectors) for space in db.file.spaces()] == [("host-model", 2)]
+        assert [(space.model, space.vectors) for space in db.file.info().spaces] == [
+            ("host-model", 2)
+        ]
 
 
 @pytest.mark.parametrize(

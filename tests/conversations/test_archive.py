@@ -330,7 +330,7 @@ def test_messages_without_a_vector_get_one_when_archived(db: MemDB, embedder: An
     db.jobs.run()
 
     assert embedder.calls[:3] == ["tea", "cake", "milk"]
-    assert db.file.spaces()[0].vectors == 3
+    assert db.file.info().spaces[0].vectors == 3
 
 
 def test_rebuild_finds_archived_messages_without_a_vector(
@@ -344,7 +344,7 @@ def test_rebuild_finds_archived_messages_without_a_vector(
     db.file.rebuild()
     db.jobs.run()
 
-    assert db.file.spaces()[0].vectors > 10
+    assert db.file.info().spaces[0].vectors > 10
 
 
 def test_a_deleted_session_leaves_nothing_in_the_archive(db: MemDB) -> None:

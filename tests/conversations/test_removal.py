@@ -56,30 +56,9 @@ def test_pop_of_another_than_expected_changes_nothing(db: MemDB) -> None:
     chat.extend(talk(2))
 
     with pytest.raises(memdb.VersionConflict):
-        chat.pop(expected=1, instead=[{"role": "user", "text": "x"}])
+        chat.pop(expected=1)
 
     assert [one.text for one in chat.messages()] == [one["text"] for one in talk(2)]
-
-
-def test_pop_puts_others_in_the_place(db: MemDB) -> None:
-    """Removing and adding is one step."""
-    chat = db.scope("ann").session("trip")
-    chat.extend(talk(2))
-
-    chat.pop(expected=2, instead=[{"role": "user", "text": "a"}, {"role": "user", "text": "b"}])
-
-    assert [(one.seq, one.text) for one in chat.last(2)] == [(3, "a"), (4, "b")]
-
-
-def test_pop_with_a_wrong_message_instead_removes_nothing(db: MemDB) -> None:
-    """Input is checked first."""
-    chat = db.scope("ann").session("trip")
-    chat.extend(talk(2))
-
-    with pytest.raises(memdb.InvalidInput):
-        chat.pop(instead=[{"role": "robot"}])
-
-    assert chat.last_seq == 2
 
 
 def test_pop_takes_an_archived_message_out_of_its_segment(db: MemDB) -> None:

@@ -423,7 +423,7 @@ def test_what_a_dropped_space_held_is_pending(db: MemDB) -> None:
     ann.session("s").append("user", "hello")
     ann.remember("Ann likes tea.")
     db.jobs.run()
-    db.file.delete_space(db.file.spaces()[0].model)
+    db.file.delete_space(db.file.info().spaces[0].model)
 
     assert db.jobs.pending() == db.file.info().pending_jobs == 2
     assert db.file.info().pending == {"embed": 2}

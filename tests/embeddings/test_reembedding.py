@@ -65,7 +65,7 @@ def fill(db: MemDB, count: int = 3) -> None:
 
 def states(db: MemDB) -> list[tuple[str, int, str, int]]:
     """Return model, vectors, state and due texts of each space."""
-    return [(one.model, one.vectors, one.state, one.due) for one in db.file.spaces()]
+    return [(one.model, one.vectors, one.state, one.due) for one in db.file.info().spaces]
 
 
 @pytest.fixture
@@ -210,7 +210,7 @@ def test_the_old_embedder_takes_its_space_up_again(
     assert {hit.text for hit in found} == {"herring for supper", "goose for supper"}
     assert (found.space, found.missing) == ("fake", {})
     assert states(old)[0] == ("fake", 7, "ready", 0)
-    assert [one.state for one in db.file.spaces()] == ["ready", "ready"]
+    assert [one.state for one in db.file.info().spaces] == ["ready", "ready"]
 
 
 def test_neither_retires_the_other_again(
@@ -268,7 +268,7 @@ def test_a_changed_dimension_is_another_space(
     found = db.scope("ann").recall("message 1")
 
     assert (found[0].text, found.missing) == ("message 1", {})
-    assert [(one.model, one.dim, one.state) for one in db.file.spaces()] == [
+    assert [(one.model, one.dim, one.state) for one in db.file.info().spaces] == [
         ("fake", 16, "retired"),
         ("fake", 24, "ready"),
     ]
@@ -348,7 +348,7 @@ def test_a_space_that_is_dropped_while_it_is_filled_takes_nothing_more(
     new.before = drop_and_make
     db.jobs.run(kinds=["embed"])
 
-    assert [(one.model, one.vectors) for one in db.file.spaces()] == [
+    assert [(one.model, one.vectors) for one in db.file.info().spaces] == [
         ("fake", 6),
         ("third", 0),
         ("new", 6),
@@ -384,7 +384,7 @@ def test_a_drop_that_ends_halfway_leaves_a_sound_file(
     assert old.scope("ann").recall("message 1")[0].text == "message 1"
     assert states(db)[0] == ("fake", 6, "ready", 0)
     db.file.delete_space("fake")
-    assert [one.model for one in db.file.spaces()] == ["new"]
+    assert [one.model for one in db.file.info().spaces] == ["new"]
 
 
 def test_dropping_the_space_in_use_makes_it_anew(file_db: MemDB) -> None:
@@ -470,7 +470,7 @@ def test_another_process_with_the_old_embedder_goes_on(
     assert after == "message 1|fake|None"
     assert dropped == "message 1|fake|None"
     db.jobs.run(kinds=["embed"])
-    assert {(one.model, one.vectors, one.state) for one in db.file.spaces()} == {
+    assert {(one.model, one.vectors, one.state) for one in db.file.info().spaces} == {
         ("new", 8, "ready"),
         ("fake", 8, "ready"),
     }
@@ -486,7 +486,7 @@ def test_a_worker_fills_and_switches_while_recall_goes_on(
     )
     worker = db.jobs.start(interval_s=0.01)
     seen = []
-    while ("new", "ready") not in {(one.model, one.state) for one in db.file.spaces()}:
+    while ("new", "ready") not in {(one.model, one.state) for one in db.file.info().spaces}:
         assert worker.error is None
         seen.append(db.scope("ann").recall("message 1"))
     seen.append(db.scope("ann").recall("message 1"))
@@ -514,7 +514,7 @@ def test_imported_vectors_are_those_of_their_model(
         plain.scope("bob").session("s").append("user", "mine")
         plain.import_file(lines)
         plain.jobs.run()
-        assert [(one.model, one.state) for one in plain.file.spaces()] == [
+        assert [(one.model, one.state) for one in plain.file.info().spaces] == [
             ("static-en-1", "ready"),
             ("fake", "filling"),
         ]

@@ -93,7 +93,6 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (Summaries, "compact"): lambda db, _: trip(db).summaries.compact(keep_last=1),
     (Summaries, "upgrade"): lambda db, _: trip(db).summaries.upgrade(),
     (Entries, "update"): lambda db, _: ann(db).entries.update(entry(db), text="New."),
-    (Entries, "clear"): lambda db, _: ann(db).entries.clear(),
     (Summaries, "rewrite"): lambda db, _: trip(db).summaries.rewrite("1-10", "a"),
     (Summaries, "delete"): lambda db, _: trip(db).summaries.delete("1-10"),
     (Entries, "unlink"): lambda db, _: ann(db).entries.unlink(
@@ -139,7 +138,7 @@ READS: dict[type, str] = {
     Items: "find get keys list namespaces recall",
     State: "all find",
     Tools: "schemas",
-    File: "info check backup copy spaces count_tokens",
+    File: "info check backup copy count_tokens",
     Jobs: "pending",
     StoredSettings: "get categories prompts",
 }

@@ -175,7 +175,6 @@ OF_MANY: dict[str, Callable[[memdb.Scope], object]] = {
     "delete a session": lambda ann: ann.delete(session="c0"),
     "forget a session": lambda ann: ann.forget(session="c0"),
     "clear a session": lambda ann: ann.session("c0").clear(),
-    "clear the entries": lambda ann: ann.entries.clear(),
     "clear the items": lambda ann: ann.items.clear(),
     "delete all": lambda ann: ann.delete(everything=True),
     "forget all": lambda ann: ann.forget(everything=True),

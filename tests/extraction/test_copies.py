@@ -25,7 +25,8 @@ def fill(db: MemDB) -> memdb.Session:
         chat.append("assistant", "I see.")
     chat.delete([2])
     assert chat.extract().messages == 5
-    assert ann.entries.clear()
+    for entry in ann.entries.list(inactive=True):
+        ann.entries.delete(entry.id)
     chat.append("user", LATER)
     return chat
 
@@ -78,7 +79,8 @@ def test_a_second_import_learns_nothing_again(
     with open_db(":memory:") as other:
         other.import_file(tmp_path / "a.jsonl")
         chat.extract()
-        db.scope("ann").entries.clear()
+        for entry in db.scope("ann").entries.list(inactive=True):
+            db.scope("ann").entries.delete(entry.id)
         db.export(tmp_path / "b.jsonl")
         other.import_file(tmp_path / "b.jsonl")
         other.import_file(tmp_path / "a.jsonl")

@@ -122,7 +122,7 @@ AIO_CALLS: dict[str, Callable[[Any], object]] = {
 
 # What is about the whole file, what is no call, and what only `sync` of the file has.
 NOT_OF_A_USER = {
-    *("File.check", "File.info", "File.mark", "File.spaces", "File.stamp", "File.rebuild"),
+    *("File.check", "File.info", "File.mark", "File.stamp", "File.rebuild"),
     "File.copy",
     *("File.vacuum", "File.backup", "File.delete_space", "Jobs.run", "Jobs.start"),
     *(

@@ -145,7 +145,6 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
         _in(lambda chat: Host(chat).commit({"role": "user", "text": "a"}, metadata={"n": SAID})),
     ),
     "prepare": ("Host.prepare Host.transaction Transaction", _together),
-    "pop": ("Session.pop", _in(lambda chat: chat.pop(instead=[{"role": "user", "text": SAID}]))),
     "edit": (
         "Session.edit",
         _in(lambda chat: chat.edit(1, {"role": "user", "text": SAID})),
@@ -247,15 +246,15 @@ for _name in ("artifact", "artifact metadata", "item", "remember", "source", "en
 # They take no text that is stored, or only what a file of memdb holds already.
 WITHOUT_TEXT = set(
     """
-    Artifacts.delete Entries.clear Entries.delete Entries.revert
+    Artifacts.delete Entries.delete Entries.revert
     Entries.supersede Entries.unlink
     Host.context Items.clear Items.delete Items.find Items.get Items.list Items.recall
     File.backup File.delete_space File.rebuild File.vacuum Session.clear Host.date Host.erase Jobs.run
     Host.window Jobs.start MemDB.sync MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
-    Session.context Session.delete Session.extract Session.forget Session.recall Session.unarchive
+    Session.context Session.delete Session.extract Session.forget Session.pop Session.recall Session.unarchive
     State.__delitem__ State.clear State.delete StoredSettings.update Summaries.compact Summaries.delete
     Summaries.upgrade
-    Tools.call Worker.start Worker.stop memdb.open memdb.recover memdb.restore
+    Tools.call Worker.stop memdb.open memdb.recover memdb.restore
     """.split()
 )
 

@@ -47,7 +47,6 @@ CALLS: dict[str, Callable[[MemDB], object]] = {
     "info": lambda db: db.file.info(),
     "check": lambda db: db.file.check(),
     "check deep": lambda db: db.file.check(deep=True),
-    "spaces": lambda db: db.file.spaces(),
     "settings": lambda db: db.settings.get(),
     "pending": lambda db: db.jobs.pending,
     "sessions": lambda db: _ann(db).sessions(),

@@ -121,7 +121,7 @@ def test_a_new_embedder_gets_the_texts_of_items(
         assert db.jobs.pending() == 2
         db.jobs.run()
         assert vectors_in(db) == 3
-        assert {one.state for one in db.file.spaces()} == {"given", "ready"}
+        assert {one.state for one in db.file.info().spaces} == {"given", "ready"}
         assert keys(db.scope("ann").items.recall(vector=EAST)) == ["given"]
         with db._db.write() as tx:
             (own,) = tx.one("SELECT max(space_no) FROM embedding_spaces") or (0,)

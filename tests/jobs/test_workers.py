@@ -82,7 +82,7 @@ def test_workers_share_the_work(address: str, start_child: Callable[..., Any]) -
     assert set(embedded) >= texts
     assert [text for text in texts if embedded[text] > 1] == []
     with memdb.open(address, embedder=None, counter="estimate") as db:
-        assert [one.vectors for one in db.file.spaces()] == [len(texts)]
+        assert [one.vectors for one in db.file.info().spaces] == [len(texts)]
 
 
 def test_the_work_of_a_killed_worker_is_done(address: str, start_child: Callable[..., Any]) -> None:
@@ -108,4 +108,4 @@ def test_the_work_of_a_killed_worker_is_done(address: str, start_child: Callable
     with memdb.open(address, embedder=embedder, counter="estimate", clock=lambda: later_ms) as db:
         db.jobs.run()
         assert db.jobs.pending() == 0
-        assert [one.vectors for one in db.file.spaces()] == [len(texts)]
+        assert [one.vectors for one in db.file.info().spaces] == [len(texts)]

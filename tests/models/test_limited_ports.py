@@ -135,7 +135,7 @@ def test_an_embedder_costs_no_fact_and_no_answer(
     embedder.fault = None
     end_rest(ann, monkeypatch)
     db.jobs.run()
-    assert db.file.spaces()[0].vectors == 2
+    assert db.file.info().spaces[0].vectors == 2
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -235,10 +235,10 @@ def test_a_refused_message_is_tried_again(picky: tuple[MemDB, Picky]) -> None:
     """It waits with a job of its own; the others are embedded."""
     db, embedder = picky
 
-    assert (db.jobs.pending(), db.file.spaces()[0].vectors) == (1, 2)
+    assert (db.jobs.pending(), db.file.info().spaces[0].vectors) == (1, 2)
     embedder.refuses = False
     assert db.jobs.run() == 1
-    assert (db.jobs.pending(), db.file.spaces()[0].vectors) == (0, 3)
+    assert (db.jobs.pending(), db.file.info().spaces[0].vectors) == (0, 3)
     assert db.file.check(deep=True) == []
 
 
@@ -291,7 +291,7 @@ def test_a_space_is_complete_without_a_text_that_is_always_refused(
         with pytest.raises(PortError):
             db.jobs.run()
 
-    assert db.file.spaces()[0].state == "ready"
+    assert db.file.info().spaces[0].state == "ready"
     assert db.jobs.pending() == 1
 
 

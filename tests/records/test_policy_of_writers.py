@@ -46,13 +46,6 @@ def by_replace(db: MemDB, _folder: Path) -> None:
     db.scope("ann").session("s").replace([], [{"role": "user", "text": TEXT}])
 
 
-def by_pop(db: MemDB, _folder: Path) -> None:
-    """Add one in place of another."""
-    chat = db.scope("ann").session("s")
-    chat.append("user", "first")
-    chat.pop(instead=[{"role": "user", "text": TEXT}])
-
-
 def by_commit(db: MemDB, _folder: Path) -> None:
     """Add one as hosts do."""
     chat = db.scope("ann").session("s")
@@ -100,7 +93,6 @@ WRITERS = [
     by_extend,
     by_parts,
     by_replace,
-    by_pop,
     by_commit,
     by_import_of_lines,
     by_import_of_an_export,

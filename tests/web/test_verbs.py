@@ -65,7 +65,6 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "POST rebuild": lambda db: db.file.rebuild(),
     "POST vacuum": lambda db: db.file.vacuum(),
     "GET backup": lambda db: b"SQLite format 3\x00",
-    "GET spaces": lambda db: db.file.spaces(),
     "GET stats": lambda db: db.stats(),
     "GET scopes": lambda db: [{"app": one.app, "user": one.user} for one in db.scopes()],
     "GET changes": lambda db: db.changes(),

@@ -170,7 +170,7 @@ def popped(chat: Session) -> Item | None:
         items = items_of(newest[0])
         try:
             rest = [to_message(item) for item in items[:-1]]
-            chat.pop(expected=newest[0].seq, instead=rest)
+            chat.replace([newest[0].seq], rest, expected=newest[0].seq)
         except VersionConflict:
             continue  # somebody else was faster
         if items:

@@ -61,7 +61,7 @@ def file_and_jobs(db: memdb.MemDB) -> None:
     """The care of the file and background work have a namespace each."""
     assert_type(db.file.check(deep=True), list[memdb.Finding])
     assert_type(db.file.info(), memdb.FileInfo)
-    assert_type(db.file.spaces(), tuple[memdb.SpaceInfo, ...])
+    assert_type(db.file.info().spaces, tuple[memdb.SpaceInfo, ...])
     assert_type(db.file.backup("copy.db"), int)
     assert_type(db.jobs.run(), int)
     assert_type(db.jobs.start(), memdb.Worker)

@@ -244,7 +244,7 @@ def test_the_server_leaves_a_file_to_the_embedder_of_its_program(path, options, 
 
     assert [hit["text"] for hit in run(talk())["hits"]] == ["We fly to Oslo."]
     with memdb.open(path, embedder=None) as db:
-        assert {space.model for space in db.file.spaces()} == spaces
+        assert {space.model for space in db.file.info().spaces} == spaces
 
 
 def test_garbage_on_stdin_does_not_stop_the_server(path):

@@ -585,7 +585,6 @@ declare namespace Api {
   interface Get {
     "file": FileInfo;
     "check": { items: Array<Finding>; next: string | null; complete: boolean };
-    "spaces": { items: Array<SpaceInfo>; next: string | null; complete: boolean };
     "stats": Stats;
     "scopes": { items: Array<Record<string, string>>; next: string | null; complete: boolean };
     "changes": Changes;

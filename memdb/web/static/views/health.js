@@ -75,7 +75,7 @@ export async function mount(root, ctx) {
   }
 
   async function drawSpaces() {
-    const all = (await get("spaces")).items;
+    const all = (await get("file")).spaces;
     fill(spaces, h("h2", {}, "Spaces"), all.length ? table(["model", "dimensions", "vectors", "state", "due"], all.map((one) => [shown(one.model), one.dim, one.vectors, shown(one.state), one.due])) : h("p", {}, "No vectors: recall is by words."));
   }
 
