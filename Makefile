@@ -102,6 +102,7 @@ define client_environment
 	$(PYTHON) -m venv $(1)
 	$(1)/bin/pip install --quiet --upgrade "pip>=25.1"
 	$(1)/bin/pip install --quiet --editable . --group clients $(2)
+	$(1)/bin/pip check
 	touch $(1)/.installed
 endef
 
