@@ -36,7 +36,7 @@ Below are the calls that a program makes first. All names can be imported from
                         MergePolicy Retention OpenMode Durability Work WindowStrategy ToolFormat
                         MessageFormat
     parts of messages   TextPart Thinking ToolCall ToolResult Image FilePart Other Original,
-                        of which each Part is one (memdb.models.types, docs/parts.md)
+                        each of them a Part (memdb.models.types, docs/parts.md)
     errors              all of them, as a tree (memdb.errors)
 """
 

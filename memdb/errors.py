@@ -478,7 +478,7 @@ def from_sqlite(extended_code: int, detail: str) -> StorageError:
 
     Args:
         extended_code: As SQLite gave it; its low byte is the primary code.
-        detail: SQLite's own sentence, kept for whoever reports the error.
+        detail: SQLite's own sentence, kept for reports of the error.
     """
     kind, advice = SQLITE_ERRORS.get(
         extended_code & 0xFF, (StorageError, "SQLite gave an unknown code; please report it")

@@ -232,17 +232,15 @@ class Host:
 
         Args:
             strategy: None keeps to both limits and skips tool results whose
-                call would be missing. The others never begin inside a tool
-                call and its results, and go back to a user's message for the
-                first, also where that is over a limit: "buffer_window" for the
-                newest *last* (20), "token_window" for those within
-                *budget_tokens* (8,000), but the newest *keep_last* (5) at
-                least, "none" for all. "summary_buffer" never is over
-                *budget_tokens* (8,000): from 85 % of it on, summaries stand
-                for all but the newest 56 to 71 %. The numbers are those of
-                `Settings`. "session" is what the session's metadata says under
-                "window", a name or such as `{"strategy": "token_window",
-                "budget_tokens": 4000}`, else `Settings.window_strategy`.
+                call would be missing. The others never begin inside a tool call and its results.
+                They go back to a user's message for the first, also where that is over a limit:
+                "buffer_window" for the newest *last* (20), "token_window" for those within
+                *budget_tokens* (8,000), but the newest *keep_last* (5) at least, "none" for all.
+                "summary_buffer" never is over *budget_tokens* (8,000): from 85 % of it on,
+                summaries replace all but the newest 56 to 71 %. The numbers are those of
+                `Settings`. "session" is what the session's metadata says under "window", a name or
+                such as `{"strategy": "token_window", "budget_tokens": 4000}`, else
+                `Settings.window_strategy`.
             last: Most messages; None: all that fit, or the strategy's number.
             budget_tokens: Most tokens by the file's counter, 4 per message for
                 its frame included; None: no limit, or the strategy's number.

@@ -1,4 +1,4 @@
-"""What all users of an app share, kept in a file of its own beside those of the users."""
+"""Memory that all users of an app share, in a file of its own beside those of the users."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SharedFile:
         return kept.replace(hits=tuple(ranked), certainty=best)
 
     def _without_own_keys(self, db: MemDB, owner: ScopeRef, theirs: Hits) -> list[Hit]:
-        """Return shared hits of which the user has no entry of the same key, with foreign ids."""
+        """Return the shared hits, with foreign ids, without keys that the user has too."""
         ids = [hit.source.entry_id or 0 for hit in theirs]
         with db._db.read() as tx:
             keys = {one.id: one.key for one in entry_rows.get_many(tx, ids).values() if one.key}

@@ -1,9 +1,9 @@
 """
 The programs that memdb can be a memory of: where their settings are, and what goes there.
 
-Each gets the entry of an MCP server, and hooks at the start of a session (prints what is
-known), at each stop and at the end (captures the transcript), and before a compaction. A hook at
-each prompt (prints what answers it) is optional. A plugin package has the same.
+Each gets the entry of an MCP server, and hooks. The hook at the start of a session prints what is
+known. Those at each stop, at the end and before a compaction capture the transcript. A hook at each
+prompt (prints what answers it) is optional. A plugin package has the same.
 
 Source: docs/coding-agents.md names the documentation of each program.
 """

@@ -9,14 +9,14 @@ The same calls as coroutines, for programs with an event loop.
         hits = await db.scope("ann").recall("when do we fly?")
 
 Every open file has threads of its own, so the loop is never blocked. What is
-quick to write runs in one of them, in the order of the calls. Reads run beside
-it, and so does what may ask a model or an embedder (recall, context, remember,
-extract, compact, jobs) or takes long (imports, backups, `forget`): such a call
-sees what was awaited before it, and nobody waits for it but its caller.
+quick to write runs in one of them, in the order of the calls. Reads run beside it. So do calls that
+may ask a model or an embedder (recall, context, remember, extract, compact, jobs) and calls that
+take long (imports, backups, `forget`). Such a call sees what was awaited before it, and only its
+caller waits for it.
 
-A caller that is cancelled goes on at once. Its call does not begin, or gives up the
-model that it waits for and writes nothing more, or runs to its end in its thread: what
-it writes is written whole or not at all.
+A caller that is cancelled goes on at once. Its call does not begin, or leaves the model that it
+waits for and writes nothing more, or runs to its end in its thread. It writes everything or
+nothing.
 """
 
 from __future__ import annotations

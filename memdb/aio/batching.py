@@ -3,8 +3,8 @@ The threads that an open file has for callers with an event loop.
 
 One thread writes, in the order of the calls. Messages that several callers add
 while it is busy are stored in one transaction, so they wait for the disk
-together. Calls that only read, and calls that may ask a model or an embedder,
-have threads of their own, so they hold up neither the writes nor each other.
+together. Calls that only read, and calls that may ask a model or an embedder, have threads of their
+own. So they delay neither the writes nor each other.
 
 A thread that waits for the interpreter gets it after 5 ms. A program whose event
 loop must not wait so long sets `sys.setswitchinterval(0.001)`.
@@ -249,9 +249,8 @@ async def over(done: Future[Any], *, to_end: bool) -> None:
     """
     Wait until a call in a thread is over, whatever became of it.
 
-    A caller that is cancelled takes a call back that has not begun. One that
-    has begun goes on; with *to_end* it is waited for before the cancelling goes
-    on, so that what it wrote is known by then.
+    A caller that is cancelled takes a call back that has not begun. One that has begun goes on.
+    With *to_end* the cancelling waits for it, so that its writes are known by then.
 
     Cost: 70 µs to the thread and back, which is what waking two threads takes;
     `asyncio.wrap_future` takes 25 more.

@@ -1,10 +1,10 @@
 """
 Collections of a scope, a session or a file as coroutines; no signature is written twice.
 
-A twin has the names of a synchronous class. Each is a line: `later` runs the method in a
-thread of the file, `listed` takes what it yields too, `added` lets messages that are added at
-once share a transaction, `leads` gives the twin of what the method returns, `later_leads`
-the same in a thread, `direct` calls it at once, and `Lead` and `Same` replace properties.
+A twin has the names of a synchronous class. Each is a line: `later` runs the method in a thread of
+the file, and `listed` also collects what it yields. `added` lets messages that are added at once
+share a transaction. `leads` returns the twin of what the method returns, and `later_leads` does so
+in a thread. `direct` calls the method at once, and `Lead` and `Same` replace properties.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Same(Lead[T]):
 
 
 def documented(method: Callable[..., Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator for what stands for *method*; its help names where the whole stands."""
+    """Return a decorator for the twin of *method*; its help names the page with the whole text."""
     about = (method.__doc__ or "").strip().partition("\n\n")[0]
 
     def document(call: Callable[P, R]) -> Callable[P, R]:

@@ -274,7 +274,7 @@ class Artifacts:
         Args:
             data: Bytes, a str (stored as UTF-8), or a file, read to its end in chunks: its
                 `Path`, or opened in binary mode.
-            mime: Its media type; None: guessed from the name.
+            mime: Media type of the version; None: guessed from the name.
             metadata: A JSON object for this version.
             message_seq: The message of the session that made it.
             expected: The newest version as you know it, or its number; 0 means that there is

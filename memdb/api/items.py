@@ -122,7 +122,7 @@ class Items:
         Remove all items in a namespace and below it, in one transaction.
 
         Args:
-            prefix: The namespace; () for all of the scope.
+            prefix: The namespace to work on; () for all of the scope.
             expired: Only those that have expired: no read returns them, and `db.jobs` removes
                 them too.
 
@@ -267,7 +267,7 @@ class Items:
         Return the items in a namespace and below it, a page of them with *limit*.
 
         Args:
-            prefix: The namespace; () for all of the scope.
+            prefix: The namespace to work on; () for all of the scope.
             exact: Only in this namespace, not below it.
             where: Only items whose value has these fields: by field path a value, or
                 operators, for example {"kind": "book", "price": {"$lt": 10}}. They are

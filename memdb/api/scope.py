@@ -260,8 +260,8 @@ class Scope:
             where: Only messages and entries whose metadata has each of these
                 values under its top-level key, for example {"source": "mail"}.
                 Archived messages are unpacked for it.
-            partition: Which entries: "own" are those of the scope, "shared" those
-                of all users of the app. "shared" searches entries alone.
+            partition: Which entries are searched: "own" are those of the scope, "shared" those of
+                all users of the app. "shared" searches entries alone.
             scope_entries: False, with *session*: only entries that come from it.
             vector: The vector of the query, where the host has it already: as many
                 numbers as the embedder gives, or their bytes as float32. None means

@@ -42,7 +42,7 @@ COMMANDS = {
     "stats": Loaded("file", "Show what background work waits in FILE, what fails and why"),
     "counts": Loaded("file", "Count what came in on each day, and entries by category and state"),
     "changes": Loaded(
-        "file", "Say what anybody changed in FILE, and print a mark to ask from the next time"
+        "file", "Print what anybody changed in FILE, and a mark to ask from the next time"
     ),
     "chat": Loaded("chat", "Add, show, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
@@ -185,7 +185,7 @@ class LazyGroup(click.Group):
 @click.pass_context
 def cli(ctx: click.Context, *, file: str | None) -> None:
     """
-    Everything an AI agent remembers, in one SQLite file.
+    Keep everything an AI agent remembers in one SQLite file.
 
     The first command that writes to FILE makes it. With MEMDB_FILE or `file = ...`
     in the config file, FILE is left out. Choose the user with --user; optional if
@@ -224,8 +224,8 @@ def raise_again(dropped: sys.UnraisableHookArgs) -> None:
     """
     End the program by a signal although Python dropped the exception of its handler.
 
-    It drops every exception in a finalizer or a callback of a weak reference, of which each
-    import has one, and goes on. The signal comes again a moment later, outside of it.
+    Python drops every exception in a finalizer or a callback of a weak reference, and goes on. Each
+    import has such a callback. The signal comes again a moment later, outside of it.
     """
     if not isinstance(dropped.exc_value, (KeyboardInterrupt, SystemExit)):
         sys.__unraisablehook__(dropped)

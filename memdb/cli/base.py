@@ -1,9 +1,9 @@
 """
 Shared by all commands: options, opening FILE, choosing the user, errors.
 
-`verb` makes a command of a function that takes a `Call`: the values of the
-common options, with methods to open FILE and to print the answer. A command
-that only reads makes no file, and no command guesses between users.
+`verb` makes a command of a function that takes a `Call`. That has the values of the common options,
+and methods to open FILE and to print the answer. A command that only reads makes no file, and no
+command guesses between users.
 """
 
 from __future__ import annotations
@@ -136,9 +136,9 @@ class Call:
         """
         Open FILE for a `with` block.
 
-        A file that a program embeds with its own model is opened without an
-        embedder: vectors of another model would be of no use to that program. A
-        file on read-only media is opened with mode="read".
+        A file that a program embeds with its own model is opened without an embedder. Vectors of
+        another model would be of no use to that program. A file on read-only media is opened with
+        mode="read".
 
         Args:
             create: Make it if it is absent or empty.

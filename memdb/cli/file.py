@@ -457,7 +457,7 @@ counts = plain(
 @click.option("--follow", is_flag=True, help="Go on with what anybody changes, until Ctrl-C.")
 def changes(call: Call, since: str | None, follow: bool) -> None:
     """
-    Say what anybody changed in FILE, and print a mark to ask from the next time.
+    Print what anybody changed in FILE, and a mark to ask from the next time.
 
     Without --since and --follow there is only the mark. A mark tells which kinds of
     things changed, by any program. The sessions that got messages are printed while it

@@ -129,11 +129,13 @@ TEXTS = {
     "created": "When it was said or told. Default: now.",
     "expires": "From then on, or after a span such as 30d, it is not recalled.",
     "expected": "Change it only if it is at this version; 0 means that it is new.",
+    "key": "Name of the fact that it states.",
+    "keywords": "Another word to find it by.",
     "metadata": "A JSON object of yours.",
     "refresh": "Let it live for another time to live, from now on.",
     "seq": "The message of the session.",
     "session": "The conversation that it belongs to.",
-    "text": 'What it says; "-" reads standard input.',
+    "text": 'Its new text, or "-" to read standard input.',
     "trust": "Whether a model may take it for an order.",
     "version": "The number of a version, in place of the newest.",
 }
@@ -249,7 +251,7 @@ def params_of(
 
 
 def _parameter(one: inspect.Parameter, name: str, text: str) -> click.Parameter:
-    """Return what stands for a parameter of the API; one without a default is an argument."""
+    """Return the option for a parameter of the API; one without a default is an argument."""
     annotation, default = str(one.annotation), one.default
     schema = schema_of(annotation, nullable=False)
     kinds: list[dict[str, Any]] = schema.get("anyOf", [schema])

@@ -1,10 +1,10 @@
 """
 Print JSON, tables, facts, times, notes and progress.
 
-On a terminal a table has a heading and fits the width, and texts break between words;
-elsewhere each row is a whole line without heading, tabs or colours, and an empty cell is
-"-". Control characters of stored text never reach the terminal. Progress goes to standard
-error, and only if that is a terminal.
+On a terminal a table has a heading and fits the width, and texts break between words. Elsewhere
+each row is a whole line without heading, tabs or colours, and an empty cell is "-". Control
+characters of stored text never reach the terminal. Progress goes to standard error, and only if
+that is a terminal.
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ def print_table(
     """
     Print *rows*, one line each, under the titles of *columns*.
 
-    On a terminal a column without any content is left out, a text stands below its row, and
-    columns of texts are cut until a row fits.
+    On a terminal a column without any content is left out, and a text stands below its row. Columns
+    of texts are cut until a row fits.
 
     Args:
         titles: False: without the heading, on a terminal too.

@@ -116,8 +116,8 @@ def print_hits(hits: Iterable[Hit], query: str = "", *, full: bool = False) -> N
     """
     Print *hits*: under a session its messages, with explanations the terms.
 
-    On a terminal each has a line with source, author, time and score, and the text below it:
-    whole, or of a long one the passage that says most of *query*. Elsewhere a hit is a line.
+    On a terminal each has a line with source, author, time and score, and the text below it. Of a
+    long text it is the passage that says most of *query*. Elsewhere a hit is a line.
     """
     found = list(_with_messages(hits))
     width = screen_width()

@@ -58,12 +58,12 @@ def session_named(scope: Scope, given: str, *, is_new: bool = False, whole: bool
     """
     Return the name of the session that a person means.
 
-    It is the session called so, else with "last" the one that changed last, else the only one
+    It is the session called so, else with "last" the one that changed last. Else it is the only one
     whose title is so, or whose name or title begins so. What was chosen is printed beside the
     answer.
 
     Args:
-        is_new: It may be one that is made: only "last" stands for another then.
+        is_new: It may be a new one: then only "last" means another.
         whole: No beginning will do: what is done cannot be undone, and nobody is asked.
 
     Raises:

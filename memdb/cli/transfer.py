@@ -74,17 +74,16 @@ def import_(
     """
     Add what SOURCE holds: a file, folder or zip.
 
-    Exports of ChatGPT and Claude are taken as they were downloaded, and memories of mem0 as
-    the JSON of its get_all(); docs/import.md names all formats. The report lists what was
-    skipped, and why. The exit code is 5 if a record cannot be read or stored. Rows of FILE
-    stay as they are, so an import can be run again. FILE is made if it is new, once
-    something of SOURCE can be stored. A memdb export, or a file of mem0, goes to the users
-    that it names, or to --user. Any other SOURCE goes to --user, by default the login name.
-    An export brings its vectors; what others hold is embedded when it is stored. An entry
-    of another SOURCE with a key or password in it is refused, unless --secrets says
-    otherwise. A SQLite file of another program is read by --table and --text-column; the
-    logs.db of llm needs neither. With --watch SOURCE is a folder of Markdown or text: a
-    note that changes becomes the next version of its artifact, until Ctrl-C.
+    Exports of ChatGPT and Claude are read as they were downloaded, and memories of mem0 as the JSON
+    of its get_all(). docs/import.md names all formats. The report lists what was skipped, and why.
+    The exit code is 5 if a record cannot be read or stored. Rows of FILE stay as they are, so an
+    import can be run again. FILE is made if it is new, once something of SOURCE can be stored. A
+    memdb export, or a file of mem0, goes to the users that it names, or to --user. Any other SOURCE
+    goes to --user, by default the login name. An export brings its vectors; what others hold is
+    embedded when it is stored. An entry of another SOURCE with a key or password in it is refused,
+    unless --secrets says otherwise. A SQLite file of another program is read by --table and
+    --text-column; the logs.db of llm needs neither. With --watch SOURCE is a folder of Markdown or
+    text: a note that changes becomes the next version of its artifact, until Ctrl-C.
     """
     from memdb.agents.places import user_name
     from memdb.cli.service import ending_by_signals

@@ -6,8 +6,8 @@ lets one block write at a time.
 
 Each connection costs two descriptors, and each thread inside SQLite competes with the one that
 writes. So `MAX_READERS` threads read at a time; the others wait. A thread that
-reads keeps its connection for the reads inside, so it never waits for another. Who holds one
-for long (a slow consumer of an export) cannot stop the others: if none was given back in
+reads keeps its connection for the reads inside, so it never waits for another. A slow consumer of
+an export, which keeps one for long, cannot stop the others. If none was returned within
 `PATIENCE_S`, the next thread gets one more.
 """
 
@@ -177,8 +177,8 @@ class Opened:
         """
         Raise InvalidInput if this thread is inside `with db.write()`.
 
-        For calls that cannot be undone with it, that would not see what it wrote, or that
-        wait for a model or for a thread that may wait for the lock.
+        For calls that cannot be undone with it or would not see its writes. Also for calls that
+        wait for a model, or for a thread that may wait for the lock.
         """
         if self.writing:
             raise InvalidInput(

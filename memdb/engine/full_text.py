@@ -163,9 +163,9 @@ def excerpts(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> di
     Return the best excerpt of each (id, name, text) that holds one of the terms, by id.
 
     FTS5 finds the excerpt of a text in time that grows with the square of its matches: 3 s for
-    16,000. So it is asked about a few thousand characters of a long text alone, those around the
-    first place of each word; if none matches, it gives the beginning.
-    Cost: 10 ms at most for each text, and 1 ms per million characters.
+    16,000. So of a long text it gets only a few thousand characters around the first place of each
+    word. If none matches, it returns the beginning. Cost: 10 ms at most for each text, and 1 ms per
+    million characters.
     """
     found: dict[int, str] = {}
     if not terms:

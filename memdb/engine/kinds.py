@@ -2,9 +2,8 @@
 Map statements to the kind of thing that they change, for `db.changes`, in both engines.
 
 Each statement begins with its name, and so with the table that it writes to. Three things are not
-counted. A message that is appended and a session that is made change no count: the length of its
-session tells, and appends stay as fast as they were. Jobs, vectors and uses are nothing that a
-memory says.
+counted. A new message or session changes no count, because the length of its session tells of it.
+So appends stay as fast as they were. Jobs, vectors and uses are nothing that a memory says.
 """
 
 from __future__ import annotations

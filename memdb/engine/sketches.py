@@ -266,8 +266,8 @@ class SketchIndex:
         """
         Return the distance of each sketch from *vector*, one byte each.
 
-        Up to 256 dimensions the weights of the bits that differ; above them how many
-        these are in units of 2^k bits, with the smallest k for which all fit into a byte.
+        Up to 256 dimensions: the weights of the bits that differ. Above: their number in units of
+        2^k bits, with the smallest k for which all numbers fit into a byte.
         """
         tables, unit, total = tables_of(vector), unit_of(len(vector) // 4), 0
         for start in range(0, len(tables), PLANES_AT_ONCE):

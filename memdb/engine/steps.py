@@ -24,7 +24,7 @@ class Step(Record):
 
     Attributes:
         before: SQL over the tables of the format before, such as a renamed column.
-        after: Changes rows of the new tables, such as a field that is computed anew.
+        after: Changes rows of the new tables, such as a field that is computed again.
         drops: Tables, views, indexes and columns ("messages.author") that go on purpose.
         counts: Tables whose number of rows changes on purpose.
     """
@@ -39,7 +39,7 @@ class Step(Record):
         Compare the rows of each table before and after the step.
 
         Raises:
-            StepFailed: a table has other rows than before, and the step does not say so.
+            StepFailed: a table has other rows than before, and the step does not declare that.
         """
         for table in sorted(before.keys() | after.keys()):
             was, is_now = before.get(table, 0), after.get(table, 0)

@@ -1,5 +1,5 @@
 """
-What every row of some scopes says, whatever its table: to find all that holds some words.
+Text of every row of some scopes, whatever its table: to find all that holds some words.
 
 Owns no table. Used by `forget(query=...)`, and by a proof that a text is gone.
 """

@@ -1,9 +1,9 @@
 """
 Long-term entries: what a host gives, what memdb returns, and what extraction finds.
 
-Also how the weight of an entry decays with its age. Decay is computed when it
-is needed and never stored: a stored value would be stale until it is computed
-again, and would not answer for a time in the past.
+Also how the weight of an entry decays with its age. Decay is computed when it is needed and never
+stored. A stored value would be stale until it is computed again, and could not answer for a time in
+the past.
 """
 
 from __future__ import annotations
@@ -224,9 +224,9 @@ class Remembered(Record):
     Result of `remember`.
 
     Attributes:
-        action: "added", "repeated" (*entry* says the same, and took over what is new),
-            "updated" (*entry* replaced *other*, or took over the text), "retracted" (*entry*,
-            which is inactive, takes *other* back) or "refused".
+        action: One of "added", "repeated", "updated", "retracted" and "refused". "repeated":
+            *entry* says the same, and took over what is new. "updated": *entry* replaced *other*,
+            or took over the text. "retracted": *entry*, which is inactive, takes *other* back.
         entry: The entry that states the fact now. A refused fact has an entry
             with id 0 and no text, which is not stored.
         other: The entry that was repeated, replaced or retracted, as it was before; None

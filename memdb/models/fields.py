@@ -1,10 +1,11 @@
 """
 Fields: what memdb does with each field of each record, said once.
 
-Screening, the secret scan and the lines of an export are made from this table. A test
-(tests/models/test_fields.py) compares with it the columns of schema.sql, the models, hashes,
-copies, codecs, full text, views, and what a proof of forgetting reads. So a new field is
-screened and scanned as soon as it stands here, and a test fails if it is missing elsewhere.
+Screening, the secret scan and the lines of an export are made from this table.
+tests/models/test_fields.py compares it with the columns of schema.sql, the models, hashes, copies,
+codecs, full text and views. It compares it also with the columns that a proof of forgetting reads.
+So a new field is screened and scanned as soon as it stands here, and a test fails if it is missing
+elsewhere.
 """
 
 from __future__ import annotations

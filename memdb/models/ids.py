@@ -15,8 +15,8 @@ They stay inside of memdb. A caller sees the `n` of an entry, item or summary, w
 number in the scope: `memdb.models.observation.observed` takes the rest off what a public
 call returns.
 
-The highest bit of a session's number says that it is a branch: its messages are a run of
-its own after those that it shares (ADR-0023).
+The highest bit of a session's number marks a branch. Its messages are a run of its own after those
+that it shares (ADR-0023).
 
 Nothing else in memdb reads the clock or asks for randomness, so two runs with
 the same clock and ids give equal files.

@@ -412,14 +412,13 @@ class Source(Record):
     """
     Where a hit comes from; fields that do not apply are None.
 
-    A message has session, its title, seq, external_id, author and created_ms; an entry
-    entry_id and category, and the session and seq it was told in; an artifact
-    name, version and its session. A session has its name, its title, and in
-    created_ms the time of its first message. A summary has its session and id,
-    and in seq and last_seq its span. *shared* is True of an entry that all users
-    of the app share. An item has its namespace, key, version and created_ms.
-    Messages, entries and items have the *metadata* given with them. *branch* is the branch
-    that a message, entry or summary belongs to; None means the session itself.
+    A message has session, its title, seq, external_id, author and created_ms. An entry has
+    entry_id, category, and session and seq of the message that told it. An artifact has name,
+    version and its session. A session has its name, its title, and in created_ms the time of its
+    first message. A summary has its session and id, and in seq and last_seq its span. *shared* is
+    True of an entry that all users of the app share. An item has its namespace, key, version and
+    created_ms. Messages, entries and items have the *metadata* given with them. *branch* is the
+    branch that a message, entry or summary belongs to; None means the session itself.
     """
 
     session: str | None = None
@@ -464,12 +463,11 @@ class Hit(Record):
 
     Attributes:
         kind: "message", "entry", "artifact", "summary", "item" or "session".
-        text: The whole text of a message, entry or item; of an artifact the place
-            that matched; of a session its title, or in a group its best message.
-        score: How much it says about the query, 0 to 1, on one scale for all
-            queries and files: from 0.5 on it is as likely an answer as not. The
-            best hit of a kind has the relevance of that kind's answer, the others
-            their share of it. By vector it is the cosine.
+        text: The whole text of a message, entry or item; of an artifact the place that matched. Of
+            a session the title, or in a group the best message.
+        score: How much it says about the query, 0 to 1, on one scale for all queries and files.
+            From 0.5 on it is as likely an answer as not. The best hit of a kind has the relevance
+            of that kind's answer, the others their share of it. By vector it is the cosine.
         rank: 1 is best.
         is_sure: Whether it answers the query by its score; False by vector.
         also: Where else the same text stands.
@@ -478,8 +476,8 @@ class Hit(Record):
         explanation: Each term of the score by name, None unless asked for.
         hits: Of a session, the messages that say most, best first, three at
             most; else ().
-        trust: "trusted", "untrusted" (not from the user) or "flagged" (it looks like an
-            instruction to a model): of an entry as it is stored, else of its role and text.
+        trust: "trusted", "untrusted" (not from the user) or "flagged" (it looks like an instruction
+            to a model). Entries store it; for the others it follows from role and text.
         role: The role of a message. None for others.
         writer: Who wrote it: of a message its author, of an entry its source, of a summary
             what made it. None means the host, or that only the role is known.

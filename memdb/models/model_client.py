@@ -273,8 +273,8 @@ class LimitedPort:
             limits: Gives the seconds that a call may take, from its arguments,
                 by the name of the method.
             meter: Notes each call; None: nobody does.
-            checks: Returns an answer as it may be used, from it and the arguments, by the
-                name of the method; what it raises is the port's failure.
+            checks: Returns an answer as it may be used, from it and the arguments, by the name of
+                the method. Its error is the port's failure.
             rests: Whether it is left alone after a time-out.
         """
         self._port = port

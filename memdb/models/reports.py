@@ -25,9 +25,8 @@ class Proof(Record):
     Proof of forgetting: the result of a search in the bytes of a file.
 
     Attributes:
-        pieces: Byte strings of the forgotten texts that were searched for: up
-            to 16 of 32 bytes per text, evenly spread, and its longest words as
-            the indexes hold them.
+        pieces: Byte strings of the forgotten texts that were searched for. Of each text these are
+            up to 16 of 32 bytes, evenly spread, and its longest words as the indexes hold them.
         short: Texts under 8 bytes, too short to tell from others.
         searched: What was searched: names of files, "archive" and "artifacts"
             (those unpacked).
@@ -774,10 +773,9 @@ class Changes(Record):
     Attributes:
         mark: Give it as `since` for what changes from here on.
         sessions: Those that got messages, or are new.
-        kinds: What else changed: "message" (edited, archived or removed), "session" (renamed
-            or removed), "entry", "summary", "artifact", "item", "state", "settings",
-            "scope" (copied from another database), or "other" for what holds no words, such as
-            jobs and vectors.
+        kinds: What else changed: "message" (edited, archived or removed), "session" (renamed or
+            removed), "entry", "summary", "artifact", "item", "state", "settings" or "scope" (copied
+            from another database). "other" is a row without words, such as a job or a vector.
         is_complete: False if more changed than is named here, or the mark is not known: read
             again whatever is kept.
     """

@@ -105,16 +105,16 @@ class Settings(Record):
             name of a built-in category takes its place.
         entry_quota: Most active entries of a user, 1 to 1,000,000; the entry
             of the least worth is evicted.
-        entry_decay_percent: Share of an entry's score in a recall that decays
-            with the half-life of its category, 0 to 100: at 100 an entry of
-            that age counts half, at 20 nine tenths, at 0 as on the first day.
+        entry_decay_percent: Share of an entry's score in a recall that decays with the half-life of
+            its category, 0 to 100. An entry of that age counts half at 100, nine tenths at 20, and
+            as on the first day at 0.
         secrets_in_entries: The action for entries, in `remember` and updates, for settings, and
             for the names of users and apps, which are refused and never redacted.
         secrets_in_extraction: The action for messages that a model gets to
             extract facts from; "refuse" leaves out those that hold a secret.
-        secrets_in_messages: The action for messages that an append does not
-            name its own for, and for what else a session holds: title, metadata,
-            state and the texts of artifacts. Names are refused, not redacted.
+        secrets_in_messages: The action for messages whose append names none. It is also the action
+            for title, metadata, state and the texts of artifacts of a session. Names are refused,
+            not redacted.
         secrets_by_entropy: Whether random-looking runs of characters count.
         summary_messages: Messages per summary of depth 0, 2 to 1,000; more if
             a tool call waits for its results.
@@ -126,10 +126,10 @@ class Settings(Record):
             words; `{limit}` is replaced by the most tokens. None means memdb's own,
             as for the other prompts. What holds the material apart and the
             form of the answer is always added.
-        extract: Whether background work (`db.jobs`) learns entries from messages. None: it
-            does without a model where a program opened the file by `memdb.open`, or a folder
-            of files; not on the command line or in a server of one file. `Session.extract`
-            works in any case. Cost: 2 ms of CPU per message.
+        extract: Whether background work (`db.jobs`) learns entries from messages. None: it does
+            without a model where a program opened the file by `memdb.open`, or a folder of files.
+            It does not on the command line or in a server of one file. `Session.extract` works in
+            any case. Cost: 2 ms of CPU per message.
         extract_by_model: Whether the model is asked, if there is one; else the rules.
         extract_categories: Keep facts of these only; None means every category.
         extract_messages: Most messages per batch, 1 to 200.
@@ -167,10 +167,10 @@ class Settings(Record):
         image_tokens: Tokens of an image; None means by its size, 1,600 if that is unknown.
         page_tokens: Tokens of a page of a PDF.
         sound_tokens: Tokens of a second of sound.
-        context_tail_percent: Share of a context's budget for the newest
-            messages word for word, after the system text and what is recalled,
-            1 to 99; what summaries do not need goes to them too. Extracts, which no
-            model wrote, get only what the newest messages leave.
+        context_tail_percent: Share of a context's budget for the newest messages word for word, 1
+            to 99. The budget is what the system text and recalled texts leave. The messages also
+            get what summaries do not need. Extracts, which no model wrote, get only what the newest
+            messages leave.
         context_recall_percent: Share for the messages that match the question, 0 to 90.
         context_known_tokens: Most tokens for entries, and never more than a fifth of the
             budget unless all entries fit into what the session leaves, 0 to 1,000,000.
@@ -188,7 +188,7 @@ class Settings(Record):
         buffer_trigger_percent: Share of the budget from which on "summary_buffer"
             condenses, 50 to 100 ...
         buffer_target_percent: ... until so much is left, 10 to that ...
-        buffer_recent_percent: ... of which so much is for messages, 10 to 95.
+        buffer_recent_percent: ... and so much of that is for messages, 10 to 95.
         buffer_keep_last: Newest messages that it keeps as far as the budget goes, from 1.
         counter: Name of what counts tokens, if `memdb.open` is given none: a
             model ("gpt-4o", "claude-sonnet-4-5"), an encoding ("o200k_base") or "estimate".
@@ -361,9 +361,8 @@ def read_settings(given: object) -> Settings | dict[str, Any]:
     Return a whole record, or new values by field, each checked by itself.
 
     Args:
-        given: `Settings`, or a mapping with some of its fields: lists for tuples
-            and dicts for categories are taken too, and "never" for a number
-            that may be None.
+        given: `Settings`, or a mapping with some of its fields. Lists for tuples, dicts for
+            categories, and "never" for a number that may be None are accepted too.
 
     Raises:
         InvalidInput: there is no such field, or a value is out of its range.

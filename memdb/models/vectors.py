@@ -34,9 +34,8 @@ def to_vector(value: bytes | Sequence[float], dim: int) -> bytes:
 
     Raises:
         DimensionMismatch: another number of components.
-        InvalidInput: a component is NaN or infinite, all are zero, or its
-            length is out of float32's range: the distance functions would
-            rank such a vector first.
+        InvalidInput: a component is NaN or infinite, all are zero, or its length is out of
+            float32's range. The distance functions would rank such a vector first.
     """
     if isinstance(value, (bytes, bytearray, memoryview)):
         raw = bytes(value)

@@ -3,9 +3,9 @@ Changes of a file while it is open: sessions, and kinds of things.
 
 Each call compares the file with what the one before found. It asks no clock: sessions are
 compared by their length, all else by the counts that each writer keeps (`Maintenance.changes`).
-So a change of any program is found, however fast the next one came. A mark tells these
-numbers too, so one of another program, or of this one before it was closed, says what kinds of
-things changed; only which sessions got messages is not known by then.
+So a change of any program is found, however fast the next one came. A mark has these numbers too.
+So a mark of another program, or of this one before it was closed, tells what kinds of things
+changed. It does not tell which sessions got messages.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ def rebuild(db: Engine, *, links: bool = False) -> None:
     Nothing that was stored is changed. Cost: about 1 s per 20,000 messages.
 
     Args:
-        links: Guess every link between entries anew, not only broken ones and those of
-            another model. Cost: 2 s more per 1,000 entries.
+        links: Guess every link between entries again, not only broken ones and those of another
+            model. Cost: 2 s more per 1,000 entries.
 
     Transaction: opens its own, so a crash leaves the file as it was. On a server the full text of
     each scope has one, so the writers of one scope wait at a time.

@@ -65,10 +65,9 @@ def find_newest(
     """
     Return, for each of *ids* that something newer outdates, the link to the newest one.
 
-    Links are followed as far as they lead: its `newer_id` is the entry that stands now, its kind
-    that of the last link, and its probability the least on the way. An entry that is only
-    repeated is not outdated. A newer entry that holds no more outdates nothing, but for a
-    retraction.
+    Links are followed to their end. Its `newer_id` is the current entry, its kind that of the last
+    link, and its probability the least on the way. An entry that is only repeated is not outdated.
+    A newer entry that holds no more outdates nothing, but for a retraction.
 
     Args:
         at_ms: The time at which links and entries hold.
@@ -132,9 +131,9 @@ def fold(tx: Tx, scope_no: int, found: Sequence[Entry], at_ms: int) -> Folded:
     """
     Return entries, each newest one in the place of the entry that it surely outdates.
 
-    It stands for one entry, the last before it: who shows it shows that too, so that a wrong
-    guess loses nothing. Others that it outdates stay. What was taken back is left out, and of
-    two that repeat each other the older one.
+    It replaces one entry, the last before it. A list that shows the one shows the other too, so
+    that a wrong guess loses nothing. Others that it outdates stay. What was taken back is left out,
+    and of two that repeat each other the older one.
     """
     newest = find_newest(tx, scope_no, [entry.id for entry in found], at_ms, SURE)
     newer = entries.get_many(tx, {link.newer_id for link in newest.values()})

@@ -485,8 +485,8 @@ def remove(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     """
     Remove messages by their rising seqs, with everything that is derived from them.
 
-    The summaries from the first of them on go too, and the session is queued: what
-    else they stood for is summarised again.
+    The summaries from the first of them on go too, and the session is queued: other messages that
+    they covered are summarised again.
 
     Raises:
         Corrupt: one is archived, and its segment is damaged.

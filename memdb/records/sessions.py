@@ -98,8 +98,8 @@ def forget(tx: Tx, owner: ScopeRef, *names: str) -> None:
     """
     Remove sessions as `remove` does, so that no import brings them back.
 
-    No tombstone says their names, nor that of an artifact, also of what was deleted before:
-    which session an artifact belonged to is not known any more.
+    No tombstone has their names or that of an artifact. That includes tombstones from before,
+    because the session of a deleted artifact is not known any more.
     """
     remove(tx, owner, *names, is_forgotten=True)
     scope_no = owner.find(tx)

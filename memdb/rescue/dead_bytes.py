@@ -95,7 +95,7 @@ class DeadBytes:
         return found
 
     def _list_leaves(self, root: int) -> list[int]:
-        """Return the pages with the rows of a table, all of which are equally deep."""
+        """Return the pages with the rows of a table; all of them are equally deep."""
         level = [root]
         while self._page(level[0])[0] == INNER_TABLE:
             following: list[int] = []

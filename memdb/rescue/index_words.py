@@ -3,7 +3,7 @@ Words that the full-text indexes of a file hold beyond those of its rows, and ho
 
 Words of removed rows leave the leaves of an index at once (ADR-0056). The key by which FTS5 finds a
 leaf stays, and is the beginning of a word or all of it. An index with a key that begins no word of
-a row any more is rebuilt, and so is one whose option another program has switched off.
+a row any more is rebuilt. So is an index whose option another program has switched off.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
 Rows of a damaged file, read from its pages without SQLite.
 
-SQLite gives up a whole range of rows where one inner page of a table cannot be read. Here
-each leaf page stands for itself: those that a table still leads to first, then those that
-nothing leads to any more, told by the shape of their rows. Pages of the free list are left
-out: what was deleted stays deleted. Source: https://www.sqlite.org/fileformat2.html
+SQLite gives up a whole range of rows where one inner page of a table cannot be read. Here each leaf
+page is read by itself. First come those that a table still leads to, then the others, recognised by
+the shape of their rows. Pages of the free list are left out: what was deleted stays deleted.
+Source: https://www.sqlite.org/fileformat2.html
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ copies for pieces and words of the text. A piece that a remaining row also holds
 not left behind; every other piece was left behind.
 
 First `mend_indexes` rebuilds each full-text index that may hold a word that no row has, however
-short. In the file itself, the bytes that belong to no row are searched for pieces and words, and
-the pages of small tables for the longer pieces; messages are read by SQL (ADR-0035, ADR-0060).
+short. In the file itself, bytes that belong to no row are searched for pieces and words. Pages of
+small tables are searched for the longer pieces. Messages are read by SQL (ADR-0035, ADR-0060).
 Every byte is searched for the pieces if the WAL could not be emptied, and in other files.
 """
 

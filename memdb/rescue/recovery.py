@@ -65,10 +65,10 @@ def recover(
     Make a sound file at *path* of what can be read of the file *damaged*, which stays as it is.
 
     Rows are read page by page. Those that do not match their hash are left out,
-    and so is what they alone held. Scopes and sessions of which only their
-    content is left are rebuilt; so are entries that others refer to, inactive
-    and with the text of their last earlier version. Words, sketches, counters and summaries that
-    are incomplete are derived again; vectors too, by the next work on the file.
+    and so is what they alone held. Scopes and sessions are rebuilt if only their content is left.
+    So are entries that others refer to, inactive and with the text of their last earlier version.
+    Words, sketches, counters and summaries that are incomplete are derived again; vectors too, by
+    the next work on the file.
 
     Args:
         key: Of an encrypted file, as in `memdb.open`; the new one gets it too. Of such a file
@@ -199,7 +199,7 @@ def _complete_entries(tx: Tx) -> int:
 
 
 def _complete_blobs(tx: Tx) -> None:
-    """Rebuild the row of each blob of which an artifact and all chunks are left."""
+    """Rebuild the row of each blob if an artifact and all chunks are left."""
     for blob_no, size_bytes, created_ms in tx.all(found_rows.SELECT_LOST_BLOBS):
         try:
             data = blobs.read(tx, blob_no)
@@ -210,7 +210,7 @@ def _complete_blobs(tx: Tx) -> None:
 
 
 def _drop_summaries(tx: Tx) -> int:
-    """Remove all summaries of each session of which one is lost or wrong; return how many."""
+    """Remove all summaries of each session if one is lost or wrong; return how many."""
     dropped = tx.run(found_rows.UNLINK_SUMMARIES)
     while True:
         uids = [

@@ -196,8 +196,8 @@ def read_chunk(tx: Tx, blob_no: int, chunk_no: int, sha256: bytes) -> bytes | No
     """
     Return one chunk of a blob, None behind its end.
 
-    None too when *blob_no* now stands for other bytes than those of *sha256*:
-    SQLite gives a number again after a delete.
+    None too when *blob_no* is now the number of other bytes than those of *sha256*: SQLite gives a
+    number again after a delete.
     """
     row = tx.one(SELECT_CHUNK, {"blob_no": blob_no, "chunk_no": chunk_no, "sha256": sha256})
     return None if row is None else unpack(*row)

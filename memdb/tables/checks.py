@@ -474,7 +474,7 @@ def raise_last_seqs(tx: Tx) -> None:
 
 def set_counts(tx: Tx, *, with_lost: bool = False) -> None:
     """
-    Count the messages, tokens and archived messages of each session and branch anew.
+    Count the messages, tokens and archived messages of each session and branch again.
 
     Args:
         with_lost: Also where messages were lost, whose loss nothing tells from then on.

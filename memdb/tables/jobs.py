@@ -290,8 +290,8 @@ class Job(Record):
     Attributes:
         subject: "session", "message", "entry", "item" (one of its texts), "summary" or
             "file".
-        next_seq: For a session the first seq still to do; for an entry the
-            version to do; for the file the time when it was done last.
+        next_seq: For a session the first seq still to do, for an entry the version to do. For the
+            file the time of the last run.
         attempts: How often it failed in a row.
         lease_ms: When the lease of the process that has it ends; 0 means none.
     """
@@ -462,7 +462,7 @@ def drop(tx: Tx, subject: str, low: int, high: int | None = None) -> None:
 
 def drop_nodes(tx: Tx, first: int, last: int, from_seq: int = 0) -> None:
     """
-    Remove every job about a node that stands for *from_seq* or later, before the nodes go.
+    Remove every job about a node that covers *from_seq* or later messages, before the nodes go.
 
     Those are nodes of the rows in an id range.
     """

@@ -1,10 +1,10 @@
 """
 Messages, in order. Owns the table `messages`.
 
-A row's id is its place (`memdb.models.ids`), so the messages of a session are a
-range of the primary key; those of a branch are some ranges, its path. Only `Session.edit` changes
-the content of a message, and erasing takes it; the place stays. A row without text is archived;
-readers here fill in what its segment holds.
+A row's id is its place (`memdb.models.ids`), so the messages of a session are a range of the
+primary key. Those of a branch are several ranges, its path. Only `Session.edit` changes the content
+of a message, and erasing takes it; the place stays. A row without text is archived; readers here
+fill in what its segment holds.
 """
 
 from __future__ import annotations
@@ -518,9 +518,9 @@ def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
     """
     Return a hash, in hex, of what the messages *first_seq* to *last_seq* of a session say.
 
-    It changes if one of them is added, removed, edited or erased. Whoever reads
-    messages, works outside of a transaction and stores the result compares it
-    before and after. Cost: 1 µs per message.
+    It changes if one of them is added, removed, edited or erased. A caller that reads messages,
+    works outside of a transaction and stores the result compares it before and after. Cost: 1 µs
+    per message.
     """
     found = blake2b(digest_size=SPAN_HASH_BYTES)
     for run in runs_of(tx, session):

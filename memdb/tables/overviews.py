@@ -1,8 +1,8 @@
 """
 Counts of a scope by day, category and state. Owns no table; writes nothing.
 
-A day is a number: days since 1970 by the offset that was asked for, plus `EPOCH_DAYS`, so
-that none is below 0 and integers divide alike in every engine.
+A day is a number: days since 1970 by the given offset, plus `EPOCH_DAYS`. So none is below 0, and
+integers divide alike in every engine.
 """
 
 from __future__ import annotations

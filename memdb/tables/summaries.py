@@ -1,13 +1,12 @@
 """
 Nodes: the summaries of sessions. Owns the tables `summaries` and `summaries_fts`.
 
-A branch has nodes of its own, which may begin before it leaves; up to there those of its
-parent count, as far as they cover what it shares.
+A branch has nodes of its own, which may begin before the branch leaves. Up to there the nodes of
+its parent count, as far as they cover shared messages.
 
-The leaves of a session follow each other without a gap. A node belongs to one
-node a level up at most (`condensed_into`); those that belong to none, its
-frontier, cover every summarised message once, and get shallower towards the
-end of the session.
+The leaves of a session follow each other without a gap. A node belongs to at most one node a level
+up (`condensed_into`). The nodes that belong to none are the frontier. They cover every summarised
+message once, and get shallower towards the end of the session.
 """
 
 from __future__ import annotations
@@ -248,8 +247,8 @@ def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str
     """
     Return the id of the node at a place: 16 hexadecimal digits.
 
-    Messages never change and seqs are never given out twice, so the place says
-    what the node is made from: whoever makes it gives it the same id.
+    Messages never change and seqs are never used twice, so the place determines the sources of the
+    node. Every process that makes it computes the same id.
     """
     place = {"session": session_uid, "depth": depth, "first": first_seq, "last": last_seq}
     return content_hash(place, place).hex()[:16]
@@ -286,9 +285,8 @@ def reaches(tx: Tx, session: int) -> list[tuple[int, int]]:
     Return the rows whose nodes count for a session, the newest first.
 
     Returns:
-        (row id, the last seq that a node of it may cover): the session itself, and
-        for a branch those of its parents that have some, each up to where the nodes of the
-        one before begin.
+        (row id, the last seq that a node of it may cover) of the session itself. For a branch also
+        of its parents that have nodes, each up to where the nodes of the one before begin.
 
     Cost: 2 statements for a branch, and one for each row on its way that has nodes.
     """

@@ -1,9 +1,9 @@
 """
 State that a file and its sync folder have agreed on. Owns the table `synced`.
 
-A thing of the memory is named by a hash of its uid, or of its name where copies of it are one;
-its version is a digest of what it says. So what changed since the last sync is what has no row
-here or another version, and what was removed is a row without its thing: writers log nothing.
+A thing of the memory is named by a hash of its uid, or of its name where copies of it are one. Its
+version is a digest of its content. So a thing changed since the last sync if it has no row here or
+another version. A row without its thing is a removal. Writers log nothing.
 """
 
 from __future__ import annotations

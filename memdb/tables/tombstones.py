@@ -3,9 +3,9 @@ Tombstones: what was removed, and when; never what it said. Owns `tombstones`.
 
 Each delete leaves one. Here is what moving them between files
 takes; a row that comes back takes its tombstone away. What was forgotten
-does not come back by an import. Of what another program exports the uid is
-new at each import, so a second tombstone has `source:` and a hash of what
-that program calls the thing (`memdb.records.dependents.keep_away`).
+does not come back by an import. A thing that another program exports gets a new uid at each import.
+So a second tombstone has `source:` and a hash of the thing's name in that program
+(`memdb.records.dependents.keep_away`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 Lines that differ between two texts, in bounded work.
 
 Lines that stand once in both are anchors; between two of them the longest equal runs are
-searched. That search compares each pair of equal lines: of two texts that repeat
-themselves there are so many that it stops, and what is left counts as rewritten.
+searched. That search compares each pair of equal lines. Two texts that repeat themselves have so
+many pairs that it stops, and the rest counts as rewritten.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
     """
     Return *text* with `***` in the place of everything that may be a secret.
 
-    Hidden are the *secrets* themselves (also percent-encoded), user and
-    password of URLs, query values whose names say key, token or the like,
-    `Bearer ...`, values named as api_key or password, and words in the form of
-    known keys (`sk-...`). Doing it twice changes nothing more.
+    Hidden are the *secrets* themselves (also percent-encoded) and user and password of URLs. So are
+    query values with a name like key or token, `Bearer ...`, and values with a name like api_key or
+    password. So are words in the form of known keys (`sk-...`). Doing it twice changes nothing
+    more.
 
     >>> redact("bad key sk-abc123 for https://ann:pw@host/v1?key=123")
     'bad key *** for https://***@host/v1?key=***'

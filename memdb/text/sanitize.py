@@ -94,7 +94,7 @@ def quoted(text: str) -> str:
 
 def _near(hints: str, pattern: str, edge: str = "") -> tuple[list[str], str]:
     """
-    Return words, one of which such a text has, and its pattern.
+    Return words and a pattern: a text that matches the pattern has at least one of the words.
 
     Args:
         hints: The words, with "|" between them; "" means those of the first part.

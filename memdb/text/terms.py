@@ -1,9 +1,9 @@
 """
 Words of a text as the full-text index sees them.
 
-The index is FTS5 with `porter unicode61 remove_diacritics 2`: letters and digits make words, all
-other characters separate them, and stems are made inside SQLite, so a term is just a quoted word.
-unicode61 takes a run of Chinese or Thai as one long word, so such runs go into a second column as
+The index is FTS5 with `porter unicode61 remove_diacritics 2`: letters and digits make words, and
+all other characters separate them. SQLite makes the stems, so a term is just a quoted word.
+unicode61 takes a run of Chinese or Thai as one long word. So a second column has such runs as
 overlapping pairs of characters (`cjk_grams`), and a query searches for the same pairs. It takes
 emoji as separators, so that column has their names. It also has words of one script adjacent to
 another, and other spellings.
@@ -231,9 +231,9 @@ def query_words(text: str) -> list[str]:
     Return the words of *text*, lower case, each once, in order.
 
     A word is a run of letters and digits; underscores and punctuation separate. A run of a script
-    without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) is a word of its own, and
-    so is each script of a run that has several, and each emoji. The English endings 's, 't, 'd,
-    'm, 're, 've and 'll are dropped. Cost: about 1 µs per word.
+    without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) is a word of its own. If a
+    run has several scripts, each of them is a word. Each emoji is one too. The English endings 's,
+    't, 'd, 'm, 're, 've and 'll are dropped. Cost: about 1 µs per word.
 
     >>> query_words("Ann's trip to Kyōto (2023_05)?")
     ['ann', 'trip', 'to', 'kyōto', '2023', '05']
@@ -295,10 +295,10 @@ def cjk_grams(text: str) -> str:
     """
     Return what the second index column holds for *text*; '' for most languages.
 
-    For each run of a script without spaces: every pair of neighbours and the last character alone,
-    so that one character finds its run as a prefix. Vowel signs and tone marks are left out. Words
-    adjacent to another script are added, because unicode61 joins them with it. Emoji are added by
-    name, and so are spellings that unicode61 does not fold.
+    For each run of a script without spaces these are every pair of neighbours and the last
+    character alone. So one character finds its run as a prefix. Vowel signs and tone marks are left
+    out. Words adjacent to another script are added, because unicode61 joins them with it. Emoji are
+    added by name, and so are spellings that unicode61 does not fold.
 
     >>> cjk_grams("我爱北京 and iPhone手机")
     '我爱 爱北 北京 京 iphone 手机 机'

@@ -19,10 +19,9 @@ def when_ms(
     Return UTC milliseconds of a time that a caller gives; None for None.
 
     Args:
-        value: Milliseconds, an aware datetime, or text: an ISO date or time (UTC
-            if it names no zone); a span of days, hours or minutes ("30d", "12h",
-            "45m"); or English ("2 weeks ago", "3 May"), which means the beginning
-            of the day, week, month or year that it names.
+        value: Milliseconds, an aware datetime, or text. A text is an ISO date or time (UTC if it
+            names no zone), or a span of days, hours or minutes ("30d", "12h", "45m"). English ("2
+            weeks ago", "3 May") means the beginning of the day, week, month or year that it names.
         ahead: Whether a span or a day without a year is after now, or before it.
         end: Whether a day, week, month or year that is named counts to its end.
 

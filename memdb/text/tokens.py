@@ -100,17 +100,16 @@ class TiktokenCounter:
     """
     Counts tokens as OpenAI's models do, without a network.
 
-    The first count costs 2 ms (cl100k_base: tiktoken is loaded in 0.1 s when a
-    text has characters of other than European scripts) or 0.3 s (o200k_base);
-    after that 8 to 15 us per chat message and 0.1 s per megabyte of prose.
+    The first count costs 2 ms (cl100k_base) or 0.3 s (o200k_base). With cl100k_base the first text
+    in another than a European script loads tiktoken in 0.1 s. After that a count costs 8 to 15 us
+    per chat message and 0.1 s per megabyte of prose.
 
-    Exact for every text of up to 32,768 characters, and for longer ones that
-    have a space, a line break after a letter, or a change between ASCII letters
-    and digits at least every 1,000 characters or so. A longer unbroken stretch
-    (one word, one row of symbols, Chinese without line breaks) is cut between
-    two tokens: the same count in all cases tried but one (digits of another
-    script, 300,000 without a break, o200k_base: 0.02 % off), which is seen, not
-    proven. 10 million characters of anything take 1 to 6 s.
+    Exact for every text of up to 32,768 characters. A longer text needs a space, a line break after
+    a letter, or a change between ASCII letters and digits about every 1,000 characters. A longer
+    unbroken stretch (one word, one row of symbols, Chinese without line breaks) is cut between two
+    tokens. The count was the same in all cases tried but one (digits of another script, 300,000
+    without a break, o200k_base: 0.02 % off), which is seen, not proven. 10 million characters of
+    anything take 1 to 6 s.
 
     Lone surrogates count as U+FFFD; special tokens count as ordinary text.
 
@@ -155,10 +154,9 @@ class EstimateCounter:
     Estimates the number of tokens from the kinds of characters; loads nothing.
 
     A quarter token per ASCII character, a half per other letter, 1 per CJK
-    character, 2 per emoji, rounded up. Summed over English chat this is 11 %
-    (cl100k_base) or 16 % (o200k_base) too high; on a single text of code, digits
-    or another script it can be half or one and a half times the truth, so a
-    budget kept with it needs a reserve.
+    character, 2 per emoji, rounded up. Summed over English chat this is 11 % (cl100k_base) or 16 %
+    (o200k_base) too high. On a single text of code, digits or another script it can be half or one
+    and a half times the truth. So a budget kept with it needs a reserve.
 
     >>> EstimateCounter().count("I drink green tea.")
     5
@@ -394,8 +392,8 @@ class Counting:
 
         *settings* say what images, pages and sound cost.
 
-        The default is "cl100k_base" where tiktoken is installed, else "estimate"; also
-        from the first text on that needs tiktoken where it is installed but does not load.
+        The default is "cl100k_base" where tiktoken is installed, else "estimate". If tiktoken is
+        installed but does not load, it is "estimate" from the first text on that needs tiktoken.
 
         Raises:
             InvalidInput: there is no built-in counter of that name.

@@ -6,10 +6,10 @@ which the encoding cuts a text, and the merges of bytes within one piece. A proc
 English reads 1.3 MB and keeps the pieces that it met; tiktoken's encoder takes 75 ms and 30 MB
 before its first count. ADR-0024 has the numbers.
 
-Format, little-endian words of 4 bytes: magic, number of tokens N, number of buckets B, number
-of blocks; the first place of each bucket and the end, B + 1; the ranks by bucket, N; where each
-16th token begins, one per block. Then the length of each token, a byte; the tokens by rank.
-A token is in the bucket of the lowest bits of its CRC-32.
+Format, little-endian words of 4 bytes: magic, number of tokens N, number of buckets B, number of
+blocks. Then the first place of each bucket and the end (B + 1), the ranks by bucket (N), the
+beginning of each 16th token. Then the length of each token, a byte; the tokens by rank. A token is
+in the bucket of the lowest bits of its CRC-32.
 """
 
 from __future__ import annotations

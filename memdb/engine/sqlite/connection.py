@@ -331,8 +331,8 @@ def _retry_busy(action: Callable[[], object], timeout_ms: int) -> None:
     """
     Repeat *action* while the file is busy, at most *timeout_ms*.
 
-    Only for switching a new file to WAL, where SQLite does not call the busy
-    handler: many processes may open a new file at the same time.
+    Only for switching a new file to WAL, where SQLite does not call the busy handler. Many
+    processes may open a new file at the same time.
     """
     deadline = time.monotonic() + timeout_ms / 1000
     while True:

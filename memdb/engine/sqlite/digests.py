@@ -39,8 +39,8 @@ def row_digest(*values: str | bytes | float | None) -> int:
     """
     Return the digest of a row's values, in the order of schema.sql. Cost: 0.5 µs.
 
-    The bytes are those of `marshal`, version 2, of the tuple: each value stands
-    behind its type and length, so that no two rows have the same bytes.
+    The bytes are those of `marshal`, version 2, of the tuple. Each value follows its type and
+    length, so that no two rows have the same bytes.
     """
     return crc32(dumps(values, 2))
 

@@ -3,8 +3,8 @@ Giving back the room of deleted rows: indexes are merged whole, free pages leave
 
 All of it goes in steps of some milliseconds, each a transaction of its own. So others write in
 between, and a program that is stopped loses no more than the step in progress. A file moves its
-pages for that (auto_vacuum = INCREMENTAL, set when it is made); one of an older memdb begins to do
-so with its first rewriting as a whole (ADR-0044).
+pages for that (auto_vacuum = INCREMENTAL, set when it is made). A file of an older memdb begins
+with its first rewriting as a whole (ADR-0044).
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class ConnectionPool:
     2. After an error of storage a connection is closed, and the next use opens another. FTS5
        keeps totals in memory, which are wrong after SQLite rolled back by itself.
     3. Before a fork, idle connections are closed; they are opened again when they are needed.
-       A connection that is in use then makes the child refuse to open the file, because SQLite
-       believes that the child has the locks of its parent.
+       A connection that is in use then makes the child refuse to open the file. SQLite believes
+       that the child has the locks of its parent.
     4. A write is refused if the path does not lead to the file and the WAL that the connection
        has open. Nobody else would read it.
     5. A connection for writing that SQLite could only open for reading is refused.

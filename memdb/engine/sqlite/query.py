@@ -6,9 +6,9 @@ A database in memory is copied for it: what replaces a function of SQLite stays 
 An authorizer refuses everything else, whatever way it is written. Views are on
 only if all of memdb's objects are those of schema.sql.
 
-SQLite looks for an interrupt between rows, not inside a function. So no call of one may take
-long: values that a statement makes are bounded, functions whose time grows with the square of
-their input are Python's, which does not, and full-text search is left to `recall`.
+SQLite looks for an interrupt between rows, not inside a function. So no call of one may take long.
+Values that a statement makes are bounded. Functions whose time grows with the square of their input
+are replaced by Python's. Full-text search is left to `recall`.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def run_query(
     Return the columns and the first *limit* rows of a query, and whether there are more.
 
     Raises:
-        InvalidInput: it is no single SELECT, its values do not fit or are nested, its result is
-            larger than 256 MB, or it was called inside a transaction, which it would not see.
+        InvalidInput: it is no single SELECT, its values do not fit or are nested, or its result is
+            larger than 256 MB. Also inside a transaction, whose writes it would not see.
         Interrupted: it took longer than *timeout_s*.
         StorageError: the file is damaged or busy.
     """

@@ -184,8 +184,8 @@ def normalized(script: str) -> str:
     """
     Return a script without comments, quotes of names, and white space that has no meaning.
 
-    Two scripts of the same statements give the same text, also if ALTER TABLE added a column to
-    one of them, or renamed one of its names, which SQLite then puts in quotes.
+    Two scripts of the same statements give the same text, also if ALTER TABLE added a column to one
+    of them. So they do after a rename, for which SQLite puts the new name in quotes.
     """
     return re.sub(r'"(\w+)"', r"\1", _without_blanks(script))
 

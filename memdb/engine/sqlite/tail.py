@@ -1,10 +1,10 @@
 """
 The tail of the full-text index of messages: new messages whose words are not in it yet.
 
-One row costs FTS5 as many pages as sixty, so a message is only listed in `messages_fts_tail`, in
-the transaction that stores it, and up to 64 of them go into the index together. A search reads
-both: the tail is indexed in memory, by the same rules, so every process finds an acknowledged
-message at once and counts it as the index would (ADR-0027).
+One row costs FTS5 as many pages as sixty. So the transaction that stores a message only lists it in
+`messages_fts_tail`, and up to 64 messages are indexed together. A search reads both. It indexes the
+tail in memory, by the same rules. So every process finds an acknowledged message at once and counts
+it as the index would (ADR-0027).
 """
 
 from __future__ import annotations

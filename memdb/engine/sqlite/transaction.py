@@ -39,8 +39,8 @@ class WriteTransaction(Block):
 
     The outermost of a thread goes through these steps; one inside it is a savepoint.
 
-    1. It takes the lock of the writers of this object, a connection, and the lock of SQLite
-       (BEGIN IMMEDIATE), and the guard of the WAL looks at the mark.
+    1. It takes the lock of the writers of this object, a connection, and the lock of SQLite (BEGIN
+       IMMEDIATE). Then the guard of the WAL looks at the mark.
     2. Before COMMIT the kinds of changed things are counted, and the guard refuses what nobody
        could read. After it the guard sets the mark and notifies upkeep.
     3. It gives connection and locks back, and waits for the disk, which others share.

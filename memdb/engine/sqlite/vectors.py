@@ -1,10 +1,10 @@
 """
 Vectors by space, and their nearest neighbours. Owns the tables `vectors` and `vector_groups`.
 
-A group holds up to 256 neighbouring refs of one kind and space. The id of a vector is that of its
-group and its place in it: one integer finds it, and the vectors of a scope stand together. The
-sketches of a group, one bit per dimension, are derived from its vectors and written with them. A
-search compares the sketches of an id range, then measures the best vectors with sqlite-vec
+A group holds up to 256 neighbouring refs of one kind and space. The id of a vector is made of its
+group and its place in the group. One integer finds it, and the vectors of a scope are neighbours.
+The sketches of a group, one bit per dimension, are derived from its vectors and written with them.
+A search compares the sketches of an id range, then measures the best vectors with sqlite-vec
 (ADR-0003). No other module knows sqlite-vec.
 """
 

@@ -7,11 +7,11 @@ What was last written is in FILE-wal until a checkpoint moves it into FILE. The 
 after the last write it moves the whole WAL, clears the flag and cuts the WAL: an idle file is
 whole alone.
 
-SALTS are the two random numbers in the header of the WAL that the file needs or needed last,
-PREVIOUS those before, and SIZE is how long that WAL was. Each WAL names both in its first commits,
-so a WAL belongs to a file if it names the salts of the file. SCHEMA is SQLite's number of the
-schema: another one is in the header of what `.backup`, `VACUUM INTO` or `.dump` made, which have
-no WAL and need none.
+SALTS are the two random numbers in the header of the WAL that the file needs or needed last.
+PREVIOUS are those before them. SIZE is the length of that WAL. Each WAL names both in its first
+commits, so a WAL belongs to a file if it names the salts of the file. SCHEMA is SQLite's number of
+the schema. Files that `.backup`, `VACUUM INTO` or `.dump` made have another one; they have no WAL
+and need none.
 
 A file is never refused because its WAL is missing or another one's: it is as it was at its last
 checkpoint. The foreign WAL is set aside and never played in, and `check` reports "wal_missing"
@@ -212,8 +212,8 @@ class WalGuard:
         """
         Return what happened to the file or its WAL so that nobody could read a commit, or "".
 
-        To be called before COMMIT. A commit that may begin a WAL anew then names that of the
-        file: if this process ends before `note_commit`, the next one knows the WAL by it.
+        To be called before COMMIT. A commit that may begin a new WAL then names that of the file.
+        If this process ends before `note_commit`, the next one knows the WAL by it.
 
         Cost: two calls of stat, 3 µs.
         """
@@ -343,8 +343,8 @@ def cut_wal(tx: Tx) -> tuple[bool, int]:
     """
     Clear the mark, move the WAL into the file and cut it.
 
-    A writer that sets the mark before the WAL is cut, and closes while it is, finds the file
-    locked and leaves the mark to us: so it is read again afterwards.
+    A writer may set the mark before the WAL is cut and close meanwhile. It then finds the file
+    locked and leaves the mark to this process, which reads it again afterwards.
 
     Returns:
         Whether somebody prevents it, and the pages moved.
@@ -375,7 +375,7 @@ def _clear_and_cut(tx: Tx) -> tuple[bool, int]:
 
 
 class Alone(Record):
-    """What a file says without its WAL, and whether it was copied by SQLite, with all of it."""
+    """Content of a file without its WAL, and whether SQLite copied the file with all of its WAL."""
 
     mark: Mark
     counter: int
@@ -570,7 +570,7 @@ def _read_played(path: str, key: FileKey) -> Mark | None:
 
 
 def _is_later(path: str, mark: Mark) -> bool:
-    """Return whether the WAL of a file is that of its mark, or that one begun anew, and not cut."""
+    """Return whether the WAL of a file is that of its mark, or its successor, and not cut."""
     try:
         salts, _, size = read_header(path)
         restarts = int(salts[:8], 16) - int(mark.salts[:8], 16)
@@ -671,8 +671,8 @@ def refuse_other_names(path: str) -> None:
     Cost: 20 µs; 2 s for one that is refused so.
 
     Raises:
-        FileError: it is a hard link, or is open in a program that has its WAL elsewhere, as
-            a container has to which the file alone was mounted.
+        FileError: it is a hard link, or is open in a program that has its WAL elsewhere. A
+            container has, if the file alone was mounted into it.
     """
     if os.stat(path).st_nlink > 1 and os.path.isfile(path):
         raise FileError(
@@ -741,7 +741,7 @@ def has_bytes(path: str) -> bool:
 
 
 def let_close(connection: apsw.Connection) -> None:
-    """Let SQLite move the WAL into the file and remove it, if *connection* is the last."""
+    """Allow SQLite to move the WAL into the file and remove it, if *connection* is the last."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 

@@ -4,8 +4,8 @@ When what was committed is on the disk: syncs of the WAL, outside of the lock of
 SQLite's own sync (synchronous=FULL) is a part of COMMIT, so every other writer waits for it.
 Here COMMIT only writes (NORMAL), the lock is given back, and then the writer waits for the disk:
 `SharedSync`, for durability "power". Those who wait at the same time share one sync, and
-another process commits meanwhile. A sync of the WAL covers every commit before it, so no commit
-is ever on the disk without those that it was made after (ADR-0038).
+another process commits meanwhile. A sync of the WAL covers every commit before it. So no commit is
+ever on the disk without its predecessors (ADR-0038).
 
 With durability "process" nobody waits: the upkeep thread calls `sync_wal` a second after a commit.
 """
@@ -44,11 +44,11 @@ def sync_handle(handle: int, _path: str) -> None:
 
 class SharedSync:
     """
-    Waits for the disk after each commit; whoever waits at the same time shares one sync.
+    Waits for the disk after each commit; threads that wait at the same time share one sync.
 
-    A sync that failed may have lost what it was to write, and a later one would not say so
-    (https://wiki.postgresql.org/wiki/Fsync_Errors). So from then on a commit counts only once
-    the WAL was moved into the file.
+    A sync that failed may have lost data, and a later one would not report that
+    (https://wiki.postgresql.org/wiki/Fsync_Errors). So from then on a commit counts only once the
+    WAL was moved into the file.
 
     Attributes:
         committed: Commits so far; the owner of the lock of writers counts them.

@@ -326,7 +326,7 @@ class SqliteWords:
         return None
 
     def find_archived_differences(self) -> list[str]:
-        """Say if the index holds more or fewer messages than are archived; [] if not."""
+        """Report if the index holds more or fewer messages than are archived; [] if not."""
         row = self._tx.one(SELECT_ARCHIVED_COUNTS)
         archived, averages = (0, b"") if row is None else row
         held = _first_number(averages or b"\0")

@@ -6,13 +6,13 @@ was: they stand in the table `changes`. `memdb.engine.kinds` says what is counte
 `Writer.run`.
 
 Turns of the processes that write: who had one lets those that wait go first.
-SQLite gives the lock to whoever asks in the right moment. Where several processes write without a
-pause, each would lose it after a commit or two, and each change of hands costs as much as five
-more commits: what a connection has in memory of the file is void, and so are the caches of the
-processor. So who has written without a pause and finds the lock taken lets the others go first:
-for as long as its own turn was times eight, at most 15 ms, and no longer than they write. Who
-writes now and then never does. Nothing is shared between processes but the lock of SQLite, so none
-can keep it from another, however it ends (ADR-0043).
+SQLite gives the lock to the process that asks in the right moment. Where several processes write
+without a pause, each would lose it after a commit or two. Each change costs as much as five
+commits, because the pages in memory and the caches of the processor are void. So a process that
+wrote without a pause and finds the lock taken waits while the others write. It waits at most eight
+times as long as its own turn was, and at most 15 ms. Who writes now and then never does. Nothing is
+shared between processes but the lock of SQLite, so none can keep it from another, however it ends
+(ADR-0043).
 """
 
 from __future__ import annotations
