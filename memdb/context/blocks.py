@@ -56,11 +56,13 @@ class Line(Record):
     Attributes:
         day: Of an excerpt, and behind a comma the other conversation that it is of. Excerpts
             of one day and conversation stand under one line that names them.
+        tokens: What `with_costs` counted, 0 before.
     """
 
     text: str
     piece: Piece
     day: str = ""
+    tokens: int = 0
 
 
 class Block(Record):
@@ -107,12 +109,9 @@ def omitted_tokens(first_seq: int, last_seq: int, counting: Counting) -> int:
 
 
 def with_costs(lines: Sequence[Line], counting: Counting) -> list[Line]:
-    """Return *lines* with the tokens of each in its piece."""
+    """Return *lines* with the tokens of each."""
     counts = counting.count_many([f"{line.text}\n" for line in lines])
-    return [
-        line.replace(piece=line.piece.replace(tokens=tokens))
-        for line, tokens in zip(lines, counts, strict=True)
-    ]
+    return [line.replace(tokens=tokens) for line, tokens in zip(lines, counts, strict=True)]
 
 
 def frame_tokens(frame: tuple[str, str], counting: Counting) -> int:
@@ -126,7 +125,7 @@ def block(lines: Sequence[Line], frame: tuple[str, str], counting: Counting, ses
     text = f"{frame[0]}{body}\n{frame[1]}" if frame[0] else body
     message = note(text, counting, session)
     total = message.tokens + MESSAGE_OVERHEAD_TOKENS
-    costs = [line.piece.tokens for line in lines]
+    costs = [line.tokens for line in lines]
     if total - sum(costs) < MESSAGE_OVERHEAD_TOKENS:  # lines together cost less than one by one
         costs = _scaled(costs, max(total - frame_tokens(frame, counting), 0))
     rest = total - sum(costs)
@@ -234,7 +233,8 @@ class Excerpts:
         if _cost(lines) > max(room, left - frame):
             pinned = lines[: len(pinned)]
             first = self._chosen(iter(pinned), room * PINNED_PER_MILLE // 1000 if hits else room)
-            rest = [line for line in lines if line not in first]
+            taken = {*map(id, first)}
+            rest = [line for line in lines if id(line) not in taken]
             lines = first + self._chosen(iter(rest), room - _cost(first))
         return lines, _cost(lines) + frame if lines else 0
 
@@ -306,7 +306,7 @@ class Excerpts:
         misses = 0
         for line in lines:
             named = () if line.day in days else (f"{line.day}\n",)
-            tokens = line.piece.tokens + sum(self._counting.count_many(named))
+            tokens = line.tokens + sum(self._counting.count_many(named))
             if tokens <= room:
                 chosen.append(line)
                 days.add(line.day)
@@ -318,7 +318,7 @@ class Excerpts:
 
 
 def _cost(lines: Sequence[Line]) -> int:
-    return sum(line.piece.tokens for line in lines)
+    return sum(line.tokens for line in lines)
 
 
 def _place(line: Line) -> tuple[bool, str, str, int]:

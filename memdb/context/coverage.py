@@ -223,13 +223,13 @@ class Coverage:
                 left["far"] += left["mid"]
                 left["mid"] = 0
             chosen: Line | None = line
-            if line.piece.tokens > left[zone]:
+            if line.tokens > left[zone]:
                 (chosen,) = with_costs([_short(part)], self._counting)
-                if chosen.piece.tokens > left[zone]:
+                if chosen.tokens > left[zone]:
                     chosen = self._borrowed(chosen, left, zone)
             if chosen is None:
                 break
-            left[zone] -= chosen.piece.tokens
+            left[zone] -= chosen.tokens
             lines.append(chosen)
         return lines
 
@@ -237,7 +237,7 @@ class Coverage:
     def _borrowed(line: Line, left: dict[str, int], zone: str) -> Line | None:
         """Return *line* if the other zone has room for it. None means that it has not."""
         other = "far" if zone == "mid" else "mid"
-        if line.piece.tokens > left[zone] + left[other]:
+        if line.tokens > left[zone] + left[other]:
             return None
         left[zone] += left[other]
         left[other] = 0

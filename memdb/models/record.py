@@ -129,9 +129,9 @@ class Record(metaclass=RecordType):
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed; TypeError if there is no such field."""
-        values = {**self._asdict(), **changes}
-        is_known = len(values) == len(self._fields)  # else the call says what is wrong
-        return type(self)(*values.values()) if is_known else type(self)(**values)
+        if not changes.keys() <= self._blank.keys():
+            return type(self)(**{**self._asdict(), **changes})  # says what is wrong
+        return type(self)(*map(changes.get, self._fields, self._values(self)))
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields as they are, by name: what a statement binds."""

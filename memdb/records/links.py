@@ -59,6 +59,13 @@ def links_among(tx: Tx, scope_no: int, ids: Collection[int]) -> list[Link]:
     return links.list_about(tx, scope_range(scope_no), ids)
 
 
+def repeats_among(
+    tx: Tx, scope_no: int, ids: Collection[int], least: float
+) -> list[tuple[int, int]]:
+    """Return the ids of each two of *ids* of which the first repeats the second, by the second."""
+    return links.list_repeats(tx, scope_range(scope_no), sorted(ids), least)
+
+
 def find_newest(
     tx: Tx, scope_no: int, ids: Collection[int], at_ms: int, least: float
 ) -> dict[int, Link]:
@@ -78,8 +85,7 @@ def find_newest(
     ways: dict[int, list[Link]] = {}
     ahead = {*ids}
     for _ in range(MAX_STEPS):
-        later = links.list_later(tx, span, sorted(ahead - ways.keys()), at_ms) if ahead else []
-        later = [one for one in later if one.kind != "repeats" and one.probability >= least]
+        later = links.list_later(tx, span, sorted(ahead - ways.keys()), at_ms, least)
         if not later:
             break
         for link in later:
@@ -138,14 +144,7 @@ def fold(tx: Tx, scope_no: int, found: Sequence[Entry], at_ms: int) -> Folded:
     newest = find_newest(tx, scope_no, [entry.id for entry in found], at_ms, SURE)
     newer = entries.get_many(tx, {link.newer_id for link in newest.values()})
     ids = {entry.id for entry in found} | newer.keys()
-    left_out = {
-        link.older_id
-        for link in links_among(tx, scope_no, sorted(ids))
-        if link.kind == "repeats"
-        and link.decided == "guessed"
-        and link.probability >= SURE
-        and link.newer_id in ids
-    }
+    left_out = {older_id for _, older_id in repeats_among(tx, scope_no, ids, SURE)}
     before: dict[int, Entry] = {}
     for entry in found:
         if entry.id in newest:

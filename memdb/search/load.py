@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memdb.models.ids import SESSION_SHIFT, is_branch
 from memdb.models.messages import Hit, Source, Why
 from memdb.models.record import Record
-from memdb.records.links import LEAST, find_newest, links_among
+from memdb.records.links import LEAST, find_newest, repeats_among
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, kinds_of
 from memdb.search.order import Ties, held_words, put_in_order, reason_of
@@ -63,8 +63,8 @@ def load_hits(
 
     Args:
         limit: Most hits. None means the request's.
-        fill: Whether the hits fill a prompt: equal texts are one then, and its maker looks at
-            their trust.
+        fill: Whether the hits fill a prompt: equal texts are one then, its maker looks at
+            their trust, and no hit says why it was found.
     """
     limit = question.request.limit if limit is None else limit
     choice = choose(question, rankings, limit + ORDERED)
@@ -93,7 +93,7 @@ def load_hits(
     hits = put_in_order(question.query, hits, words_of, ties, folds=folds, by_time=is_ordered)
     shown = hits[:limit] if fill else [*map(_judged, hits[:limit])]
     hits = [
-        hit.replace(rank=rank, why=reason_of(question, hit, shown[0], words_of))
+        hit.replace(rank=rank, why="" if fill else reason_of(question, hit, shown[0], words_of))
         for rank, hit in enumerate(shown, start=1)
     ]
     return Answer(hits, choice.certainty, choice.left_out)
@@ -122,11 +122,7 @@ def _ties(
         and (own.allowed is None or link.newer_id in own.allowed)
     ]
     taken = KINDS["entry"].read(tx, question, own, dict.fromkeys(missing, 0.0)) if missing else {}
-    repeats = {
-        link.newer_id: link.older_id
-        for link in (links_among(tx, question.scope_no, ids) if len(ids) > 1 else ())
-        if link.kind == "repeats" and link.decided != "rejected" and link.probability >= LEAST
-    }
+    repeats = dict(repeats_among(tx, question.scope_no, ids, LEAST))
     same = {older: newer for newer, older in reversed(repeats.items())} | repeats
     keys += taken
     return Ties(keys, [newest.get(key or 0) for key in keys], [*taken.values()], same)

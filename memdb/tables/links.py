@@ -56,6 +56,8 @@ FROM entry_links
 WHERE
   newer_id BETWEEN :low AND :high
   AND older_id {_IN}
+  AND kind <> 'repeats'
+  AND probability >= :least
   AND rejected_ms IS NULL
   AND made_ms <= :at_ms
 UNION
@@ -65,6 +67,15 @@ WHERE
   id BETWEEN :low AND :high AND superseded_by IS NOT NULL AND stored_ms <= :at_ms AND id {_IN}
 ORDER BY 2, 1
 """
+
+SELECT_REPEATS = compose.select(
+    "links.repeats",
+    "newer_id, older_id",
+    "entry_links",
+    f"newer_id BETWEEN :low AND :high AND newer_id {_IN} AND older_id {_IN}"
+    " AND kind = 'repeats' AND probability >= :least AND rejected_ms IS NULL",
+    order="older_id, newer_id",
+)
 
 DELETE_TO_OLDER = compose.delete(
     "links.delete_to_older", "entry_links", "newer_id = :id AND rejected_ms IS NULL"
@@ -145,10 +156,25 @@ def list_about(tx: Tx, span: tuple[int, int], ids: Collection[int]) -> list[Link
     return [Link(*row) for row in tx.all(SELECT_ABOUT, values)] if ids else []
 
 
-def list_later(tx: Tx, span: tuple[int, int], ids: Collection[int], at_ms: int) -> list[Link]:
-    """Return the links to what came after *ids* that were there at a time and hold, by older id."""
-    values = {"low": span[0], "high": span[1], "ids": ids, "at_ms": at_ms}
+def list_later(
+    tx: Tx, span: tuple[int, int], ids: Collection[int], at_ms: int, least: float
+) -> list[Link]:
+    """
+    Return the links to what outdates *ids*, that were there at a time, by older id.
+
+    Args:
+        least: The probability that a guess has at least.
+    """
+    values = {"low": span[0], "high": span[1], "ids": ids, "at_ms": at_ms, "least": least}
     return [Link(*row) for row in tx.all(SELECT_LATER, values)] if ids else []
+
+
+def list_repeats(
+    tx: Tx, span: tuple[int, int], ids: Collection[int], least: float
+) -> list[tuple[int, int]]:
+    """Return the newer and the older id of each guess that one of *ids* repeats another."""
+    values = {"low": span[0], "high": span[1], "ids": ids, "least": least}
+    return [*map(tuple, tx.all(SELECT_REPEATS, values))] if len(ids) > 1 else []
 
 
 def delete_guesses(tx: Tx, span: tuple[int, int], entry_id: int) -> None:
