@@ -583,6 +583,8 @@ def items_of(message: FormatMessage) -> list[Block]:
 
     A tool's message that names no call is a call and its output.
     """
+    if not message.parts and message.role != "tool" and message.text.strip():
+        return [{"role": message.role, "content": message.text}]
     own = own_form(message, RESPONSES)
     if own is not None:
         return [own]

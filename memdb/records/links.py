@@ -62,7 +62,7 @@ def links_among(tx: Tx, scope_no: int, ids: Collection[int]) -> list[Link]:
 def repeats_among(
     tx: Tx, scope_no: int, ids: Collection[int], least: float
 ) -> list[tuple[int, int]]:
-    """Return the ids of each two of *ids* of which the first repeats the second, by the second."""
+    """Return pairs of *ids*: a newer entry and the older one that it repeats, by the older id."""
     return links.list_repeats(tx, scope_range(scope_no), sorted(ids), least)
 
 

@@ -13,7 +13,7 @@ import memdb
 from memdb import MemDB
 from memdb.adapters.host import Host
 from memdb.formats.provider_messages import read_messages
-from memdb.formats.shapes import OPENER, to_shape
+from memdb.formats.shapes import OPENER, items_of, to_shape
 from memdb.formats.turns import EMPTY_RESULT, UNKNOWN_TOOL
 from memdb.models.messages import Message
 from memdb.text.parts import part_text, text_of
@@ -721,3 +721,12 @@ def test_reasoning_is_left_out_where_its_answer_is_torn(db: MemDB) -> None:
     made = Host(chat).window(last=4).to("openai-responses")["input"]
 
     assert made == [{"role": "assistant", "content": "No. 1"}, asked, *answer(2)]
+
+
+@given(text=st.text(), role=st.sampled_from(["user", "assistant", "system"]))
+def test_a_text_alone_is_the_item_of_its_only_part(text: str, role: str) -> None:
+    """What takes the short way gives what the long way gives."""
+    alone = memdb.NewMessage(role, text)
+    part = alone.replace(parts=[{"type": "text", "text": text}])
+
+    assert items_of(alone) == items_of(part)
