@@ -297,3 +297,25 @@ def test_the_main_flow_by_keyboard_alone(tab: Tab) -> None:
     page.wait_for_selector("dialog >> text=Turn single keys off")
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")
+
+
+def test_health_has_a_card_of_sync(open_tab: Callable[..., Tab], tmp_path: Path) -> None:
+    """It names the device and those that it has read, and no key; no card without a sync."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with (
+        opened(tmp_path / "other.db") as other,
+        opened(tmp_path / "a.db") as db,
+        served(db) as site,
+    ):
+        page = open_tab(site).open("health")
+        page.wait_for_selector("text=A backup:")
+        assert page.locator("#sync").is_hidden()
+        other.user("ann").remember("Ann likes tea.")
+        key = other.sync(folder).key
+        db.sync(folder, pairing_key=key)
+        device = next(one.id for one in db.sync_status(folder).devices if not one.is_own)
+        page.reload()
+        page.wait_for_selector(f"section[aria-label=Sync] tr:has-text('{device}'):has-text('1')")
+        assert "has told of its changes 1 time" in page.locator("#sync").inner_text()
+        assert str(key) not in page.content()
