@@ -104,10 +104,11 @@ class Conversations:
         with self._db.read() as tx:
             scope_no = owner.find(tx)
             rows = [] if scope_no is None else sessions.list_branches(tx, scope_no, name)
-            return [
+            found = [
                 info.replace(message_count=_count(tx, row, info.message_count))
                 for row, info in rows
             ]
+        return sorted(found, key=lambda one: (one.created_ms, one.name))  # on each device the same
 
     def parent(self, owner: ScopeRef, session: BranchName) -> str | None:
         """Return the name of the branch that a branch leaves, None for the session itself."""

@@ -42,6 +42,7 @@ class Device(Record):
         stamp: The highest that it gave or read.
         seen: By other device, the number and the hash of the last segment that was merged.
         void: Devices whose clock was wrong, which this file was: nobody reads what they wrote.
+        former: Devices that this file was, before a backup was restored or the file was copied.
         forgot: By scope, how many things were forgotten when it last told everything.
         confirms: Number of the last segment that tells of something forgotten.
         is_encrypted: The segments of the memory are.
@@ -55,6 +56,7 @@ class Device(Record):
     stamp: int = 0
     seen: dict[str, tuple[int, str]] = {}  # noqa: RUF012 (a Record is never changed)
     void: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
     forgot: dict[str, int] = {}  # noqa: RUF012 (a Record is never changed)
     confirms: int = 0
     is_encrypted: bool = False
@@ -116,7 +118,8 @@ def load(tx: Tx) -> Device | None:
         return None
     fields = {**json.loads(found[0]), "key": found[1]}
     seen = {name: (number, digest) for name, (number, digest) in fields["seen"].items()}
-    return Device(**{**fields, "seen": seen, "void": tuple(fields["void"])})
+    lists = {name: tuple(fields[name]) for name in ("void", "former")}
+    return Device(**{**fields, **lists, "seen": seen})
 
 
 def store(tx: Tx, before: Device | None, device: Device) -> Device:

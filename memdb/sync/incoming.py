@@ -420,12 +420,12 @@ class _Part:
 
         self._each("session", lines, write)
 
-    def _be_same(self, session: int, row: Line) -> None:
-        """Make a session that two devices made one: the older one of both."""
-        ((_, info),) = sessions.list_by_id(self._tx, session - 1, session, limit=1)
-        uid, created_ms = min(info.uid, row["uid"]), min(info.created_ms, row["created_ms"])
-        if (uid, created_ms) != (info.uid, info.created_ms):
-            sessions.set_identity(self._tx, session, uid, created_ms)
+    def _be_same(self, row: int, line: Line) -> None:
+        """Make a session or branch that two devices made one: the older one of both."""
+        here = sessions.place_of(self._tx, row)
+        older = {name: min(here[name], line[name]) for name in ("uid", "created_ms")}
+        if here != here | older:
+            sessions.set_identity(self._tx, row, **older)
 
     def _session(self, name: str) -> int:
         return session_records.ensure(self._tx, self._owner, name, self._merge.services.db.ids)
@@ -440,6 +440,7 @@ class _Part:
             if stand.is_outdated or line["stamp"] == stand.word.stamp:
                 merge.places.setdefault(session, {})[line["name"]] = line["after"]
             if stand.place is not None:
+                self._be_same(int(stand.place), line)
                 if stand.is_outdated:
                     sessions.describe(tx, int(stand.place), metadata)
                 return
@@ -512,7 +513,7 @@ class _Part:
             if tree is None:
                 session = self._session(name)
                 tree = merge.tree(tx, session)
-            is_plain &= tree.add(uid, fields["seq"], above, home)
+            is_plain &= tree.add(uid, fields["seq"], above, home, read.draft.created_ms or 0)
             merge.above[place] = uid
             fresh.append((uid, read))
         if not fresh:

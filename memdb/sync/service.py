@@ -128,7 +128,7 @@ class FolderSync:
             self._db.maintenance.empty_log()
         write_status(self._folder, self._here, self._broken, self._db.clock())
         if self._server is not None:
-            self._server.put(self._here.id, *self._here.void)
+            self._server.put(self._here.id, *self._here.void, *self._here.former)
         return SyncReport(
             self._here.id,
             made,
@@ -275,7 +275,7 @@ class FolderSync:
                 if os.path.exists(path + PARTIAL) and hash_of(path + PARTIAL) == here.hash:
                     publish(path)
                     return self._tidy()
-            return self._become(here.replace(number=last, hash=""))
+            return self._become(here.replace(hash=""))  # it tells all again
         is_damaged = bool(own) and last == here.number and hash_of(own[-1].path) != here.hash
         is_other = last > here.number or (is_damaged and self._is_sealed(own[-1]))
         are_missing = bool(own) and len({one.number for one in own}) <= last - own[0].number
@@ -285,7 +285,8 @@ class FolderSync:
             return self._renew(here.replace(stamp=0, void=(*here.void, here.id)))
         if is_other:
             read = (here.number, here.hash) if last > here.number else (here.number - 1, "")
-            self._renew(here.replace(seen={**here.seen, here.id: read}))
+            former = (*here.former, here.id)
+            self._renew(here.replace(seen={**here.seen, here.id: read}, former=former))
         return None
 
     def _is_sealed(self, segment: Segment) -> bool:
@@ -385,7 +386,11 @@ class FolderSync:
         return sum(sizes[1:]) > sizes[0]
 
     def _tidy(self) -> None:
-        """Remove the own segments that a full one replaces, and folders of void devices."""
+        """
+        Remove what a full segment replaces: older ones, and folders of devices that this file was.
+
+        A file that goes on as one of those devices tells everything again.
+        """
         own = segments_of(self._folder, self._here.id)
         full = max((one.number for one in own if one.is_full), default=0)
         for one in own:
@@ -395,7 +400,8 @@ class FolderSync:
         for name in os.listdir(place):
             if name.endswith(PARTIAL):
                 os.remove(os.path.join(place, name))
-        for device in self._here.void:
+        read = [one for one in self._here.former if not self._unread(one)]
+        for device in (*self._here.void, *read):
             with suppress(OSError):
                 shutil.rmtree(os.path.join(self._folder, device))
 

@@ -38,12 +38,15 @@ NEAR = 16
 
 
 class Node:
-    """A message: its seq, the uid of the one before it, the home, and the row that holds it."""
+    """A message: its seq, the uid of the one before it, home, row and time."""
 
-    __slots__ = ("home", "parent", "row", "seq")
+    __slots__ = ("created_ms", "home", "parent", "row", "seq")
 
-    def __init__(self, seq: int, parent: str | None, home: str, row: str | None) -> None:
+    def __init__(
+        self, seq: int, parent: str | None, home: str, row: str | None, created_ms: int
+    ) -> None:
         """Make a node; *row* is the branch that holds it, None: none yet."""
+        self.created_ms = created_ms
         self.seq = seq
         self.parent = parent
         self.home = home
@@ -99,9 +102,9 @@ class Tree:
         """Add the messages of a row, each behind the one before it."""
         seqs, uids = [], []
         home = self.homes[name]
-        for row_id, data in synced.message_uids(tx, *session_range(row)):
+        for row_id, data, created_ms in synced.message_uids(tx, *session_range(row)):
             uid = uid_from_bytes(data)
-            self.nodes[uid] = Node(seq_of(row_id), parent, home, name)
+            self.nodes[uid] = Node(seq_of(row_id), parent, home, name, created_ms)
             seqs.append(seq_of(row_id))
             uids.append(uid)
             parent = uid
@@ -146,7 +149,7 @@ class Tree:
             found = below[found]
         return found
 
-    def add(self, uid: str, seq: int, parent: str | None, home: str) -> bool:
+    def add(self, uid: str, seq: int, parent: str | None, home: str, created_ms: int) -> bool:
         """Add a message that follows *parent*; return whether it just goes on with a row."""
         row = None
         if parent is not None and (parent, home) not in self._followed:
@@ -155,7 +158,7 @@ class Tree:
                 row = above.row
         if parent is None and home == "" and not self.nodes:
             row = ""
-        self.nodes[uid] = Node(seq, parent, home, row)
+        self.nodes[uid] = Node(seq, parent, home, row, created_ms)
         self._followed.add((parent, home))
         return row is not None
 
@@ -214,6 +217,7 @@ class Tree:
     def _make_rows(self, tx: Tx) -> None:
         """Make the forks that are wanted, and let each row leave from where it belongs."""
         places: dict[str, tuple[str, int]] = {}
+        begun: dict[str, int] = {}
         for node in self.nodes.values():
             assert node.row is not None
             if node.row == "":
@@ -222,6 +226,7 @@ class Tree:
             above = None if node.parent is None else self.nodes[node.parent]
             if above is None or above.row != node.row:
                 places[node.row] = ("", 0) if above is None else (str(above.row), above.seq)
+                begun[node.row] = node.created_ms
                 if self.after.get(node.row, node.parent) != node.parent:
                     self.moved.add(node.row)
         for name, uid in self.after.items():
@@ -237,10 +242,10 @@ class Tree:
             if not ready:
                 return
             for name in sorted(ready):
-                self._make_row(tx, name, *places[name])
+                self._make_row(tx, name, *places[name], begun.get(name, 0))
                 done.add(name)
 
-    def _make_row(self, tx: Tx, name: str, above: str, leaves_at: int) -> None:
+    def _make_row(self, tx: Tx, name: str, above: str, leaves_at: int, begun_ms: int) -> None:
         while above and self._parents[above][1] >= leaves_at:  # it leaves before that row begins
             above = self._parents[above][0]
         if self._parents.get(name) == (above, leaves_at):
@@ -255,7 +260,8 @@ class Tree:
             sessions.move(tx, row, self.rows[above], leaves_at, ())
         elif row is None:
             place["uid"] = fork_uid(session[0], name)
-            self.rows[name] = branch_records.restore(tx, scope_no, self.rows[above], place, {})
+            columns = {"created_ms": begun_ms}
+            self.rows[name] = branch_records.restore(tx, scope_no, self.rows[above], place, columns)
         else:
             session_records.replace_branch(tx, row, self.rows[above], leaves_at)
             ids = [one.id for one in branches_of(tx, self.session)]

@@ -717,7 +717,7 @@ def set_identity(tx: Tx, session: int, uid: str, created_ms: int) -> None:
 
 
 def place_of(tx: Tx, branch: int) -> dict[str, Any]:
-    """Return name, branch, uid, metadata and times of a branch that is there."""
+    """Return name, branch, uid, metadata and times of a session or branch that is there."""
     names = ("name", "branch", "uid", "metadata", "created_ms", "updated_ms")
     row = existing(tx.one(SELECT_BRANCH_ROW, {"id": branch}), "sessions")
     return dict(zip(names, row, strict=True))

@@ -194,7 +194,7 @@ UPSERT_DEVICE = compose.insert(
 )
 
 SELECT_UIDS = """/* synced.message_uids */
-SELECT id, uid FROM messages WHERE id BETWEEN :low AND :high ORDER BY id
+SELECT id, uid, created_ms FROM messages WHERE id BETWEEN :low AND :high ORDER BY id
 """
 
 SELECT_MESSAGE_VERSIONS = """/* synced.message_versions */
@@ -309,8 +309,8 @@ def set_device(tx: Tx, value: str, key: str) -> None:
     tx.many(UPSERT_DEVICE, [{"key": name, "value": one} for name, one in rows.items()])
 
 
-def message_uids(tx: Tx, low: int, high: int) -> list[tuple[int, bytes]]:
-    """Return (id, uid) of the messages in an id range, as they are stored."""
+def message_uids(tx: Tx, low: int, high: int) -> list[tuple[int, bytes, int]]:
+    """Return (id, uid, created_ms) of the messages in an id range, as they are stored."""
     return tx.all(SELECT_UIDS, {"low": low, "high": high})
 
 

@@ -22,7 +22,7 @@ YEAR_MS = 365 * 24 * HOUR_MS
 LOCAL = {
     "scope": ("uid", "created_ms"),
     "session": ("uid", "created_ms", "updated_ms", "last_seq", "extracted_seq"),
-    "branch": ("uid", "created_ms", "updated_ms", "last_seq", "extracted_seq"),
+    "branch": ("updated_ms", "last_seq", "extracted_seq"),
     "entry": ("version", "session", "branch", "first_seq", "last_seq", "use_count", "last_used_ms"),
     "history": ("version", "session", "branch", "first_seq", "last_seq", "active", "replaced_ms"),
     "artifact": ("version", "message"),
@@ -457,6 +457,14 @@ class World:
             ]
             wrong += [f"c{number} has {uid} again" for uid in self.deleted if f'"{uid}"' in text]
             wrong += [f"c{number}: {one}" for one in computer.db.file.check(deep=True)]
+            ann, first = computer.db.user("ann"), self.computers[0].db.user("ann")
+            wrong += [
+                f"c{number} lists other branches of {name}"
+                for name in SESSIONS
+                if (ann.session(name).head() is not None)
+                and [one.name for one in ann.session(name).branches()]
+                != [one.name for one in first.session(name).branches()]
+            ]
         return wrong
 
 

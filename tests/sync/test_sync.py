@@ -264,6 +264,51 @@ def test_forgotten_text_leaves_the_folder_after_a_restore(pair: Pair) -> None:
     assert len({str(canonical(db)) for db in pair.files}) == 1
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_text_that_is_forgotten_after_a_restore_leaves_the_folder(
+    pair: Pair, goes_on: bool
+) -> None:
+    """Also the folder of the device that the file was, whether or not a copy goes on as it."""
+    old = pair.place / "old.db"
+    pair.b.file.backup(old)
+    pair.say(pair.b, "walnuts and peanuts are bad")
+    if not goes_on:
+        pair.files.remove(pair.b)
+        pair.b.close()
+    pair.files.append(memdb.open(old, embedder=None, clock=lambda: pair.now_ms))
+    for db in (*pair.files, *pair.files):
+        db.sync(pair.folder)
+    pair.a.user("ann").forget(query="walnuts")
+    for db in (*pair.files, *pair.files, *pair.files):
+        report = db.sync(pair.folder)
+    assert report.unconfirmed == ()
+    assert b"walnuts" not in b"".join(
+        gzip.decompress(path.read_bytes()) for path in pair.folder.rglob("*.gz")
+    )
+    if goes_on:
+        pair.say(pair.b, "hazelnuts are good")
+        for db in pair.files:
+            db.sync(pair.folder)
+        assert "hazelnuts" in str(canonical(pair.a))
+    assert len({str(canonical(db)) for db in pair.files}) == 1
+    assert len(pair.a.sync_status(pair.folder).devices) == len(pair.files)
+
+
+def test_a_folder_that_was_emptied_is_filled_again(pair: Pair) -> None:
+    """Each device tells everything, and what is said afterwards is read at once."""
+    for number in range(3):
+        pair.say(pair.a, f"message {number}")
+        pair.b.sync(pair.folder)
+    for path in pair.folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for db in (pair.a, pair.b, pair.a):
+        db.sync(pair.folder)
+    pair.say(pair.a, "said afterwards")
+    report = pair.b.sync(pair.folder)
+    assert (report.waiting, report.received) == ((), {"message_added": 1})
+    assert canonical(pair.a) == canonical(pair.b)
+
+
 def test_forgotten_text_leaves_the_folder_though_a_sync_ended_early(pair: Pair) -> None:
     """A sync that cannot write the segment without the text: the next one does."""
     pair.say(pair.b, "walnuts and peanuts are bad")
