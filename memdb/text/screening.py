@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.errors import SecretFound, TooLarge
 from memdb.models.fields import MAX_TEXT_BYTES, SCREENED, TEXT
 from memdb.models.settings import ACTIONS, ALLOW, DEFAULTS, REFUSE
+from memdb.text.resources import compiled
 from memdb.text.secrets import find_secrets, redact_secrets
 from memdb.text.validate import choice_value
 from memdb.text.values import is_binary
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 # The setting with the action for a kind of row; what is not of an entry goes with the messages.
 SETTING, OTHER_SETTING = "secrets_in_entries", "secrets_in_messages"
 OF_ENTRIES = frozenset(("entry", "history", "settings", "scope"))
+
+# More characters than any rule but a run without a space takes.
+NAMED_CHARS = 2_048
 
 
 class SecretScreen:
@@ -81,12 +85,12 @@ class SecretScreen:
             action = self.action_for(kind)
         if action == ALLOW:
             return fields
-        known, passed = SCREENED[kind], {}
+        known, passed, once = SCREENED[kind], {}, _ScreenOfRow(self.settings, self._detector)
         for name, value in fields.items():
             field = known[name]
             _check_size(field, value)
             own = action if TEXT in field.traits else REFUSE
-            passed[name] = screened_value(value, own, name, self)
+            passed[name] = screened_value(value, own, name, once)
         return passed
 
     def pass_line(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -130,6 +134,22 @@ class SecretScreen:
             return self
         choice_value(action, "secrets", ACTIONS)
         return SecretScreen(self.settings.replace(secrets_in_entries=action), self._detector)
+
+
+class _ScreenOfRow(SecretScreen):
+    """Screens one row: a text that several of its fields hold is searched once."""
+
+    __slots__ = ("_clean",)
+
+    def __init__(self, settings: Settings, detector: Detector | None) -> None:
+        super().__init__(settings, detector)
+        self._clean: set[str] = set()
+
+    def find(self, text: str, *, entropy: bool = False) -> list[Secret]:
+        found = [] if text in self._clean else super().find(text, entropy=entropy)
+        if not found:
+            self._clean.add(text)
+        return found
 
 
 UTF_16 = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
@@ -208,7 +228,9 @@ def _screened_value(
 
 def _named(key: str, text: str, action: str, field: str, screen: SecretScreen) -> str:
     before = f'{key}: "'
-    whole = screened(f'{before}{text}"', action, field, screen)
-    if whole[:-1] == before + text:
+    # What the key names is at the beginning of a long text, at most up to a space.
+    space = compiled(r"\s").search(text, NAMED_CHARS)
+    head = f'{before}{text[: space.start()] if space else text}"'
+    if screened(head, action, field, screen) == head:
         return screened(text, action, field, screen)
-    return whole[len(before) : -1]
+    return screened(f'{before}{text}"', action, field, screen)[len(before) : -1]

@@ -1,7 +1,7 @@
 """
 Formats of credentials: one rule per format, with what distinguishes it from prose.
 
-A rule is only tried on a text that contains one of its hints, in lower case. So an
+A rule is only tried where one of its hints stands in the text in lower case. So an
 ordinary text costs a few substring searches. `LOOSE_PATTERNS` are for redaction
 only: they also match words that merely look like a key. Every repetition is bounded or
 cannot fail once it has begun: no text makes a rule slower than linear.
@@ -57,8 +57,11 @@ class Rule(Record):
 
     Attributes:
         kind: What it is called in findings.
-        hints: Lower-case texts; every such secret or its name contains one; ()
-            means that it holds a run of base64.
+        hints: Lower-case texts; every match contains one.
+        reach: Most characters of a match before its hint.
+        sign: A pattern that tells the case of letters; it matches where a match begins,
+            unless that is at the start of the text. A rule without hints and sign is for
+            texts that hold a run of base64.
         pattern: Its group `v`, or without one the whole match, is the secret.
         check: Says whether a match really is one.
         exact: The case of letters counts.
@@ -69,6 +72,8 @@ class Rule(Record):
     pattern: str
     check: Check | None = None
     exact: bool = False
+    reach: int = 0
+    sign: str = ""
 
 
 def is_dummy(value: str) -> bool:
@@ -403,6 +408,7 @@ RULES = (
         ("k_live_", "k_test_", "whsec_"),
         _START + r"(?:[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{20,})",
         _no_dummy,
+        reach=1,
     ),
     Rule(
         "twilio_key",
@@ -422,6 +428,7 @@ RULES = (
         r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,30}+://[^\s:/@\"'<>]{0,128}+:"
         r"(?P<v>(?:[^\s@/\"'<>]|/(?!/)|@(?=[^\s@/\"'<>]{1,128}@)){1,256}+)@(?=[^\s])",
         _is_url,
+        reach=31,
     ),
     Rule(
         "private_key",
@@ -431,6 +438,7 @@ RULES = (
         r"|(?:(?:\s|\\[rn]|[\"'+,]){0,16}[A-Za-z0-9+/=]{16,})*+)",
         None,
         exact=True,
+        reach=95,
     ),
     Rule(
         "sendgrid_key",
@@ -445,6 +453,7 @@ RULES = (
         r"(?:AccountKey|SharedAccessKey|AccessKey)=(?P<v>[A-Za-z0-9+/]{40,}={0,2})"
         r"|" + _START + r"[A-Za-z0-9_~.-]{3}8Q~[A-Za-z0-9_~.-]{31,}"
         r"|[?&]sig=(?P<w>[A-Za-z0-9%+/=]{40,})",
+        reach=6,
     ),
     Rule(
         "service_key",
@@ -460,6 +469,7 @@ RULES = (
         r"(?<![0-9A-Za-z])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])",
         None,
         exact=True,
+        reach=10,
     ),
     Rule(
         "bearer_token",
@@ -487,6 +497,7 @@ RULES = (
         r"[^\n|;]{0,200}?[ \t](?:-[pa]|--pass\w{0,8})[ ](?P<x>[^\s-][^\s]{1,127})"
         r"|--(?:pass\w{0,8}|token|secret|api-?key)[ =](?P<bare>[^\s\"'-][^\s\"']{5,127}))",
         _is_option,
+        reach=7,
     ),
     Rule(
         "wifi_password",
@@ -502,34 +513,39 @@ RULES = (
         r"[ \t]{0,3}(?:[#\uff1a]|" + _ASSIGNS + r"|(?=[ ][0-9]+(?:[ ](?:for|of|to|on)[ ]|[.!]?$)))"
         r"[ \t]{0,3}(?P<v>[0-9]{4,6})(?![0-9A-Za-z_]|[.,:-][0-9])",
         _is_pin,
+        reach=6,
     ),
     Rule(
         "seed_phrase",
-        (" ",),
-        r"(?:(?m:^)|(?:[Ss]eed|[Pp]hrase|[Mm]nemonic|[Ww]ords)[^\n:=]{0,20}(?:[:=]|[ ]is|[ ]are)"
+        ("seed", "phrase", "mnemonic", "words"),
+        r"(?:\A|\n|(?:[Ss]eed|[Pp]hrase|[Mm]nemonic|[Ww]ords)[^\n:=]{0,20}(?:[:=]|[ ]is|[ ]are)"
         r"|[\"'`])[ \t]{0,4}"
         r"(?P<v>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})[ \t.]{0,4}(?=(?m:$)|[\"'`])",
         _is_phrase,
         exact=True,
+        sign=r"[\n\"'`][ \t]{0,4}[a-z]{3,8} [a-z]{3,8} [a-z]{3,8} [a-z]{3,8} ",
     ),
     Rule(
         "bank_account",
-        tuple("0123456789"),
+        (),
         r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?P<gap>[ .-]?)[A-Z0-9]{4}(?:(?P=gap)[A-Z0-9]{4}){1,6}"
         r"(?:(?P=gap)[A-Z0-9]{1,3})?(?![A-Za-z0-9])",
         _is_iban,
+        reach=2,
+        sign=r"[0-9](?<=[A-Za-z]{2}.)(?<![A-Za-z0-9][A-Za-z]{2}.)[0-9]",
     ),
     Rule(
         "social_security",
-        ("-", "ssn", "social security"),
+        ("ssn", "social security"),
         r"(?<![A-Za-z0-9-])(?:(?P<named>(?:ssn|social security(?: number| no\.?)?)[ \t]{0,3}"
         r"(?:" + _ASSIGNS + r")?[ \t]{0,3})(?P<v>[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4})"
         r"|(?P<w>(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}))(?![A-Za-z0-9-])",
         _is_number_of_person,
+        sign="[0-9](?<![A-Za-z0-9-].)[0-9]{2}-[0-9]{2}-[0-9]",
     ),
     Rule(
         "named_secret",
-        ("key", "token", "secret", "codes"),
+        ("key", "token", "secret", "code"),
         _NAMED
         + r"[\"'\])]{0,2}[ \t]{0,3}(?:"
         + _ASSIGNS
@@ -547,6 +563,7 @@ RULES = (
         )
         + r"))",
         _is_named,
+        reach=18,
     ),
     Rule(
         "password",
@@ -565,14 +582,16 @@ RULES = (
         r"[ \t]{0,3}[rbf]?(?:(?P<quoted>\"[^\"\n]{4,256}\"|'[^'\n]{4,256}'|`[^`\n]{4,256}`)"
         r"|(?P<bare>[^\s\"'`,;\u3002\uff0c]{4,256}))",
         _is_password,
+        reach=55,
     ),
     Rule(
         "payment_card",
-        tuple("23456"),
+        (),
         r"(?<![0-9A-Za-z.,:_/-])(?=4|5[1-5]|2[2-7]|3[47]|6(?:011|5))"
         r"(?:[0-9]{15,19}|[0-9]{4}(?:[ -][0-9]{4}){3}|[0-9]{4}[ -][0-9]{6}[ -][0-9]{5})"
         r"(?![0-9A-Za-z_]|[.-][0-9])",
         _is_card,
+        sign="[2-6](?<![0-9A-Za-z.,:_/-].)[0-9]{3}[ 0-9-]",
     ),
 )
 

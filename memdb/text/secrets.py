@@ -38,7 +38,7 @@ MIN_ENTROPY_BITS = 4.0
 
 # What parts the characters of a secret: format characters, or a space behind each one.
 _UNSEEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+"
-_SPACED = r"(?<!\S)(?:\S ){11,}\S(?!\S)"
+_SPACED = r"\S (?<!\S\S )(?:\S ){10,}\S(?!\S)"
 # A key in groups. Its format is told by how it begins.
 _GROUPS = r"[A-Za-z0-9_.-]{1,16}(?:[ \n][A-Za-z0-9_.-]{1,16}){1,40}"
 MAX_GROUP = 16
@@ -48,6 +48,8 @@ BY_PREFIX = frozenset(
 )
 
 SHOWN_CHARS = 4
+
+_LONGER_IN_LOWER_CASE = "\u0130"  # the only character of which `lower` makes two
 
 
 def find_secrets(
@@ -81,22 +83,47 @@ def _by_rules(text: str, *, is_whole: bool = False) -> Iterable[Secret]:
     """Yield what the rules find; if the text *is_whole*, also keys in groups."""
     if PLACEHOLDER in text:
         text = compiled(_KIND).sub(lambda match: "#" * len(match[0]), text)
-    lower = text.lower()
+    lower = text.replace(_LONGER_IN_LOWER_CASE, "i").lower()  # the places are those of the text
     for rule in RULES:
-        for hint in rule.hints:  # `any` would take twice as long
-            if hint in lower:
-                break
-        else:
+        starts = _starts(rule, text, lower)
+        if not starts:
             continue
-        yield from _by_rule(rule, text)
+        yield from _by_rule(rule, text, starts)
         if is_whole and rule.kind in BY_PREFIX:
             yield from _in_groups(rule, text, lower)
 
 
-def _by_rule(rule: Rule, text: str) -> Iterable[Secret]:
-    for match in compiled(("(?a)" if rule.exact else "(?ai)") + rule.pattern).finditer(text):
+def _starts(rule: Rule, text: str, lower: str) -> list[int]:
+    """Return the places, in order, at which a match of *rule* in *text* can begin."""
+    found = []
+    for hint in rule.hints:
+        at = lower.find(hint)
+        while at >= 0:
+            found.append(at)
+            at = lower.find(hint, at + 1)
+    if rule.sign:
+        found += [one.start() for one in compiled(rule.sign).finditer(text)]
+    if rule.reach and found:
+        found = [one for at in found for one in range(max(0, at - rule.reach), at + 1)]
+    return sorted({*found, 0}) if rule.sign else sorted({*found})
+
+
+def _by_rule(rule: Rule, text: str, starts: Iterable[int] | None = None) -> Iterable[Secret]:
+    """Yield what a rule finds in *text*; None for *starts*: it may begin anywhere."""
+    pattern = compiled(("(?a)" if rule.exact else "(?ai)") + rule.pattern)
+    for match in pattern.finditer(text) if starts is None else _matches(pattern, text, starts):
         if rule.check is None or rule.check(match):
             yield Secret(rule.kind, *_span(match))
+
+
+def _matches(pattern: re.Pattern[str], text: str, starts: Iterable[int]) -> Iterable[re.Match[str]]:
+    """Yield the matches that begin at *starts* and do not overlap, as `finditer` does."""
+    end = 0
+    for start in starts:
+        match = pattern.match(text, start) if start >= end else None
+        if match is not None:
+            end = match.end()
+            yield match
 
 
 def _span(match: re.Match[str]) -> tuple[int, int]:
@@ -122,7 +149,7 @@ def _wrapped(text: str) -> Iterable[Secret]:
         if inner is not None:
             yield Secret(inner.kind, *match.span())
     for rule in RULES if match is not None else ():
-        if not rule.hints:
+        if not rule.hints and not rule.sign:
             yield from _by_rule(rule, text)
 
 

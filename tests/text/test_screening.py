@@ -22,6 +22,26 @@ def test_an_action_of_a_call_is_about_entries() -> None:
         SCREEN.with_action("burn")
 
 
+def test_a_long_text_of_a_row_is_searched_once() -> None:
+    """A part that says the same as the text, and the key of a long text, cost nothing more."""
+    text, searched = "so it goes " * 1_000, []
+
+    def detect(text: str) -> list[Secret]:
+        searched.append(len(text))
+        return []
+
+    screen = SecretScreen(Settings(secrets_in_messages="redact"), detect)
+    parts = [{"type": "tool_result", "content": text, "id": "c1"}]
+    fields = {"text": text, "parts": parts}
+
+    assert screen.pass_fields("message", fields) == fields
+    assert searched.count(len(text)) == 1
+    assert sum(searched) < len(text) + 3_000
+    named = {"password": f"hunter2{'x' * 90} {text}", "token": "aB3dE6gH9jK2" * 300}
+    passed = screened_value(named, "redact", "metadata", screen)
+    assert passed["token"] == "[REDACTED named_secret]"
+
+
 def test_each_action_does_what_it_says() -> None:
     """Refusing names the kind and the field, never the secret."""
     text = f"use {KEY}"

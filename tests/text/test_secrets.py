@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb.text.secret_rules import RULES
-from memdb.text.secrets import KINDS, Secret, entropy_bits, find_secrets, redact_secrets, shown
+from memdb.text.secrets import (
+    KINDS,
+    Secret,
+    _by_rule,
+    _starts,
+    entropy_bits,
+    find_secrets,
+    redact_secrets,
+    shown,
+)
 
 MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gH6jK9mN2pQ5sT8vW1yZ4"
 HEX = "0123456789abcdef0123456789abcdef"
@@ -448,6 +457,44 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
 
     assert redact_secrets(once) == once
     assert find_secrets(once) == []
+
+
+SECRETS = [text for _, text, _ in CAUGHT] + [*VARIANTS, *FRESH, *ORDINARY]
+BETWEEN = [
+    "",
+    " ",
+    "\n",
+    '"',
+    "my ",
+    "\u0130",
+    "\u212a",
+    "\u2003",
+    "password: ",
+    "x",
+    "-",
+    "0",
+    ".",
+    "é",
+]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*SECRETS, *(text.upper() for text in SECRETS)]),
+            st.integers(0, 30),
+            st.sampled_from([*BETWEEN, *BETWEEN[:4]]),
+        ),
+        max_size=6,
+    )
+)
+def test_a_rule_finds_the_same_as_its_pattern_anywhere(drawn: list[tuple[str, int, str]]) -> None:
+    """A text is only searched where a hint stands; texts are cut, joined and in capitals."""
+    text = "".join(f"{secret[cut if cut > 20 else 0 :]}{edge}" for secret, cut, edge in drawn)
+    lower = text.replace("\u0130", "i").lower()
+    for rule in RULES:
+        if rule.hints or rule.sign:
+            assert [*_by_rule(rule, text, _starts(rule, text, lower))] == [*_by_rule(rule, text)]
 
 
 @each(
