@@ -110,6 +110,8 @@ def read_key_file(path: str | os.PathLike[str]) -> FileKey:
         raise FileError(f"key file {name} can be read by others: run `chmod 600 {name}`", name)
     if len(data) > MAX_KEY_FILE_BYTES:
         raise InvalidInput(f"key file {name} is larger than {MAX_KEY_FILE_BYTES:,} bytes")
+    if not data.strip():
+        raise InvalidInput(f"key file {name} is empty: write the key into it")
     if len(data) == KEY_BYTES:
         return FileKey(data)
     try:

@@ -684,6 +684,7 @@ class _Part:
                 before = Place(self._scope_no, session_no, name)
                 artifact_records.move(tx, before, version, place, ms_of(line["stamp"]))
                 self._places.setdefault(before, {})
+                self._merge.counts["artifact_changed"] += 1
             self._places.setdefault(place, {})[line["uid"]] = line["version"]
 
         whole = [line for line in lines if line["kind"] == "artifact"]

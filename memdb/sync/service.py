@@ -70,8 +70,9 @@ class FolderSync:
         self._db = services.db
         with self._db.read() as tx:
             self._device = load(tx)
-        self._server = Server(str(place), self._db.path) if is_url(place) else None
-        self._folder = "" if self._server else path_value(place, "folder")
+        self._place = str(place) if is_url(place) else path_value(place, "folder")
+        self._server = Server(self._place, self._db.path) if is_url(place) else None
+        self._folder = self._place
         self._mark: Mark | None = None
         self._waiting: list[str] = []
         self._broken: set[str] = set()  # devices whose next segment is damaged
@@ -163,7 +164,7 @@ class FolderSync:
             self._mark = None  # it is written anew
         elif mark.memory != device.memory:
             raise InvalidInput(
-                f"{self._folder} belongs to another memory, or pairing_key is wrong: give its key"
+                f"{self._place} belongs to another memory, or pairing_key is wrong: give its key"
             )
         else:
             device = device.replace(is_encrypted=mark.is_encrypted)
@@ -171,7 +172,7 @@ class FolderSync:
             cipher.require_cipher(self._folder)
         elif self._db.key is not None:
             raise InvalidInput(
-                f"{self._folder} has plain segments, and the file is encrypted: give an empty "
+                f"{self._place} has plain segments, and the file is encrypted: give an empty "
                 "folder, or `memdb decrypt` the file"
             )
         if device != self._device and not dry_run:
@@ -187,12 +188,12 @@ class FolderSync:
             given = made = given or new_key()
         elif not mark.memory:
             raise InvalidInput(
-                f"{self._folder} says of which memory it is in a file that is not whole: wait "
+                f"{self._place} says of which memory it is in a file that is not whole: wait "
                 "until that was carried, or sync the first device again"
             )
         elif given is None:
             raise InvalidInput(
-                f"{self._folder} is paired: give the pairing_key that the first device showed"
+                f"{self._place} is paired: give the pairing_key that the first device showed"
             )
         name = platform.node() or "device"
         return Device(new_id(devices_of(self._folder)), name, str(given)), made
@@ -222,7 +223,7 @@ class FolderSync:
 
     def _status(self) -> SyncStatus:
         if self._device is None or self._mark is None or self._mark.memory != self._here.memory:
-            raise InvalidInput(f"the file was not synced with {self._folder} yet: sync it first")
+            raise InvalidInput(f"the file was not synced with {self._place} yet: sync it first")
         found = []
         for device in devices_of(self._folder):
             said, at_ms = read_status(self._folder, device, self._here.secret)
