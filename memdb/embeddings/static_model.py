@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 import unicodedata
 from array import array
+from functools import lru_cache
 from hashlib import blake2b
 from math import log, sqrt
 from operator import mul
@@ -47,6 +48,7 @@ _BIT_TO_LEVEL = bytes.maketrans(b"01", bytes([_OFFSET - 4, _OFFSET + 4]))
 
 _MAX_CHARS = 65_536
 _CACHED_WORDS = 4_096
+_CACHED_ROWS = 2_048
 # One n-gram weighs about a quarter of the heaviest word: a word of another
 # script then counts about as much as an English one.
 _GRAM_WEIGHT = 64
@@ -82,16 +84,36 @@ _ASCII_FOR = str.maketrans(
 NO_ROW = -1
 _KEPT_PIECES = 32_768
 
+# Pieces that are asked for before the whole table is read for their beginnings, which takes 30 ms.
+_MANY_ASKED = 4_096
+_BEGINNING = 2
+
 
 class Rows(dict[str, int]):
     """Row number by piece, `NO_ROW` without one; found in the file when it is asked for."""
 
-    __slots__ = ("_pieces",)
+    __slots__ = ("_asked", "_longest", "_pieces")
 
     def __init__(self, pieces: Vocabulary) -> None:
         """Look up in *pieces*."""
         super().__init__()
         self._pieces = pieces
+        self._asked = 0
+        self._longest: dict[str, int] = {}
+
+    def longest(self, prefix: str, beginning: str) -> int:
+        """Return how many characters a piece with that beginning has at most: 1 to 18."""
+        if self._longest:
+            return self._longest.get(prefix + beginning, 1)
+        self._asked += 1
+        if self._asked >= _MANY_ASKED:
+            longest: dict[str, int] = {}
+            for piece in self._pieces.ranks():
+                first = 2 * piece.startswith(b"##")
+                begins = piece[: first + _BEGINNING].decode()
+                longest[begins] = max(longest.get(begins, 1), len(piece) - first)
+            self._longest = longest
+        return _LONGEST_PIECE
 
     def __missing__(self, piece: str) -> int:
         """Find a piece, and keep what was found."""
@@ -225,15 +247,23 @@ def _sum_of_pieces(word: str, table: Table) -> tuple[int, int]:
     start = 0
     prefix = ""
     while start < len(word):
-        end = min(len(word), start + _LONGEST_PIECE)
+        beginning = word[start : start + _BEGINNING]
+        end = min(len(word), start + table.row_of.longest(prefix, beginning))
         while (row := table.row_of[prefix + word[start:end]]) == NO_ROW:
             end -= 1
-        levels = table.rows[row * _DIM // 2 : (row + 1) * _DIM // 2].hex().encode()
-        total += table.weights[row] * _add_levels(levels.translate(_HEX_TO_LEVEL))
+        total += _weighted_row(row)
         weight += table.weights[row]
         start = end
         prefix = "##"
     return total, weight
+
+
+@lru_cache(_CACHED_ROWS)
+def _weighted_row(row: int) -> int:
+    """Return a row times its weight, as `_add_levels` does; pieces of numbers and ids recur."""
+    found = table()
+    levels = found.rows[row * _DIM // 2 : (row + 1) * _DIM // 2].hex().encode()
+    return found.weights[row] * _add_levels(levels.translate(_HEX_TO_LEVEL))
 
 
 def _sum_of_grams(word: str) -> tuple[int, int]:

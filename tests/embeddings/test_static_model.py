@@ -215,3 +215,20 @@ def test_what_is_kept_of_the_pieces_is_bounded(monkeypatch: pytest.MonkeyPatch) 
 
     assert len(rows) <= 50
     assert found[-1] == static_model.table().row_of["tea"] != static_model.NO_ROW
+
+
+def test_a_word_has_the_same_pieces_however_many_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the lengths of pieces by their beginnings known, as without: the longest first."""
+    drawn = [hashlib.sha256(b"%d" % number).hexdigest()[: number % 32 + 1] for number in range(300)]
+    words = [*drawn, *"tea teapots unhappily 1930s 20th a z 9 zzxqq".split(), "a" * 32]
+    new = {}
+    for many in (1, 1 << 30):
+        monkeypatch.setattr(static_model, "_MANY_ASKED", many)
+        rows = static_model.Rows(static_model.table().row_of._pieces)
+        table = static_model.table().replace(row_of=rows)
+        new[many] = [static_model._sum_of_pieces(word, table) for word in words]
+        assert bool(rows._longest) is (many == 1)
+
+    assert new[1] == new[1 << 30]
