@@ -159,11 +159,12 @@ def write_mark(folder: str, device: Device) -> None:
 
 
 def devices_of(folder: str) -> list[str]:
-    """Return the devices that have written, by their ids."""
+    """Return the devices that have written, by their ids; carriers may leave empty folders."""
+    found = {name: os.path.join(folder, name) for name in os.listdir(folder)}
     return sorted(
         name
-        for name in os.listdir(folder)
-        if DEVICE.fullmatch(name) and os.path.isdir(os.path.join(folder, name))
+        for name, path in found.items()
+        if DEVICE.fullmatch(name) and os.path.isdir(path) and os.listdir(path)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 import tempfile
 from base64 import b64encode
@@ -52,6 +53,36 @@ def test_files_meet_at_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert "walnuts" not in "".join(canonical(c))
         full = [one for one in meeting.rglob("*.gz") if ".full." in one.name]
         assert sorted(full) == sorted(meeting.rglob("*.gz"))  # older segments are gone there too
+
+
+def test_a_restored_file_takes_forgotten_text_from_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what it had put there as the device that it was, which no device waits for."""
+    meeting = tmp_path / "meeting"
+    with (
+        memdb.open(":memory:", embedder=None) as host,
+        running(host, tmp_path / "t.json", meeting_place=str(meeting)) as found,
+        memdb.open(tmp_path / "a.db", embedder=None) as a,
+    ):
+        url = f"http://127.0.0.1:{found.port}"
+        monkeypatch.setenv("MEMDB_SYNC_TOKEN", found.client(None).token)
+        key = a.sync(url).key
+        with memdb.open(tmp_path / "b.db", embedder=None) as b:
+            b.sync(url, pairing_key=key)
+            b.file.backup(tmp_path / "old.db")
+            b.user("ann").session("s").append("user", "walnuts are bad")
+            b.sync(url)
+        with memdb.open(tmp_path / "old.db", embedder=None) as old:
+            for db in (a, old, a):
+                db.sync(url)
+            a.user("ann").forget(query="walnuts")
+            for db in (a, old, a, old):
+                db.sync(url)
+            assert [db.sync(url).unconfirmed for db in (a, old)] == [(), ()]
+            assert len(old.sync_status(url).devices) == 2
+    every = [gzip.decompress(path.read_bytes()) for path in meeting.rglob("*.gz")]
+    assert b"walnuts" not in b"".join(every)
 
 
 def files_in(place: Path) -> dict[Path, bytes]:
