@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import dropwhile, groupby
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
@@ -218,14 +218,18 @@ def entries_of(messages: Iterable[Message], session_id: str) -> list[Entry]:
         )
         kept = original_of(message.parts, PROVIDER) if is_own else None
         if not is_own:
-            found.extend(_entry_from(message, session_id, found))
+            found.extend(_entries_from(message, session_id, found))
         elif kept is not None:
             found.append(json.loads(kept) if isinstance(kept, str) else kept)
     return found
 
 
-def _entry_from(message: Message, session_id: str, before: list[Entry]) -> list[Entry]:
-    """Return the message of another client as a line that follows *before*, [] for a blank one."""
+def _entries_from(message: Message, session_id: str, before: list[Entry]) -> list[Entry]:
+    """
+    Return the message of another client as lines that follow *before*, [] for a blank one.
+
+    A message that holds the results of its own calls becomes two lines.
+    """
     when = datetime.fromtimestamp(message.created_ms / 1000, UTC)
     common = {
         "parentUuid": next((one["uuid"] for one in reversed(before) if one.get("uuid")), None),
@@ -237,8 +241,15 @@ def _entry_from(message: Message, session_id: str, before: list[Entry]) -> list[
     if message.role == "system":
         told = {"type": "system", "subtype": "informational", "content": message.text}
         return [{**common, **told}]
-    said = message.to("anthropic")["messages"][-1:]
-    return [
-        {**common, "type": "assistant" if one["role"] == "assistant" else "user", "message": one}
-        for one in said
-    ]
+    said = message.to("anthropic")["messages"]
+    # Before it stands what a request needs: words of a user, and the call of a result.
+    if message.role == "assistant":
+        said = [*dropwhile(lambda one: one["role"] == "user", said)]
+    else:
+        said = said[-1:]
+    entries: list[Entry] = []
+    for number, one in enumerate(said, start=1):
+        kind = "assistant" if one["role"] == "assistant" else "user"
+        entries.append({**common, "type": kind, "message": one})
+        common["parentUuid"], common["uuid"] = common["uuid"], f"{message.uid}#{number + 1}"
+    return entries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -182,6 +183,36 @@ def test_titles() -> None:
     assert title_of(lines) == (2, "Trip to Oslo")
     assert title_of(lines[2:3], (2, "Trip")) == (2, "Trip")
     assert title_of(lines[3:]) == (-1, "")
+
+
+def test_every_part_of_another_client_s_message_stands_in_a_line() -> None:
+    """Calls, results and words in any order, one of each or two, in a message of any role."""
+    calls = [{"type": "tool_use", "id": one, "name": "f", "input": {}} for one in ("c1", "c2")]
+    results = [
+        {"type": "tool_result", "tool_use_id": one, "content": f"gave {one}"}
+        for one in ("c1", "c2")
+    ]
+    every = [*calls, *results, {"type": "text", "text": "I look."}]
+    lost = []
+    with memdb.open(":memory:") as db:
+        drawn = [one for size in (1, 2, 3, 4, 5) for one in permutations(every, size)]
+        for number, parts in enumerate(drawn):
+            for role in ("assistant", "tool"):
+                chat = db.scope("ann").session(f"{number} {role}")
+                given = [one for one in parts if role == "assistant" or one not in calls]
+                if not given:
+                    continue
+                chat.append(role, parts=given)
+                lines = entries_of(chat.messages(), "s")
+                text = json.dumps(lines)
+                for one in given:
+                    sign = (
+                        one.get("content") or one.get("text") or f'"tool_use", "id": "{one["id"]}"'
+                    )
+                    lost += [] if sign in text else [(role, given, one)]
+                assert len({line["uuid"] for line in lines}) == len(lines)
+
+    assert lost == []
 
 
 def test_what_another_client_wrote_becomes_lines() -> None:
