@@ -81,6 +81,7 @@ def document(
     return {
         "openapi": "3.1.0",
         "info": {"title": "memdb", "version": __version__, "description": about},
+        "servers": [{"url": "/"}],
         "paths": paths,
         "components": {"schemas": dict(sorted(schemas.items())), "securitySchemes": schemes},
         "security": [{name: []} for name in schemes],
@@ -104,6 +105,7 @@ def _operation(route: Route, schemas: dict[str, Any], *, has_users: bool) -> dic
     ]
     if verb.swaps:
         parameters.append(_header("If-Match", "The ETag that you read; * for any."))
+        parameters.append(_header("If-None-Match", "* if nothing may be there yet."))
     if verb.creates:
         parameters.append(_header("Idempotency-Key", "The same key again gives the same answer."))
     operation: dict[str, Any] = {
