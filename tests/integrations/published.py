@@ -27,9 +27,15 @@ def download(package: str, version: str, target: Path) -> Path:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         pytest.skip(f"{package} cannot be downloaded: {ran.stderr[-300:]}")
-    with tarfile.open(next(target.glob("*.tar.gz"))) as archive:
-        archive.extractall(target, filter="data")
+    extract(next(target.glob("*.tar.gz")), target)
     return next(path for path in target.iterdir() if path.is_dir())
+
+
+def extract(source: Path, target: Path) -> None:
+    """Extract an archive; Python before 3.11.4 knows no filter."""
+    filters = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    with tarfile.open(source) as archive:
+        archive.extractall(target, **filters)
 
 
 def deselected(client: str) -> list[str]:

@@ -6,11 +6,11 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from published import extract
 
 VERSION = "0.24.0"
 # All that make a SQLiteSession, AsyncSQLiteSession or AdvancedSQLiteSession, which
@@ -57,8 +57,7 @@ def test_the_sdk_s_own_tests_pass(tmp_path: Path) -> None:
     )
     if ran.returncode:
         pytest.skip(f"the package index cannot be reached: {ran.stderr[-300:]}")
-    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
-        archive.extractall(tmp_path, filter="data")
+    extract(next(tmp_path.glob("*.tar.gz")), tmp_path)
     folder = tmp_path / f"openai_agents-{VERSION}"
     here = Path(__file__).parent
     places = [here / "contracts", here.parents[2]]
