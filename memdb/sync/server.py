@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from base64 import b64encode
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPException
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.whole_files import private_file
-from memdb.errors import FileError, InvalidInput
+from memdb.errors import Busy, FileError, InvalidInput
 from memdb.sync.folder import FILE, MARK, STATUS, files_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "MEMDB_SYNC_TOKEN"  # noqa: S105 (the name of a variable)
 PART_BYTES = 700_000  # in base64 under the megabyte that a server takes
 TIMEOUT_S = 60
+NOT_FOUND = 404
 
 
 class Server:
@@ -47,12 +48,36 @@ class Server:
         self.replica = f"{db_path}-sync"
 
     @contextmanager
+    def alone(self) -> Iterator[None]:
+        """
+        Use the replica in a `with` block; where the system locks folders, no other sync does.
+
+        Raises:
+            Busy: another sync of the file is running.
+        """
+        os.makedirs(self.replica, mode=0o700, exist_ok=True)
+        with ExitStack() as stack:
+            if os.name == "posix":  # Windows opens no folder
+                from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415 (Windows has none)
+
+                handle = os.open(self.replica, os.O_RDONLY)
+                stack.callback(os.close, handle)
+                try:
+                    flock(handle, LOCK_EX | LOCK_NB)
+                except BlockingIOError as error:
+                    raise Busy(
+                        "another sync of this file is running: try again when it is done"
+                    ) from error
+            yield
+
+    @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Use a temporary copy of the replica in a `with` block, so that nothing is written."""
         with TemporaryDirectory(prefix="memdb-sync-") as place:
             copy, kept = os.path.join(place, "sync"), os.path.abspath(self.replica)
             if os.path.exists(kept):
                 shutil.copytree(kept, copy, copy_function=os.symlink)
+            os.makedirs(copy, exist_ok=True)
             self.replica = copy
             yield
 
@@ -63,7 +88,6 @@ class Server:
         Raises:
             FileError: the server cannot be reached, or refuses.
         """
-        os.makedirs(self.replica, mode=0o700, exist_ok=True)
         there, here = self.list(), files_of(self.replica)
         for name in here.keys() - there.keys():
             if not name.startswith(own or "/") and name != MARK:
@@ -74,8 +98,14 @@ class Server:
             if is_news and not (is_own and _is_stale(name, here)):
                 path = os.path.join(self.replica, name)
                 os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                try:
+                    data = self._ask("GET", name)
+                except FileError as error:
+                    if getattr(error.__cause__, "code", None) != NOT_FOUND:
+                        raise
+                    continue  # its device replaced it meanwhile
                 with private_file(path) as file:
-                    file.write(self._ask("GET", name))
+                    file.write(data)
 
     def put(self, *own: str) -> None:
         """Put what the device wrote, and remove what it removed."""

@@ -100,8 +100,8 @@ class FolderSync:
         """
         with ExitStack() as stack:
             if self._server is not None:
-                if not writes:
-                    stack.enter_context(self._server.unchanged())
+                use = self._server.alone if writes else self._server.unchanged
+                stack.enter_context(use())
                 self._folder = self._server.replica
             stack.enter_context(naming_errors(self._folder))
             if self._server is not None:

@@ -85,6 +85,45 @@ def test_a_restored_file_takes_forgotten_text_from_the_server(
     assert b"walnuts" not in b"".join(every)
 
 
+def test_syncs_of_one_file_at_a_time_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is done or says that another one is running, and nothing is lost."""
+    meeting = tmp_path / "meeting"
+    outcomes: list[str] = []
+
+    def sync(path: Path) -> None:
+        with memdb.open(path, embedder=None) as db:
+            for _ in range(8):
+                try:
+                    db.sync(url)
+                except memdb.Busy as error:
+                    outcomes.append(str(error))
+
+    with (
+        memdb.open(":memory:", embedder=None) as host,
+        running(host, tmp_path / "t.json", meeting_place=str(meeting)) as found,
+        memdb.open(tmp_path / "a.db", embedder=None) as a,
+        memdb.open(tmp_path / "b.db", embedder=None) as b,
+    ):
+        url = f"http://127.0.0.1:{found.port}"
+        monkeypatch.setenv("MEMDB_SYNC_TOKEN", found.client(None).token)
+        key = a.sync(url).key
+        b.sync(url, pairing_key=key)
+        syncs = [Thread(target=sync, args=(tmp_path / "b.db",)) for _ in range(3)]
+        for one in syncs:
+            one.start()
+        for number in range(8):
+            a.user("ann").session("s").append("user", f"message {number}")
+            a.sync(url)
+        for one in syncs:
+            one.join()
+        b.sync(url)
+        assert canonical(a) == canonical(b)
+        assert b.file.check(deep=True) == []
+    assert {text for text in outcomes if "another sync" not in text} == set()
+
+
 def files_in(place: Path) -> dict[Path, bytes]:
     """Return the files of a folder; of a memory in use only the name."""
     return {
