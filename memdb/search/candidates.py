@@ -285,6 +285,18 @@ class Candidates(Record):
     texts: Mapping[int, str] = {}
     model: str | None = None
 
+    def without(self, gone: AbstractSet[int], weights: Weights) -> Candidates:
+        """Return the candidates as they are if the messages of the ids *gone* hold no word."""
+        postings = {term: {*ids} - gone for term, ids in self.corpus.postings.items()}
+        lexical = Lexical(postings, self.corpus.total, weights)
+        scores = {key: score for key, score in lexical.scores.items() if key in self.scores}
+        cosine = {key: value for key, value in self.cosine.items() if key not in gone}
+        left = self.replace(lexical=lexical, scores=scores, cosine=cosine)
+        fused = fuse_candidates(left, weights)
+        found = fused.score.keys() - gone
+        kept = {key: row for key, row in self.rows.items() if key in found}
+        return left.replace(fused=fused, rows=kept)
+
 
 def fuse_candidates(
     candidates: Candidates, weights: Weights, *, with_neighbours: bool = True

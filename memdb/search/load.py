@@ -17,6 +17,7 @@ from memdb.records.links import LEAST, find_newest, repeats_among
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, kinds_of
 from memdb.search.order import Ties, held_words, put_in_order, reason_of
+from memdb.search.parse import only_asks
 from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, ORDERED, SHOWN_MESSAGES
 from memdb.tables import entries, sessions
 from memdb.text.terms import query_words
@@ -299,4 +300,6 @@ def _reason_without_place(question: Question, message: Message) -> str:
     words = set(query_words(f"{message.author or ''} {message.text}"))
     if not words.intersection(question.query.content):
         return "It shares no word with the query, and is not near enough in meaning."
+    if question.query.is_question and only_asks(message.text):
+        return "It only asks, which answers nothing: min_score=0 shows it."
     return "It shares words with the query, but a thousand messages say more about it."

@@ -26,7 +26,6 @@ from memdb.search.weights import (
     ALIKE,
     COMPARED,
     CUT_SHARE,
-    EQUAL,
     FRONT,
     KEPT_FIRST,
     MOST_COMPARED_WORDS,
@@ -99,7 +98,6 @@ def put_in_order(
     """
     ties = ties or Ties([hit.source.entry_id for hit in hits], [None] * len(hits))
     every = [*map(_marked, (*hits, *ties.taken), ties.links)]
-    every = _answers_first(query, every, words_of)
     heads = _heads(query, every, words_of, ties.same) if folds else [*range(len(every))]
     # Else the time that is asked for decides.
     alike = [*_alike(query, every[: len(hits)], words_of)] if by_time and not query.is_dated else []
@@ -131,24 +129,6 @@ def put_in_order(
                 found, late = [*found, *late], []
     pairs = zip(found, accumulate((hit.score for hit in found), min), strict=True)
     return [hit if hit.score == score else hit.replace(score=score) for hit, score in pairs]
-
-
-def _answers_first(query: Query, hits: Sequence[Hit], words_of: TextWords) -> list[Hit]:
-    """Return *hits*, what only asks below the best statement with as many of the asked words."""
-    if not query.is_question or not any(asking := [only_asks(hit.text) for hit in hits]):
-        return [*hits]
-    asked = query.asked
-    held = [len(held_words(asked, words_of[hit.text])) for hit in hits]
-    found = []
-    for hit, asks, count in zip(hits, asking, held, strict=True):
-        told = (
-            other.score * (1 - EQUAL)
-            for other, is_question, most in zip(hits, asking, held, strict=True)
-            if not is_question and most >= count > 0
-        )
-        most = max(told, default=hit.score) if asks else hit.score
-        found.append(hit.replace(score=most) if most < hit.score else hit)
-    return found
 
 
 def _marked(hit: Hit, link: Link | None) -> Hit:

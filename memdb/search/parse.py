@@ -27,7 +27,7 @@ from memdb.text.terms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from memdb.facts.calendar import DateMention, DaySpan
@@ -46,6 +46,7 @@ _ASKING_WORDS = """
     has
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
+_FIRST_WORD = r"\s*+([A-Za-z]++)(?!\S)"
 STATING_MARKS = (".", "!", "\u3002", "\uff01")
 ASKING_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 
@@ -70,6 +71,7 @@ class Query(Record):
         text: The query as it was given.
         words: All its words, lower case, each once, in order.
         content: The words to search for: without stop words, unless nothing else remains.
+        asked: The same, of a script without spaces the pairs of characters.
         authors: Authors of the scope that it names, spelt as they were passed in.
         dates: Days, months and years that it names, each once, in order.
         spans: Days that it counts from today, each once.
@@ -89,6 +91,7 @@ class Query(Record):
     text: str
     words: tuple[str, ...]
     content: tuple[str, ...]
+    asked: tuple[str, ...]
     authors: frozenset[str]
     dates: tuple[DateMention, ...]
     is_question: bool
@@ -143,17 +146,6 @@ class Query(Record):
         ]
         return phrase_terms(runs) + word_terms(words)
 
-    @property
-    def asked(self) -> list[str]:
-        """The content words, of a script without spaces the pairs of characters."""
-        return [
-            part
-            for word in self.content
-            for part in (
-                ["".join(term.words) for term in word_terms([word])] if has_cjk(word) else [word]
-            )
-        ]
-
     def names(self) -> set[str]:
         """Return the words of the authors that it names."""
         return {word for author in self.authors for word in query_words(author)}
@@ -189,12 +181,13 @@ def parse_query(
     corrected = _unaccented(words, names.values())
     if corrected:
         words = list(dict.fromkeys(corrected.get(word, word) for word in words))
+    content = content_words(words)
+    content = list(content if asked.is_empty else _topics(content))
     return Query(
         text=text,
         words=tuple(words),
-        content=_topics(content_words(words))
-        if not asked.is_empty
-        else tuple(content_words(words)),
+        content=tuple(content),
+        asked=tuple(_pairs(content)),
         authors=_named(text, set(words), names, corrected.values()),
         dates=asked.dates,
         is_question=asks(text),
@@ -206,6 +199,13 @@ def parse_query(
         identifiers=_identifiers(clean, words) if asks(text) else (),
         is_time=time.is_all,
     )
+
+
+def _pairs(words: Iterable[str]) -> Iterator[str]:
+    for word in words:
+        yield from (
+            ("".join(term.words) for term in word_terms([word])) if has_cjk(word) else (word,)
+        )
 
 
 def _topics(words: Sequence[str]) -> tuple[str, ...]:
@@ -222,8 +222,8 @@ def asks(text: str) -> bool:
     """
     if text.rstrip().endswith(ASKING_MARKS):
         return True
-    first = text.split(maxsplit=1)[:1]
-    return bool(first) and first[0].lower() in _ASKING
+    first = compiled(_FIRST_WORD).match(text)
+    return first is not None and first[1].lower() in _ASKING
 
 
 def only_asks(text: str) -> bool:

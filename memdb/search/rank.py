@@ -20,12 +20,11 @@ from memdb.models.record import Record
 from memdb.search.candidates import Worth, fuse, top
 from memdb.search.date_score import DateScorer
 from memdb.search.features import read_features, weighted_sum
-from memdb.search.order import held_words
-from memdb.search.parse import ASKING_MARKS, only_asks
+from memdb.search.parse import only_asks
 from memdb.search.relevance import Evidence, Relevance, relevance
 from memdb.search.weights import (
+    AGAIN,
     ALMOST_SURE,
-    ASKED_AGAIN,
     BEHIND,
     DOCUMENTS,
     EQUAL,
@@ -40,7 +39,6 @@ from memdb.text.terms import STOP_WORDS, query_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from memdb.search.candidates import Candidates, Row
     from memdb.search.features import Features
@@ -90,7 +88,6 @@ def rank(
     limit: int = 10,
     explain: bool = False,
     dates: DateScorer | None = None,
-    asking: AbstractSet[int] = frozenset(),
 ) -> list[Ranked]:
     """
     Return the best *limit* messages, best first; equal scores newest first.
@@ -101,7 +98,6 @@ def rank(
         limit: Most messages to return.
         explain: Whether to fill `Ranked.terms`.
         dates: Of a question that names a time.
-        asking: Messages that only ask the same again.
     """
     by_name = weights_of(weights.table, features.assistance)
     base = by_name.pop("base")
@@ -110,9 +106,7 @@ def rank(
     by_name = {name: weight for name, weight in by_name.items() if name not in weights.off}
     sums = weighted_sum(features.columns, by_name)
     scores = dict(zip(features.ids, map(math.exp, sums), strict=True))
-    lowered = dict.fromkeys(asking, math.log(ASKED_AGAIN))
-    scores |= {key: ASKED_AGAIN * scores[key] for key in asking & scores.keys()}
-    lowered |= _below_lenders(scores, features.lenders)
+    lowered = _below_lenders(scores, features.lenders)
     place = {}
     if explain or dates is not None:
         place = {message: number for number, message in enumerate(features.ids)}
@@ -124,7 +118,7 @@ def rank(
             parts = {name: by_name[name] * value for name, value in values if value}
             terms = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
             if message in lowered:
-                terms["asked" if message in asking else "nearness"] = lowered[message]
+                terms["nearness"] = lowered[message]
         fits = None if dates is None else dates.fits(features.columns["date"][place[message]])
         found.append(Ranked(message, scores[message], terms, fits))
     return found
@@ -245,8 +239,12 @@ class Ranking(Record):
 def rank_messages(question: Question, candidates: Candidates, weights: Weights) -> Ranking:
     """Rank candidate messages, with words of similar meaning if the request allows them."""
     request, corpus = question.request, candidates.corpus
-    unwanted = corpus.excluded | _echoes(question.query, candidates)
-    asking = _asking(question.query, candidates.texts)
+    again, unanswered = set[int](), set[int]()
+    if request.min_score != 0:  # 0 asks for every match
+        again, unanswered = _again(question.query, candidates)
+    unwanted = corpus.excluded | again
+    if unanswered:
+        candidates = candidates.without(unanswered, weights)
     features = read_features(
         question.query, candidates, weights, with_similar=bool(candidates.cosine) and request.rerank
     )
@@ -256,54 +254,36 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
         limit=request.depth + ORDERED + len(unwanted),
         explain=request.explain,
         dates=DateScorer(question.query, weights) if question.query.is_dated else None,
-        asking=asking,
     )
     ranked = [row for row in ranked if row.id not in unwanted]
-    telling = [row for row in ranked if row.id not in asking]
-    found = _relevance(question, candidates, telling, unwanted | asking, features.near)
+    found = _relevance(question, candidates, ranked, unwanted, features.near)
     return Ranking(corpus, ranked, found)
 
 
-def _asking(query: Query, texts: Mapping[int, str]) -> frozenset[int]:
+def _again(query: Query, candidates: Candidates) -> tuple[set[int], set[int]]:
     """
-    Return which messages only ask, for more than half of what is asked: they answer nothing.
+    Return which messages only ask for what is asked, and which of them nobody answered.
 
-    Without a question mark they may be what is looked for: words to be found again.
+    The first set answers nothing: asked once more, a question would find itself before the fact.
+    The second one lends no words to what stands beside it either. Both have the replies that say
+    nothing, with what tools were asked in between.
     """
-    asked = query.asked
-    least = len(asked) // 2 + 1
-    return frozenset(
-        key
-        for key, text in (texts.items() if query.text.rstrip().endswith(ASKING_MARKS) else ())
-        if only_asks(text) and len(held_words(asked, query_words(text))) >= least
-    )
-
-
-def _echoes(query: Query, candidates: Candidates) -> frozenset[int]:
-    """
-    Return the candidates that ask the question itself, and the replies to it that say nothing.
-
-    Neither is evidence: asked once more, a question would find itself before the fact. So is what
-    tools were asked in between.
-    """
-    if not query.is_question:
-        return frozenset()
-    words, texts, rows = set(query.words), candidates.texts, candidates.rows
-    longest = max(words, key=len, default="")  # looked for first, which is fast
-    same = {
-        key
-        for key, text in texts.items()
-        if text.rstrip().endswith(ASKING_MARKS)
-        and not (text.isascii() and longest not in text.lower())
-        and set(query_words(text)) == words
-    }
-    found = set(same)
-    for key in same:
+    asking, unanswered = set[int](), set[int]()
+    if not query.is_question or STOP_WORDS.issuperset(query.content):
+        return asking, unanswered
+    texts, rows, words = candidates.texts, candidates.rows, candidates.lexical.words()
+    least = AGAIN * sum(weight for _, weight, _ in words)
+    for key in [key for key, text in texts.items() if only_asks(text)]:
+        if sum(weight for _, weight, holders in words if key in holders) <= least:
+            continue
+        asking.add(key)
         reply = _reply(key, rows)
-        is_other = rows[reply][1:4:2] != rows[key][1:4:2]
-        if is_other and STOP_WORDS.issuperset(set(query_words(texts[reply])) - words):
-            found.update(range(key, reply + 1))
-    return frozenset(found)
+        said = {*query_words(texts[reply])}.difference(query_words(texts[key]), query.words)
+        if rows[reply][1:4:2] == rows[key][1:4:2]:
+            unanswered.add(key)
+        elif STOP_WORDS.issuperset(said):
+            unanswered.update(range(key, reply + 1))
+    return asking | unanswered, unanswered
 
 
 def _reply(key: int, rows: Mapping[int, Row]) -> int:

@@ -206,8 +206,8 @@ KEPT_FIRST = 2
 RERANKED = 30
 """Hits that a reranker gets: they hold what there is to find nine times in ten."""
 
-ASKED_AGAIN = 0.3
-"""What a message that only asks the same again keeps of its score."""
+AGAIN = 0.25
+"""What only asks is no evidence from this share of what the words of the question say on."""
 
 BEHIND = range(1, 9)
 """How far behind a question a reply that says nothing is looked for."""

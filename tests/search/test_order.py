@@ -360,6 +360,21 @@ def test_a_question_in_other_words_stands_below_its_answer(
     assert ann.recall(asked)[0].text == told
 
 
+def test_what_answered_the_question_before_is_found(ann: memdb.Scope) -> None:
+    """It may share no word with it; what stands beside a question without an answer is no hit."""
+    chat = ann.session("a")
+    chat.append("user", "Where did we put the tent?")
+    chat.append("assistant", "In the cellar, behind the skis.")
+    chat.append("user", "Do you know where the ladder is?")
+    chat.append("user", "The soup was too salty again.")
+    hits = {text: ann.recall(text) for text in ("Where is the tent?", "where is the ladder")}
+    every = ann.recall("Where is the tent?", min_score=0)
+
+    assert hits["Where is the tent?"][0].text == "In the cellar, behind the skis."
+    assert hits["where is the ladder"].certainty == "none"
+    assert "Where did we put the tent?" in [hit.text for hit in every]
+
+
 def test_a_statement_of_the_one_who_asked_is_evidence(ann: memdb.Scope) -> None:
     """It may hold no word but those of the question."""
     chat = ann.session("a")
