@@ -56,7 +56,11 @@ _DATE_WORDS = frozenset(
 ).union(WEEKDAYS)
 _MONTH_STEMS = frozenset(name[:3] for name in MONTHS)
 _LATEST = r"(?i)\b(?:last|latest|newest|most recent) (?:thing|message|chat|conversation)s?\b"
+_WEEKDAY = rf"\b({'|'.join(WEEKDAYS)})\b"
 _PAST_WEEKDAY = rf"\b(on|last|this|since) ({'|'.join(WEEKDAYS)})\b"
+_BEFORE_LAST = r"(?i)\b(week|weekend|month|year) before last\b"
+_SAME = ((r"(?i)\bago today\b", "ago"), (r"(?i)\ba fortnight\b", "two weeks"))
+_WEEKEND = r"(?i)\b(?:over|at|on) the (weekend)\b"
 _FIGURES = r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})(?:\2(\d{4})|\2?)(?![\d./]\d)"
 
 
@@ -80,10 +84,17 @@ def read_time(text: str, today: int | None) -> AskedTime:
     >>> read_time("Was haben wir gestern besprochen?", 1_000).asked.spans
     (DaySpan(first=999, last=999),)
     """
-    asked = asked_days(text, today)
     if today is None or not 0 < today < _LAST_DAY or len(text) > _CHARS:
-        return AskedTime(asked, is_all=False)
+        return AskedTime(asked_days(text, today), is_all=False)
     day = EPOCH + timedelta(days=today)
+    for pattern, same in _SAME:
+        text = compiled(pattern).sub(same, text)
+    periods: list[DaySpan] = []
+    for pattern, step in ((_BEFORE_LAST, -2), (_WEEKEND, -1)):
+        found = compiled(pattern).findall(text)
+        periods += [span_of(*period_of(unit.lower(), day, step)) for unit in found]
+        text = compiled(pattern).sub(" ", text) if found else text
+    asked = asked_days(text, today)
     rest = text.lower()
     language = recognise(text)
     if language == "en" and asked.is_empty and len(text.split()) < _SENTENCE:
@@ -91,6 +102,7 @@ def read_time(text: str, today: int | None) -> AskedTime:
     if language == "en":
         found = [_past_weekday(match, day) for match in compiled(_PAST_WEEKDAY).finditer(rest)]
         spans = found if asked.is_empty else []
+        asked = _in_week(asked, periods, rest)
         if compiled(_LATEST).search(rest):
             spans.append(DaySpan(0, today))
         dates: list[DateMention] = []
@@ -102,12 +114,23 @@ def read_time(text: str, today: int | None) -> AskedTime:
     # English reads some words of other languages in part: "15. September" without its day.
     own = [one for one in asked.dates if not (known and one.day is None)]
     asked = asked.replace(
-        spans=tuple(dict.fromkeys((*asked.spans, *spans))),
+        spans=tuple(dict.fromkeys((*asked.spans, *periods, *spans))),
         dates=tuple(dict.fromkeys((*dates, *own))),
     )
     # A word or two are a topic, in whatever language they seem to be.
     is_short = asked.is_empty and bool(text.strip()) and len(text.split()) < _SENTENCE
     return AskedTime(asked, not (is_short or _topics(rest, language)))
+
+
+def _in_week(asked: AskedDays, periods: list[DaySpan], text: str) -> AskedDays:
+    """Return *asked* with the weekdays that *text* names, "Tuesday last week", for their week."""
+    places = [WEEKDAYS.index(name) for name in compiled(_WEEKDAY).findall(text)]
+    weeks = [span for span in (*asked.spans, *periods) if span.last - span.first == _WEEK - 1]
+    if not (places and len(weeks) == 1):
+        return asked
+    periods.clear()
+    week = weeks[0].first
+    return asked.replace(spans=(DaySpan(week + min(places), week + max(places)),))
 
 
 def is_date_word(word: str) -> bool:

@@ -229,7 +229,8 @@ def reason_of(question: Question, hit: Hit, best: Hit, words_of: TextWords) -> s
     query = question.query
     held = held_words(query.asked, words_of[hit.text])
     parts = [f"has {' and '.join(f'*{word}*' for word in held[:SHOWN_WORDS])}"] if held else []
-    if question.is_listing:
+    told_ms = hit.source.created_ms or 0
+    if question.is_listing and any(first <= told_ms < end for first, end in question.windows):
         parts = ["is of that time"]
     elif not held:
         has_vectors = question.request.by != "words"

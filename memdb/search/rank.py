@@ -326,22 +326,43 @@ def rank_vectors(question: Question, candidates: Candidates, _weights: Weights) 
     return Ranking(candidates.corpus, ranked, None)
 
 
-def rank_listed(rankings: Sequence[Ranking], listed: Sequence[Mapping[int, int]]) -> list[Ranking]:
+def rank_listed(
+    rankings: Sequence[Ranking], listed: Sequence[Mapping[int, int]], *, is_all: bool
+) -> list[Ranking]:
     """
     Return rankings of what is of a time, the newest first.
 
     Args:
         rankings: By words and meaning; of them what speaks of that time counts too.
         listed: For each of *rankings* the time of each row, by id.
+        is_all: Whether nothing but the time is asked for; else no row is sure, and what has the
+            words at another time stands among them.
     """
     times = [time for found in listed for time in found.values()]
     first, width = min(times, default=0), max(times, default=0) - min(times, default=0)
     made = []
     for ranking, found in zip(rankings, listed, strict=True):
-        scores = {row.id: max(ranking.score(row), LISTED) for row in ranking.ranked if row.fits}
-        for key, time in found.items():
-            scores[key] = LISTED + (1 - LISTED) * ((time - first) / width if width else 1.0)
-        rows = [Ranked(key, scores[key], {"time": scores[key]}) for key in top(scores, len(scores))]
+        newness = {key: (time - first) / width if width else 1.0 for key, time in found.items()}
+        scores = {key: LISTED + (1 - LISTED) * value for key, value in newness.items()}
+        if not is_all:
+            scores = {key: ALMOST_SURE * LISTED * score for key, score in scores.items()}
+        own = {row.id: row for row in ranking.ranked if row.fits or not is_all}
+        for key, row in own.items():
+            score = ranking.score(row)
+            if is_all:
+                scores[key] = max(score, LISTED, scores.get(key, 0.0))
+            elif row.fits:
+                scores[key] = ALMOST_SURE * max(score, LISTED)
+            elif ranking.relevance is None or ranking.relevance.rows.get(key, 0.0) < SURE:
+                scores[key] = ALMOST_SURE * LISTED * score
+            else:
+                scores[key] = score
+        rows = [
+            Ranked(
+                key, scores[key], {**(own[key].terms if key in own else {}), "time": scores[key]}
+            )
+            for key in top(scores, len(scores))
+        ]
         value = rows[0].score if rows else 0.0
         found_by_time = Relevance(value, {"time": value}, scores)
         made.append(ranking.replace(ranked=rows, relevance=found_by_time))

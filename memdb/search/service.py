@@ -339,13 +339,18 @@ class SearchService:
         question, corpora = retrieved.question, retrieved.corpora
         # A session is its messages, which are counted already.
         question = question.replace(texts=sum(c.total for k, c in corpora if k.name != "session"))
+        rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]
         if question.is_listing:
-            listed = self._list(tx, question, corpora, vector)
+            listed = _list(tx, question, rankings)
             words = [word for word in question.query.words if len(word) > 1]
             if len(words) > 1 or any(ranking.ranked for ranking in listed):
                 return question, listed
             question = question.replace(is_listing=False)  # one word, a letter aside, is looked up
-        rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]
+        elif question.query.is_dated and not _is_told(question, rankings):
+            # Nothing of that time surely has the words: what is of it may be meant all the same.
+            listed = _list(tx, question, rankings)
+            if any(ranking.ranked for ranking in listed):
+                return question.replace(is_listing=True), listed
         if not any(ranking.ranked for ranking in rankings):
             # Nothing but stop words is left that may be shared.
             question = question.replace(terms=word_terms(question.query.words, MAX_TERMS))
@@ -354,20 +359,6 @@ class SearchService:
             if question.query.content != question.query.words:
                 return question.replace(unknown_names=question.query.content), rankings
         return question.replace(unknown_names=_unknown_names(question, corpora)), rankings
-
-    def _list(
-        self,
-        tx: Tx,
-        question: Question,
-        corpora: Sequence[tuple[Kind, Corpus]],
-        vector: Vector | None,
-    ) -> list[Ranking]:
-        """Return what is of the time that is asked for, the newest first."""
-        limit = max(question.request.depth, RELEVANT_ROWS)
-        return rank_listed(
-            [self._rank_one(tx, question, *each, vector) for each in corpora],
-            [list_of_time(tx, question, corpus, limit) for _, corpus in corpora],
-        )
 
     def _rank_one(
         self, tx: Tx, question: Question, kind: Kind, corpus: Corpus, vector: Vector | None
@@ -391,6 +382,19 @@ class SearchService:
         used = [entry_id for entry_id in told if entry_id is not None]
         if used and request.count_use and request.at_ms is None:
             self._note_uses(used)
+
+
+def _is_told(question: Question, rankings: Sequence[Ranking]) -> bool:
+    """Return whether a row of the time that is asked for is sure; by vectors none is looked for."""
+    sure = (row.fits and one.is_sure(row) for one in rankings for row in one.ranked)
+    return question.request.by == "vector" or any(sure)
+
+
+def _list(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> list[Ranking]:
+    """Return what is of the time that is asked for, the newest first."""
+    limit = max(question.request.depth, RELEVANT_ROWS)
+    listed = [list_of_time(tx, question, ranking.corpus, limit) for ranking in rankings]
+    return rank_listed(rankings, listed, is_all=question.query.is_time)
 
 
 def _unknown_names(question: Question, corpora: Iterable[tuple[Kind, Corpus]]) -> tuple[str, ...]:

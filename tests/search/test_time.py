@@ -41,6 +41,7 @@ ASKED = {
     "what was the last thing I told you?": FERRY,
     "What about the ferry yesterday?": FERRY,
     "Which hotel did we book in March?": ADLER,
+    "What did we discuss between Monday and Tuesday this week?": TRAILER,
     "Worüber haben wir gestern gesprochen?": FERRY,
     "Was war am 8. September?": BOILER,
     "Was haben wir letzte Woche besprochen?": BOILER,
@@ -52,6 +53,13 @@ ASKED = {
     "9月8日我们谈了什么？": BOILER,
     "昨日何を話しましたか？": FERRY,
     "어제 우리 무슨 얘기 했지?": FERRY,
+}
+# Nothing of the time has the words of these.
+MEANT = {
+    "What did you suggest on Monday?": TRAILER,
+    "Which decisions did we make last week?": BOILER,
+    "Summarise everything from the past seven days.": FERRY,
+    "What did I want from you on Tuesday of last week?": BOILER,
 }
 
 
@@ -99,6 +107,14 @@ def test_a_filter_without_a_question_lists(ann: memdb.Scope) -> None:
     for call in (lambda: ann.recall("x", since="2d", until="9d"), lambda: ann.messages("2d", "9d")):
         with pytest.raises(memdb.InvalidInput, match=r"until .* before since"):
             call()
+
+
+@pytest.mark.parametrize("question", MEANT)
+def test_what_is_of_the_time_is_unsure_without_the_words(ann: memdb.Scope, question: str) -> None:
+    """It goes before what has a word at another time."""
+    hits = ann.recall(question)
+
+    assert (hits[0].text, hits.certainty) == (MEANT[question], "unsure")
 
 
 def test_the_command_line_lists_a_time(path: str) -> None:
