@@ -32,6 +32,7 @@ from memdb.search.weights import (
     LISTED,
     MESSAGES,
     ORDERED,
+    OWN_WORDS,
     SURE,
 )
 from memdb.text.resources import read_json
@@ -276,9 +277,12 @@ def _again(query: Query, candidates: Candidates) -> tuple[set[int], set[int]]:
     for key in [key for key, text in texts.items() if only_asks(text)]:
         if sum(weight for _, weight, holders in words if key in holders) <= least:
             continue
+        own = {*query_words(texts[key])}
+        if len(own.difference(query.words, STOP_WORDS)) > OWN_WORDS:
+            continue
         asking.add(key)
         reply = _reply(key, rows)
-        said = {*query_words(texts[reply])}.difference(query_words(texts[key]), query.words)
+        said = {*query_words(texts[reply])}.difference(own, query.words)
         if rows[reply][1:4:2] == rows[key][1:4:2]:
             unanswered.add(key)
         elif STOP_WORDS.issuperset(said):
@@ -346,21 +350,16 @@ def rank_listed(
         scores = {key: LISTED + (1 - LISTED) * value for key, value in newness.items()}
         if not is_all:
             scores = {key: ALMOST_SURE * LISTED * score for key, score in scores.items()}
-        own = {row.id: row for row in ranking.ranked if row.fits or not is_all}
-        for key, row in own.items():
+        terms = {row.id: row.terms for row in ranking.ranked}
+        for row in ranking.ranked:
             score = ranking.score(row)
-            if is_all:
-                scores[key] = max(score, LISTED, scores.get(key, 0.0))
-            elif row.fits:
-                scores[key] = ALMOST_SURE * max(score, LISTED)
-            elif ranking.relevance is None or ranking.relevance.rows.get(key, 0.0) < SURE:
-                scores[key] = ALMOST_SURE * LISTED * score
-            else:
-                scores[key] = score
+            if is_all and row.fits:
+                scores.setdefault(row.id, max(score, LISTED))
+            elif not is_all:
+                says = 0.0 if ranking.relevance is None else ranking.relevance.rows.get(row.id, 0.0)
+                scores.setdefault(row.id, score if says >= SURE else ALMOST_SURE * LISTED * score)
         rows = [
-            Ranked(
-                key, scores[key], {**(own[key].terms if key in own else {}), "time": scores[key]}
-            )
+            Ranked(key, scores[key], {**terms.get(key, {}), "time": scores[key]})
             for key in top(scores, len(scores))
         ]
         value = rows[0].score if rows else 0.0
