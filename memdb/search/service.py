@@ -17,6 +17,7 @@ from memdb.models.messages import Hits
 from memdb.models.record import Record
 from memdb.models.vectors import to_vector
 from memdb.records.scopes import find_session
+from memdb.search.certainty import certainty_of
 from memdb.search.embed import Embedding, embed_question
 from memdb.search.kinds import kinds_of
 from memdb.search.load import Answer, explain_place, load_hits, load_sessions
@@ -346,8 +347,8 @@ class SearchService:
             if len(words) > 1 or any(ranking.ranked for ranking in listed):
                 return question, listed
             question = question.replace(is_listing=False)  # one word, a letter aside, is looked up
-        elif question.query.is_dated and not _is_told(question, rankings):
-            # Nothing of that time surely has the words: what is of it may be meant all the same.
+        elif question.request.by != "vector" and _misses_time(question, rankings):
+            # Nothing of the time has the words: it may be meant all the same.
             listed = _list(tx, question, rankings)
             if any(ranking.ranked for ranking in listed):
                 return question.replace(is_listing=True), listed
@@ -384,10 +385,12 @@ class SearchService:
             self._note_uses(used)
 
 
-def _is_told(question: Question, rankings: Sequence[Ranking]) -> bool:
-    """Return whether a row of the time that is asked for is sure; by vectors none is looked for."""
-    sure = (row.fits and one.is_sure(row) for one in rankings for row in one.ranked)
-    return question.request.by == "vector" or any(sure)
+def _misses_time(question: Question, rankings: Sequence[Ranking]) -> bool:
+    """Return whether no ranked row is of the time that is asked for, or none says anything."""
+    if not question.query.is_dated:
+        return False
+    is_of_time = any(row.fits for ranking in rankings for row in ranking.ranked)
+    return not is_of_time or certainty_of(question, rankings) == "none"
 
 
 def _list(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> list[Ranking]:
