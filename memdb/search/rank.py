@@ -239,26 +239,35 @@ class Ranking(Record):
 
 def rank_messages(question: Question, candidates: Candidates, weights: Weights) -> Ranking:
     """Rank candidate messages, with words of similar meaning if the request allows them."""
-    request, corpus = question.request, candidates.corpus
-    again, unanswered = set[int](), set[int]()
-    if request.min_score != 0:  # 0 asks for every match
+    unwanted = candidates.corpus.excluded
+    ranked, near = _rank_messages(question, candidates, weights, unwanted)
+    is_every = question.request.min_score == 0  # asks for every match
+    if not is_every and any(only_asks(candidates.texts[row.id]) for row in ranked):
         again, unanswered = _again(question.query, candidates)
-    unwanted = corpus.excluded | again
-    if unanswered:
-        candidates = candidates.without(unanswered, weights)
-    features = read_features(
-        question.query, candidates, weights, with_similar=bool(candidates.cosine) and request.rerank
-    )
+        if unanswered:
+            candidates = candidates.without(unanswered, weights)
+        if again:
+            unwanted |= again
+            ranked, near = _rank_messages(question, candidates, weights, unwanted)
+    found = _relevance(question, candidates, ranked, unwanted, near)
+    return Ranking(candidates.corpus, ranked, found)
+
+
+def _rank_messages(
+    question: Question, candidates: Candidates, weights: Weights, unwanted: frozenset[int]
+) -> tuple[list[Ranked], Mapping[str, Mapping[int, float]]]:
+    """Return the best messages but *unwanted*, and how near their words are to the question's."""
+    request, query = question.request, question.query
+    with_similar = bool(candidates.cosine) and request.rerank
+    features = read_features(query, candidates, weights, with_similar=with_similar)
     ranked = rank(
         features,
         weights,
         limit=request.depth + ORDERED + len(unwanted),
         explain=request.explain,
-        dates=DateScorer(question.query, weights) if question.query.is_dated else None,
+        dates=DateScorer(query, weights) if query.is_dated else None,
     )
-    ranked = [row for row in ranked if row.id not in unwanted]
-    found = _relevance(question, candidates, ranked, unwanted, features.near)
-    return Ranking(corpus, ranked, found)
+    return [row for row in ranked if row.id not in unwanted], features.near
 
 
 def _again(query: Query, candidates: Candidates) -> tuple[set[int], set[int]]:
