@@ -263,7 +263,8 @@ def read_notebooks(record: Recorder, embedder: str | None) -> Iterator[Asked]:
 
 def read_conversations(record: Recorder, embedder: str | None) -> Iterator[Asked]:
     """Yield the questions of our own conversations, and unrelated ones in each."""
-    from bench import unrelated
+    sys.path.insert(0, str(HERE.parent))
+    import unrelated
 
     data = dataset.read(HERE.parent / "ranker" / "conversations.jsonl")
     more = (HERE.parent / "unrelated_more.txt").read_text(encoding="utf-8").splitlines()
