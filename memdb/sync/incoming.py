@@ -421,7 +421,7 @@ class _Part:
         self._each("session", lines, write)
 
     def _be_same(self, row: int, line: Line) -> None:
-        """Make a session or branch that two devices made one: the older one of both."""
+        """Make a session that two devices made one: the older one of both."""
         here = sessions.place_of(self._tx, row)
         older = {name: min(here[name], line[name]) for name in ("uid", "created_ms")}
         if here != here | older:
@@ -440,9 +440,9 @@ class _Part:
             if stand.is_outdated or line["stamp"] == stand.word.stamp:
                 merge.places.setdefault(session, {})[line["name"]] = line["after"]
             if stand.place is not None:
-                self._be_same(int(stand.place), line)
                 if stand.is_outdated:
                     sessions.describe(tx, int(stand.place), metadata)
+                    sessions.set_identity(tx, int(stand.place), line["uid"], line["created_ms"])
                 return
             tree = merge.tree(tx, session)
             above = next((one for one in line["after"] if one in tree.nodes), None)

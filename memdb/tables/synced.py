@@ -44,7 +44,7 @@ SELECT scope_no, thing_hash(name), row_digest(title, metadata), 0, id
 FROM sessions WHERE branch = ''
 """,
     "branch": f"""
-SELECT scope_no, thing_hash(name, branch), row_digest(metadata), 0, id
+SELECT scope_no, thing_hash(name, branch), row_digest(metadata, uid), 0, id
 FROM sessions WHERE branch <> '' AND (branch NOT GLOB '{FORKS}' OR metadata IS NOT NULL)
 """,
     "message": """

@@ -30,6 +30,7 @@ ONCE_EVERY_KIND = [
     *((seed, steps, ACTIONS) for seed, steps in ONCE.items()),
     *((seed, steps, EVERY) for seed, steps in ONCE_OF_EVERY.items()),
     *((seed, 30, BRANCHES) for seed in range(60)),
+    (801932, 40, BRANCHES),  # an empty branch was made anew where another device had kept it
     *((seed, 30, FILES) for seed in range(60)),
 ]
 
