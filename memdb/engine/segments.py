@@ -15,6 +15,7 @@ segments.
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from hashlib import sha256
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from zlib import compress, decompressobj
 from zlib import error as zlib_error
 
 from memdb.errors import Corrupt
-from memdb.models.ids import seq_of, session_of
+from memdb.models.ids import MAX_SEQ, seq_of, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -167,13 +168,13 @@ class _Held:
         """Return the content of message *seq*; None if the segment has none."""
         if seq not in self._seqs:
             return None
-        place, count = self._seqs.index(seq), len(self._seqs)
-        text, parts, metadata = (self._field(place + shift) for shift in (0, count, 2 * count))
-        return seq, text, parts or None, metadata or None
-
-    def _field(self, place: int) -> str:
-        first, end = self._ends[place] + 1, self._ends[place + 1]
-        return self._data[first:end].decode("utf-8", "replace")
+        at, count, data, ends = self._seqs.index(seq), len(self._seqs), self._data, self._ends
+        text = data[ends[at] + 1 : ends[at + 1]].decode("utf-8", "replace")
+        at += count
+        parts = data[ends[at] + 1 : ends[at + 1]].decode("utf-8", "replace") or None
+        at += count
+        metadata = data[ends[at] + 1 : ends[at + 1]].decode("utf-8", "replace") or None
+        return seq, text, parts, metadata
 
 
 def squeeze(packed: bytes) -> bytes:
@@ -243,12 +244,25 @@ MAX_KEPT = 1024
 MAX_KEPT_BYTES = 24 << 10
 
 # Segments do not overlap: only the last one that begins at or before a seq can hold it.
-SELECT_AT = """/* segments.at */
-SELECT first_seq, last_seq, codec, data, sha256
-FROM archive_segments
-WHERE session_id = :session AND first_seq <= :seq
-ORDER BY first_seq DESC
-LIMIT 1
+SELECT_PLACES = """/* segments.places */
+SELECT DISTINCT session_id, first_seq, last_seq, sha256
+FROM json_each(:ids) AS refs
+JOIN archive_segments
+  ON session_id = (refs.value & ~CAST(:seq_mask AS BIGINT))
+  AND first_seq = (
+    SELECT max(first_seq) FROM archive_segments AS those
+    WHERE
+      those.session_id BETWEEN :low AND :high
+      AND those.session_id = (refs.value & ~CAST(:seq_mask AS BIGINT))
+      AND those.first_seq <= (refs.value & CAST(:seq_mask AS BIGINT))
+  )
+WHERE session_id BETWEEN :low AND :high
+ORDER BY session_id, first_seq
+"""
+
+SELECT_SEGMENT = """/* segments.get */
+SELECT codec, data, sha256 FROM archive_segments
+WHERE session_id = :session AND first_seq = :first_seq
 """
 
 # The columns that a segment holds, in the order of `Content` after the seq.
@@ -294,7 +308,7 @@ def contents(tx: Tx, ids: Iterable[int]) -> dict[int, Content]:
     Raises:
         Corrupt: the segment of one of them is damaged or missing.
     """
-    wanted = sorted(ids)
+    wanted = sorted({*ids})
     found = _find(tx, wanted, _open_or_recall)
     for one in wanted:
         if one not in found:
@@ -304,33 +318,34 @@ def contents(tx: Tx, ids: Iterable[int]) -> dict[int, Content]:
 
 def _readable(tx: Tx, ids: Iterable[int]) -> dict[int, Content]:
     """Return the contents of archived messages by id, without unreadable ones."""
-    return _find(tx, ids, lambda _, row: _open(row))
+    return _find(tx, sorted(ids), _open)
 
 
 def _find(
-    tx: Tx, ids: Iterable[int], opener: Callable[[Tx, Row], _Held | None]
+    tx: Tx, wanted: list[int], opener: Callable[[Tx, Row], _Held | None]
 ) -> dict[int, Content]:
+    """Return the contents of *wanted*, rising ids, as far as there are segments that open."""
     found: dict[int, Content] = {}
-    wanted = sorted(set(ids), reverse=True)
-    while wanted:
-        session, seq = session_of(wanted[-1]), seq_of(wanted[-1])
-        row = tx.one(SELECT_AT, {"session": session, "seq": seq})
-        held = None if row is None else opener(tx, row)
-        last_id = session | (seq if row is None else max(seq, row[1]))
-        while wanted and wanted[-1] <= last_id:
-            one = wanted.pop()
+    left = deque(wanted)
+    if not wanted:
+        return found
+    span = {"low": session_of(wanted[0]), "high": session_of(wanted[-1])}
+    for place in tx.all(SELECT_PLACES, {"ids": wanted, "seq_mask": MAX_SEQ, **span}):
+        held, session, last_seq = opener(tx, place), place[0], place[2]
+        while left and left[0] <= session + last_seq:
+            one = left.popleft()
             content = None if held is None else held.get(one - session)
             if content is not None:
                 found[one] = content
     return found
 
 
-def _open_or_recall(tx: Tx, row: Row) -> _Held | None:
+def _open_or_recall(tx: Tx, place: Row) -> _Held | None:
     """Return the contents of a segment, from the connection's cache if it is there."""
-    sha256 = row[4]
+    sha256 = place[3]
     held = tx.kept.pop(sha256, None)
     if held is None:
-        held = _open(row)
+        held = _open(tx, place)
         if held is None or len(held) > MAX_KEPT_BYTES:
             return held
     tx.kept[sha256] = held
@@ -339,10 +354,11 @@ def _open_or_recall(tx: Tx, row: Row) -> _Held | None:
     return held  # type: ignore[no-any-return]  # of the cache
 
 
-def _open(row: Row) -> _Held | None:
+def _open(tx: Tx, place: Row) -> _Held | None:
     """Return the contents of a segment, None if it is damaged."""
+    row = tx.one(SELECT_SEGMENT, {"session": place[0], "first_seq": place[1]})
     try:
-        return _Held(_packed(*row[2:]))
+        return None if row is None else _Held(_packed(*row))
     except Damaged:
         return None
 
