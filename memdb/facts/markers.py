@@ -63,26 +63,37 @@ def parse(text: str) -> dict[str, dict[str, re.Pattern[str]]]:
 
 def _compiled(text: str, code: str, kind: str, patterns: object) -> re.Pattern[str]:
     """Return one pattern for all entries of a kind."""
-    start = text[: text.index(f"[{code}]")].count("\n")
-    where = start + _line_of("\n".join(text.splitlines()[start:]), f"{kind} ")
     if kind not in KINDS:
         raise InvalidInput(
-            f"markers.toml, line {where}: {kind!r} is no kind: give one of {', '.join(KINDS)}"
+            f"{_place(text, code, kind)}: {kind!r} is no kind: give one of {', '.join(KINDS)}"
         )
     if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
-        raise InvalidInput(f"markers.toml, line {where}: {kind} is no list of patterns: give one")
-    for pattern in patterns:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise InvalidInput(
-                f"markers.toml, line {where}: the pattern {pattern!r} is broken: mend it ({error})"
-            ) from error
+        raise InvalidInput(f"{_place(text, code, kind)}: {kind} is no list of patterns: give one")
     whole = "|".join(f"(?:{pattern})" for pattern in patterns)
-    if code in _UNSPACED:
+    if code not in _UNSPACED:
+        # Without "_" a run of word characters begins at an edge only, so that each is read once.
+        whole = rf"(?<!{_EDGE})(?:{whole})(?!{_EDGE})".replace(r"\w", r"[^\W_]")
+    try:
         return re.compile(whole)
-    # Without "_" a run of word characters begins at an edge only, so that each is read once.
-    return re.compile(rf"(?<!{_EDGE})(?:{whole})(?!{_EDGE})".replace(r"\w", r"[^\W_]"))
+    except re.error as error:
+        pattern = next(filter(_is_broken, patterns), whole)
+        raise InvalidInput(
+            f"{_place(text, code, kind)}: the pattern {pattern!r} is broken: mend it ({error})"
+        ) from error
+
+
+def _place(text: str, code: str, kind: str) -> str:
+    """Return where a kind of a language stands."""
+    start = text[: text.index(f"[{code}]")].count("\n")
+    return f"markers.toml, line {start + _line_of(text[text.index(f'[{code}]') :], f'{kind} ')}"
+
+
+def _is_broken(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return True
+    return False
 
 
 _EDGE = f"(?:{LETTER})"
