@@ -118,9 +118,9 @@ def find_similar(
     if merge == BY_MEANING:
         equal = [near.entry for near in nearby if says_the_same(statement.text, near.entry.text)]
         same = _first_same(tx, statement, equal, categories)
-    else:
-        same = None
-    return similar.replace(same=same, nearby=nearby)
+        if same is not None:
+            return similar.replace(same=same)
+    return similar.replace(nearby=nearby)
 
 
 def _first_same(

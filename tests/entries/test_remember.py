@@ -227,6 +227,31 @@ def test_an_arbiter_is_asked_again_about_what_changed_meanwhile(
     assert [known for _, known in arbiter.asked] == [[OLD], [newer]]
 
 
+@pytest.mark.parametrize("embedder", ["static", None])
+@pytest.mark.parametrize(
+    ("first", "again", "beside"),
+    [
+        ("I drink oat milk.", "i drink oat milk", "Tom has a blue car."),
+        ("I drink oat milk.", "Please remember that I drink oat milk!", "Tom has a blue car."),
+        ("The rent is 14,500 a month.", "The rent is 14 500 a month", "Tom has a blue car."),
+        ("J'habite \u00e0 \u00c9vry.", "J\u2019habite a Evry", "Tom a une auto."),
+    ],
+)
+def test_no_arbiter_is_asked_about_a_text_that_is_known(
+    open_db: Callable[..., MemDB], embedder: str | None, first: str, again: str, beside: str
+) -> None:
+    """A call costs money; equal words say the same, whatever else resembles them."""
+    arbiter = Arbiter(Verdict("add"))
+    ann = open_db(":memory:", arbiter=arbiter, embedder=embedder).scope("ann")
+    ann.remember(first)
+    ann.remember(beside)
+    arbiter.asked.clear()
+
+    done = ann.remember(again)
+
+    assert (done.action, done.entry.text, arbiter.asked) == ("repeated", first, [])
+
+
 def test_no_arbiter_is_called_inside_a_transaction(open_db: Callable[..., MemDB]) -> None:
     """Other writers wait for none."""
     arbiter = Arbiter(Verdict("add"))
