@@ -30,6 +30,8 @@ import numpy as np
 
 from memdb.embeddings.static_model import StaticEmbedder
 from memdb.facts import keeping, markers, pairs, wording
+from memdb.facts.sentences import is_question
+from memdb.text.resources import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -114,6 +116,10 @@ def read_sentences(folder: Path) -> list[Sentence]:
                 is_asked = why in ASKED
                 kind = "framed" if is_framed or why in FRAMED else "asked" if is_asked else "other"
             text, before = row["text"].strip(), (row.get("before") or "").strip()
+            if row["keep"] != "none" and is_question(text):
+                text = compiled(keeping.LAST_CLAUSE).sub(
+                    "", text
+                )  # the question behind a fact is none
             if kind in keeping.KINDS and text:
                 found[text, row["speaker"]] = Sentence(
                     text,
@@ -324,42 +330,48 @@ def minimise(loss: Callable[[Any], tuple[float, Any]], start: Any, steps: int) -
 
 
 class Table(NamedTuple):
-    """Sparse rows: of each the columns and values, one behind the other."""
+    """Sparse rows: columns and values, one row behind the other; and the same by column."""
 
     columns: Any
     values: Any
     starts: Any
+    rows_by_column: Any
+    values_by_column: Any
+    used: Any
+    column_starts: Any
     width: int
 
     @classmethod
     def of(cls, rows: list[list[tuple[int, float]]], width: int) -> Table:
         """Return the rows as arrays; each row has one entry at least."""
-        columns = np.array([column for row in rows for column, _ in row], dtype=np.int64)
-        values = np.array([value for row in rows for _, value in row], dtype=np.float64)
+        columns = np.array([column for row in rows for column, _ in row], dtype=np.int32)
+        values = np.array([value for row in rows for _, value in row], dtype=np.float32)
         lengths = np.array([len(row) for row in rows])
-        return cls(columns, values, np.concatenate([[0], np.cumsum(lengths)[:-1]]), width)
+        order = np.argsort(columns, kind="stable")
+        spread = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
+        used, column_starts = np.unique(columns[order], return_index=True)
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        return cls(
+            columns, values, starts, spread[order], values[order], used, column_starts, width
+        )
 
     def times(self, weights: Any) -> Any:
         """Return the products of the rows with *weights*, (width, kinds)."""
         return np.stack(
             [
-                np.add.reduceat(weights[self.columns, kind] * self.values, self.starts)
-                for kind in range(weights.shape[1])
+                np.add.reduceat(np.take(one, self.columns) * self.values, self.starts)
+                for one in np.ascontiguousarray(weights.T, dtype=np.float32)
             ],
             axis=1,
-        )
+        ).astype(np.float64)
 
     def turned(self, errors: Any) -> Any:
         """Return the sums of *errors*, (rows, kinds), by column."""
-        lengths = np.diff(np.concatenate([self.starts, [len(self.columns)]]))
-        spread = np.repeat(np.arange(len(self.starts)), lengths)
-        return np.stack(
-            [
-                np.bincount(self.columns, self.values * errors[spread, kind], minlength=self.width)
-                for kind in range(errors.shape[1])
-            ],
-            axis=1,
-        )
+        sums = np.zeros((self.width, errors.shape[1]))
+        for kind, one in enumerate(np.ascontiguousarray(errors.T, dtype=np.float32)):
+            given = np.take(one, self.rows_by_column) * self.values_by_column
+            sums[self.used, kind] = np.add.reduceat(given, self.column_starts)
+        return sums
 
 
 def shares_of(scores: Any) -> Any:
@@ -516,7 +528,7 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
         shares_of(frame.scores(said))[:, 1]
         for said in (apart, [one._replace(text=one.before or one.text) for one in apart])
     ]
-    kept = shares_of(says.scores(apart))[:, 0] * (1 - np.maximum(*frames))
+    kept = keeping.worth(shares_of(says.scores(apart))[:, 0], np.maximum(*frames))
     best = shares_of(sort.scores(apart)).argmax(axis=1)
     least = {role: threshold(kept, apart, role) for role in ("user", "assistant")}
     heads = {"says": says, "sort": sort, "frame": frame}
@@ -811,8 +823,8 @@ def write(path: Path, data: Any) -> None:
     """Write *data* as JSON, a member a line."""
     path.write_text(json.dumps(data, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
     for cached in (
-        wording.common_words, wording.words_of, wording.recognise, markers.marks,
-        keeping.kinds_of, keeping.frames, keeping._model,
+        wording.common_words, wording._tells_language, wording.words_of, wording.recognise,
+        markers.marks, keeping.head_shares, keeping._model,
     ):  # fmt: skip
         cached.cache_clear()
 

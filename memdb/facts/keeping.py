@@ -41,10 +41,12 @@ KINDS = (
 KEPT = 6
 """The first kinds are kept."""
 
-ASKED, OTHER = KINDS.index("asked"), KINDS.index("other")
+FACT, ASKED, FRAMED, OTHER = range(4)
+"""What a sentence says: a fact, of any of the kept kinds, or one of the other kinds."""
 
 HEADS = ("says", "sort", "frame")
-"""What a sentence says, of which sort a fact is, and whether it frames those around it."""
+"""What a sentence says, of which sort a fact is, and whether it makes those around it a story,
+a role or a paste (its second share)."""
 
 NOTE = "note"
 """The role of who writes down what is known about the user: "Ann" is the user, as "I" is."""
@@ -68,7 +70,7 @@ _OWN_LABELS = frozenset({"remember", "correction", "change"})
 _INTRODUCES_OWN = 0.5
 # A sentence with fewer words, or none that says something, needs the one before it.
 _FEW_WORDS, _HEAVY = 3, 0.6
-_LAST_CLAUSE = r"(?:[,;](?=\s)|\uff0c)[^,;\uff0c]*$"
+LAST_CLAUSE = r"(?:[,;](?=\s)|\uff0c)[^,;\uff0c]*$"
 _FIRST_CLAUSE = (
     r"([^,;:!]+?)(?:[,;:](?=\s)|\s[-\u2013\u2014](?=\s)|[!\uff0c\u3001\uff1a\uff01\u060c])"
 )
@@ -109,25 +111,21 @@ def learn(text: str, *, role: str) -> list[Learnt]:
     text = text[:_MOST_CHARS]
     frame, least = 0.0, _model()["least"][role]
     for one in sentences(text):
-        frame = max(frame, frames(stated(one, role), role))
-        if frame > 1 - least:
+        frame = max(frame, head_shares("frame", stated(one, role), role)[1])
+        if worth(1.0, frame) < least:
             break  # then nothing is kept but an order
     for paragraph in _own_paragraphs(text, role):
         before, count = "", len(found)
         for whole_sentence in paragraph:
             sentence = stated(whole_sentence, role)
             matter = without_opening(sentence, role)
-            shares = kinds_of(matter, role)
             ordered = role == "user" and "remember" in marks(sentence)
-            share = sum(shares[:KEPT]) * (1 - frame)
-            is_own = share >= least
+            share = worth(head_shares("says", matter, role)[FACT], frame)
             leans, is_fragment = leans_on_another(matter)
             whole = f"{before} {sentence}" if before and leans else sentence
             says_enough = not is_fragment or (bool(before) and not leans_on_another(whole)[1])
-            if (ordered or (is_own and says_enough)) and not is_question(sentence):
-                kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
-                category = CATEGORIES.get(kind, kind)
-                found.append(Learnt(whole, category, 1.0 if ordered else share))
+            if (ordered or (share >= least and says_enough)) and not is_question(sentence):
+                found.append(Learnt(whole, category_of(matter, role), 1.0 if ordered else share))
             before = sentence
         if len(found) == count and not _greets(paragraph):
             break  # it says what to do with the paragraphs behind it
@@ -142,10 +140,13 @@ def stated(sentence: str, role: str) -> str:
     >>> stated("I keep bees on the allotment, should I open the hive?", "user")
     'I keep bees on the allotment'
     """
-    head = compiled(_LAST_CLAUSE).sub("", sentence)
-    shares = kinds_of(sentence, role)
-    asks = is_question(sentence) or shares[ASKED] >= sum(shares[:KEPT])
-    return head if asks and head and not leans_on_another(head)[0] else sentence
+    head = compiled(LAST_CLAUSE).sub("", sentence)
+    if head in ("", sentence) or leans_on_another(head)[0]:
+        return sentence
+    asks = (
+        is_question(sentence) or (said := head_shares("says", sentence, role))[ASKED] >= said[FACT]
+    )
+    return head if asks else sentence
 
 
 def without_opening(sentence: str, role: str) -> str:
@@ -158,10 +159,10 @@ def without_opening(sentence: str, role: str) -> str:
     best, rest = sentence, sentence
     for _ in range(_MOST_OPENINGS):
         opening = compiled(_FIRST_CLAUSE).match(rest)
-        if not opening or kinds_of(opening[1], role)[OTHER] < _SAYS_NOTHING:
+        if not opening or head_shares("says", opening[1], role)[OTHER] < _SAYS_NOTHING:
             break
         rest = rest[opening.end() :].strip()
-        if sum(kinds_of(rest, role)[:KEPT]) > sum(kinds_of(best, role)[:KEPT]):
+        if head_shares("says", rest, role)[FACT] > head_shares("says", best, role)[FACT]:
             best = rest
     return best
 
@@ -169,35 +170,31 @@ def without_opening(sentence: str, role: str) -> str:
 def _greets(paragraph: list[str]) -> bool:
     """Return whether a paragraph has a few words only, and asks for nothing."""
     words = sum(len(words_of(sentence)) for sentence in paragraph)
-    asks = any(kinds_of(sentence, "user")[ASKED] >= _ASKS for sentence in paragraph)
-    return words <= _GREETING_WORDS and not asks
+    return words <= _GREETING_WORDS and all(
+        head_shares("says", sentence, "user")[ASKED] < _ASKS for sentence in paragraph
+    )
 
 
-def category_of(text: str) -> str:
+def category_of(text: str, role: str = NOTE) -> str:
     """
-    Return the category under which a statement is filed, by whoever wrote it down.
+    Return the category under which a statement is filed, by default by whoever wrote it down.
 
     >>> category_of("I'm allergic to peanuts."), category_of("Ann is allergic to peanuts.")
     ('profile', 'profile')
     """
-    shares = kinds_of(text, NOTE)
-    kind = KINDS[max(range(KEPT), key=shares.__getitem__)]
+    kind = KINDS[max(range(KEPT), key=head_shares("sort", text, role).__getitem__)]
     return CATEGORIES.get(kind, kind)
 
 
-@lru_cache(maxsize=2_048)
-def kinds_of(sentence: str, role: str) -> tuple[float, ...]:
-    """Return the probability of each of `KINDS`, by the words of the sentence."""
-    given, model = features(sentence, role), _model()
-    fact, *others = model["says"].shares(given)
-    return (*(fact * share for share in model["sort"].shares(given)), *others)
+def worth(fact: float, frame: float) -> float:
+    """Return how likely a sentence is worth keeping that is a fact, in a message with a frame."""
+    return fact * (1 - frame)
 
 
-@lru_cache(maxsize=2_048)
-def frames(sentence: str, role: str) -> float:
-    """Return the probability that a sentence makes those around it a story, a role or a paste."""
-    share: float = _model()["frame"].shares(features(sentence, role))[1]
-    return share
+@lru_cache(maxsize=4_096)
+def head_shares(head: str, sentence: str, role: str) -> tuple[float, ...]:
+    """Return the probabilities that one of `HEADS` gives to a sentence, by its words."""
+    return tuple(_model()[head].shares(features(sentence, role)))
 
 
 @lru_cache(maxsize=256)
@@ -219,7 +216,10 @@ def features(sentence: str, role: str) -> list[tuple[float, list[int]]]:
     # A name is the user in a note, and somebody else in what he says: its words count twice.
     noted = [f"{role} {gram}" for gram in grams] if role == NOTE else []
     groups = [(0.5, flags), *((len(some) ** -0.5, some) for some in (grams, runs, noted) if some)]
-    return [(value, [*map(_bucket, group)]) for value, group in groups]
+    return [
+        (value, [crc32(one.encode("utf-8", "surrogatepass")) % BUCKETS for one in group])
+        for value, group in groups
+    ]
 
 
 def softmax(scores: Sequence[float]) -> list[float]:
@@ -228,10 +228,6 @@ def softmax(scores: Sequence[float]) -> list[float]:
     shares = [math.exp(score - most) for score in scores]
     whole = sum(shares)
     return [share / whole for share in shares]
-
-
-def _bucket(text: str) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
 class Head:
@@ -247,7 +243,7 @@ class Head:
         """Return the probability of each kind, of groups of features."""
         scores = list(self._bias)
         for value, buckets in given:
-            rows = [self._rows[bucket] for bucket in buckets if bucket in self._rows]
+            rows = filter(None, map(self._rows.get, buckets))
             for kind, weights in enumerate(zip(*rows, strict=True)):
                 scores[kind] += value * sum(weights)
         return softmax([score * self._scale for score in scores])
@@ -297,8 +293,8 @@ def _own_paragraphs(text: str, role: str) -> Iterator[list[str]]:
                     yield own
                     return  # "Text: ...", a transcript: the rest is somebody else's
             elif sentence.endswith(_INTRODUCES):
-                shares = kinds_of(sentence, role)
-                if sum(shares[:KEPT]) < _INTRODUCES_OWN and "remember" not in marks(sentence):
+                is_own = head_shares("says", sentence, role)[FACT] >= _INTRODUCES_OWN
+                if not is_own and "remember" not in marks(sentence):
                     yield own
                     return  # "A reader writes:"
             if any(letter.isalpha() for letter in sentence):

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from memdb.facts.keeping import KEPT, KINDS, kinds_of, softmax, unpacked
+from memdb.facts.keeping import FACT, KINDS, head_shares, softmax, unpacked
 from memdb.facts.markers import markers, marks, says_the_same
 from memdb.facts.sentences import is_question
 from memdb.facts.wording import fold, recognise, words_of
@@ -167,7 +167,7 @@ def is_retraction(text: str) -> bool:
     found = marks(text)
     if "retraction" not in found or "condition" in found or is_question(text.rstrip()):
         return False
-    return sum(kinds_of(text, "user")[:KEPT]) < _IS_FACT
+    return head_shares("says", text, "user")[FACT] < _IS_FACT
 
 
 def rarity_of(held: int, total: int) -> float:
@@ -487,16 +487,13 @@ def _acts(
         found[f"older: {kind}"] = 1.0
     found["newer asserts nothing"] = float(any(kind in marked_new for kind in UNREAL))
     found["denial on one side"] = float(("negation" in marked_new) != ("negation" in marked_old))
-    sort_new, sort_old = kinds_of(newer.text, "user"), kinds_of(older.text, "user")
-    events = KINDS.index("events")
-    found["newer is an event"] = sort_new[events]
-    found["older is an event"] = sort_old[events]
-    found["both are events"] = sort_new[events] * sort_old[events]
-    found["newer is kept"] = sum(sort_new[:KEPT])
-    kept_old, kept_new = sum(sort_old[:KEPT]) or 1.0, sum(sort_new[:KEPT]) or 1.0
-    found["same sort"] = sum(
-        one * other for one, other in zip(sort_new[:KEPT], sort_old[:KEPT], strict=True)
-    ) / (kept_old * kept_new)
+    events, parts = KINDS.index("events"), []
+    for name, text in (("newer", newer.text), ("older", older.text)):
+        parts.append(head_shares("sort", text, "user"))
+        found[f"{name} is an event"] = head_shares("says", text, "user")[FACT] * parts[-1][events]
+    found["newer is kept"] = head_shares("says", newer.text, "user")[FACT]
+    found["both are events"] = found["newer is an event"] * found["older is an event"]
+    found["same sort"] = sum(one * other for one, other in zip(*parts, strict=True))
     if "negation" in marked_new or "correction" in marked_new:
         found |= _rejected(newer.text, new, both, left_new)
     return found

@@ -81,9 +81,8 @@ def words_of(text: str) -> tuple[Word, ...]:
     >>> [word.text for word in words_of("L'appartement coûte 15 400 € à Évry")]
     ['appartement', 'coute', '15400', '€', 'a', 'evry']
     """
-    text = unicodedata.normalize("NFKC", text[:MAX_CHARS])
-    text = compiled(_ELIDED).sub("", text)
-    common = _commonness(recognise(text))
+    common = common_words().get(recognise(text), {})
+    text = compiled(_ELIDED).sub("", unicodedata.normalize("NFKC", text[:MAX_CHARS]))
     found: list[Word] = []
     last = 0
     for match in compiled(_WORD).finditer(text):
@@ -136,17 +135,26 @@ def recognise(text: str) -> str:
         for code, letters in _SCRIPTS.items():
             if compiled(letters).search(folded):
                 return code
-    words = [
-        word.removesuffix("'s")
-        for word in compiled(_SPACED).findall(compiled(_ELIDED).sub("", folded))
-    ]
-    written = set(text[:MAX_CHARS].lower())
-    scores = {"en": math.log(_PRIOR) + len(words) * math.log(_RARE)}
-    for code, common in common_words().items():
-        told = sum(math.log(max(common.get(word, 0.0), _RARE)) for word in words)
-        own = len(written.intersection(_LETTERS.get(code, "")))
-        scores[code] = told + own * math.log(_OWN_LETTER) + math.log(_PRIOR) * (code == "en")
+    scores = {"en": math.log(_PRIOR)}
+    for word in compiled(_SPACED).findall(compiled(_ELIDED).sub("", folded)):
+        for code, told in _tells_language().get(word.removesuffix("'s"), ()):
+            scores[code] = scores.get(code, 0.0) + told
+    if not text.isascii():
+        written = set(text[:MAX_CHARS].lower())
+        for code, letters in _LETTERS.items():
+            own = math.log(_OWN_LETTER) * len(written.intersection(letters))
+            scores[code] = scores.get(code, 0.0) + own
     return max(scores, key=scores.__getitem__)
+
+
+@cache
+def _tells_language() -> dict[str, list[tuple[str, float]]]:
+    """Return by word the languages in which it is common, and how much it speaks for each."""
+    found: dict[str, list[tuple[str, float]]] = {}
+    for code, words in common_words().items():
+        for word, share in words.items():
+            found.setdefault(word, []).append((code, math.log(share / _RARE)))
+    return found
 
 
 # Letters that few other languages have, and what one is worth; what a rare word is worth, and
@@ -179,10 +187,6 @@ def common_words() -> dict[str, dict[str, float]]:
         code: {word: share / 1_000 for word, share in words.items()}
         for code, words in read_json(__file__, "common.json").items()
     }
-
-
-def _commonness(code: str) -> dict[str, float]:
-    return common_words().get(code, {})
 
 
 def _weight(folded: str, raw: str, common: dict[str, float]) -> float:

@@ -268,7 +268,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "keeping.learn": lambda text: keeping.learn(text, role="user"),
     "keeping.features": lambda text: list(keeping.features(text, "user")),
     "keeping.frames": lambda text: keeping.frames(text, "user"),
-    "keeping.kinds_of": lambda text: keeping.kinds_of(text, "user"),
+    "keeping.head_shares": lambda text: keeping.head_shares("says", text, "user"),
     "keeping.stated": lambda text: keeping.stated(text, "user"),
     "keeping.without_opening": lambda text: keeping.without_opening(text, "user"),
     "pairs.relate": lambda text: pairs.relate(
