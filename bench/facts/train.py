@@ -528,7 +528,8 @@ def train_sentences(found: list[Sentence], steps: int) -> dict[str, Any]:
         shares_of(frame.scores(said))[:, 1]
         for said in (apart, [one._replace(text=one.before or one.text) for one in apart])
     ]
-    kept = keeping.worth(shares_of(says.scores(apart))[:, 0], np.maximum(*frames))
+    facts_of = shares_of(says.scores(apart))[:, 0]
+    kept = [keeping.worth(*one) for one in zip(facts_of, np.maximum(*frames), strict=True)]
     best = shares_of(sort.scores(apart)).argmax(axis=1)
     least = {role: threshold(kept, apart, role) for role in ("user", "assistant")}
     heads = {"says": says, "sort": sort, "frame": frame}
