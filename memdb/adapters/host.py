@@ -330,7 +330,7 @@ class HostFile:
 
     def keep_to(self, user: str) -> None:
         """Refuse from now on to store what is another user's, or in no user's scope."""
-        self._db.only_user = user
+        self._db.keep_to(user)
 
     def share(self, find: Callable[[], MemDB | None]) -> None:
         """Read what all users of an app share in the file that *find* returns, if it does."""

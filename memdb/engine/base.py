@@ -405,6 +405,9 @@ class Engine(Protocol):
     def refuse_read_only(self) -> None:
         """Raise ReadOnly if it was opened with mode="read"; `write` does so too."""
 
+    def keep_to(self, user: str) -> None:
+        """Refuse from now on the scopes of others; such a file is one of many: save memory."""
+
     def refuse_user(self, user: str) -> None:
         """Raise Unsupported if the scopes of *user* belong into another file."""
 

@@ -163,6 +163,10 @@ class Opened:
                 self.path,
             )
 
+    def keep_to(self, user: str) -> None:
+        """Refuse from now on the scopes of others than *user*."""
+        self.only_user = user
+
     def refuse_user(self, user: str) -> None:
         """Raise Unsupported if the scopes of *user* belong into another file."""
         if self.only_user not in (None, user):

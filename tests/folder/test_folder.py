@@ -116,6 +116,23 @@ def test_only_files_that_nobody_uses_are_closed(folder: memdb.Folder, tmp_path: 
     assert folder.stats().users == 12
 
 
+def test_a_file_is_open_once(folder: memdb.Folder) -> None:
+    """One connection writes and reads, which keeps memory small; while it reads it cannot write."""
+    use(folder.user("ann"), "Oslo")
+    with folder.open("ann") as db:
+        pool = db._db.pool  # type: ignore[attr-defined] # of a file
+        assert len(pool._readers) + len(pool._writers) == 1
+        with db._db.read() as tx, pytest.raises(memdb.MemDBError):
+            tx.run("DELETE FROM messages")
+        with db._db.read():
+            thread = threading.Thread(
+                target=db.scope("ann").session("s").append, args=("user", "hi")
+            )
+            thread.start()
+            thread.join()
+        assert db.scope("ann").session("s").append("user", "there").seq == 2
+
+
 def test_many_threads_on_few_handles(folder: memdb.Folder) -> None:
     """Whatever thread asks for whom while files open and close, all that was stored is there."""
     failures: list[Exception] = []

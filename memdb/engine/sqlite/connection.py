@@ -90,6 +90,10 @@ FOREIGN_SCHEMA = (
 # Rows whose digest a connection remembers to have compared, per table: 8 MB.
 MAX_VERIFIED = 100_000
 
+# Prepared statements that a connection keeps. One that reads and writes uses 150; with apsw's 100
+# a recall took 1.2 times as long.
+STATEMENTS = 200
+
 # Sessions whose facts a connection keeps: 2 MB.
 MAX_FACTS = 10_000
 
@@ -186,7 +190,7 @@ def connect(
     if create and path != MEMORY:
         create_private(path)
     try:
-        connection = apsw.Connection(name, flags=flags)
+        connection = apsw.Connection(name, flags=flags, statementcachesize=STATEMENTS)
     except apsw.Error as error:
         raise open_error(error, path, key) from error
     try:
@@ -275,7 +279,17 @@ def _apply(
     if writable:
         _let_write(connection, durability, timeout_ms)
     else:
-        run("PRAGMA query_only = ON")  # a second line of defence
+        set_query_only(connection, is_on=True)
+
+
+def set_query_only(connection: apsw.Connection, *, is_on: bool) -> None:
+    """Refuse writes on a connection, as a second line of defence, or allow them."""
+    connection.execute(f"PRAGMA query_only = {is_on:d}")
+
+
+def keep_few_pages(connection: apsw.Connection) -> None:
+    """Keep 64 KB of pages in memory, not 2 MB: the system's cache has the others."""
+    connection.execute("PRAGMA cache_size = -64").fetchall()
 
 
 def let_write(
@@ -284,7 +298,7 @@ def let_write(
     """Make a connection that reads one that writes, which has read the schema already."""
     try:
         _refuse_fallback(connection)
-        connection.execute("PRAGMA query_only = OFF")
+        set_query_only(connection, is_on=False)
         _let_write(connection, durability, timeout_ms)
     except apsw.Error as error:
         raise open_error(error, connection.filename, key) from error

@@ -21,7 +21,9 @@ from memdb.engine.sqlite.connection import (
     NO_WAL_YET,
     Tx,
     connect,
+    keep_few_pages,
     let_write,
+    set_query_only,
     translated_errors,
 )
 from memdb.engine.sqlite.wal import (
@@ -91,6 +93,7 @@ class ConnectionPool:
         self.is_memory = path == MEMORY
         self.is_closed = False
         self.is_new = True  # until the file has been made or recognised
+        self.is_small = False  # of many open files: one connection serves reads and writes
         self._pid = os.getpid()
         self._wal = f"{path}-wal"
         self.key: FileKey | None = options.get("key")
@@ -138,7 +141,18 @@ class ConnectionPool:
             self._settle_stale()
         writable = writable and not self.is_read_only
         create = writable and self.is_new
-        return connect(self.path, writable=writable, create=create, **self.options)
+        connection = connect(self.path, writable=writable, create=create, **self.options)
+        if self.is_small:
+            keep_few_pages(connection)
+        return connection
+
+    def keep_small(self) -> None:
+        """Save memory from now on: keep few pages, and read with the idle writer if it is there."""
+        self.is_small = True
+        if self._writers:
+            self._close_each(self._readers, remove_wal=False)
+        for tx in (*self._readers, *self._writers):
+            keep_few_pages(tx.raw)
 
     def follow_writers(self) -> None:
         """
@@ -172,7 +186,14 @@ class ConnectionPool:
 
     def _open_reader(self) -> Tx:
         self.guard()  # it may have been closed while this waited
-        return Tx(self.open(writable=False))
+        try:
+            writer = self._writers.pop() if self.is_small else None
+        except IndexError:
+            writer = None
+        if writer is None:
+            return Tx(self.open(writable=False))
+        set_query_only(writer.raw, is_on=True)
+        return writer
 
     def take_writer(self) -> Writer:
         """Return the connection for writing; for the owner of the lock."""
@@ -225,7 +246,11 @@ class ConnectionPool:
 
     def give_back_reader(self, reader: Tx) -> None:
         """Take back a connection whose read has ended; close it if it cannot be used again."""
-        if reader.is_broken:
+        if isinstance(reader, Writer) and not reader.is_broken:
+            set_query_only(reader.raw, is_on=False)
+            self._lending.give_back(None)
+            self.give_back_writer(reader)
+        elif reader.is_broken:
             reader.close()
             self._lending.give_back(None)
         elif not self._lending.give_back(reader):
