@@ -5,7 +5,7 @@ The front door: `open()`, the file it gives, and `db.jobs`. No SQL and no rules 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from memdb.api._container import Ports, Services, Transaction
 from memdb.api._resolve import STATIC, model_by_name, open_engine, settings_changes
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         TableColumns,
     )
     from memdb.models.settings import Category, Settings
-    from memdb.models.types import Durability, OpenMode, SecretAction, Work
+    from memdb.models.types import Durability, OpenMode, SecretAction, SettingsFields, Work
 
 MAX_QUERY_S = 3600
 
@@ -92,7 +92,7 @@ class StoredSettings:
         /,
         *,
         keep: bool = True,
-        **fields: object,
+        **fields: Unpack[SettingsFields],
     ) -> Settings:
         """
         Change settings, keep them in the file, and return them.
@@ -122,7 +122,7 @@ class StoredSettings:
         return tuple(self._services.categories)
 
 
-def _changes(settings: object, fields: dict[str, object]) -> Settings | dict[str, Any]:
+def _changes(settings: object, fields: SettingsFields) -> Settings | dict[str, Any]:
     if settings is not None and fields:
         raise InvalidInput(f"settings and {next(iter(fields))} contradict: give one of them")
     return settings_changes(fields if settings is None else settings)

@@ -109,13 +109,11 @@ class Session:
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     db.scope("ann").session("tea").append("user", "Green, please.").tokens
-        4
-        >>> with memdb.open(":memory:") as db:
         ...     chat = db.scope("ann").session("tea")
+        ...     tokens = chat.append("user", "Green, please.").tokens
         ...     stored = chat.append({"role": "model", "parts": [{"text": "Green?"}]})
-        ...     stored.role, stored.text
-        ('assistant', 'Green?')
+        ...     tokens, stored.role, stored.text
+        (4, 'assistant', 'Green?')
         """
         given: list[Any]
         if isinstance(role, str):
@@ -320,11 +318,7 @@ class Session:
         return self._services.writer.replace(self._owner, self._ref, seqs, instead, expected)
 
     def clear(self) -> bool:
-        """
-        Remove every message; what was saved and remembered stays. False without any.
-
-        Other branches keep what they share.
-        """
+        """Remove every message; what was saved and remembered stays. False without any."""
         return self._services.writer.clear(self._owner, self._ref)
 
     def update(
@@ -335,9 +329,7 @@ class Session:
         expected: SessionHead | None = None,
     ) -> SessionHead:
         """
-        Change the session's title or metadata, and return what is kept now.
-
-        A session without messages is made.
+        Change the title or metadata of the session, which is made if it is new.
 
         Args:
             title: Takes the place of the title, "" too; None: it stays.
@@ -580,9 +572,7 @@ class Session:
         return self._services.archivist.archive(self._owner, self._ref, keep_last, progress)
 
     def unarchive(self, progress: Callable[[int], object] | None = None) -> Archived:
-        """
-        Move every archived message back, byte for byte.
-        """
+        """Move every archived message back, byte for byte."""
         return self._services.archivist.unarchive(self._owner, self._ref, progress)
 
     def delete(

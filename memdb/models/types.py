@@ -71,6 +71,62 @@ class EntryFields(TypedDict, total=False):
     active: bool
 
 
+class SettingsFields(TypedDict, total=False):
+    """Fields that `settings.update` can change; `Settings` describes each."""
+
+    categories: Sequence[Any]  # of `Category`, or of its fields by name
+    entry_quota: int
+    entry_decay_percent: int
+    secrets_in_entries: SecretAction
+    secrets_in_extraction: SecretAction
+    secrets_in_messages: SecretAction
+    secrets_by_entropy: bool
+    summary_messages: int
+    summary_condense_at: int
+    summary_group: int
+    summary_max_depth: int
+    summary_prompt: str | None
+    extract: bool | None
+    extract_by_model: bool
+    extract_categories: Sequence[str] | None
+    extract_messages: int
+    extract_chars: int
+    extract_context: int
+    extract_max_facts: int
+    extract_every: int
+    extract_idle_ms: int
+    extract_prompt: str | None
+    compare_prompt: str | None
+    entry_inactive_ms: int | None
+    session_max_age_ms: int | None
+    session_max_idle_ms: int | None
+    session_max_count: int | None
+    session_retention: Retention
+    session_archive_at: int | None
+    session_archive_keep: int
+    context_messages: int | None
+    context_images: int
+    context_media_bytes: int
+    image_tokens: int | None
+    page_tokens: int
+    sound_tokens: int
+    context_tail_percent: int
+    context_recall_percent: int
+    context_known_tokens: int
+    context_entries: int
+    context_categories: Sequence[str] | None
+    context_flagged: bool
+    window_strategy: WindowStrategy | None
+    window_messages: int
+    window_tokens: int
+    window_keep_last: int
+    buffer_trigger_percent: int
+    buffer_target_percent: int
+    buffer_recent_percent: int
+    buffer_keep_last: int
+    counter: str | None
+
+
 class Selectors(TypedDict, total=False):
     """Selectors of `delete` and `forget` of a scope; `Scope.forget` describes each."""
 

@@ -97,7 +97,9 @@ def test_a_flag_is_true_or_false(db: memdb.MemDB, owner: type, name: str, flag: 
 
     for value in (0, 1, "no", [], None):
         if value is not None or not flags_of(method)[flag]:
-            with pytest.raises(memdb.InvalidInput, match=f"^{flag} is .*give True or False"):
+            with pytest.raises(
+                memdb.InvalidInput, match=rf"^(settings\.)?{flag} is .*give True or False"
+            ):
                 call_with(method, here, flag, value)
 
 

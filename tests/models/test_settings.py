@@ -210,6 +210,17 @@ def test_json_of_a_record_can_be_given_back(open_db: Callable[..., MemDB]) -> No
     assert open_db(":memory:", settings=plain).settings.get() == Settings(**OTHER)
 
 
+def test_type_checkers_know_every_field() -> None:
+    """A call takes lists where the record has tuples, and categories as objects too."""
+    known = {
+        name: kind.__forward_arg__.replace("Sequence[str]", "tuple[str, ...]")
+        for name, kind in memdb.SettingsFields.__annotations__.items()
+    }
+    wider = {"categories": "Sequence[Any]"}
+
+    assert known == {**Settings.__annotations__, **wider}
+
+
 def test_no_service_that_stays_reads_the_settings() -> None:
     """All others are made anew when the settings change."""
     made = {
