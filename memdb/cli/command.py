@@ -5,6 +5,7 @@ A command: reads its line, tells who names FILE, and ends with a sentence and an
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -223,6 +224,8 @@ def _for_a_shell(error: Exception, message: str, given: Mapping[str, Any]) -> st
         return message.replace("secrets='redact'", "--secrets redact")
     if isinstance(error, AlreadyExists) and error.kind == "file" and "replace" in given:
         return message.replace(" or remove it first", ", remove it first or give --replace")
+    for name in given:
+        message = re.sub(rf"\b{name}_(tokens|minutes|s)\b", f"--{name}", message)
     return message
 
 

@@ -220,6 +220,8 @@ def observed(owner: Class) -> Class:
 
 def handle(owner: Class) -> Class:
     """Return the class *owner*, whose objects belong to an open file and keep no other names."""
+    if "__repr__" not in vars(owner):
+        owner.__repr__ = _name  # type: ignore[method-assign, assignment]  # a method of any class
     owner.__copy__ = _refuse_copy  # type: ignore[attr-defined]  # a method of any class
     owner.__setattr__ = _assign  # type: ignore[method-assign, assignment]  # unseen: names are checked
     return owner
@@ -228,6 +230,13 @@ def handle(owner: Class) -> Class:
 def _refuse_copy(_handle: object) -> Any:
     """Refuse pickling and copying: closing a copy would close the original."""
     raise TypeError("an open memdb file cannot be pickled or copied: give its path and open it")
+
+
+def _name(self: Any) -> str:
+    """Name the class of a handle, and whose memory it is about."""
+    owner, session = (getattr(self, name, None) for name in ("_owner", "_session"))
+    whose = "" if owner is None else f" of {owner.user!r}"
+    return f"<{type(self).__name__}{'' if session is None else f' of {session!r}'}{whose}>"
 
 
 def _assign(self: Any, name: str, value: object) -> None:

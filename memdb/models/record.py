@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # Integers up to here are exact where numbers are float64.
 MAX_EXACT_INT = 1 << 53
 
+# Characters of a text that a repr shows.
+MAX_SHOWN_CHARS = 80
+
 
 @dataclass_transform(frozen_default=True)
 class RecordType(type):
@@ -119,9 +122,13 @@ class Record(metaclass=RecordType):
             return hash(tuple(value for value in values if _is_hashable(value)))
 
     def __repr__(self) -> str:
-        """Show the class, and each field that differs from its default, None without one."""
+        """
+        Show the class, and each field that differs from its default, None without one.
+
+        It fits a line: of rows their number is shown, of a long text its beginning.
+        """
         shown = ", ".join(
-            f"{field}={value!r}"
+            f"{field}={_shown(value)}"
             for field, value in self._asdict().items()
             if field != "row_id" and value != self._blank[field]
         )
@@ -165,6 +172,14 @@ class Page(list[T]):
         """Store *rows*; more of them follow unless *next* is None."""
         super().__init__(rows)
         self.next = next
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str) and len(value) > MAX_SHOWN_CHARS:
+        return repr(value[:MAX_SHOWN_CHARS]) + "..."
+    if value and isinstance(value, (tuple, list)) and isinstance(value[0], Record):
+        return f"<{counted(len(value), type(value[0]).__name__)}>"
+    return repr(value)
 
 
 def _is_hashable(value: object) -> bool:

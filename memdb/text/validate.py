@@ -160,6 +160,7 @@ def optional_name(value: object, field: str) -> str | None:
 
 # No caller has so many: a limit of the code, which an error does not print.
 MANY = 1 << 40
+LARGE = 1 << 19  # a limit that nobody meets: it helps only who gave more
 
 
 def int_value(value: object, field: str, low: int, high: int) -> int:
@@ -167,7 +168,8 @@ def int_value(value: object, field: str, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidInput(f"{field} is {type(value).__name__}: give an int")
     if not low <= value <= high:
-        wanted = f"from {low:,} to {high:,}" if high < MANY else f"of {low:,} or more"
+        is_open = high >= MANY or (value < low and high >= LARGE)
+        wanted = f"of {low:,} or more" if is_open else f"from {low:,} to {high:,}"
         raise InvalidInput(f"{field} is {value}: give a number {wanted}")
     return value
 

@@ -95,6 +95,16 @@ def test_an_assignment_that_would_do_nothing_is_refused(db: MemDB) -> None:
         twins["Session"].title = "Oslo"
 
 
+def test_a_handle_says_what_it_is(db: MemDB) -> None:
+    """In a line, without an address in memory; its twin too."""
+    shown = {name: repr(make(db)) for name, make in HANDLES.items()}
+    shown |= {f"aio {name}": repr(twin) for name, twin in enumerate(made_twins(db))}
+
+    assert [one for one in shown.values() if " at 0x" in one or len(one) > 80] == []
+    assert shown["entries"] == "<Entries of 'ann'>"
+    assert shown["summaries"] == "<Summaries of 's' of 'ann'>"
+
+
 def made_twins(db: MemDB) -> list[Any]:
     """Return a twin of each handle that has one."""
     owners: list[Any] = [make(db) for make in HANDLES.values()]

@@ -68,6 +68,13 @@ def test_a_record_is_shown_without_what_is_as_always() -> None:
     assert repr(Single(None)) == "Single()"
 
 
+def test_a_repr_fits_a_line() -> None:
+    """Of rows it shows how many there are, of a long text the beginning."""
+    assert repr(Single((Point(1), Point(2)))) == "Single(value=<2 Points>)"
+    assert repr(Single("a" * 81)) == f"Single(value={'a' * 80!r}...)"
+    assert repr(Single(("a", "b"))) == "Single(value=('a', 'b'))"
+
+
 @pytest.mark.parametrize("record", [memdb.Message, memdb.Piece])
 def test_a_constructor_by_hand_takes_the_fields(record: type[Record]) -> None:
     taken = inspect.signature(record.__init__).parameters
