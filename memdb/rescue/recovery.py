@@ -125,33 +125,29 @@ def recover(
 
 def _fill(db: SqliteEngine, found: found_rows.Found) -> tuple[dict[str, int], dict[str, int]]:
     """Store what was found; return by table the rows left out, and those rebuilt."""
-    db.foreign_keys(on=False)
-    try:
-        with db.write() as tx:
-            stored = found_rows.insert_rows(tx, found)
-            left_out = {
-                table: found.damaged[table] + len(found.rows[table]) - count
-                for table, count in stored.items()
-            }
+    with db.without_foreign_keys(), db.write() as tx:
+        stored = found_rows.insert_rows(tx, found)
+        left_out = {
+            table: found.damaged[table] + len(found.rows[table]) - count
+            for table, count in stored.items()
+        }
 
-            def drop(table: str, count: int) -> None:
-                left_out[table] = left_out.get(table, 0) + count
+        def drop(table: str, count: int) -> None:
+            left_out[table] = left_out.get(table, 0) + count
 
-            found_rows.keep_meta(tx, found)
-            drop("archive_segments", _reopen_segments(tx))
-            drop("messages", tx.run(found_rows.DELETE_EMPTY))
-            drop("messages", found_rows.delete_ids(tx, "messages", messages.damaged(tx)))
-            drop("entries", found_rows.delete_ids(tx, "entries", entries.damaged(tx)))
-            _complete_blobs(tx)
-            drop("blobs", found_rows.delete_ids(tx, "blobs", blobs.damaged(tx)))
-            made = adoption.adopt(tx, found)
-            if lost := _complete_entries(tx):
-                made["entries"] = lost
-            for table, count in found_rows.drop_broken(tx).items():
-                drop(table, count)
-            drop("summaries", _drop_summaries(tx))
-    finally:
-        db.foreign_keys(on=True)
+        found_rows.keep_meta(tx, found)
+        drop("archive_segments", _reopen_segments(tx))
+        drop("messages", tx.run(found_rows.DELETE_EMPTY))
+        drop("messages", found_rows.delete_ids(tx, "messages", messages.damaged(tx)))
+        drop("entries", found_rows.delete_ids(tx, "entries", entries.damaged(tx)))
+        _complete_blobs(tx)
+        drop("blobs", found_rows.delete_ids(tx, "blobs", blobs.damaged(tx)))
+        made = adoption.adopt(tx, found)
+        if lost := _complete_entries(tx):
+            made["entries"] = lost
+        for table, count in found_rows.drop_broken(tx).items():
+            drop(table, count)
+        drop("summaries", _drop_summaries(tx))
     return left_out, made
 
 

@@ -75,18 +75,6 @@ FILES_PER_CONNECTION = 4
 # what callers give was checked before.
 DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError, OverflowError)
 
-# What SQLite says of a statement that meets another schema, or sums beyond 64 bits.
-FOREIGN_SCHEMA = (
-    "no such ",
-    "has no column",
-    "access to view",
-    "vtable constructor failed",
-    "integer overflow",
-    "string or blob too big",
-    "may not be modified",
-    "cannot modify",
-)
-
 # Rows whose digest a connection remembers to have compared, per table: 8 MB.
 MAX_VERIFIED = 100_000
 
@@ -618,7 +606,7 @@ class Tx(Asking):
         """
         found = translate(error)
         self._facts.clear()
-        if getattr(found, "sqlite_code", 0) & 0xFF not in HARMLESS:
+        if getattr(error, "extendedresult", 0) & 0xFF not in HARMLESS:
             self.is_broken = True
         if isinstance(found, IOFailed) and self.raw.system_errno in NO_ROOM:
             found = from_sqlite(apsw.SQLITE_FULL, str(error))
@@ -707,10 +695,7 @@ def translate(error: apsw.Error | UnicodeDecodeError | OverflowError) -> MemDBEr
     if isinstance(error, apsw.ConnectionClosedError):
         return Closed("the file was closed meanwhile: open it again with memdb.open()")
     code, detail = getattr(error, "extendedresult", 1), str(error)
-    if code == apsw.SQLITE_ERROR and any(sign in detail for sign in FOREIGN_SCHEMA):
-        # Every statement fits schema.sql, so the file does not.
-        return from_sqlite(apsw.SQLITE_CORRUPT, f"{detail}; it is not the schema of memdb")
-    if code == apsw.SQLITE_ERROR and "vector" in detail.lower():
-        # A query was checked for its size, so a stored vector is damaged.
-        return from_sqlite(apsw.SQLITE_CORRUPT, detail)
+    if code == apsw.SQLITE_ERROR:
+        # Each statement fits schema.sql and each argument was checked, so the file does not fit.
+        return from_sqlite(apsw.SQLITE_CORRUPT, f"{detail}; the file differs from its schema")
     return from_sqlite(code, detail)

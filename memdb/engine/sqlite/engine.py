@@ -8,7 +8,7 @@ One connection writes at a time, and each thread that reads has one of its own.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
@@ -29,7 +29,7 @@ from memdb.models.observation import warn
 from memdb.text.validate import refuse_output, refuse_special
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.writer import Writer
@@ -313,9 +313,18 @@ class SqliteEngine(Opened):
             return ReadBlock(self.pool)
         return ApartBlock(self.pool, writable=writable)
 
-    def foreign_keys(self, *, on: bool) -> None:
-        """Switch the writer's foreign keys, for a migration; not inside a transaction."""
-        self._writing().run("PRAGMA foreign_keys = ON" if on else "PRAGMA foreign_keys = OFF")
+    @contextmanager
+    def without_foreign_keys(self) -> Iterator[None]:
+        """Switch foreign keys off for a `with` block; references must be whole at its end."""
+        if self.upkeep is None:
+            self.begin_upkeep()
+        go_on = self.rest_upkeep()  # it would close the connection that is switched
+        try:
+            self._writing().run("PRAGMA foreign_keys = OFF")
+            yield
+        finally:
+            self._writing().run("PRAGMA foreign_keys = ON")
+            go_on()
 
     def _writing(self) -> Tx:
         """Return the connection that the next write uses."""
