@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
-from base64 import b85encode
+from base64 import b64encode
 from collections import Counter
 from functools import cache
 from hashlib import sha256
@@ -551,7 +551,7 @@ def packed(kept: Any, small: Any) -> dict[str, str]:
     steps = np.sign(small) * np.sqrt(np.abs(small)) + keeping.ZERO
     parts = {"gaps": np.diff(kept, prepend=0), "weights": steps.T.ravel()}
     return {
-        name: b85encode(compress(bytes(round(float(one)) for one in part), 9)).decode()
+        name: b64encode(compress(bytes(round(float(one)) for one in part), 9)).decode()
         for name, part in parts.items()
     }
 

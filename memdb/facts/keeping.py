@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from base64 import b85decode
+from base64 import b64decode
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -255,7 +255,7 @@ class Head:
 
 def unpacked(data: dict[str, Any], kinds: int) -> dict[int, tuple[int, ...]]:
     """Return by bucket the row of its weights, from "gaps" and "weights" of a file."""
-    gaps, weights = (decompress(b85decode(data[name])) for name in ("gaps", "weights"))
+    gaps, weights = (decompress(b64decode(data[name])) for name in ("gaps", "weights"))
     values = [*map([(byte - ZERO) * abs(byte - ZERO) for byte in range(256)].__getitem__, weights)]
     planes = [values[at * len(gaps) : (at + 1) * len(gaps)] for at in range(kinds)]
     return dict(zip(accumulate(gaps), zip(*planes, strict=True), strict=True))
