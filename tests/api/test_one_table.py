@@ -81,11 +81,11 @@ TOOLS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "forget": (Scope.forget, {}),
     "artifact_save": (Artifacts.save, {"text": "data", "base64": "data"}),
     "artifact_load": (Artifacts.load, {}),
-    "artifact_list": (Artifacts.list, {}),
+    "list": (Artifacts.list, {}),
     "chat_append": (Session.append, {}),
 }
 IN_JSON = {"after", "data"}  # the last row as it was sent; bytes as base64
-WHOSE = {"session"}  # chooses what a call is asked of
+WHOSE = {"session", "kind", "skip"}  # choose what a call is asked of, and the page
 
 
 def named(reasons: dict[str, str]) -> list[str]:

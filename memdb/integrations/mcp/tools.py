@@ -11,20 +11,25 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
 
 from memdb.errors import AlreadyExists, InvalidInput, NotFound
 from memdb.formats.provider_messages import role_of
 from memdb.models.record import Record
+from memdb.models.types import Kind
 from memdb.text.sanitize import quoted
 from memdb.text.trust import FLAGGED, UNTRUSTED, least_trust, trust_of_message, trust_of_text
+from memdb.text.validate import iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from memdb.api.scope import Scope
     from memdb.errors import MemDBError
-    from memdb.models.messages import Artifact, ArtifactVersion, Message
+    from memdb.models.entries import Entry
+    from memdb.models.messages import Artifact, ArtifactVersion, Message, SessionInfo
+    from memdb.models.record import Page
 
     Arguments = dict[str, Any]
     Answer = dict[str, Any]
@@ -88,6 +93,9 @@ def escaped(value: Any) -> Any:
 
 # Messages or summaries of one answer of `expand`.
 PAGE = 20
+
+# Rows of one answer of `list`.
+LISTED = 100
 
 
 class Tool(Record):
@@ -288,8 +296,41 @@ def content_of(data: bytes) -> dict[str, str]:
 
 
 def _list(scope: Scope, given: Arguments) -> Answer:
-    found = scope.artifacts.list(session=given.get("session"))
-    return {"artifacts": [described(one) for one in found]}
+    kind, skip, session = given["kind"], given.get("skip", 0), given.get("session")
+    if session is not None and kind != "artifacts":
+        raise InvalidInput(f"session is {session!r}, which chooses artifacts only: leave it out")
+    most = skip + LISTED
+    finders: dict[str, tuple[Callable[..., Page[Any]], Callable[..., Answer]]] = {
+        "sessions": (partial(scope.sessions, order="updated"), described_session),
+        "entries": (partial(scope.entries.list, order="updated"), described_entry),
+        "artifacts": (partial(scope.artifacts.list, session=session), described),
+    }
+    find, shown = finders[kind]
+    found = find(limit=most)
+    return {kind: [shown(one) for one in found[skip:]], "next": 0 if found.next is None else most}
+
+
+def described_session(one: SessionInfo) -> Answer:
+    """Return a conversation for a model; nobody vouches for its names."""
+    names = {"name": one.name, "title": one.title or "", "opening": one.opening or ""}
+    return {
+        **names,
+        "messages": one.message_count,
+        "updated": iso_time(one.updated_ms),
+        **written(trust_of_text("\n".join(names.values()), UNTRUSTED), None, None),
+    }
+
+
+def described_entry(one: Entry) -> Answer:
+    """Return a fact for a model."""
+    return {
+        "id": one.id,
+        "text": one.text,
+        "category": one.category,
+        "key": one.key or "",
+        "updated": iso_time(one.updated_ms),
+        **written(one.trust, None, one.source),
+    }
 
 
 def described(one: ArtifactVersion, content: str = "") -> Answer:
@@ -328,6 +369,22 @@ ARTIFACT = {
     "session": text("empty: shared by all conversations"),
     "mime": text(""),
     "size_bytes": number(""),
+    **WRITTEN,
+}
+LISTED_SESSION = {
+    "name": text("Its name in the other tools"),
+    "title": text("empty: it has none"),
+    "opening": text("What the user said first"),
+    "messages": number("How many it has"),
+    "updated": text("Time of the newest message"),
+    **WRITTEN,
+}
+LISTED_ENTRY = {
+    "id": number(""),
+    "text": text(""),
+    "category": text(""),
+    "key": text("empty: it has none"),
+    "updated": text(""),
     **WRITTEN,
 }
 NAME = text("Name of the artifact; one that begins with user: belongs to all conversations")
@@ -378,6 +435,7 @@ TOOLS = (
             "query",
             query=text("A question or some words; empty with since or until: what was said then"),
             limit=number("Most hits", minimum=1, maximum=100, default=10),
+            kinds=many({"type": "string", "enum": [*get_args(Kind)]}, "Only these kinds of hits"),
             session=text("Only this conversation"),
             since=text("Only from this day or time on: 2026-05-01, 30d, 2 weeks ago"),
             until=text("Only up to this day or time"),
@@ -403,7 +461,7 @@ TOOLS = (
                     "is_sure",
                     "source",
                     *WRITTEN,
-                    kind=text("message, entry, item, artifact or session (its title)"),
+                    kind=text("message, entry, item, artifact, session (its title) or summary"),
                     text=text(""),
                     score={"type": "number"},
                     is_sure={"type": "boolean"},
@@ -514,11 +572,22 @@ TOOLS = (
         idempotent=True,
     ),
     Tool(
-        "artifact_list",
-        "List artifacts",
-        "The newest version of each artifact of a conversation, or of all.",
-        shape(session=SESSION),
-        shape("artifacts", artifacts=many(shape(*ARTIFACT, **ARTIFACT))),
+        "list",
+        "List",
+        "All conversations or facts, the newest first, or the newest version of each artifact.",
+        shape(
+            "kind",
+            kind=text("What to list", enum=["sessions", "entries", "artifacts"]),
+            session=text("Only artifacts of this conversation"),
+            skip=number("Continue behind so many", minimum=0, default=0),
+        ),
+        shape(
+            "next",
+            sessions=many(shape(*LISTED_SESSION, **LISTED_SESSION)),
+            entries=many(shape(*LISTED_ENTRY, **LISTED_ENTRY)),
+            artifacts=many(shape(*ARTIFACT, **ARTIFACT)),
+            next=number("What to skip for the next page; 0: that was all"),
+        ),
         _list,
         read_only=True,
         idempotent=True,

@@ -83,7 +83,10 @@ def test_every_tool_of_mcp_keeps_users_apart(files: Files) -> None:
                 {"name": f"user:{S['artifact_user']}"},
                 {"name": S["artifact_deleted"], "session": S["session"]},
             ],
-            "artifact_list": [{}, {"session": S["session"]}],
+            "list": [
+                *({"kind": kind} for kind in ("sessions", "entries", "artifacts")),
+                {"kind": "artifacts", "session": S["session"]},
+            ],
             "chat_append": [
                 {"session": "trip", "role": "user", "text": "x"},
                 {

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from child_processes import free_port
@@ -21,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 import memdb
 import memdb.aio
 from memdb.integrations.mcp import make_server
+from memdb.models.types import Kind
 
 ROOT = Path(memdb.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -77,7 +78,7 @@ def test_every_tool_answers_as_its_schema_says(path):
         await answer(client, "artifact_save", name="user:raw.bin", base64=raw)
         loaded = await answer(client, "artifact_load", name="menu.md", session="trip")
         bytes_ = await answer(client, "artifact_load", name="user:raw.bin")
-        listed = await answer(client, "artifact_list")
+        listed = await answer(client, "list", kind="artifacts")
         gone = await answer(client, "forget", entry=told["id"])
         left = await answer(client, "recall", query="peanuts")
         return told, hits, context, page, saved, loaded, bytes_, listed, gone, left
@@ -118,7 +119,7 @@ def test_tools_tell_what_they_do(path):
         "context",
         "expand",
         "artifact_load",
-        "artifact_list",
+        "list",
     }
     removing = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
     assert removing == {"forget"}
@@ -133,6 +134,10 @@ def test_tools_tell_what_they_do(path):
         ("remember", {"text": "x", "who": "bob"}),
         ("remember", {"text": ""}),
         ("recall", {"query": "x", "limit": 0}),
+        ("recall", {"query": "x", "kinds": ["letter"]}),
+        ("list", {}),
+        ("list", {"kind": "letters"}),
+        ("list", {"kind": "entries", "session": "s"}),
         ("context", {"session": "nowhere", "budget_tokens": 0}),
         ("expand", {"session": "nowhere", "id": "1-2"}),
         ("forget", {}),
@@ -151,7 +156,7 @@ def test_a_wrong_call_is_answered_and_writes_nothing(path, name, given):
 
     async def work(client):
         result = await client.call_tool(name, given)
-        listed = await answer(client, "artifact_list")
+        listed = await answer(client, "list", kind="artifacts")
         return result, listed["artifacts"]
 
     result, artifacts = with_client(path, work)
@@ -472,7 +477,9 @@ def test_every_stored_text_is_escaped_and_says_who_wrote_it(path):
             ("artifact_save", {"name": NAME, "text": HOSTILE, "session": NAME}),
             ("artifact_load", {"name": NAME, "session": NAME}),
             ("artifact_load", {"name": "user:plain.md"}),
-            ("artifact_list", {}),
+            ("list", {"kind": "artifacts"}),
+            ("list", {"kind": "sessions"}),
+            ("list", {"kind": "entries"}),
             ("forget", {"query": "nothing of this", "dry_run": True}),
         ]
         for number, (name, given) in enumerate(calls):
@@ -506,6 +513,59 @@ def run_tools(path):
     return with_client(path, work)
 
 
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_recall_finds_one_kind_alone(path, kind):
+    """Over stdio, each kind of hit: where all of them say the words, only those of *kind* come."""
+    with memdb.open(path) as db:
+        ann = db.scope("ann")
+        chat = ann.session("harbour")
+        chat.create(title="The heron of the harbour")
+        for n in range(40):
+            chat.append("user", f"A heron stood at pier {n}.")
+        chat.summaries.compact()
+        ann.remember("Ann has a heron.")
+        ann.items.put(("birds",), "heron", {"text": "a heron"}, index=["text"])
+        chat.artifacts.save("birds.md", "The heron again.")
+
+    async def work():
+        async with Client(stdio(path)) as client:
+            found = await answer(client, "recall", query="heron", kinds=[kind], min_score=0)
+            return {one["kind"] for one in found["hits"]}
+
+    assert run(work()) == {kind}
+
+
+def test_conversations_and_facts_are_listed_in_pages(path):
+    """Over stdio: each one once, the newest first, under the names that other tools take."""
+    with memdb.open(path, durability="process") as db:
+        ann = db.scope("ann")
+        for n in range(130):
+            ann.session(f"day {n}").append(
+                "user", f"Day {n} begins.", created=1_790_000_000_000 + n
+            )
+            ann.remember(f"Box {n} holds {n * 7} pears.", key=f"box {n}")
+        ann.session("day 3").title = "Pears"
+
+    async def pages(client, kind):
+        rows, skip = [], 0
+        while rows == [] or skip:
+            page = await answer(client, "list", kind=kind, skip=skip)
+            rows, skip = rows + page[kind], page["next"]
+        return rows
+
+    async def work():
+        async with Client(stdio(path)) as client:
+            return await pages(client, "sessions"), await pages(client, "entries")
+
+    sessions, entries = run(work())
+
+    assert [one["name"] for one in sessions] == [f"day {n}" for n in range(129, -1, -1)]
+    assert sessions[-4]["title"] == "Pears"
+    assert (sessions[0]["opening"], sessions[0]["messages"]) == ("Day 129 begins.", 1)
+    assert sorted(one["key"] for one in entries) == sorted(f"box {n}" for n in range(130))
+    assert entries[0]["text"] == "Box 129 holds 903 pears."
+
+
 def test_a_query_is_forgotten_in_all_that_recall_finds(path):
     """Messages, facts and artifacts with older versions; not what does not say it."""
     with memdb.open(path) as db:
@@ -519,7 +579,7 @@ def test_a_query_is_forgotten_in_all_that_recall_finds(path):
     async def work(client):
         gone = await answer(client, "forget", query="zoe")
         hits = await answer(client, "recall", query="zoe", min_score=0)
-        return gone["removed"], hits["hits"], await answer(client, "artifact_list")
+        return gone["removed"], hits["hits"], await answer(client, "list", kind="artifacts")
 
     removed, hits, listed = with_client(path, work)
 
