@@ -121,7 +121,7 @@ def is_whole_and_found(chat: memdb.Session, shape: dict[str, Any]) -> None:
     assert all(message.text.strip() and message.tokens for message in stored)
     for words in shape["words"]:
         assert words in text
-        assert chat.recall(words, kinds=("message",), by="words").hits
+        assert chat.recall(words, kinds=("message",), by="words", min_score=0).hits
     for role, words in shape.get("says", ()):
         assert {one.role for one in stored if words in one.text} == {role}, words
     assert [*chat.messages()] == stored
