@@ -68,7 +68,15 @@ IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 SOUND_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
-def to_shape(messages: Sequence[FormatMessage], shape: str) -> dict[str, Any]:
+# Items of Responses that the API takes without their id, the others are refused.
+# Source: https://platform.openai.com/docs/api-reference/responses/create, and openai 3.57.
+BARE_ITEMS = ("message", "reasoning", "function_call", "custom_tool_call", "tool_search_call",
+              "shell_call", "apply_patch_call", "compaction")  # fmt: skip
+
+
+def to_shape(
+    messages: Sequence[FormatMessage], shape: str, *, provider_ids: bool = True
+) -> dict[str, Any]:
     """
     Return *messages* as the keyword arguments of a model's client, JSON-ready.
 
@@ -80,6 +88,10 @@ def to_shape(messages: Sequence[FormatMessage], shape: str) -> dict[str, Any]:
             `contents` in the same way and `system_instruction` if there is any;
             google-genai takes the latter inside `config`. "langchain" gives
             `messages` for `langchain_core.messages.messages_from_dict`.
+        provider_ids: Whether items for Responses keep the ids that OpenAI gave them. False
+            is for a server that does not know them, after `store=false` or of another
+            account. Reasoning is left out too, and an item that must have an id is its
+            text. Ids of calls stay.
 
     System messages stay where they are for OpenAI and LangChain; the others get
     all of them in the system part, in order. Images, audio and files are passed
@@ -95,7 +107,11 @@ def to_shape(messages: Sequence[FormatMessage], shape: str) -> dict[str, Any]:
     render = _SHAPES.get(shape) if isinstance(shape, str) else None
     if render is None:
         raise InvalidInput(f"shape is {shape!r}: use one of {', '.join(_SHAPES)}")
-    return render(turns_of(messages, shape))
+    turns = turns_of(messages, shape)
+    if not provider_ids:
+        for turn in turns:
+            turn.is_torn = True
+    return render(turns)
 
 
 def without_links(items: list[Block]) -> list[Block]:
@@ -295,16 +311,23 @@ def _responses(turns: list[Turn]) -> dict[str, Any]:
         thoughts = {id(turn) for turn in takewhile(_is_reasoning, reversed(step))}
         made: list[Block] = []
         for turn in [*(turn for turn in step if turn not in waiting), *waiting]:
-            is_own = turn.is_whole and id(turn) not in thoughts and _has_its_outputs(turn)
+            is_own = _is_sent_whole(turn, is_torn) and id(turn) not in thoughts
             own = [turn.own] if is_own else _responses_items(turn)
             has_id = not is_own or turn.own.get("id") or turn.own.get("role") != "assistant"
             made += own if has_id else without_links(own)
         for turn in step:
-            is_own = not turn.is_whole or _has_its_outputs(turn)
+            is_own = not turn.is_whole or _is_sent_whole(turn, is_torn)
             for call in answered_calls([turn]):
                 made.append((is_own and call.own_result) or _responses_output(call))
         items += without_links(made) if is_torn else made
     return {"input": items}
+
+
+def _is_sent_whole(turn: Turn, is_torn: bool) -> bool:  # noqa: FBT001 (private)
+    """Return whether an item goes back as OpenAI gave it, if *is_torn* but for its id."""
+    is_bare = is_torn and turn.is_whole and "id" in turn.own and "type" in turn.own
+    is_taken = not is_bare or turn.own["type"] in BARE_ITEMS
+    return is_taken and turn.is_whole and _has_its_outputs(turn)
 
 
 def _has_its_outputs(turn: Turn) -> bool:

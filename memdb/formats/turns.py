@@ -140,7 +140,8 @@ class Turn:
     One message: parts and calls in order, and the provider's own form of it.
 
     Attributes:
-        is_torn: What the model said or thought right before it may be left out.
+        is_torn: What the model said or thought right before it may be left out, or is not
+            known to the provider: Responses gets it without its reasoning and ids.
     """
 
     __slots__ = ("calls", "content", "is_answered", "is_torn", "own", "role")

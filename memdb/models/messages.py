@@ -153,9 +153,10 @@ class Message(Record):
             return ()
         return warnings_of(self.parts or (), self.text)
 
-    def to(self, shape: MessageFormat) -> dict[str, Any]:
+    def to(self, shape: MessageFormat, *, provider_ids: bool = True) -> dict[str, Any]:
         """Return the message alone as `ContextWindow.to` does, with its ids wherever it was."""
-        return ContextWindow((self.replace(seq=1),), 0, None).to(shape)
+        alone = ContextWindow((self.replace(seq=1),), 0, None)
+        return alone.to(shape, provider_ids=provider_ids)
 
 
 class _UidField:
@@ -282,7 +283,7 @@ class ContextWindow(Record):
     budget_tokens: int | None
     pieces: tuple[Piece, ...] = ()
 
-    def to(self, shape: MessageFormat) -> dict[str, Any]:
+    def to(self, shape: MessageFormat, *, provider_ids: bool = True) -> dict[str, Any]:
         """
         Return the messages as the keyword arguments of a model's client, JSON-ready.
 
@@ -290,6 +291,8 @@ class ContextWindow(Record):
             shape: "openai" (chat completions), "openai-responses", "anthropic",
                 "gemini" or "langchain"; see `memdb.formats.shapes.to_shape`.
                 What a provider's own message held comes back to it whole.
+            provider_ids: Whether items for Responses keep OpenAI's ids. False is for a
+                server that does not know them; items lose their reasoning too.
 
         Raises:
             InvalidInput: there is no such shape.
@@ -303,7 +306,7 @@ class ContextWindow(Record):
         """
         from memdb.formats.shapes import to_shape  # noqa: PLC0415 (an optional package)
 
-        return to_shape(self.messages, shape)
+        return to_shape(self.messages, shape, provider_ids=provider_ids)
 
 
 class ProfileBlock(Record):

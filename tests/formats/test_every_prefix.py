@@ -192,6 +192,13 @@ def refused_of(seeds: range) -> list[str]:
                         check(request)
                         if shape in typed:
                             typed[shape](request)
+                        if shape == "openai-responses":
+                            bare = made.to(shape, provider_ids=False)
+                            check(bare)
+                            assert not any(
+                                {"id", "encrypted_content"} & {*i} for i in bare["input"]
+                            )
+                            _ = shape in typed and typed[shape](bare)
                     except Exception as error:  # noqa: BLE001 (told with all others)
                         told = str(error).splitlines()[0] if str(error) else ""
                         refused.append(f"{seed}[{end}] {provider} as {shape}: "

@@ -7,7 +7,7 @@ import pytest
 from cases import each
 from hypothesis import example, given
 from hypothesis import strategies as st
-from shape_checks import CHECKS
+from shape_checks import CHECKS, validators
 
 import memdb
 from memdb import MemDB
@@ -730,3 +730,45 @@ def test_a_text_alone_is_the_item_of_its_only_part(text: str, role: str) -> None
     part = alone.replace(parts=[{"type": "text", "text": text}])
 
     assert items_of(alone) == items_of(part)
+
+
+SEARCHED = {"type": "search", "query": "fjords", "sources": []}
+SHELL = {"type": "exec", "command": ["ls"], "env": {}}
+ITEMS = [
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "secret"},
+    {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": SEARCHED},
+    {"type": "file_search_call", "id": "fs_1", "status": "completed", "queries": ["fjords"]},
+    {"type": "mcp_call", "id": "mcp_1", "name": "tide", "arguments": "{}", "server_label": "sea"},
+    {"type": "local_shell_call", "id": "sh_1", "call_id": "s1", "status": "completed",
+     "action": SHELL},
+    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "tide", "arguments": "{}"},
+    {"type": "custom_tool_call", "id": "ct_1", "call_id": "c2", "name": "run", "input": "x"},
+    {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+     "content": [{"type": "output_text", "text": "Low at four.", "annotations": []}]},
+]  # fmt: skip
+OUTPUTS = [
+    {"type": "local_shell_call_output", "id": "s1", "call_id": "s1", "output": "a.txt"},
+    {"type": "function_call_output", "call_id": "c1", "output": "low"},
+    {"type": "custom_tool_call_output", "call_id": "c2", "output": "done"},
+]
+
+
+@pytest.mark.parametrize("way", ["asked for", "torn"])
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item["type"])
+def test_responses_gets_no_ids_that_it_may_not_know(
+    db: MemDB, item: dict[str, Any], way: str
+) -> None:
+    """Each kind of item, if the host asks for it and behind what is left out."""
+    pytest.importorskip("openai")
+    output = [one for one in OUTPUTS if one.get("call_id") == item.get("call_id", "-")]
+    chat = db.scope("ann").session("s")
+    chat.extend([{"role": "user", "content": "Go"}, ITEMS[-1], item, *output])
+    last = {"last": 1 + len(output)} if way == "torn" else {}
+    made = Host(chat).window(**last).to("openai-responses", provider_ids=way == "torn")
+
+    validators()["openai-responses"](made)
+    CHECKS["openai-responses"](made)
+    assert not any({"id", "encrypted_content"} & {*one} for one in made["input"])
+    told = json.dumps(made)
+    assert all(f'"{word}"' in told for word in [one["output"] for one in output])
+    assert "rs_1" not in told
