@@ -17,7 +17,7 @@ from memdb.models.fields import SCREENED, SHARED_PREFIX
 from memdb.models.ids import session_id
 from memdb.records import artifacts as artifact_records
 from memdb.tables import artifacts, blobs, sessions, tombstones
-from memdb.text.validate import between, json_object, name_value, text_value
+from memdb.text.validate import between, fit_value, json_object, name_value
 from memdb.transfer.lines import (
     REFUSALS,
     Codec,
@@ -42,14 +42,9 @@ MAX_VERSION = 1 << 53  # what any JSON reader holds exactly; leaves room for the
 
 def _utf8(value: object, field: str) -> bytes:
     """Return a text as UTF-8; it may be longer than a text of a row."""
-    if not isinstance(value, str) or "\0" in value:
-        text_value(value, field)  # raises the error that fits
-    try:
-        return str(value).encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            f"{field} holds a lone surrogate at position {error.start}: give the bytes as data"
-        ) from error
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field} is {type(value).__name__}: give a str")
+    return str(fit_value(value)).encode()
 
 
 def _artifact_name(value: object, field: str) -> str:

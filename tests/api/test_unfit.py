@@ -15,6 +15,7 @@ from memdb.formats.turns import own_form
 
 NUL, HALF = "GIF89a\0;", "cut \ud83d off"
 FIT = {NUL: "GIF89a\ufffd;", HALF: "cut \ufffd off"}
+TOLD = "[01.05.26, 10:00:00] Ann: Hello\n[01.05.26, 10:01:00] Bob: "
 SHAPES = ("openai", "openai-responses", "anthropic", "gemini", "langchain")
 
 
@@ -34,7 +35,7 @@ def imported(db: MemDB, folder: Path, name: str, content: Any) -> str:
     text = "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines)
     path = folder / name
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    assert db.import_file(path, user="ann").left_out == ()
+    assert [one for one in db.import_file(path, user="ann").left_out if one.is_place] == []
     sessions = db.scope("ann").sessions()
     assert [one.message_count for one in sessions] == [2], "no message is lost"
     return db.scope("ann").session(sessions[0].name).last(1)[0].text
@@ -68,6 +69,30 @@ def chatgpt(bad: str) -> list[Any]:
     mapping["a"]["children"] = ["b"]
     return [{"id": "1", "conversation_id": "1", "title": "t", "create_time": 1.0,
              "current_node": "b", "mapping": mapping}]  # fmt: skip
+
+
+def codex(bad: str) -> list[Any]:
+    """Return a transcript of Codex."""
+
+    def line(kind: str, **payload: Any) -> dict[str, Any]:
+        return {"timestamp": "2026-01-02T03:04:05Z", "type": kind, "payload": payload}
+
+    def spoke(role: str, kind: str, text: str) -> dict[str, Any]:
+        content = [{"type": kind, "text": text}]
+        return line("response_item", type="message", role=role, content=content)
+
+    return [line("session_meta", id="c", timestamp="2026-01-02T03:04:05Z", cwd="/x"),
+            spoke("user", "input_text", "Hello"), spoke("assistant", "output_text", bad)]  # fmt: skip
+
+
+def imported_artifact(db: MemDB, folder: Path, name: str, content: str) -> str:
+    """Return the text of the only artifact after the import of a file of UTF-8."""
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    assert db.import_file(path, user="ann").left_out == ()
+    artifacts = db.scope("ann").artifacts
+    (stored,) = artifacts.list()
+    return artifacts.load(stored.name, session=stored.session).text
 
 
 def claude(bad: str) -> list[Any]:
@@ -142,6 +167,10 @@ DOORS: dict[str, Door] = {
     ),
     "ChatGPT": lambda db, bad, to: imported(db, to, "conversations.json", chatgpt(bad)),
     "Claude": lambda db, bad, to: imported(db, to, "conversations.json", claude(bad)),
+    "a line with an artifact": lambda db, bad, to: imported_artifact(
+        db, to, "a.jsonl", json.dumps({"kind": "artifact", "name": "user:a.txt", "text": bad})
+    ),
+    "Codex": lambda db, bad, to: imported(db, to, "rollout-1.jsonl", codex(bad)),
     "Claude Code": lambda db, bad, to: imported(
         db,
         to,
@@ -166,6 +195,16 @@ def test_every_door_has_one_outcome(tmp_path: Path) -> None:
                 assert db.file.check(deep=True) == []
 
     assert found == {(name, bad): FIT[bad] for name in DOORS for bad in FIT}
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.txt", "a.csv", "_chat.txt"])
+def test_a_file_of_text_with_a_nul_is_whole(name: str, db: MemDB, tmp_path: Path) -> None:
+    """Half of a surrogate pair is no UTF-8, so a file of text cannot hold one."""
+    before = {"a.csv": "role,text\nuser,Hello\nuser,", "_chat.txt": TOLD}.get(name, "")
+    if before:
+        assert imported(db, tmp_path, name, before + NUL) == FIT[NUL]
+    else:
+        assert imported_artifact(db, tmp_path, name, NUL) == FIT[NUL]
 
 
 def test_the_message_warns_keeps_its_original_and_can_be_sent(db: MemDB) -> None:
