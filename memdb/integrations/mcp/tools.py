@@ -360,31 +360,20 @@ WRITTEN = {
     "role": text("Who speaks, of a message"),
     "writer": text("Who wrote it; empty: not said"),
 }
-MESSAGES = many(
-    shape("seq", "text", *WRITTEN, seq=number("0: not stored"), text=text(""), **WRITTEN)
-)
+
+
+def rows(**fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a list of objects with *fields*, and with who wrote each."""
+    return many(shape(*fields, *WRITTEN, **fields, **WRITTEN))
+
+
+MESSAGES = rows(seq=number("0: not stored"), text=text(""))
 ARTIFACT = {
     "name": text(""),
     "version": number(""),
     "session": text("empty: shared by all conversations"),
     "mime": text(""),
     "size_bytes": number(""),
-    **WRITTEN,
-}
-LISTED_SESSION = {
-    "name": text("Its name in the other tools"),
-    "title": text("empty: it has none"),
-    "opening": text("What the user said first"),
-    "messages": number("How many it has"),
-    "updated": text("Time of the newest message"),
-    **WRITTEN,
-}
-LISTED_ENTRY = {
-    "id": number(""),
-    "text": text(""),
-    "category": text(""),
-    "key": text("empty: it has none"),
-    "updated": text(""),
     **WRITTEN,
 }
 NAME = text("Name of the artifact; one that begins with user: belongs to all conversations")
@@ -453,21 +442,12 @@ TOOLS = (
             "hits",
             certainty=text("sure, unsure (the closest are given) or none (nothing is known)"),
             note=text("What that means, and what was left out"),
-            hits=many(
-                shape(
-                    "kind",
-                    "text",
-                    "score",
-                    "is_sure",
-                    "source",
-                    *WRITTEN,
-                    kind=text("message, entry, item, artifact, session (its title) or summary"),
-                    text=text(""),
-                    score={"type": "number"},
-                    is_sure={"type": "boolean"},
-                    source=OBJECT,
-                    **WRITTEN,
-                )
+            hits=rows(
+                kind=text("message, entry, item, artifact, session (its title) or summary"),
+                text=text(""),
+                score={"type": "number"},
+                is_sure={"type": "boolean"},
+                source=OBJECT,
             ),
         ),
         _recall,
@@ -583,8 +563,20 @@ TOOLS = (
         ),
         shape(
             "next",
-            sessions=many(shape(*LISTED_SESSION, **LISTED_SESSION)),
-            entries=many(shape(*LISTED_ENTRY, **LISTED_ENTRY)),
+            sessions=rows(
+                name=text("Its name in the other tools"),
+                title=text("empty: it has none"),
+                opening=text("What the user said first"),
+                messages=number("How many it has"),
+                updated=text("Time of the newest message"),
+            ),
+            entries=rows(
+                id=number(""),
+                text=text(""),
+                category=text(""),
+                key=text("empty: it has none"),
+                updated=text(""),
+            ),
             artifacts=many(shape(*ARTIFACT, **ARTIFACT)),
             next=number("What to skip for the next page; 0: that was all"),
         ),
