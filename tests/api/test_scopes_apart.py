@@ -110,7 +110,8 @@ def test_what_is_for_one_session_is_not_in_anothers_context(db: MemDB) -> None:
     ann.remember("A lamp stands here.", session="one")
 
     def shown(name: str) -> str:
-        return str(ann.session(name).context(4_000, query="lamp").messages)
+        messages = ann.session(name).context(4_000, query="lamp").messages
+        return "\n".join(one.text for one in messages)
 
     assert "The lamp is red." in shown("one")
     assert "The lamp is red." not in shown("two")

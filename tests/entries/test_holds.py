@@ -31,7 +31,7 @@ def read_context(scope: memdb.Scope) -> list[str]:
     """Return the text of a context about the entry, if it says it."""
     session = scope.session("chat")
     session.append("user", "Hello.")
-    said = str(session.context(2000, query="wifi code").messages)
+    said = "\n".join(one.text for one in session.context(2000, query="wifi code").messages)
     return [TEXT] if TEXT in said else []
 
 

@@ -116,7 +116,6 @@ WAYS_IN = {
     "append": lambda chat, text: chat.append("user", text),
     "extend": lambda chat, text: chat.extend([{"role": "user", "text": text}]),
     "commit": lambda chat, text: Host(chat).commit({"role": "user", "text": text}),
-    "pop": lambda chat, text: chat.pop(instead=[{"role": "user", "text": text}]),
     "replace": lambda chat, text: chat.replace([1], [{"role": "user", "text": text}]),
 }
 

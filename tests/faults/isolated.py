@@ -381,7 +381,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
 
 # Public calls of whoever owns the file: they are about all that it holds, by their description.
 OF_THE_FILE = {
-    "File": "check copy info mark spaces stamp",
+    "File": "check copy info mark stamp",
     "Jobs": "pending",
     "MemDB": "changes close closed export file jobs path query scopes stats sync_status watch",
     "Worker": "error running",

@@ -45,7 +45,7 @@ MUTANTS = {
     ),
     "keep the writer after an error": Mutant(
         "engine/sqlite/connection.py",
-        'if getattr(found, "sqlite_code", 0) & 0xFF not in HARMLESS:',
+        'if getattr(error, "extendedresult", 0) & 0xFF not in HARMLESS:',
         "if False:",
         (f"{INSIDE}::test_no_error_inside_full_text_leaves_its_totals_in_memory",),
     ),

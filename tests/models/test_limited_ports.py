@@ -341,7 +341,7 @@ def test_after_a_time_out_words_answer_until_the_embedder_is_back(
         assert {hits.missing["vector"].partition(", and")[0] for hits in others} == {
             "embedder 'lengths' failed: it did not answer in time"
         }
-        assert "left alone for 60 s" in str(db.stats())
+        assert "left alone for 60 s" in str(db.stats().to_dict())
 
         embedder.hangs = False
         end_rest(scope, monkeypatch)

@@ -267,7 +267,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     ),
     "keeping.learn": lambda text: keeping.learn(text, role="user"),
     "keeping.features": lambda text: list(keeping.features(text, "user")),
-    "keeping.frames": lambda text: keeping.frames(text, "user"),
     "keeping.head_shares": lambda text: keeping.head_shares("says", text, "user"),
     "keeping.stated": lambda text: keeping.stated(text, "user"),
     "keeping.without_opening": lambda text: keeping.without_opening(text, "user"),
@@ -306,7 +305,13 @@ WITHOUT_TEXT = {
     "documents.write_document",  # a file
     "projects.app_of",  # a path of the system
     "derived.content_hash",
-    *("keeping.softmax", "pairs.decided", "pairs.log_odds", "pairs.rarity_of"),  # numbers
+    *(
+        "keeping.softmax",
+        "keeping.worth",
+        "pairs.decided",
+        "pairs.log_odds",
+        "pairs.rarity_of",
+    ),  # numbers
     *("secret_rules.is_drawn_word", "trust.least_trust", "trust.trust_of_merged"),
     *("trust.trust_of_text", "trust.trust_of_summary"),  # by `injection_marks`
     *(

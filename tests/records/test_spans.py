@@ -92,12 +92,6 @@ MESSAGES: dict[str, tuple[Callable[..., object], list[str | None]]] = {
     "edit": (lambda db, **_: talk(db).edit(1, {"role": "user", "text": OTHER}), [MAY]),
     "edit away": (lambda db, **_: talk(db).edit(1, {"role": "user", "text": "hi"}), [None]),
     "edit an archived one": (archived_edit, [MAY]),
-    "pop": (
-        lambda db, **_: talk(db).pop(
-            instead=[{"role": "user", "text": OTHER, "created_ms": SAID_MS}]
-        ),
-        [MAY],
-    ),
     "replace": (
         lambda db, **_: talk(db).replace(
             [1], [{"role": "user", "text": OTHER, "created_ms": SAID_MS}]
