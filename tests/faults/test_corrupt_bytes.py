@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 import memdb
+from memdb.engine.sqlite import upkeep
 
 PAGE = 4_096
+
+
+@pytest.fixture(autouse=True)
+def _is_never_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a write in its WAL, also where a test waits a second for its turn."""
+    monkeypatch.setattr(upkeep, "IDLE_S", 1e6)
 
 
 @pytest.fixture(scope="module")
