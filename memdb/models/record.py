@@ -125,7 +125,8 @@ class Record(metaclass=RecordType):
         """
         Show the class, and each field that differs from its default, None without one.
 
-        It fits a line: of rows their number is shown, of a long text its beginning.
+        It fits a line: of rows their number and the first text are shown, of a long text its
+        beginning.
         """
         shown = ", ".join(
             f"{field}={_shown(value)}"
@@ -178,7 +179,9 @@ def _shown(value: object) -> str:
     if isinstance(value, str) and len(value) > MAX_SHOWN_CHARS:
         return repr(value[:MAX_SHOWN_CHARS]) + "..."
     if value and isinstance(value, (tuple, list)) and isinstance(value[0], Record):
-        return f"<{counted(len(value), type(value[0]).__name__)}>"
+        text = getattr(value[0], "text", None)
+        first = f": {_shown(text)}" if text else ""
+        return f"<{counted(len(value), type(value[0]).__name__)}{first}>"
     return repr(value)
 
 

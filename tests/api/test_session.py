@@ -166,3 +166,15 @@ def test_a_session_is_placed_by_its_newest_message(db):
 
     assert names == [one.name for one in ann.sessions(order="updated")] == ["now", "old"]
     assert ann.sessions("old")[0].updated_ms == 1_577_923_200_000
+
+
+def test_hits_and_windows_show_their_first_text(db: MemDB) -> None:
+    """A program that prints an answer sees what was found, in a line."""
+    chat = db.scope("ann").session("s")
+    chat.append("user", "The tent is in the cellar.")
+    chat.append("user", "tent " * 100)
+
+    shown = [repr(db.scope("ann").recall("tent cellar")), repr(chat.context(1_000))]
+
+    assert "<2 Hits: 'The tent is in the cellar.'>" in shown[0]
+    assert "<2 Messages: 'The tent is in the cellar.'>" in shown[1]
