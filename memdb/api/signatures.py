@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import memdb
 from memdb.models import types
+from memdb.models.ids import MAX_INT
 from memdb.models.record import RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-# The largest number of the file, and the largest that a browser does not round: answers give
-# a larger one as text, and requests may.
-MAX_INT = (1 << 63) - 1
-MAX_EXACT_INT = 1 << 53
 
 INTEGER = {"type": "integer", "minimum": -MAX_INT, "maximum": MAX_INT}
 STRING = {"type": "string"}

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 # Session number of `user:` names, which all sessions of a scope share.
 SHARED = 0
 
+ONE_VERSION = """
+  scope_no = :scope_no
+  AND session_no = :session_no
+  AND name = :name
+  AND rev_version = :rev_version
+"""
+
 SELECT_NAME = """/* artifacts.find_name */
 SELECT id, last_version
 FROM artifact_names
@@ -135,12 +142,7 @@ LIMIT 1
 UPDATE_MESSAGE = compose.update(
     "artifacts.set_message",
     "artifacts",
-    """
-  scope_no = :scope_no
-  AND session_no = :session_no
-  AND name = :name
-  AND rev_version = :rev_version
-""",
+    ONE_VERSION,
     "message_id",
 )
 
@@ -210,14 +212,7 @@ WHERE artifact_names.id IN (SELECT value FROM json_each(:ids))
 
 DELETE_NAME = compose.delete("artifacts.delete_name", "artifact_names", "id = :id")
 
-DELETE_VERSION = """/* artifacts.delete */
-DELETE FROM artifacts
-WHERE
-  scope_no = :scope_no
-  AND session_no = :session_no
-  AND name = :name
-  AND rev_version = :rev_version
-"""
+DELETE_VERSION = compose.delete("artifacts.delete", "artifacts", ONE_VERSION)
 
 INSERT_TOMBSTONE = compose.insert(
     "artifacts.insert_tombstone",
@@ -277,12 +272,7 @@ UPDATE_PLACE = compose.update(
 UPDATE_ONE_PLACE = compose.update(
     "artifacts.move_one",
     "artifacts",
-    """
-  scope_no = :scope_no
-  AND session_no = :session_no
-  AND name = :name
-  AND rev_version = :rev_version
-""",
+    ONE_VERSION,
     session_no=":new_session_no",
     name=":new_name",
     rev_version=":new_rev_version",

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.api.signatures import (
     INTEGER,
-    MAX_EXACT_INT,
-    MAX_INT,
     argument_texts,
     own_parameters,
     schema_of,
 )
 from memdb.errors import InvalidInput
-from memdb.models.record import Record
+from memdb.models.ids import MAX_INT
+from memdb.models.record import MAX_EXACT_INT, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
