@@ -1,12 +1,10 @@
 """
 Find words that a reader stumbles over, in docstrings, in the help of commands and in documents.
 
-    python docs/words.py            # findings of each package against docs/words.toml
-    python docs/words.py web cli    # every finding of these packages
-    python docs/words.py --write    # write the present numbers into docs/words.toml
+    python docs/words.py            # every finding; there must be none
+    python docs/words.py web cli    # those of these packages, "help" or "docs"
 
-CONTRIBUTING has the rules. `docs/words.toml` holds how many findings of a package are left; a test
-in tests/architecture compares, and the numbers may only fall.
+CONTRIBUTING has the rules. A test in tests/architecture compares.
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import tomllib
-from collections import Counter
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAD = "# Findings of docs/words.py that are left in each package: the numbers may only fall."
 LONGEST = 25  # words of a sentence
 LEAST = 4  # words of the help of an option
 RELATIVE = re.compile(r"(what|who|whose|whoever|whom|which|that|those)\b", re.IGNORECASE)
@@ -51,21 +46,11 @@ class Finding(NamedTuple):
 
 
 def main(names: list[str]) -> int:
-    """Print the findings; return 1 if a package has more than docs/words.toml allows."""
-    found = collect()
-    if names == ["--write"]:
-        lines = [f"{name} = {len(one)}" for name, one in sorted(found.items())]
-        (ROOT / "docs" / "words.toml").write_text("\n".join([HEAD, *lines, ""]), encoding="utf-8")
-        return 0
-    for name in names:
-        for one in found.get(name, []):
-            print(f"{one.place}: {one.rule}: {one.text}")  # noqa: T201 (a command)
-    left = tomllib.loads((ROOT / "docs" / "words.toml").read_text(encoding="utf-8"))
-    worse = [name for name, one in found.items() if len(one) > left.get(name, 0)]
-    for name, one in sorted(found.items()):
-        rules = ", ".join(f"{rule} {n}" for rule, n in sorted(Counter(x.rule for x in one).items()))
-        print(f"{name}: {len(one)} of {left.get(name, 0)}  {rules}")  # noqa: T201
-    return 1 if worse else 0
+    """Print the findings, all or those of *names*; return 1 if there are any."""
+    found = [one for name, ones in collect().items() if not names or name in names for one in ones]
+    for one in found:
+        print(f"{one.place}: {one.rule}: {one.text}")  # noqa: T201 (a command)
+    return 1 if found else 0
 
 
 def collect() -> dict[str, list[Finding]]:
@@ -118,6 +103,7 @@ def of_docstring(place: str, text: str, call: bool) -> Iterator[Finding]:  # noq
         yield Finding(place, "verb", first)
     prose = re.sub(r"^>>>.*?(?=\n\s*\n|\Z)", "", text, flags=re.DOTALL | re.MULTILINE)
     prose = re.sub(r"^ .*\S {3,}\S.*$", "", prose, flags=re.MULTILINE)  # columns of a table
+    prose = re.sub(r"\n\n(?: {4}.*(?:\n|\Z))+", "\n\n", prose)  # a block of code
     yield from of_prose(place, prose)
 
 

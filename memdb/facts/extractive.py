@@ -112,9 +112,8 @@ class ExtractiveSummarizer:
 
         Args:
             source: Messages, or summaries one level down, oldest first.
-            depth: From 1 on the text of an item is read as lines `who: ...`,
-                and each item has an equal share of the tokens before any gets
-                more.
+            depth: From 1 on the text of an item is read as lines `who: ...`. Each item has an equal
+                share of the tokens before any gets more.
             limit_tokens: Most tokens of the text, from 1; never exceeded,
                 whatever the counter.
 

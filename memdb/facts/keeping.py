@@ -1,11 +1,11 @@
 """
 Choose the sentences of a message that are worth keeping, and their category.
 
-What a sentence says is judged by its own words, and whether it belongs to a story, a role or a
-pasted text by the other sentences of its message: a fact in a story has the words of a fact. A
-sentence is kept as it was said, with the one before it where it begins with a pronoun or a
-fragment. Text that was pasted (code, quotations, mails, logs, tags, what follows a line that
-ends in a colon) is material: it never teaches anything about the user.
+A fact in a story has the words of a fact. So the words of a sentence decide only what it says.
+Whether it belongs to a story, a role or a pasted text depends on the other sentences of its
+message. A sentence is kept as it was said; if it begins with a pronoun or a fragment, the one
+before it is kept too. Pasted text teaches nothing about the user: code, quotations, mails, logs,
+tags, and lines after a line that ends in a colon.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _greets(paragraph: list[str]) -> bool:
 
 def category_of(text: str, role: str = NOTE) -> str:
     """
-    Return the category under which a statement is filed, by default by whoever wrote it down.
+    Return the category under which a statement is filed; *role* is its author's, a note by default.
 
     >>> category_of("I'm allergic to peanuts."), category_of("Ann is allergic to peanuts.")
     ('profile', 'profile')

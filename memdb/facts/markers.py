@@ -151,8 +151,8 @@ def says_the_same(newer: str, older: str) -> bool:
     """
     Return whether both say the same, word by word, but for spelling and an order to remember it.
 
-    Letter case, accents on Latin letters, punctuation and the format of numbers are no
-    difference; a lone letter, a sign of a unit and a question mark are.
+    Letter case, accents on Latin letters, punctuation and the format of numbers make no difference.
+    A lone letter, a sign of a unit and a question mark do.
 
     >>> says_the_same("Please remember that I drink oat milk!", "i drink oat milk")
     True

@@ -1,9 +1,10 @@
 """
 Relation of a newer statement to an older one: a link with a probability, never a removal.
 
-A multinomial logistic regression over features that hold in every language: shared words, what
-is left over on each side, numbers that name or count, where the two differ, time, cosine; and the
-markers of `markers.toml`. `bench/facts/train.py` makes the weights from `bench/facts/data/`.
+The model is a multinomial logistic regression. Its features hold in every language: shared words,
+words on one side only, numbers that name or count, the place of the difference. Time, cosine and
+the markers of `markers.toml` are features too. `bench/facts/train.py` makes the weights from
+`bench/facts/data/`.
 """
 
 from __future__ import annotations
@@ -117,11 +118,11 @@ def relate(
 
 def _share_too_little(newer: str, older: str) -> bool:
     """
-    Return whether two texts cannot be related for what they share.
+    Return whether two texts share too little to be related.
 
-    None is shared, and one has a word or two or they are in two languages; or no more is shared
-    than the subject at the head of both, and the newer one has no word of change: "Ann plays
-    chess", "Ann drives a van".
+    Texts without a shared word are not related if one has a word or two, or if they are in two
+    languages. Texts that share only the subject at their head are not related if the newer one has
+    no word of change: "Ann plays chess", "Ann drives a van".
     """
     new, old, both = _aligned(newer, older)
     if not both:

@@ -1,9 +1,9 @@
 """
 Split text of any script into sentences, and weigh their words.
 
-Made for chat, lists, logs and tool output rather than for books: a line break
-ends a sentence unless a paragraph is wrapped there, and a fenced block of code
-becomes one sentence with its length. Pure functions; they accept any text.
+These functions are made for chat, lists, logs and tool output rather than for books. A line break
+ends a sentence unless a paragraph is wrapped there. A fenced block of code becomes one sentence
+with its length. All functions are pure and accept any text.
 """
 
 from __future__ import annotations

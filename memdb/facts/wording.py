@@ -1,9 +1,9 @@
 """
 Words of a statement as the two models see them: folded, with their place and their weight.
 
-A script without spaces gives a word per character (a run of Katakana is one word). The weight
-tells how much a word says: it is small for words that stand in many of the statements that the
-models were trained on (`common.json`, counted by `bench/facts/train.py`), 1 for rare ones.
+A script without spaces gives a word per character (a run of Katakana is one word). The weight tells
+how much a word says. It is 1 for rare words, and small for words of many statements that the models
+were trained on (`common.json`, counted by `bench/facts/train.py`).
 """
 
 from __future__ import annotations

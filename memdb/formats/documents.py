@@ -4,9 +4,9 @@ Documents for people: Markdown, HTML and CSV, made from the lines of an export o
 - Markdown: one file with a heading per conversation and each text in a quotation. A text stays
   inside its quotation, whatever it says: none of its lines is a heading or the end of a list;
   `<` is written so that no reader takes it for HTML, and `![` so that no reader fetches a
-  picture. `memdb import` reads conversations and entries again
-  (`memdb.formats.imports.documents`): a comment behind a message has its uid, one behind a
-  session its name if that has characters that are not shown.
+  picture. `memdb import` reads conversations and entries again (`memdb.formats.imports.documents`).
+  A comment behind a message has its uid. A comment behind a session has its name if that has
+  characters that are not shown.
 - HTML: one page that needs nothing else, and on which no stored text is anything but text. It has
   no script and asks nothing of the network: its Content-Security-Policy allows styles of its own
   and pictures that stand in it. Every text is escaped, names of anchors are numbers.

@@ -82,8 +82,8 @@ def import_file(
         SecretFound: nothing of it can be stored, and the first record holds a secret that
             the settings refuse. One of several is left out, of a memdb export too.
 
-    Cost: 50 µs per message with index and exact token count, 30 µs from a memdb
-    export; memory for a chunk of 2,000 lines, for a LoCoMo file the whole.
+    Cost: 50 µs per message with index and exact token count, 30 µs from a memdb export. Memory for
+    2,000 lines; a LoCoMo file is read whole.
 
     Transaction: one per chunk.
     """

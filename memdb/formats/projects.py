@@ -1,8 +1,9 @@
 """
 Projects of coding agents: the app of a working directory.
 
-A project is an app, named by the absolute path of its folder: that of the Git repository
-around the working directory, of the main one for a worktree, else the directory itself.
+A project is an app, named by the absolute path of its folder. This is the folder of the Git
+repository around the working directory, and for a worktree that of the main repository. Without a
+repository it is the directory itself.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ ADK, LangChain, Pydantic AI and Bedrock (with Strands). A message is an object o
 the same as a dict. No package is imported: fields are read by `model_dump`, `to_dict`, `dict` or
 as attributes. Fields that are None are dropped.
 
-A message that holds a tool's results beside the words of somebody is read as
-several messages, so that no tool speaks in the role of a person.
+A message with a tool's results beside somebody's words is read as several messages. So no tool
+speaks in the role of a person.
 """
 
 from __future__ import annotations

@@ -4,15 +4,15 @@ Convert messages to the request formats of OpenAI, Anthropic, Gemini and LangCha
 A message that was read of a provider's own goes back to it as it came, from its
 original. For another provider a part that it has no type for is the part's text.
 
-Each API refuses requests that a stored conversation easily leads to: a call
-without its result, a result without its call, an empty text, two messages of
-one role. The formats avoid all of these:
+A stored conversation easily leads to requests that an API refuses. They contain a call without its
+result, a result without its call, an empty text, or two messages of one role. The formats avoid all
+of these:
 
 - An answered call is a real call with its results behind it, in the order of the
   calls, wherever they were. Several results of one call are one.
-- A call that nothing answers is text, `name(arguments)`, unless only calls
-  follow it: then it is pending and stays a real call, so that the host can add the
-  result. Beside a call that has a result, its result is "[no result]", an error.
+- A call that nothing answers is text, `name(arguments)`. If only calls follow it, it is pending and
+  stays a real call, so that the host can add the result. Beside a call that has a result, its
+  result is "[no result]", an error.
 - A result without a call before it gets a call of its own, because what a tool
   says must not be the user's words. Calls and results match as in
   `memdb.conversations.tool_calls`; those without an id or name never do.
@@ -96,8 +96,8 @@ def to_shape(
     System messages stay where they are for OpenAI and LangChain; the others get
     all of them in the system part, in order. Images, audio and files are passed
     on where the API takes them from that role, else as text, `[image: a.png]`.
-    Where messages before what the model says are left out, items for Responses have no reasoning
-    and no ids up to the next message of the user.
+    If messages before an answer of the model are left out, items for Responses have no reasoning
+    and no ids. This ends at the next message of the user.
 
     No messages give an empty list, which every API refuses.
 

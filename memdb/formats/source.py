@@ -2,8 +2,8 @@
 The source of an import: a file, the files of a folder, or the members of an archive.
 
 A format says by their names and their first objects which of them are its own. Nothing is
-unpacked to the disk. A file is read by its lines, or by the elements of the JSON array that it
-is; neither needs more memory than the longest of them.
+unpacked to the disk. A file is read by its lines; a JSON array is read by its elements. Neither
+needs more memory than the longest of them.
 """
 
 from __future__ import annotations
@@ -566,7 +566,7 @@ class Tree:
             raise InvalidInput(f"{shown}: {reason}") from error
 
     def is_array(self, name: str) -> bool:
-        """Return whether a file is a JSON array: not lines of which the first is one."""
+        """Return whether a file is a JSON array, and not lines that begin with an array."""
         is_lines = bool(self._skipped) and name.lower().endswith(".jsonl")
         return self.first_character(name) == b"[" and not is_lines
 

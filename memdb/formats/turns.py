@@ -389,8 +389,8 @@ def one_call_turn(turns: list[Turn]) -> Iterator[Turn]:
     """
     Yield the turns, all calls of a step in its last one.
 
-    Chat APIs want one message of calls, and nothing between it and its results: neither
-    another call, nor words of the assistant while the host has still to answer.
+    Chat APIs want one message of calls, and nothing between it and its results. Another call may
+    not stand there, and the assistant may not speak before the host has answered.
     """
     for step in steps_of(turns):
         callers = [turn for turn in step if turn.real_calls]

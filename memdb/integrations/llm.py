@@ -1,9 +1,9 @@
 """
 The plugin of llm: `-T 'Memdb(file="agent.db")'` and `-f 'memdb:agent.db?when do we fly'`.
 
-Each search and each fact is a `memdb` command in a process of its own. memdb is never loaded
-into llm, which opens its log and its embeddings with another SQLite library: two of them with
-one file in a process lose each other's locks (ADR-0002).
+Each search and each fact is a `memdb` command in a process of its own. memdb is never loaded into
+llm, which opens its log and its embeddings with another SQLite library. Two libraries that open one
+file in a process lose each other's locks (ADR-0002).
 """
 
 from __future__ import annotations

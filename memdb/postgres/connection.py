@@ -1,13 +1,13 @@
 """
 Connections and transactions: run statements on a server, again after a fail-over (ADR-0031).
 
-A transaction keeps what it ran and what the server answered. If the connection is lost, or
-another transaction was in the way, it is repeated on a new connection, statement by statement:
-the same answers mean that it may go on. So the caller sees an error only if something that it
-has read is different now, or no server answers within `RETRY_S`.
+A transaction keeps what it ran and what the server answered. If the connection is lost, or another
+transaction was in the way, it is repeated on a new connection, statement by statement. It continues
+if the answers are the same. So the caller sees an error only if something that it has read is
+different now, or no server answers within `RETRY_S`.
 
-One that only reads sees one snapshot: so it asks nothing twice, and what it is going to ask may be
-sent ahead, to be answered with something else (ADR-0049).
+A transaction that only reads sees one snapshot, so it runs no statement twice. Its next statements
+may be sent ahead, together with another one (ADR-0049).
 """
 
 from __future__ import annotations

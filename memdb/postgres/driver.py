@@ -163,7 +163,7 @@ def translate(error: Any, where: str) -> MemDBError:
 
 
 def is_read_only(error: Any) -> bool:
-    """Return whether the server, or this connection, takes no writes: a standby says so twice."""
+    """Return whether the server, or this connection, takes no writes. A standby has two codes."""
     code = error.sqlstate
     return code == READ_ONLY or (code == "0A000" and "during recovery" in str(error))
 

@@ -1,12 +1,12 @@
 """
 The PostgreSQL engine: an open database on a server, with its transactions (ADR-0031).
 
-Each block uses a connection of its own. Writers of one scope wait for each other, and for nobody
-else: the first statement of a write that is about a scope takes its advisory lock.
+Each block uses a connection of its own. Only writers of one scope wait for each other: the first
+statement of a write about a scope takes its advisory lock.
 
-A text is proven gone from a server by its rows, index entries and chunks. What the server keeps
-beside its tables is not memdb's to promise: bytes of deleted rows until they are vacuumed and
-overwritten, the WAL, replicas and backups. The proof says so.
+A text is proven gone from a server by its rows, index entries and chunks. memdb promises nothing
+about the server's other bytes, and the proof names them. These are deleted rows until they are
+vacuumed and overwritten, the WAL, replicas and backups.
 """
 
 from __future__ import annotations

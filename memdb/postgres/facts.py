@@ -1,9 +1,9 @@
 """
 Facts that a connection knows of the database, so that an append asks nothing (`Tx.facts`).
 
-Another process may change it at any time, and nobody tells. So a transaction that used a fact
-lets the server compare it before the commit, in the same round trip: if it holds no more, the
-transaction is refused and may be tried again.
+Another process may change it at any time, without notice. So the server compares each fact that a
+transaction used before the commit, in the same round trip. If one is outdated, the transaction is
+refused and may be tried again.
 """
 
 from __future__ import annotations

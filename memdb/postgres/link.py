@@ -1,9 +1,9 @@
 """
 The connection of a transaction to the server: made with memdb's settings, and again when lost.
 
-Each that writes has a row in the table `commits`, which says which of its transactions was
-committed last. So a transaction whose COMMIT got no answer is looked up, also after a fail-over
-(ADR-0031 says why the number of the transaction does not tell).
+Each connection that writes has a row in the table `commits`, with the number of its last committed
+transaction. If a COMMIT gets no answer, the row decides, also after a fail-over. ADR-0031 says why
+the server's own transaction number is not enough.
 """
 
 from __future__ import annotations

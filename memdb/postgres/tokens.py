@@ -200,7 +200,7 @@ def beginning_of(token: str) -> str:
 
 
 def phrases_of(term: Term) -> list[Phrase]:
-    """Return the phrases of a term, any of which counts; see `query_of`."""
+    """Return the phrases of a term. A row needs one of them; see `query_of`."""
     purpose = QUERY | PREFIX if term.prefix else QUERY
     first = Phrase(tuple(tokenize(" ".join(term.words), purpose)), prefix=term.prefix)
     others = [Phrase(tuple(tokenize(other, QUERY))) for other in term.any_of]

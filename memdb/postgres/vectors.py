@@ -1,8 +1,8 @@
 """
 Vectors by space on a server, and their nearest neighbours. Owns the table `vectors`.
 
-A row holds one vector: that of a message as its direction, a whole number of 127 parts per
-dimension, the others as float32, as files hold them. So both engines give the same cosines.
+A row holds one vector, in the form of files, so both engines give the same cosines. The vector of a
+message is its direction, a whole number of 127 parts per dimension. The others are float32.
 
 A search measures every vector of an id range. `due_indexes` says for which spaces maintenance makes
 HNSW indexes: a search of a scope with more than 50,000 vectors goes through them (ADR-0033).

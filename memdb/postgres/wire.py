@@ -206,7 +206,7 @@ class Wire:
         return self._errors.error_from_result(result, encoding="utf-8")
 
     def _forget(self, name: bytes) -> None:
-        """Prepare a statement anew the next time: the server refused it."""
+        """Prepare a statement again the next time, because the server refused it."""
         for sql, known in list(self._names.items()):
             if known == name:
                 self._names[sql + "\0"] = self._names.pop(sql)  # so that no name comes twice

@@ -2,8 +2,8 @@
 Full-text search on a server: which rows hold a term. Owns `words` and `words_tail`.
 
 A row of `words` lists, for one token and a block of a scope (`tokens.block_of`), the ids that hold
-it, 6 bytes each. The words of a few new rows wait in `words_tail`, a row for each, and go into the
-lists together: so an append writes one row, and a search reads both in one statement. Both are
+it, 6 bytes each. The words of a few new rows wait in `words_tail`, a row for each, and are added to
+the lists together. So an append writes one row, and a search reads both in one statement. Both are
 written under the lock of the scope (ADR-0032).
 
 The tokens are those of FTS5 (`memdb.postgres.tokens`). Lists hold no positions: phrases and
@@ -372,8 +372,8 @@ class PostgresWords:
             Ids rising. A list shorter than *newest* is complete: its length is the term's
             document frequency in the range.
 
-        Cost: one statement, 0.06 µs per id; two and 5 µs per row that holds all tokens of
-        a phrase, or of a term for some fields only.
+        Cost: one statement, 0.06 µs per id. Phrases, and terms for some fields only, need a second
+        one and 5 µs per row with all their tokens.
         """
         phrases = {term: phrases_of(term) for term in terms}
         found: dict[Term, list[int]] = {term: [] for term in phrases}

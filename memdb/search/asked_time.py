@@ -1,9 +1,10 @@
 """
 The time that a question names, in the languages of `times.json`, and what else it asks for.
 
-`memdb.facts.dates` reads English and ISO dates. This module adds weekdays, dates in figures, the
-words of other languages ("gestern", "la semaine dernière", "9月15日"), and says whether a question
-asks for anything but the time: "what did we talk about yesterday?" does not. Pure.
+`memdb.facts.dates` reads English and ISO dates. This module adds weekdays, dates in figures and the
+words of other languages ("gestern", "la semaine dernière", "9月15日"). It also tells whether a
+question asks for more than the time; "what did we talk about yesterday?" does not. All functions
+are pure.
 """
 
 from __future__ import annotations

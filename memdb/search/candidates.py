@@ -2,9 +2,9 @@
 Candidates: the rows of a corpus that words or meaning brought, before they are ranked.
 
 Pure functions over ids and numbers: no SQL, no I/O, no clock. `Lexical` scores posting lists,
-`fuse` adds cosines and neighbours, `best` says of which messages the rows are read; what is
-ranked of those is decided in `memdb.search.rank`. Ids are packed as in `memdb.models.ids`, so
-that `id - 1` and `id + 1` are the neighbours of a message.
+`fuse` adds cosines and neighbours, and `best` chooses the messages whose rows are read.
+`memdb.search.rank` ranks those. Ids are packed as in `memdb.models.ids`, so that `id - 1` and `id +
+1` are the neighbours of a message.
 """
 
 from __future__ import annotations
@@ -59,10 +59,9 @@ def fuse(
     Return base and neighbour scores from both arms.
 
     base = share * lexical / best lexical + (1 - share) * cosine / best cosine, over the best
-    `weights.arm` by words and all with a cosine; an arm that found nothing leaves its share to the
-    other. Then
-    score = base + previous * base(id - 1) + next * base(id + 1), also for neighbours that no arm
-    found. Scores of 0 or less count as not found; any scale will do.
+    `weights.arm` by words and all with a cosine. An arm that found nothing leaves its share to the
+    other. Then score = base + previous * base(id - 1) + next * base(id + 1), also for neighbours
+    that no arm found. Scores of 0 or less count as not found; any scale will do.
 
     Args:
         lexical: `Lexical.scores`.
@@ -147,8 +146,8 @@ class Lexical:
     The words of one query in one scope.
 
     The score of a message is the sum over the words of idf * (1 if the message holds it, else the
-    best of `weights.context`). How often a word stands in a message, and how long the message is,
-    do not count: with both, real BM25 finds less (R@10 0.630 against 0.643, arm alone).
+    best of `weights.context`). The number of times a word occurs and the length of the message do
+    not count. BM25, which uses both, finds less (R@10 0.630 against 0.643, arm alone).
 
     Exact for the best `weights.arm` by their own words; the words of others are not spread.
     Cost: 0.8 ms for five words that stand in 2,000 messages together.

@@ -80,8 +80,8 @@ def embed_question(
     """
     Return the vector of the question, and the cosines of past entries.
 
-    The vector is left out if the model does not know the query's words and other
-    words find something; if they do not, it takes part and the answer says so.
+    If the model does not know the query's words and other words find something, the vector is left
+    out. If nothing is found without it, the vector takes part, and the answer has a note.
     """
     request = question.request
     if request.by == "words":

@@ -1,9 +1,9 @@
 """
 The kinds of records that recall searches, as data: one `Kind` each.
 
-A kind says what of a scope is searched, how candidates are found and ranked, and
-how a row becomes text and source of a hit. Entries of the past are one more
-kind, chosen by `kinds_of`, not another way through the stages.
+A kind describes the rows of a scope that are searched and how candidates are found and ranked. It
+also turns a row into text and source of a hit. Entries of the past are one more kind, chosen by
+`kinds_of`, not another way through the stages.
 """
 
 from __future__ import annotations

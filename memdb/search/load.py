@@ -1,9 +1,8 @@
 """
 Load and explain stages: from ranked rows of several kinds to the hits of one answer.
 
-Puts the kinds on one scale, reads text and source of what is returned, groups
-messages by session, and says why a message is in an answer or not. Joins the
-caller's transaction.
+These functions put the kinds on one scale, read text and source of hits, and group messages by
+session. They also explain why a message is in an answer or not. Joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def _ties(
     tx: Tx, question: Question, own: Corpus, hits: list[Hit], rows: list[int], words_of: TextWords
 ) -> Ties | None:
     """
-    Return what links say of *hits*, of which a message stands where an entry of it does.
+    Return the links between *hits*. A message has the links of an entry that was learnt from it.
 
     Args:
         own: The entries of the scope itself.
@@ -157,8 +156,8 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> An
     """
     Return the sessions whose titles and messages say most, each with its best messages.
 
-    The score of a session is the sum of the squares of its title and its best messages,
-    `FADE_COUNT` in all, each next one counting `FADE` of the one before.
+    The score of a session is the sum of the squares of the scores of its title and its best
+    messages, `FADE_COUNT` in all. Each one counts `FADE` times as much as the one before.
     """
     by_session: dict[int, list[tuple[Ranked, float]]] = {}
     titles: dict[int, float] = {}

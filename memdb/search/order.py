@@ -147,8 +147,8 @@ def _heads(
     """
     Return of each hit the place of the first one that says the same, with its asked words.
 
-    It has the same words and signs and is of the same kind, or is the message that an entry was
-    learnt from; or it is another entry that repeats it.
+    Two hits of one kind say the same if they have the same words and signs. So do an entry and the
+    message that it was learnt from, and an entry and another one that repeats it.
     """
     words = [tuple(words_of[hit.text]) if hit.kind in STATEMENTS else () for hit in hits]
     often = Counter(words)
@@ -254,13 +254,12 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
     """
     Yield the places of a newer hit and of an older one, before it, that answers alike.
 
-    Both are of one author and hold the same words of the question, half of them at least, and
+    Both are of one author and hold the same words of the question, half of them at least. They also
     share half of their other words but numbers and names. Or both are short and among the first
-    `COMPARED` of their kind, and the newer one ends the older one, or with no word of the
-    question in common the best hit, which takes more; or it ends the best hit for sure. A long
-    message says several things, of which the question asks for one, and one that only asks
-    answers nothing; without the name that is asked
-    for it is about something else, and a question with a number asks for that one.
+    `COMPARED` of their kind, and the newer one ends the older one. If they share no word of the
+    question, only the best hit counts as ended, and it takes more. Not compared are long messages,
+    which say several things, and messages that only ask. A text without the name that is asked for
+    is about something else, and a question with a number asks for that one.
     """
     traits, counts = _traits(query, hits, words_of), Counter[str]()
     holders: dict[AbstractSet[str], list[int]] = {}  # places, by the asked words they hold

@@ -108,9 +108,8 @@ class Query(Record):
         """
         Return the text to embed: without author names and without the words in *drop*.
 
-        Names and words that stand in every other message draw the vector to all of them; leaving
-        them out is worth 0.19 of recall at 10 on LoCoMo. Falls back to
-        the whole text when no content word would remain.
+        Names and words of every other message draw the vector to all messages. Leaving them out
+        adds 0.19 to R@10 on LoCoMo. Falls back to the whole text when no content word would remain.
 
         Args:
             drop: Words as in `words`, usually those in more than 15 % of the scope.

@@ -5,10 +5,9 @@ Pure functions over ids and numbers: no SQL, no I/O, no clock. The candidates co
 `memdb.search.candidates`.
 
 The score of a message is e to the sum of its terms, each a feature of `memdb.search.features`
-times its weight. The weights stand in `ranker.json`, which `bench/ranker/train.py` makes: for each
-feature its weight between people, and what is added to it in a chat with an assistant. The score
-of an entry is in `rank_entries`.
-Equal scores are ordered by id, newest first.
+times its weight. `bench/ranker/train.py` writes the weights into `ranker.json`. Each feature has a
+weight between people, and a number that is added to it in a chat with an assistant. The score of an
+entry is in `rank_entries`. Equal scores are ordered by id, newest first.
 """
 
 from __future__ import annotations
@@ -155,10 +154,10 @@ def rank_entries(
     """
     Return the best *limit* entries, best first; equal scores newest first.
 
-    score = (lexical + vector) * importance * freshness * use * scale + date: half of each arm, a
-    factor of 1 + weights.importance * (importance - 5) / 5, one of 1 - weights.fading *
-    (1 - decay), one that gains weights.use for ten uses and twice that for a hundred, and
-    `weights.entry_scale`, which makes the scores comparable with those of messages.
+    score = (lexical + vector) * importance * freshness * use * scale + date, with half of each arm.
+    `importance` is 1 + weights.importance * (importance - 5) / 5, and `freshness` 1 -
+    weights.fading * (1 - decay). `use` gains weights.use for ten uses and twice that for a hundred.
+    `scale` is `weights.entry_scale`, which makes the scores comparable with those of messages.
 
     Args:
         lexical: Scores by id, as `Lexical.scores` has them.

@@ -2,14 +2,14 @@
 Relevance: how much the best rows say about the question, on one absolute scale.
 
 Pure functions over ids and numbers. The scores of `memdb.search.rank` order the rows of one
-answer; a best row always has a high one. Relevance tells whether that row is an answer at all: it
+answer; a best row always has a high one. Relevance tells whether that row is an answer at all. It
 is the probability of a logistic model over a few facts about a row and the question (`FACTS`).
 `answers.json` has its weights, which `bench/answers/train.py` learns from notebooks that were
 written for it, with words alone and with the built-in table.
 
-How much a word says is its rarity in English, or for other languages the share of statements and
-questions that hold it, the same in every file. So scores of two questions, and of two files, can
-be compared.
+A word of English says as much as it is rare. A word of another language is weighed by the share of
+statements and questions that hold it. Both are the same in every file. So scores of two questions,
+and of two files, can be compared.
 """
 
 from __future__ import annotations
@@ -168,10 +168,10 @@ def limited(value: float, facts: Mapping[str, float]) -> float:
     """
     Return a relevance that is sure only if the row holds what the question is about.
 
-    A near miss holds the person and the thing, and lacks the word for what is asked. Keywords
-    ask nothing: they name a topic, of which a row may lack more. So may an answer to a question
-    about oneself, which is rarely asked in the words of the fact; but some of it the row holds,
-    for such questions are asked about what was never told, too.
+    A near miss holds the person and the thing, and lacks the word for what is asked. Keywords only
+    name a topic, so a row may lack more of them. A question about oneself is rarely asked in the
+    words of the fact, so its answer may lack more too. But that row must hold a word of the topic,
+    since such questions are also asked about untold things.
     """
     least = LEAST_TOPICS_TYPED if facts["typed"] or facts["keywords"] else LEAST_TOPICS
     is_own = facts["own"] >= SURELY_OWN and facts["topics"] > 0

@@ -1,5 +1,5 @@
 """
-What all users of an app share, where it is in another file than what is one user's.
+Entries that all users of an app share, if they are in another file than one user's own.
 
 Its entries get ids of a scope that no file has, so that they are never taken for one's own.
 """

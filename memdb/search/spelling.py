@@ -2,10 +2,10 @@
 Spelling: the words of a question as the texts of a scope have them.
 
 An identifier is one word in one text and several in another ("RX2290", "RX 2290", "1,240"), and a
-word may be misspelt. So a word that stands nowhere is looked for in three ways: joined with the
-words beside it, cut into words that stand side by side, and as the nearest word that begins as it
-does. Only the index is asked, and the texts of a few rows are read; what is found replaces the word
-in the question.
+word may be misspelt. So a word that no text has is looked for in three ways. It is joined with the
+words beside it, cut into words that stand side by side, and compared with words of the same
+beginning. This reads the index and the texts of a few rows. The spelling that is found replaces the
+word in the question.
 """
 
 from __future__ import annotations

@@ -22,25 +22,25 @@ class Weights(Record):
         arm: Candidates taken by words; the vector arm brings as many. So many messages lend their
             words to their neighbours; more change nothing.
         lexical_share: Share of the words when there are vectors too.
-        context: What a query word counts for in a message when it stands in the message this
-            far before (positive) or after (negative) it instead, where candidates are chosen.
+        context: Share of a query word's score for a message without it, by the distance to the
+            message that has it. Positive is before, negative after. Used to choose candidates.
         previous, next: Share of the neighbours' base scores that is added there.
-        month, day: Date of a message, if the query names its month or year, or its day, or counts
-            back to a time around it, or to its day.
+        month, day: Bonus for the date of a message. `month`: the query names its month or year, or
+            counts back to a time around it. `day`: the query names its day, or counts back to it.
         bound: Added within a bound that the query names, such as "before May": half of all
             messages may be.
         about, own: Factors of the same gain for a time that the text speaks of, and for the
             message's own time if its text speaks of one: R@10 of the questions that name a time
             0.920 without the first, 0.928 with it, and with 0.8 of the second nDCG@10 is lower.
-        vague: Power of the share of a text's days that the query's days hold: "last year" is
-            little evidence of a day, and more of a season.
+        vague: Exponent of the overlap between the text's dates and the query's dates: "last year"
+            is little evidence of a day, and more of a season.
         pool: Once so many messages hold a rarer word, a commoner word adds no new ones.
         importance: Gain of an entry of importance 10, and loss of importance 0; 5 is neutral.
         fading: Loss of an entry that faded for long: a newer one of the same words goes first, a
             better match goes before both.
         use: Gain of an entry that was recalled nine times, twice that for 99.
-        entry_scale: Final by base score of the first ten messages, median 2.2 with and without
-            vectors, so that entries, which have no context terms, come to the same scale.
+        entry_scale: Final by base score of the first ten messages, so that entries, which have no
+            context terms, have the same scale. The median is 2.2 with and without vectors.
     """
 
     table: str = "static"

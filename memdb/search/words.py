@@ -1,9 +1,9 @@
 """
 How much a word of a question says, the same in every file.
 
-`answers.json` is made by `bench/answers/train.py`: the weights of `memdb.search.relevance`, how
-many questions of a language hold a word, and how much likelier it is in a question about what
-somebody told of himself than in one about the world.
+`bench/answers/train.py` makes `answers.json`. It has the weights of `memdb.search.relevance`, and
+for each word the number of questions of its language that hold it. It also has how much likelier
+the word is in a question about oneself than in one about the world.
 """
 
 from __future__ import annotations

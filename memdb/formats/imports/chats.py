@@ -1,9 +1,9 @@
 """
 Conversations of other programs: one table says where each keeps what.
 
-A row has the paths of a conversation and of its messages, and a function for messages whose
-shape is not only a matter of names. Where messages name the one they stand behind, the way
-on the screen becomes the session, and the others its branches.
+A row has the paths of a conversation and of its messages. If names are not enough to read a
+message, the row has a function. If messages name the one before them, the branch on the screen
+becomes the session, and the others its branches.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """
 Claude's export: conversations, and the projects and memories beside them.
 
-Prompts that were edited and answers that were made again are branches of their session; what
-is on the screen, else the newest, is the session itself. Blocks that are not text become
-parts, results of tools messages of their own. Attachments are searched with their message;
-what Claude wrote as an artifact becomes its versions. Documents of projects become artifacts,
-and memories entries, of the user.
+The session is the branch on the screen, else the newest one. Edited prompts and repeated answers
+are branches of it. Blocks that are not text become parts, results of tools messages of their own.
+Attachments are searched with their message; what Claude wrote as an artifact becomes its versions.
+Documents of projects become artifacts, and memories entries, of the user.
 """
 
 from __future__ import annotations

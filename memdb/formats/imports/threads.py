@@ -91,8 +91,8 @@ def message_before(parents: Parents, node: str, ends: Mapping[str, str | None]) 
     Return the external id of the last message that is imported before a node, None for none.
 
     Args:
-        ends: By the nodes that were read, those before *node* among them: the last message of
-            each, or that of the nodes before it if it has none.
+        ends: The last message of each node that was read, those before *node* among them. A node
+            without messages has the last one before it.
     """
     parent = parents[node]
     while parent is not None and parent in parents and parent not in ends:

@@ -45,11 +45,10 @@ class MemdbMemoryService(Service, BaseMemoryService):
     """
     ADK's memory in a memdb file; see `Service` for how it is opened.
 
-    Events are kept in a part of the app, `NAME (memory)`, so a search finds what was added
-    and nothing else, and no session service lists them. Memories added directly are entries of
-    the user, the same that `scope.remember` makes: either side finds them. They
-    go by the id they were given with, else by the number of the entry, as
-    `entry:5`.
+    Events are kept in a part of the app, `NAME (memory)`. So a search finds only added events, and
+    no session service lists them. Memories added directly are entries of the user, the same that
+    `scope.remember` makes: either side finds them. They go by the id they were given with, else by
+    the number of the entry, as `entry:5`.
 
     A search goes by words, as in ADK's own services; with *by_meaning* also by
     meaning and by what was said beside it.

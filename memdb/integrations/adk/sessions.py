@@ -39,10 +39,9 @@ class MemdbSessionService(Service, BaseSessionService):
     another client can be read and continued here. An event is stored with all the
     state it changes in one transaction.
 
-    A session that somebody else wrote to since it was read, or took events back
-    from, is refused as stale: by the number of its newest event, and by
-    `last_update_time` where a session did not come from this service. The words
-    of an event that were erased in its place leave a session as it is.
+    If somebody else added or removed events since a session was read, the session is refused as
+    stale. The number of its newest event decides; `last_update_time` decides for a session of
+    another service. An event whose words were erased does not make a session stale.
 
     There is nothing under an id that no session can have, such as a blank one;
     only `create_session` refuses it.

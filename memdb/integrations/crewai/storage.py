@@ -1,8 +1,8 @@
 """
 `MemdbStorage`: the records of CrewAI's memory as items of a memdb file.
 
-A record is the item of its id under the namespace of its scope, with its vector; a second,
-small item names that scope, so that a record is found by its id.
+A record is the item of its id under the namespace of its scope, with its vector. A second, small
+item names that scope, so that a record is found by its id.
 """
 
 from __future__ import annotations

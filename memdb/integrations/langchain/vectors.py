@@ -36,9 +36,9 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
     """
     Documents with vectors, in a namespace of items.
 
-    Scores are cosines, -1 to 1. A filter is a dict of metadata fields and values, or of
-    operators ($eq, $ne, $gt, $gte, $lt, $lte, $in), or a function of a document. The text
-    of a document is found by `scope.recall` and `MemdbRetriever` too, by its words.
+    Scores are cosines, -1 to 1. A filter is a function of a document, or a dict of metadata fields
+    with values or operators. The operators are $eq, $ne, $gt, $gte, $lt, $lte and $in. The text of
+    a document is found by `scope.recall` and `MemdbRetriever` too, by its words.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """
 The store of LangGraph as items of a scope: the same namespaces and keys, values and expiry.
 
-With an index configuration its embeddings give the vectors that a query is compared with;
-without one a query searches words, and by meaning if the file has an embedder.
+With an index configuration, a query is compared with vectors of its embeddings. Without one, a
+query searches words, and meaning if the file has an embedder.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Subscriptions:
     async def subscribe(
         self, context: Any, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        """Notify a client of a resource until it unsubscribes or goes; any URI will do."""
+        """Send changes of a resource to a client until it unsubscribes; any URI will do."""
         import mcp_types as types
 
         connection = getattr(context.session, "_connection", context.session)

@@ -119,11 +119,11 @@ class Answers:
 
     def grew(self, db: MemDB, chat: Hashable, span: tuple[int, int], items: Iterable[Item]) -> None:
         """
-        Note that *items*, of the messages of *span*, were just added; in the thread that did.
+        Note that *items*, of the messages of *span*, were just added by this thread.
 
-        What was kept stays where nothing else can have happened since: one
-        commit of ours, or none because others of the same transaction were
-        noted before; none of anybody else; and no seq between.
+        The cache is extended only if nothing else can have happened since. Nobody else committed,
+        no seq lies between, and this session committed once at most (not at all if the transaction
+        was noted before).
         """
         with self._lock:
             self._extend(db, chat, span, items)
