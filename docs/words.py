@@ -68,9 +68,10 @@ def collect() -> dict[str, list[Finding]]:
 
 
 def documents() -> list[Path]:
-    """Return README and the pages of docs/, without decisions and lists of others."""
+    """Return the pages of the first folder and of docs/, without decisions."""
     pages = [path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "adr"]
-    return [ROOT / "README.md", *sorted(pages)]
+    at_root = ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")
+    return [*(ROOT / f"{name}.md" for name in at_root), *sorted(pages)]
 
 
 def of_module(path: Path) -> Iterator[Finding]:
