@@ -1,7 +1,7 @@
 """
 The default embedder: a table of word-piece vectors, no model, no numpy.
 
-Owns `data/static_en.bin` (made by `data/build_static_en.py`). A text's vector
+Owns `data/static_en.bin` (made by `bench/build_static_en.py`). A text's vector
 is the weighted sum of its words' rows, scaled to length 1. Importing this
 module reads nothing; the first text does, once per process (0.015 s, 5 MB).
 
@@ -299,7 +299,7 @@ def table() -> Table:
 
 
 def _read_table() -> Table:
-    """Read the table file; its format is in `build_static_en.py`."""
+    """Read the table file; its format is in `bench/build_static_en.py`."""
     data = read_bytes(__file__, "data/static_en.bin")
     sizes_start = data.index(b"\n") + 1
     count = int(data[sizes_start : data.index(b" ", sizes_start)])

@@ -1,7 +1,7 @@
 """
 Token counters: exact ones for OpenAI's encodings, an estimate, and a checked port.
 
-Owns the packed vocabularies in `data/` (made by `data/pack_vocabularies.py`).
+Owns the packed vocabularies in `data/` (made by `bench/pack_vocabularies.py`).
 tiktoken downloads its vocabularies at first use; here they come out of the
 package, so counting works offline and touches no cache folder. Importing this
 module loads neither tiktoken nor a vocabulary; the first count does, once per
@@ -312,7 +312,7 @@ def _load(name: str) -> tiktoken.Encoding:
 
 
 def _ranks(name: str) -> dict[bytes, int]:
-    """Return rank by token; the packed formats are described in `data/pack_vocabularies.py`."""
+    """Return rank by token; the packed formats are described in `bench/pack_vocabularies.py`."""
     if name == INDEXED_ENCODING:
         return _vocabulary().ranks()
     import lzma  # noqa: PLC0415 (of one encoding, which tiktoken counts by)

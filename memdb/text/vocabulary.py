@@ -1,7 +1,7 @@
 """
 The tokens of cl100k_base in one file, found one by one without loading the others.
 
-Owns the file `data/cl100k_base.tokens`, made by `data/pack_vocabularies.py`, the pieces into
+Owns the file `data/cl100k_base.tokens`, made by `bench/pack_vocabularies.py`, the pieces into
 which the encoding cuts a text, and the merges of bytes within one piece. A process that counts
 English reads 1.3 MB and keeps the pieces that it met; tiktoken's encoder takes 75 ms and 30 MB
 before its first count. ADR-0024 has the numbers.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from array import array
 from binascii import crc32
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from memdb.text.resources import compiled
@@ -187,22 +187,3 @@ def _words(content: bytes, start: int, count: int) -> Sequence[int]:
     words = array("I", part.tobytes())
     words.byteswap()
     return words
-
-
-def pack(tokens: list[bytes]) -> bytes:
-    """Return the file of *tokens*, which are in the order of their ranks."""
-    buckets = 1
-    while buckets * 4 < len(tokens):
-        buckets *= 2
-    ranks: list[list[int]] = [[] for _ in range(buckets)]
-    for rank, token in enumerate(tokens):
-        ranks[crc32(token) & (buckets - 1)].append(rank)
-    lengths = bytes(map(len, tokens))
-    words = (
-        (MAGIC, len(tokens), buckets, -(-len(tokens) // BLOCK)),
-        accumulate(map(len, ranks), initial=0),
-        chain.from_iterable(ranks),
-        list(accumulate(lengths, initial=0))[:-1:BLOCK],
-    )
-    head = b"".join(word.to_bytes(4, "little") for part in words for word in part)
-    return head + lengths + b"".join(tokens)

