@@ -78,10 +78,14 @@ BYTES = "the bytes of the disk are the server's; the receipt says so"
 DAMAGES = "damages the indexes of a file"
 IN_SQLITE = "asks in SQLite's words; see tests/postgres/test_views.py"
 DOCUMENT = "a file is named by its path"
+STAMP = "a stamp is known without asking; a server is asked (docs/postgres.md)"
 BY_NAME = {
     "test_a_broken_link_is_named_and_made_anew": "another program breaks the rows of a file",
     "test_a_rejected_link_is_never_made_again": "the databases of these tests have one uid: no copy",
     "test_a_context_takes_some_statements_per_branch": "counts the statements of SQLite",
+    "test_a_mark_lasts_over_the_first_write_of_a_handle": STAMP,
+    "test_a_stamp_differs_after_a_commit_of_anybody": STAMP,
+    "test_the_same_as_coroutines": STAMP,
     "test_a_query_leaves_every_connection_as_it_was": "functions and limits of SQLite",
     "test_add_is_held_to_the_schema": "`check` looks for what a CHECK of a file stops",
     "test_an_answer_is_json": IN_SQLITE,

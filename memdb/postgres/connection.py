@@ -154,6 +154,7 @@ class Tx(Asking):
         "_kinds",
         "_locks",
         "_lost",
+        "_unsure",
         "_vectors",
         "_words",
         "_writes",
@@ -187,6 +188,7 @@ class Tx(Asking):
         self._locks: set[int] = set()
         self._is_unsettling = False
         self._kinds: set[str] = set()  # of the things that it changed
+        self._unsure: list[tuple[str, Answer]] = []  # what it may have changed
 
     def begin(self, *, writes: bool) -> None:
         """Begin a transaction at the next statement."""
@@ -303,11 +305,13 @@ class Tx(Asking):
         """Send a statement whose result nobody needs."""
         psycopg = self._prepare_for(statement, values)
         try:
-            self._put(statement, bound)
+            answer = self._put(statement, bound)
         except psycopg.Error as error:
             self._recover(error, Tries())
-            self._put(statement, bound)
-        self._note(statement, bound, None, changed=1)
+            answer = self._put(statement, bound)
+        if statement.kind is not None and statement.may_miss:
+            self._unsure.append((statement.kind, answer))
+        self._note(statement, bound, None, changed=not statement.may_miss)
 
     def _put(self, statement: Statement, bound: list[Any]) -> Answer:
         """Send a statement, after the scopes that it is about."""
@@ -401,6 +405,8 @@ class Tx(Asking):
                 self.lose(differs)
                 raise differs
         wire.sync()
+        self._kinds.update(kind for kind, _ in self._unsure)  # their answers are lost
+        self._unsure.clear()
 
     def _failed(self, error: Any) -> MemDBError:
         """Return the memdb error for *error*, which every statement raises from here on."""
@@ -434,6 +440,7 @@ class Tx(Asking):
         if self._lost is not None:
             with suppress(psycopg.Error):
                 self.link.open().sync()  # the pipeline is usable again
+            self._unsure = [one for one in self._unsure if one[1].result is not None]
             self._lost = None
         self._send(statement_of(f"ROLLBACK TO level{number}"), [], EMPTY)
         self._send(statement_of(f"RELEASE level{number}"), [], EMPTY)
@@ -469,10 +476,19 @@ class Tx(Asking):
     def _send_commit(self) -> None:
         link = self.link
         if self._has_changed:
+            self._learn_kinds()
             facts, now_ms = self._facts, self.now_ms
             commits.send(link, facts, self._kinds, now_ms, is_fenced=self.is_fenced)
         else:
             commits.send_plain(link)
+
+    def _learn_kinds(self) -> None:
+        """Wait for the answers that say whether a kind was changed, if nothing else says it."""
+        unsure = [one for one in self._unsure if one[0] not in self._kinds]
+        if unsure:
+            wire = self.link.open()
+            wire.rows(unsure[-1][1])
+            self._kinds.update(kind for kind, answer in unsure if answer.count)
 
     def _is_committed(self, error: Any, tries: Tries) -> bool:
         """Return whether the transaction was committed; if not, repeat all but its end."""

@@ -60,6 +60,9 @@ UNION = re.compile(r"(\nUNION(?: ALL)?\n)")
 VALUE = re.compile(r"'[^']*'|(?<!:):(\w+)")
 NAME = re.compile(r"/\* (\w+)\.(\w+) \*/")
 
+# Parts of an INSERT that may store no row.
+MISSES = re.compile(r"\b(WHERE|DO NOTHING|SELECT)\b")
+
 # What no transaction holds still, nor undoes: numbers of sequences, and sizes of files.
 OUTSIDE = re.compile(r"\b(nextval|setval|next_scope_no|scope_numbers|pg_total_relation_size)\b")
 
@@ -210,6 +213,7 @@ class Statement:
         is_relying: Whether finding nothing may mean that a fact was untrue.
         is_unsettling: Whether it may make what `Tx.facts` holds untrue.
         kind: Of the things that it changes, for `db.changes`; None if they are not counted.
+        may_miss: Whether it may change no row.
         is_outside: Whether its answer is no part of the transaction, so that it stands if the
             transaction is repeated, and is asked for again each time.
         writes: Whether it changes rows.
@@ -228,6 +232,7 @@ class Statement:
         "is_relying",
         "is_unsettling",
         "kind",
+        "may_miss",
         "name",
         "names",
         "place",
@@ -260,6 +265,7 @@ class Statement:
         self.is_unsettling = self.name in UNSETTLING
         self.is_common = match is not None and match[1] in COMMON
         self.kind = kind_of(portable) if self.writes else None
+        self.may_miss = not body.startswith("INSERT") or MISSES.search(body) is not None
 
     def bind(self, values: Values) -> list[Any]:
         """Return the values in the order of `names`; lists as arrays, no limit as NULL."""
