@@ -93,6 +93,25 @@ def with_views(sql: str) -> str:
 
 MAX_FINDINGS = 20
 
+# A name before a parenthesis, and one anywhere: with a comment between the two it is called too.
+CALLED = re.compile(r'([^\W\d][\w$]*)"?\s*\(')
+NAMED = re.compile(r"([^\W\d][\w$]*)")
+COMMENTED = re.compile(r"--|/\*")
+ESCAPED_NAME = re.compile(r'\bu&"', re.IGNORECASE)
+
+# Reads and nothing else, if the database has it (docs/postgres.md).
+READER = "memdb_reader"
+
+# A function that changes something, waits, or reads what is no table, is volatile.
+SELECT_ALLOWED = f"""/* maintenance.pg_allowed */
+SELECT
+  (
+    SELECT CAST(min(proname) AS TEXT) FROM pg_proc
+    WHERE provolatile = 'v' AND CAST(proname AS TEXT) IN (SELECT value FROM json_each(:names))
+  ),
+  (SELECT count(*) FROM pg_roles WHERE rolname = '{READER}' AND pg_has_role(oid, 'SET'))
+"""  # noqa: S608 (a constant)
+
 SELECT_TABLES = """/* maintenance.pg_tables */
 SELECT CAST(relname AS TEXT), CAST(relkind AS TEXT) FROM pg_class
 WHERE relnamespace = to_regnamespace(quote_ident(current_schema()))
@@ -337,10 +356,11 @@ class PostgresMaintenance:
         """
         Run a SELECT of the user's in a read-only transaction, bounded in time.
 
-        It may name the views of schema.sql. Numbers and bytes come as a file gives them.
+        It may name the views of schema.sql. Numbers and bytes come as a file gives them. It runs
+        as the role `memdb_reader` where the user may become that.
 
         Raises:
-            InvalidInput: it is no single SELECT, or cannot be run.
+            InvalidInput: it is no single SELECT, calls a volatile function, or cannot be run.
             Interrupted: it took longer than *timeout_s*.
         """
         self._db.refuse_inside("query")
@@ -350,9 +370,12 @@ class PostgresMaintenance:
         if not text.lstrip(" \n\t(").lower().startswith(("select", "with", "values", "table")):
             raise InvalidInput("only a SELECT can be run: use the methods of memdb to write")
         with self._db.read() as tx:
-            # Not for others: its functions can change settings of the session, or lock.
+            has_reader = _refuse_volatile(tx, sql)
+            # Not for others: a function of the user's can change settings of the session, or lock.
             tx.is_broken = True
             try:
+                if has_reader:
+                    tx.run_script(f"SET LOCAL ROLE {READER}")
                 columns, rows, more = _select(tx, with_views(text), bound, limit, timeout_s)
             except MemDBError as error:
                 cause = error.__cause__
@@ -387,6 +410,22 @@ class PostgresMaintenance:
     def is_own_file(self, target: str) -> bool:  # noqa: ARG002 (of the protocol)
         """Return False: a server is no file of this machine's."""
         return False
+
+
+def _refuse_volatile(tx: Tx, sql: str) -> bool:
+    """
+    Refuse a query that calls a volatile function; return whether the user may become `READER`.
+
+    What looks like a call counts also in a text, and in a query with a comment each name does.
+    """
+    if ESCAPED_NAME.search(sql):
+        raise InvalidInput('the query has a name in escapes (U&"..."): write it as it is')
+    found = (NAMED if COMMENTED.search(sql) else CALLED).findall(sql)
+    names = sorted({name.lower() for name in found})
+    ((volatile, has_reader),) = tx.all(SELECT_ALLOWED, {"names": names})
+    if volatile is not None:
+        raise InvalidInput(f"the query calls {volatile}, which may do more than read: leave it out")
+    return bool(has_reader)
 
 
 def _select(

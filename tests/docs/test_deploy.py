@@ -1,13 +1,18 @@
 """The files of docs/deploy/ are YAML of the right shape, and their commands are memdb's."""
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import click
 import pytest
 
+import memdb
 from memdb.cli import cli
+from tests.postgres_server import CannotStart, server
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
@@ -124,3 +129,51 @@ def test_no_pod_may_more_than_it_needs():
     for probe in ("readinessProbe", "livenessProbe"):
         assert api[probe]["httpGet"]["path"] in ("/ready", "/health")
         assert api[probe]["httpGet"]["port"] in ports
+
+
+def test_the_database_of_compose_has_plain_roles(tmp_path):
+    """Its script makes them; memdb works as the one, and a query runs as the other."""
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+    if shutil.which("psql") is None:
+        pytest.skip("psql is not installed")
+    [mounted] = [one for one in compose()["services"]["database"]["volumes"] if "initdb.d" in one]
+    script = DEPLOY / mounted.split(":")[0]
+    (tmp_path / "password").write_text("a'b c\n")
+    try:
+        with server() as address:
+            with psycopg.connect(address, autocommit=True) as admin:
+                admin.execute("CREATE ROLE postgres SUPERUSER LOGIN")
+            place = psycopg.conninfo.conninfo_to_dict(address)
+            with psycopg.connect(**{**place, "user": "postgres"}, autocommit=True) as admin:
+                admin.execute("ALTER ROLE memdb RENAME TO first")
+                subprocess.run(
+                    [script],
+                    env={
+                        **os.environ,
+                        "PGHOST": place["host"],
+                        "PGPORT": place["port"],
+                        "PGUSER": "postgres",
+                        "PASSWORD_FILE": str(tmp_path / "password"),
+                    },
+                    check=True,
+                )
+                ((is_super, may_create),) = admin.execute(
+                    "SELECT rolsuper, rolcreaterole OR rolcreatedb FROM pg_roles"
+                    " WHERE rolname = 'memdb'"
+                )
+            with memdb.open(
+                f"postgresql://memdb@{place['host']}:{place['port']}/memdb", embedder=None
+            ) as db:
+                db.scope("ann").session("trip").append("user", "hello")
+                done = [
+                    db.query("SELECT current_user").rows[0][0],
+                    db.query("SELECT text FROM messages_view").rows[0][0],
+                    db.scope("ann").recall("hello")[0].text,
+                    db.scope("ann").forget(everything=True).removed["messages"],
+                    db.file.check(deep=True),
+                ]
+    except CannotStart as error:
+        pytest.skip(str(error))
+
+    assert (is_super, may_create) == (False, False)
+    assert done == ["memdb_reader", "hello", "hello", 1, []]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from memdb import MemDB
 
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+
 VIEWS = sorted(read_views())
 
 
@@ -86,3 +88,68 @@ def test_views_in_queries_of_every_form(both: tuple[MemDB, MemDB], sql: str) -> 
 def test_a_query_without_a_view_stays_as_it_is() -> None:
     """Also if it has a name that looks like one."""
     assert with_views("SELECT 1 FROM my_view") == "SELECT 1 FROM my_view"
+
+
+# Ways to write a call of a function; the last two are read as one by PostgreSQL alone.
+CALLS = (
+    "SELECT {name}({of})",
+    "SELECT '\"', \"{name}\" (\n{of}), '\"'",
+    "SELECT 1 LIMIT CAST(CAST({upper}({of}) IS NULL AS INTEGER) AS BIGINT)",
+    "WITH a AS (SELECT pg_catalog.{name}({of})) SELECT * FROM a",
+    "SELECT {name}/* /* */ */({of})",
+    "SELECT {name} -- (\n({of})",
+    'SELECT U&"\\{code}{rest}"({of})',
+)
+
+
+@pytest.mark.parametrize("form", CALLS)
+def test_a_query_calls_no_volatile_function(postgres_databases: Any, form: str) -> None:
+    """None that reads a file, ends a connection, changes a setting, waits or runs a text as SQL."""
+    calls = {
+        "pg_read_file": "'/etc/hostname'",
+        "pg_ls_dir": "'.'",
+        "pg_terminate_backend": "1",
+        "pg_advisory_lock": "1",
+        "set_config": "'role', 'memdb', true",
+        "pg_sleep": "0",
+        "query_to_xml": "'SELECT 1', true, true, ''",
+        "lo_get": "1",
+    }
+    with memdb.open(postgres_databases.address_of("/views"), embedder=None) as db:
+        for name, of in calls.items():
+            code, rest = f"{ord(name[0]):04x}", name[1:]
+            sql = form.format(name=name, upper=name.upper(), of=of, code=code, rest=rest)
+            with pytest.raises(memdb.InvalidInput, match=f"calls {name}|escapes"):
+                db.query(sql)
+        allowed = db.query("SELECT lower('A') || to_char(0, '0') AS random").rows
+
+    assert [*allowed] == [("a 0",)]
+    postgres_databases.empty_all()
+
+
+def test_a_query_runs_as_the_role_that_reads(postgres_databases: Any) -> None:
+    """What that role may not read, no query reads, though the user of the address may."""
+    address = postgres_databases.address_of("/views")
+    with (
+        memdb.open(address, embedder=None, counter="estimate") as db,
+        psycopg.connect(address, autocommit=True) as admin,
+    ):
+        chat = db.scope("ann").session("trip")
+        chat.append("user", "hello")
+        before = db.query("SELECT rolname FROM pg_authid").rows
+        admin.execute("CREATE ROLE memdb_reader")
+        try:
+            with pytest.raises(memdb.MemDBError, match="denied"):
+                db.query("SELECT text FROM messages_view")
+            admin.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO memdb_reader")
+            found = db.query("SELECT text FROM messages_view").rows
+            with pytest.raises(memdb.MemDBError, match="denied"):
+                db.query("SELECT rolname FROM pg_authid")
+            chat.append("user", "again")
+        finally:
+            admin.execute("DROP OWNED BY memdb_reader")
+            admin.execute("DROP ROLE memdb_reader")
+
+    assert before
+    assert [*found] == [("hello",)]
+    postgres_databases.empty_all()
