@@ -15,13 +15,14 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
+from memdb.facts.keeping import stated
 from memdb.facts.pairs import ENDS, Statement, relate
 from memdb.facts.sentences import sentences
 from memdb.facts.wording import words_and_signs
 from memdb.models.ids import number_of
 from memdb.models.record import Record
 from memdb.records.links import LEAST, SURE
-from memdb.search.parse import ASKING_MARKS, only_asks
+from memdb.search.parse import ASKING_MARKS, asks, only_asks
 from memdb.search.weights import (
     ALIKE,
     COMPARED,
@@ -272,7 +273,7 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
         places = [*range(newer)] if place < most[1] else sorted({0, *like})
         if topics:
             like.append(newer)
-        if hit.kind not in STATEMENTS or only_asks(hit.text):
+        if hit.kind not in STATEMENTS or (only_asks(hit.text) and not _short(hit.text)):
             continue
         for older in places:
             if not _is_newer(hit, hits[older]):
@@ -375,11 +376,17 @@ def _ends(query: Query, newer: Hit, older: Hit, least: float) -> bool:
 
 @lru_cache(maxsize=64)
 def _short(text: str) -> tuple[str, ...]:
-    """Return the short sentences of a text that ask nothing; the best hit is read many times."""
+    """
+    Return what the short sentences of a text state, without what they ask behind a comma.
+
+    The best hit is read many times.
+    """
+    said = [(one, one.endswith(ASKING_MARKS)) for one in sentences(text)]
+    told = [stated(one, "user") if has_question else one for one, has_question in said]
     return tuple(
         one
-        for one in sentences(text)
-        if not one.endswith(ASKING_MARKS) and count_words(one) <= MOST_COMPARED_WORDS
+        for one, (_, has_question) in zip(told, said, strict=True)
+        if not (has_question and asks(one)) and count_words(one) <= MOST_COMPARED_WORDS
     )
 
 

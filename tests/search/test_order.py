@@ -151,12 +151,16 @@ def test_the_newer_of_two_that_answer_alike_goes_first(ann: memdb.Scope) -> None
 
 
 @pytest.mark.parametrize(
-    "said", ["{}", "{} Is that all right?", "Good morning! {} Which form do I need?"]
+    "said",
+    ["{}", "{} Is that all right?", "Good morning! {} Which form do I need?", "{}, is that ok?"],
 )
 def test_what_ends_the_best_hit_goes_before_it_from_far_behind(said: str) -> None:
     """The newer of two may share fewer words with the question, and ask something as well."""
     older, newer, *between = (
-        *map(said.format, ("I live in Lisbon.", "We moved from Lisbon to Porto.")),
+        *(
+            said.format(one).replace(".,", ",")
+            for one in ("I live in Lisbon.", "We moved from Lisbon to Porto.")
+        ),
         *(f"{name} likes the quiet room." for name in ("Ida", "Tim", "Lea", "Max", "Eva")),
     )
     told = [older, *between, newer]
