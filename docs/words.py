@@ -1,5 +1,5 @@
 """
-Find words that a reader stumbles over, in docstrings, in the help of commands and in documents.
+Find words that a reader stumbles over, in sources, in the help of commands and in documents.
 
     python docs/words.py            # every finding; there must be none
     python docs/words.py web cli    # those of these packages, "help" or "docs"
@@ -61,7 +61,9 @@ def collect() -> dict[str, list[Finding]]:
         if "data" in inside.parts:
             continue
         package = inside.parts[0] if len(inside.parts) > 1 else "memdb"
-        found.setdefault(package, []).extend(of_module(path))
+        found.setdefault(package, []).extend([*of_module(path), *of_lines(path)])
+    for path in sorted((ROOT / "memdb" / "web" / "static").rglob("*.js")):
+        found["web"].extend(of_lines(path))
     found["help"] = list(of_help())
     found["docs"] = [one for path in documents() for one in of_document(path)]
     return found
@@ -84,6 +86,19 @@ def of_module(path: Path) -> Iterator[Finding]:
             continue
         line = node.body[0].lineno
         yield from of_docstring(f"{path.relative_to(ROOT)}:{line}", text, is_call(node))
+
+
+def of_lines(path: Path) -> Iterator[Finding]:
+    """Yield the retired words of a file, in its texts and comments too."""
+    place = path.relative_to(ROOT)
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        yield from of_words(f"{place}:{number}", line)
+
+
+def of_words(place: str, text: str) -> Iterator[Finding]:
+    """Yield the retired words of a text."""
+    for match in RETIRED.finditer(text):
+        yield Finding(place, "retired", match[0])
 
 
 def is_call(node: ast.AST) -> bool:
@@ -109,9 +124,7 @@ def of_docstring(place: str, text: str, call: bool) -> Iterator[Finding]:  # noq
 
 
 def of_prose(place: str, text: str) -> Iterator[Finding]:
-    """Yield retired words and long sentences."""
-    for match in RETIRED.finditer(text):
-        yield Finding(place, "retired", match[0])
+    """Yield long sentences."""
     for sentence in END.split(text):
         words = WORD.findall(re.sub(r"`[^`]*`", "x", sentence or ""))
         if len(words) > LONGEST:
@@ -124,6 +137,7 @@ def of_document(path: Path) -> Iterator[Finding]:
     text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    yield from of_words(str(path.relative_to(ROOT)), text)
     yield from of_prose(str(path.relative_to(ROOT)), text)
 
 

@@ -171,7 +171,7 @@ class _Capture:
         self._read = line_reader(position.format)
         self._left_out: Counter[str] = Counter()
         self._added = 0
-        self._has_looked = False  # for the sessions of which this one is a copy
+        self._has_looked = False  # for the sessions that this one copies
         self._prompts = Prompts(position.prompts)
 
     def run(
@@ -188,11 +188,11 @@ class _Capture:
             is_done = True
             for at, end, raw in _lines(file):
                 line = self._line(raw)
-                if line is not None and (anew := self._prompts.taken_back(line)):
+                if line is not None and (again := self._prompts.taken_back(line)):
                     if found:  # what is taken back is stored first
                         is_done = False
                         break
-                    taken_back = anew
+                    taken_back = again
                 offset = end
                 if line is not None:
                     self._prompts.note(line)

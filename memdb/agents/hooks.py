@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 BUDGET_TOKENS = 1_000
 MAX_SESSIONS = 8
-# Sessions that were changed last, of which those with the newest messages are told about: an
+# Sessions that were changed last; those with the newest messages are shown: an
 # import changes old ones.
 CANDIDATES = 40
 LOOKED_AT = 40  # messages of a session, for what the user asked last
@@ -135,7 +135,7 @@ def _dated_line(scope: Scope, info: SessionInfo) -> tuple[int, str]:
 
 
 LIMIT_S = 3.0
-# Of which this much is for work, this much until the end, and this much for Python's start.
+# Parts of it: for work, until the end, and for Python's start.
 WORK_S = 1.5
 END_S = 2.2
 START_S = 0.5

@@ -96,7 +96,7 @@ def _skip(text: str, at: int) -> int:
 
 def _problem(text: str, at: int) -> InvalidInput:
     line = text.count("\n", 0, at) + 1
-    return InvalidInput(f"line {line} is no JSON: mend it first")
+    return InvalidInput(f"line {line} is no JSON: correct it first")
 
 
 def _read(text: str, at: int, depth: int) -> Node:
@@ -167,7 +167,7 @@ def add(text: str, path: tuple[str, ...], key: str | None, value: Any) -> list[P
     expected = list if key is None else dict
     if node is not None and not isinstance(node.value, expected):
         word = "list" if expected is list else "object"
-        raise InvalidInput(f"{place} is no JSON {word}: mend it first")
+        raise InvalidInput(f"{place} is no JSON {word}: correct it first")
     for label in reversed(missing):
         key, value = label, {key: value}
     if node is None:

@@ -36,7 +36,7 @@ def parse(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"it is no TOML ({error}): mend it first") from error
+        raise InvalidInput(f"it is no TOML ({error}): correct it first") from error
 
 
 def add(text: str, path: tuple[str, ...], value: dict[str, Any]) -> list[Piece]:
@@ -51,7 +51,7 @@ def add(text: str, path: tuple[str, ...], value: dict[str, Any]) -> list[Piece]:
     for label in path[:-1]:
         inner = inner.setdefault(label, {})
         if not isinstance(inner, dict):
-            raise InvalidInput(f"{label} is no table: mend it first")
+            raise InvalidInput(f"{label} is no table: correct it first")
     inner[path[-1]] = value
     lines = [f"[{'.'.join(map(_key, path))}]"]
     lines += [f"{_key(key)} = {_value(one)}" for key, one in value.items()]

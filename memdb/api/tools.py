@@ -40,7 +40,7 @@ FLAG = " flagged, data only"  # of what reads like an order to a model
 EXPAND = {
     "name": "memory_expand",
     "description": (
-        "Show what a summary of this conversation stands for: the summaries one level down, or "
+        "Show the sources of a summary of this conversation: the summaries one level down, or "
         "the original messages with their tool calls. Go deeper with the numbers in the answer."
     ),
     "parameters": {

@@ -105,7 +105,7 @@ def install(
         note(NO_TOOLS)
     if not dry_run:
         note(
-            f"Start {program} anew. Each session is kept in {memory_file(memory)}: see "
+            f"Restart {program}. Each session is kept in {memory_file(memory)}: see "
             f"`memdb agent status`. To undo: `memdb agent install {program} --uninstall`."
         )
 

@@ -68,13 +68,13 @@ def read_config() -> dict[str, Any]:
             ) from error
         return {}
     except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}: mend or remove it.") from error
+        raise click.UsageError(f"{path}: {error.strerror}: correct or remove it.") from error
     import tomllib
 
     try:
         found = tomllib.loads(data.decode("utf-8-sig"))
     except ValueError as error:
-        raise click.UsageError(f"{path} is no TOML ({error}): mend it.") from error
+        raise click.UsageError(f"{path} is no TOML ({error}): correct it.") from error
     for name, value in found.items():
         if name not in TEXTS:
             raise click.UsageError(f"{path} has no field {name!r}: it takes {', '.join(TEXTS)}.")

@@ -60,7 +60,7 @@ _COMMAND = re.compile(r"memdb (\w+)[ A-Z]+(?:--\w+|(?<! ))")
 
 FINDING_COLUMNS = (
     *columns_of("code=RULE damaged"),
-    Column("MENDED BY", lambda one: " or ".join(_COMMAND.findall(one.remedy)) or "-"),
+    Column("FIXED BY", lambda one: " or ".join(_COMMAND.findall(one.remedy)) or "-"),
     Column("WHERE", lambda one: one.text),
 )
 
@@ -285,7 +285,7 @@ def rekey(call: Call, new_key_file: str) -> None:
     """Change the key of the encrypted FILE; backups keep theirs. No program may have it open."""
     import memdb
 
-    with Line("Writing anew") as bar:
+    with Line("Rewriting") as bar:
         memdb.rekey(call.file, read_key_file(new_key_file), progress=bar.to)
     call.reply({"path": call.shown_file, "rekeyed": True}, f"{call.shown_file} has the new key.")
 
@@ -472,7 +472,7 @@ def changes(call: Call, since: str | None, follow: bool) -> None:
         from memdb.cli.service import ending_by_signals
 
         with ending_by_signals():
-            coming = db.watch()  # from here on: what comes before the next line is told twice
+            coming = db.watch()  # from here on: changes before the next line are reported twice
             first = db.changes(since)
             mark = since or first.mark
             try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memdb.models.reports import PreviewRow, Proof, Receipt
 
 PREVIEW_COLUMNS = (
-    Column("GOES", lambda one: one.kind if one.new_text is None else f"{one.kind} (anew)"),
+    Column("REMOVED", lambda one: one.kind if one.new_text is None else f"{one.kind} (new text)"),
     Column("PLACE", lambda one: _place(one)),  # noqa: PLW0108 (defined below)
     Column("TEXT", lambda one: one.text),
 )
@@ -78,7 +78,7 @@ def _print_receipt(receipt: Receipt) -> None:
         if count:
             what = counted(count, "summary", "summaries") if name == "summaries" else ""
             what = what or counted(count, "archive segment")
-            say(f"{'Would write' if receipt.dry_run else 'Wrote'} {what} anew without it.")
+            say(f"{'Would rewrite' if receipt.dry_run else 'Rewrote'} {what} without it.")
     if not receipt.dry_run:
         click.echo(f"subject   sha256 {receipt.subject_sha256}")
     if receipt.digest is not None:

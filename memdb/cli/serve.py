@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memdb.cli.base import DEFAULT_APP, embedder_named, is_writable, verb
+from memdb.cli.base import DEFAULT_APP, embedder_named, is_writable, size_of, verb
 from memdb.cli.command import Noun
 from memdb.cli.options import embedder_option
 from memdb.cli.output import Column, note, one_line
@@ -77,9 +77,10 @@ def web(
     """
     Show FILE in a browser, and serve its JSON API.
 
-    The link that is printed works once, for two minutes; Enter prints a new one.
-    Programs send `Authorization: Bearer` with the token of --token-file. Ctrl-C
-    ends it. Needs the extra: pip install "memdb-sqlite[web]".
+    If there is no FILE, it is made, and the page shows three first steps. The printed
+    link works once, for two minutes; Enter prints a new one. Programs send
+    `Authorization: Bearer` with the token of --token-file. Ctrl-C ends it. Needs the
+    extra: pip install "memdb-sqlite[web]".
     """
     if host not in (None, "127.0.0.1", "localhost"):
         raise click.UsageError(
@@ -93,7 +94,8 @@ def web(
     except ImportError as error:
         raise missing_extra("web", error) from error
     token = None if token_file is None else read_token(token_file)
-    with ending_by_signals(), call.open(read_only=read_only) as db:
+    is_new = not read_only and size_of(call.file) is None
+    with ending_by_signals(), call.open(create=is_new, read_only=read_only) as db:
         app = App(
             db,
             read_only=read_only or not is_writable(call.file),

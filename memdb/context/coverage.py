@@ -276,7 +276,7 @@ def _line(part: Part, text: str, reason: str) -> Line:
 
 
 def _whole(part: Part) -> Line:
-    reason = "stands for what is older than the fresh tail"
+    reason = "summary of the messages before the fresh tail"
     if part.summary_id is None:
         reason = "made on the spot: no stored summary ends where the fresh tail begins"
     return _line(part, part.text, reason)

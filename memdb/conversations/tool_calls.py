@@ -52,7 +52,7 @@ def unit_starts(messages: Sequence[Message]) -> list[int]:
     starts = []
     end = -1
     for place, reach in enumerate(reaches):
-        if place > end and place not in links.glued:
+        if place > end and place not in links.adjacent:
             starts.append(place)
         end = max(end, reach)
     return starts
@@ -129,14 +129,14 @@ def _ids(message: Message, role: str, kind: str, field: str) -> Iterator[str]:
 class _Links:
     """Calls and answers of a run, by place; see `_links`."""
 
-    __slots__ = ("answered", "answers", "calls", "glued", "matched", "unknown")
+    __slots__ = ("adjacent", "answered", "answers", "calls", "matched", "unknown")
 
     def __init__(self) -> None:
         self.calls: set[tuple[int, str]] = set()
         self.answered: set[tuple[int, str]] = set()
         self.answers: list[tuple[int, int]] = []  # (place of the answer, of its call)
         self.matched: set[int] = set()  # tool messages with a known id
-        self.glued: set[int] = set()  # tool messages that belong to the one before
+        self.adjacent: set[int] = set()  # tool messages that belong to the one before
         self.unknown: list[int] = []  # tool messages with an id that was not called
 
 
@@ -159,6 +159,6 @@ def _links(messages: Sequence[Message]) -> _Links:
                     links.answered.add((latest[call_id], call_id))
                     links.matched.add(place)
             if place not in links.matched and before in ("assistant", "tool"):
-                links.glued.add(place)
+                links.adjacent.add(place)
         before = role
     return links

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Given = NewMessage | dict[str, Any]
 
 
-# How often a session is read anew to be copied, because its messages changed meanwhile.
+# How often a session is read again to be copied, because its messages changed meanwhile.
 MAX_TRIES = 3
 
 

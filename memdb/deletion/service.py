@@ -202,13 +202,13 @@ def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries
         message_records.forget(tx, part.session, part.seqs, dependents.digest_of(part.name))
     for summary, made in planned.summaries:
         if summary_rows.find_by_id(tx, summary.id) is None:
-            continue  # it stood for shared messages too, which went before
+            continue  # it covered shared messages too, which were deleted before
         columns = None if made is None else summaries.columns(made)
         improvable = made is not None and summaries.may_improve(made) and made.text != FORGOTTEN
         summary_records.rewrite(tx, summary, columns, improvable=improvable)
 
 
-# How often the summaries are planned anew because another process changed them.
+# How often the summaries are planned again because another process changed them.
 MAX_TRIES = 10
 
 

@@ -208,7 +208,7 @@ class SpaceFiller:
         }
         with self._db.write() as tx:
             if messages.span_hash(tx, job.ref, job.next_seq, after - 1 - job.ref) != span_hash:
-                jobs.release(tx, job)  # one was removed or changed: they are embedded anew
+                jobs.release(tx, job)  # one was removed or changed: they are embedded again
                 return 0
             more = after <= high and messages.texts(tx, after, high, 1)
             moved = jobs.advance(tx, job, after - job.ref) if more else jobs.done(tx, job)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     TextRow = tuple[int, Ref, bytes]  # id, kind and what else names its place, what it says
 
-# An escape of JSON that stands for white space.
+# An escape of JSON for white space.
 ESCAPE = r"\\[bfnrt]"
 
 # Rows that are asked together whether they hold the words of a query.

@@ -245,7 +245,7 @@ class ProfileService:
                 folded |= {entry.id: entry for entry in done.entries}
                 for newest, old in done.before.items():
                     if before.setdefault(newest, old) is not old:
-                        folded[old.id] = old  # it stands for another one, in a line of its own
+                        folded[old.id] = old  # it covers another one, in a line of its own
         stands = {old.id: newest for newest, old in before.items()}
         order = dict.fromkeys(stands.get(entry.id, entry.id) for entry in found)
         return [folded[one] for one in order if one in folded and one not in shown]

@@ -140,7 +140,7 @@ def _first_same(
         and categories.get(entry.category).merge != NO_MERGE
     ]
     for entry in sorted(fitting, key=lambda one: -one.id):
-        # What something newer outdates is said anew: it is the newest statement again.
+        # A repeated statement that something newer outdates is the newest statement again.
         if not links.find_newest(tx, scope_of(entry.id), [entry.id], tx.now_ms, links.LEAST):
             return entry
     return None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Longer than two requests to a model with their retries take.
 LEASE_MS = 150_000
 
-# How often a batch is read anew because its messages changed meanwhile.
+# How often a batch is read again because its messages changed meanwhile.
 MAX_TRIES = 3
 
 # Unreadable answers after which a batch is read offline.

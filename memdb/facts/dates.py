@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     # First and last day of a time, and whether the text is certain enough to mean no other.
     _Resolved = tuple[date, date, bool]
-    # Words of which the text has one, the pattern, and what a match means.
+    # Words (the text has one of them), the pattern, and what a match means.
     _Row = tuple[tuple[str, ...], str, Callable[[re.Match[str], "_Reference"], _Resolved | None]]
 else:
     from datetime import date, timedelta

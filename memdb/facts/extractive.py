@@ -162,10 +162,10 @@ class ExtractiveSummarizer:
 
     def _clipped(self, sentence: _Sentence, limit: int) -> str:
         """Return as much of *sentence* as fits, or one character that does, or ''."""
-        said = f"{sentence.who}: {sentence.text}" if sentence.who else sentence.text
-        for text in (said, sentence.text):
+        whole = f"{sentence.who}: {sentence.text}" if sentence.who else sentence.text
+        for text in (whole, sentence.text):
             cuts = [match.end() for match in re.finditer(r"\S+", text)]
-            least = len(sentence.who.split()) if text is said else 0
+            least = len(sentence.who.split()) if text is whole else 0
             if kept := self._longest(text, cuts[least:], limit):
                 return kept
         text = sentence.text

@@ -45,7 +45,7 @@ FACT, ASKED, FRAMED, OTHER = range(4)
 """What a sentence says: a fact, of any of the kept kinds, or one of the other kinds."""
 
 HEADS = ("says", "sort", "frame")
-"""What a sentence says, of which sort a fact is, and whether it makes those around it a story,
+"""What a sentence says, the sort of its fact, and whether it makes those around it a story,
 a role or a paste (its second share)."""
 
 NOTE = "note"

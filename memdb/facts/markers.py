@@ -41,7 +41,7 @@ def parse(text: str) -> dict[str, dict[str, re.Pattern[str]]]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"markers.toml is no TOML: mend it ({error})") from error
+        raise InvalidInput(f"markers.toml is no TOML: correct it ({error})") from error
     found: dict[str, dict[str, re.Pattern[str]]] = {}
     for code, kinds in tables.items():
         where = _line_of(text, f"[{code}]")
@@ -78,7 +78,7 @@ def _compiled(text: str, code: str, kind: str, patterns: object) -> re.Pattern[s
     except re.error as error:
         pattern = next(filter(_is_broken, patterns), whole)
         raise InvalidInput(
-            f"{_place(text, code, kind)}: the pattern {pattern!r} is broken: mend it ({error})"
+            f"{_place(text, code, kind)}: the pattern {pattern!r} is broken: correct it ({error})"
         ) from error
 
 

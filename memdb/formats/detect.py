@@ -88,7 +88,7 @@ FORMATS = {
 NAMES = tuple(FORMATS)
 DATABASES = tuple(name for name, known in FORMATS.items() if known.is_database)
 
-# Records of a file that are asked for its format, and files of which more than one is.
+# Records of a file that its format is detected from, and the most files that are read for it.
 PEEKS = 4
 FEW_FILES = 200
 

@@ -143,7 +143,7 @@ def _refuse_broken(report: ImportReport) -> None:
     if broken:
         more = f" ({len(broken) - 1} more)" if broken[1:] else ""
         raise InvalidInput(
-            f"all_or_nothing is given, and {broken[0]}{more}. {NOTHING}: mend it, or leave "
+            f"all_or_nothing is given, and {broken[0]}{more}. {NOTHING}: correct it, or leave "
             "all_or_nothing out"
         )
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Part = dict[str, Any]
 
-EMPTY = "empty message"  # the kind of the part that stands for a message which says nothing
+EMPTY = "empty message"  # the kind of the part in place of a message without words
 SOUND_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 # Types without a part of their own in the vocabulary, by the provider that has them.

@@ -262,7 +262,7 @@ def parse_line(number: int, line: bytes) -> Any:
         ) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"line {number}: no JSON ({json_problem(error)}): mend the line, or get the file again"
+            f"line {number}: no JSON ({json_problem(error)}): correct it, or get the file again"
         ) from error
     raise InvalidInput(f"line {number}: no JSON ({problem}): write one object per line")
 

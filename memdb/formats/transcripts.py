@@ -73,7 +73,7 @@ class Line(Record):
 # file that was read.
 HEAD_LINES = 50
 MAX_LINE_BYTES = 32 << 20
-MAX_PROMPTS = 50  # that a turn typed anew is looked up in, once the transcript grows
+MAX_PROMPTS = 50  # that a retyped turn is looked up in, once the transcript grows
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 SEPARATOR = "/"
@@ -360,10 +360,10 @@ def read_cursor(line: dict[str, Any]) -> Line:
     """
     Return what a line of a chat says.
 
-    >>> text = "<open_files>a.py</open_files><user_query>Mend it.</user_query>"
+    >>> text = "<open_files>a.py</open_files><user_query>Fix it.</user_query>"
     >>> said = read_cursor({"role": "user", "message": {"content": text}}).messages
     >>> [(one.role, one.text) for one in said]
-    [('system', '<open_files>a.py</open_files>'), ('user', 'Mend it.')]
+    [('system', '<open_files>a.py</open_files>'), ('user', 'Fix it.')]
     """
     role = role_of(line.get("role"))
     message = line.get("message")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAX_LIMIT = 10_000
 
-# The rest of an item of which only the place is known.
+# The rest of an item if only its place is known.
 NO_VALUE: dict[str, Any] = dict.fromkeys(
     ("value", "version", "metadata", "ttl_ms", "expires_ms", "uid")
 )

@@ -28,7 +28,7 @@ WORK: tuple[Work, ...] = ("embed", "summarize", "extract")
 
 REFUSE, REDACT, ALLOW = ACTIONS = ("refuse", "redact", "allow")
 RETENTIONS = ("archive", "delete", "forget")
-# What stands for None where a text file or a command gives a number.
+# None where a text file or a command gives a number.
 NEVER = "never"
 
 # What a statement is compared with before it is stored; the first is the default.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 OWN_FINGERPRINT = "d3d6f9fcd7f6eddcc566ce38128e74fa"
 FINGERPRINT = f"{file_schema.FINGERPRINT}/{OWN_FINGERPRINT}"
 
-# The number of the file's schema, of which a server has the same tables.
+# The number of the file's schema; a server has the same tables.
 FORMAT = file_schema.FORMAT
 
 # Each partition costs every plan a little (ADR-0017).
@@ -76,7 +76,7 @@ SCHEMA_RULES = (
     (r"\)\s*STRICT(, WITHOUT ROWID)?;", ");"),
 )
 
-# Tables that each append writes. The server reads the text of every CHECK anew in each statement:
+# Tables that each append writes. The server reads the text of every CHECK in each statement:
 # that was a third of its CPU for an append. So
 # `memdb check` looks for rows that break the rules of these tables (`maintenance`), and the
 # server itself only keeps them in their scope.

@@ -64,7 +64,7 @@ SELECT_TOKENS = "SELECT CAST(term AS BLOB), doc FROM tokens"
 # The rows of all tokens in turn. To group them by their token would take twice as long.
 SELECT_PLACES = "SELECT group_concat(char(doc + 65536), '') FROM places"
 
-# The characters from 65,536 on as numbers of this machine, of which the lower half counts.
+# The characters from 65,536 on as numbers of this machine; the lower half counts.
 CHARACTERS = f"utf-32-{sys.byteorder[0]}e"
 LOWER_HALF = slice(0 if sys.byteorder == "little" else 1, None, 2)
 

@@ -38,7 +38,7 @@ CREATE TABLE vectors (
 );
 """
 
-# The kind of which only the direction is stored: there are many of it.
+# Only the direction of this kind is stored: there are many of it.
 AS_BYTES = "message"
 
 # In a row of COPY: how many bytes a ref has, the ref, and how many a vector has.
@@ -74,7 +74,7 @@ def of_each(name: str, text: str) -> dict[bool, str]:
     }
 
 
-# Spaces and kinds of which a scope has many vectors, by partition, without an index that is whole.
+# Spaces and kinds with many vectors in a scope, by partition, without an index that is whole.
 # `indrelid` is that of the partition.
 SELECT_DUE = """/* vectors.due_indexes */
 SELECT
@@ -121,7 +121,7 @@ ORDER BY relname
 
 DROP_LEFT = "DROP INDEX CONCURRENTLY IF EXISTS {name}"
 
-# No value can stand for these, so the numbers are put into the text.
+# No parameter can replace these, so the numbers are put into the text.
 DROP_INDEX = "DROP INDEX IF EXISTS {name}"
 CREATE_INDEX = """
 CREATE INDEX CONCURRENTLY {name} ON {part}

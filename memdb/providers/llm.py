@@ -203,7 +203,7 @@ class LLMEmbedder(_LLMPlugin, SizedEmbedder):
         self._key = key
         self._timeout_s = timeout_value(timeout_s, "timeout_s")
         self._model = _find_embedding_model(name)
-        # An alias and the id it stands for are one model.
+        # An alias and its id are one model.
         self.name = f"llm:{self._model.model_id}"
         self._dim = dim
 

@@ -63,8 +63,7 @@ def embed_prefixed(
 def missing_extra(extra: str, error: ImportError) -> InvalidInput:
     """Return the error for an *extra* whose package cannot be imported."""
     return InvalidInput(
-        f"the package {extra} cannot be imported ({error}): "
-        f"run `pip install 'memdb-sqlite[{extra}]'`"
+        f"the extra {extra} is not installed ({error}): run `pip install 'memdb-sqlite[{extra}]'`"
     )
 
 

@@ -103,7 +103,7 @@ def remove_sessions(tx: Tx, low: int, high: int) -> None:
     while page := archive.after(tx, after, high, SEGMENT_PAGE):
         texts = []
         for session, segment in page:
-            with suppress(Corrupt):  # its words cannot be read, so the index is made anew below
+            with suppress(Corrupt):  # its words cannot be read, so the index is rebuilt below
                 texts += _texts(session, archive.opened(session, [segment]))
         tx.words.drop_archived(texts)
         dropped += len(texts)

@@ -52,7 +52,7 @@ SELECT name, type, "notnull", pk FROM pragma_table_info(:name) ORDER BY cid
 # What SQLite says of a row that does not fit the schema.
 REFUSED = (apsw.SQLITE_CONSTRAINT, apsw.SQLITE_MISMATCH)
 
-# Made anew, or a matter of the new file.
+# Rebuilt, or a matter of the new file.
 NOT_TAKEN = ("meta", "changes", "synced")
 
 # What says the names of scopes, sessions and spaces once more.
@@ -382,7 +382,7 @@ DELETE_IDS = {
     for table, key in (("messages", "id"), ("entries", "id"), ("blobs", "blob_no"))
 }
 
-# Summaries stand for each other: if one is lost or wrong, all of the session are made anew.
+# Summaries cover each other: if one is lost or wrong, all of the session are rebuilt.
 DELETE_SUMMARIES = """/* found_rows.delete_summaries */
 DELETE FROM summaries
 WHERE session_id IN (

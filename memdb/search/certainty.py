@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     # Score, place of the ranking, and the row.
     Line = tuple[float, int, Ranked]
 
-SEEN = "recall with min_score=0 to see them"
+SEEN = "min_score=0 shows the closest"
 EXCLUDED = "exclude leaves out all that matches: give fewer words"
 
 
@@ -140,7 +140,7 @@ def _reason(question: Question, scores: Sequence[float], count: int, least: floa
         return f"min_score={least:g} leaves {left} out: the best of all scores {scores[0]:.2f}"
     if question.unknown_names:
         names = ", ".join(question.unknown_names)
-        return f"nothing is known of {names}, whom or which no text names; {SEEN}"
+        return f"no text names {names}; {SEEN}"
     return f"nothing is known: the best of {left} scores {scores[0]:.2f} of 1; {SEEN}"
 
 

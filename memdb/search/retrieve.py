@@ -179,7 +179,7 @@ def _entry_spans(
     if "entry" not in request.kinds:
         return None, None
     shared_no = scope.shared().find(tx)
-    is_shared = shared_no == scope_no  # whoever asks, these are the shared entries
+    is_shared = shared_no == scope_no  # for every user these are the shared entries
     own = shared = None
     if scope_no is not None and (request.partition != "shared" or is_shared):
         own = scope_range(scope_no)

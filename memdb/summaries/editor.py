@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # The summarizer of what a host wrote; its quality is that of a model, so none replaces it.
 HOST = "host"
 
-# How often a summary is made anew because its sources changed meanwhile.
+# How often a summary is made again because its sources changed meanwhile.
 MAX_TRIES = 3
 
 # Characters of a summary: more is no summary.

@@ -42,7 +42,7 @@ LEAF = (
 )
 MERGE = (
     "These are summaries of neighbouring parts. Make one shorter summary of them: what is new, "
-    "what changed, what was decided, what came of it and why. Leave out what is said twice."
+    "what changed, what was decided, what came of it and why. Leave out repetitions."
 )
 STORY = (
     "These are summaries of a longer stretch. Tell it as goals, actions and results that can be "
@@ -198,13 +198,13 @@ EXTRACT_LEAST_TOKENS = 24
 # than the lease of the job (`memdb.summaries.builder.LEASE_MS`).
 PORT_TIMEOUT_S = 60.0
 
-# Extracts kept that stand for messages without a summary: some 100 KB.
+# Extracts kept for messages without a summary: some 100 KB.
 MAX_DIGESTS = 128
 
 # Longest hint: a line of topics, not a second summary.
 MAX_HINT_CHARS = 500
 
-# Stands for messages that say nothing: images, empty texts.
+# Replaces messages without words: images, empty texts.
 WORDLESS = "(no words)"
 
 

@@ -65,7 +65,7 @@ DERIVED = ("bigrams", "spans", "superseded_by")
 ADDED = ("kind", "stamp", "after")
 NO_SEQS = {"last_seq": 0}
 
-UNSAID = -1  # no version of a thing, so that it is told
+UNSAID = -1  # no version of a thing, so that it is sent
 
 SAID_OF_SESSION = ("created_ms", "updated_ms", "title", "metadata")
 
@@ -818,7 +818,7 @@ def _write_history(
     kept = history_of(said, stands, gone)
     entry_writer.unite(tx, entry_id, [one for _, one in kept], now["stored_ms"])
     known = synced.known(tx, "version", scope_no, [stands]).get(stands)
-    if known is not None and not known.gone:  # it is told anew when it is an old one again
+    if known is not None and not known.gone:  # it is sent again when it is an old one again
         synced.put(tx, "version", scope_no, [(stands, UNSAID, 0, 0)])
     return [thing for thing, _ in kept]
 

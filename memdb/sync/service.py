@@ -161,7 +161,7 @@ class FolderSync:
         if mark is None:
             device = device.replace(is_encrypted=self._db.key is not None)
         elif not mark.memory:
-            self._mark = None  # it is written anew
+            self._mark = None  # it is rewritten
         elif mark.memory != device.memory:
             raise InvalidInput(
                 f"{self._place} belongs to another memory, or pairing_key is wrong: give its key"
@@ -188,8 +188,8 @@ class FolderSync:
             given = made = given or new_key()
         elif not mark.memory:
             raise InvalidInput(
-                f"{self._place} says of which memory it is in a file that is not whole: wait "
-                "until that was carried, or sync the first device again"
+                f"{self._place} has an incomplete memdb-sync.json, which names its memory: wait "
+                "until the whole file arrives, or sync the first device again"
             )
         elif given is None:
             raise InvalidInput(

@@ -448,7 +448,7 @@ def names_by_updated(
 
 def move(tx: Tx, place: Place, target: Place, shift: int) -> None:
     """Rename every version of a name, with numbers that are *shift* higher."""
-    versions(tx, place)  # each is compared with its digest, which the UPDATE makes anew
+    versions(tx, place)  # each is compared with its digest, which the UPDATE renews
     values = {"new_session_no": target.session_no, "new_name": target.name, "shift": shift}
     tx.run(UPDATE_PLACE, {**place.key(), **values, "now_ms": tx.now_ms})
 
@@ -457,7 +457,7 @@ def move_one(
     tx: Tx, place: Place, version: int, target: Place, new_version: int, moved_ms: int
 ) -> None:
     """Rename one version, which gets a number that is free."""
-    find(tx, place, version)  # it is compared with its digest, which the UPDATE makes anew
+    find(tx, place, version)  # it is compared with its digest, which the UPDATE renews
     values = {"rev_version": MAX_INT - version, "new_rev_version": MAX_INT - new_version}
     values |= {"new_session_no": target.session_no, "moved_ms": moved_ms}
     tx.run(UPDATE_ONE_PLACE, {**place.key(), **values, "new_name": target.name})

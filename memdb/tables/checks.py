@@ -351,7 +351,7 @@ HAVING
         "below.id",
     ),
     "node_beyond_session": (
-        "'summary ' || summaries.uid || ' stands for messages that never were'",
+        "'summary ' || summaries.uid || ' covers messages that do not exist'",
         "summaries JOIN sessions ON sessions.id = summaries.session_id",
         "summaries.last_seq > sessions.last_seq",
         "summaries.id",

@@ -290,7 +290,7 @@ UPDATE_TITLE = compose.update("sessions.rename", "sessions", "id = :id", "title,
 
 UPDATE_CHANGED = compose.update("sessions.touch", "sessions", "id = :id", "updated_ms")
 
-# Every session of the file: none may be missed, whoever wrote to it.
+# Every session of the file: none may be missed, no matter who wrote to it.
 SELECT_LENGTHS = compose.select("sessions.lengths", "id, last_seq", "sessions")
 
 SELECT_PLACES = """/* sessions.places */

@@ -95,7 +95,7 @@ def warnings_of(parts: Sequence[Any], text: str = "") -> tuple[str, ...]:
     """Return what was not understood of a message with these *parts*, a sentence each."""
     found = []
     if "\ufffd" in text or "\ufffd" in payload_of(parts):
-        found.append("U+FFFD stands for a character that no file can hold")
+        found.append("U+FFFD replaces a character that no file can hold")
     for part in parts:
         if isinstance(part, dict) and part.get("warning"):
             found.append(str(part["warning"]))

@@ -39,7 +39,7 @@ MIN_ENTROPY_BITS = 4.0
 # What parts the characters of a secret: format characters, or a space behind each one.
 _UNSEEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+"
 _SPACED = r"\S (?<!\S\S )(?:\S ){10,}\S(?!\S)"
-# A key in groups. Its format is told by how it begins.
+# A key in groups. Its first characters decide its format.
 _GROUPS = r"[A-Za-z0-9_.-]{1,16}(?:[ \n][A-Za-z0-9_.-]{1,16}){1,40}"
 MAX_GROUP = 16
 BY_PREFIX = frozenset(
@@ -49,7 +49,7 @@ BY_PREFIX = frozenset(
 
 SHOWN_CHARS = 4
 
-_LONGER_IN_LOWER_CASE = "\u0130"  # the only character of which `lower` makes two
+_LONGER_IN_LOWER_CASE = "\u0130"  # the only character that `lower` turns into two
 
 
 def find_secrets(

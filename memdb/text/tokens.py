@@ -80,7 +80,7 @@ _SAFE_CUT = (
 # Replaced before decoding, whose own error handling takes 1 us for each of them.
 _LONE_SURROGATE = "[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]"
 
-# Letters that stand for a syllable or a word: Han, kana, hangul, bopomofo.
+# Letters of a syllable or a word each: Han, kana, hangul, bopomofo.
 _CJK = "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
 _EMOJI = "[\u2600-\u27bf\U0001f000-\U0001faff]"
 _NOT_ASCII = r"[^\x00-\x7f]"
@@ -88,7 +88,7 @@ _QUARTERS_CJK = 4
 _QUARTERS_EMOJI = 8
 _QUARTERS_OTHER = 2
 
-# The encoding of which single tokens can be found; the other one is not the default.
+# Single tokens can be found in this encoding; the other one is not the default.
 INDEXED_ENCODING = "cl100k_base"
 
 _counters: dict[str, Callable[[str], int]] = {}

@@ -364,7 +364,7 @@ def json_value(value: object, field: str) -> str | None:
         try:
             fit = fit_value(value)
         except RecursionError:
-            raise error from None  # too deep to mend: the first error says why
+            raise error from None  # too deep to correct: the first error says why
         return _exact_json(fit, field)
 
 

@@ -40,7 +40,7 @@ MAX_MERGED = 4_096
 # Pieces that are kept, about 4 MB.
 MAX_KEPT = 32_768
 
-# Characters of which every version of Unicode says the same: letters, digits and white space,
+# Characters that are the same in every version of Unicode: letters, digits and white space,
 # and what is none of these. The long s is missing, which is an "s" to a pattern that ignores case.
 _LETTERS = (
     "A-Za-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u017e\u0180-\u024f"

@@ -29,10 +29,10 @@ KINDS = ("entry", "item", "message", "summary")
 VECTORS = "vectors"
 VECTOR_LIMIT = 4096
 
-# How long nothing is said of the progress.
+# How long no progress is reported.
 TELL_S = 1.0
 
-# In the format of which every type has one form; the same as that of row digests.
+# In the format with one form of every type; the same as that of row digests.
 MARSHAL = 2
 
 

@@ -304,7 +304,7 @@ def _remember(target: Target, tx: Tx, line: Item, known: dict[str, int]) -> bool
     except REFUSALS as error:
         raise located(line.place, error) from error
     known[uid] = done.entry.id
-    if done.entry.uid != uid:  # it is said already: who forgets that entry forgets this line too
+    if done.entry.uid != uid:  # it is stored already: forgetting that entry forgets this line too
         dependents.stand_for(tx, target.owner.ensure(tx), uid, done.entry.id)
     return True
 

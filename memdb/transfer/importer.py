@@ -138,7 +138,7 @@ class Importer:
             dry_run: Only check and count.
         """
         self.added: Counter[str] = Counter()
-        self.advice = f"mend {source} and import again"
+        self.advice = f"correct {source} and import again"
         self.refused: set[str] = set()
         self._first: InvalidInput | None = None  # why the first record is left out
         self._format = format

@@ -38,7 +38,7 @@ MAX_LISTENERS = 32
 # What a request is refused with once the stream has ended so.
 REFUSALS = {"replaced": "replaced", "migrated": "schema_new"}
 
-# How a stream ends, by the error that says so; any other is the end of the server.
+# How a stream ends, by its error; any other is the end of the server.
 ENDS: dict[type[MemDBError], str] = {SchemaTooNew: "migrated", FileError: "replaced"}
 
 

@@ -35,7 +35,7 @@ class FolderApi(Api):
 
     def __init__(self, folder: Folder, *, read_only: bool) -> None:
         """Serve *folder*."""
-        self._nobody = folder.empty()  # answers for whoever has no file
+        self._nobody = folder.empty()  # answers for users without a file
         super().__init__(self._nobody, read_only=read_only, verbs=(*VERBS, *FOLDER_VERBS))
         self.folder = folder
         self._whole = set()

@@ -39,7 +39,7 @@ MAX_BODY_BYTES = 1 << 20
 
 # Why a link lets nobody in, by the code of the refusal.
 REFUSED_LINKS = {
-    "sign_in": "this is no link of this server, which may have been started anew",
+    "sign_in": "the link belongs to another run of the server",
     "link_used": "the link was used already",
     "link_old": "the link is over two minutes old, or a newer one was printed",
 }
@@ -263,7 +263,7 @@ class PageGuard(Guard):
             raise _unknown("this browser is not signed in")
         scope["memdb.cookie"] = cookie
         sites = headers.get("sec-fetch-site", [])
-        is_typed = path == PLAIN_PAGE and sites == ["none"]  # or opened anew
+        is_typed = path == PLAIN_PAGE and sites == ["none"]  # or opened again
         if sites and sites != ["same-origin"] and not is_typed:
             raise Refused("foreign", "the request comes from another site")
         if not sites and headers.get("origin") != [self.origin]:

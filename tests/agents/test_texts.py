@@ -120,7 +120,7 @@ def test_any_object_in_any_layout(value: dict[str, object], indent: int, lines: 
 )
 def test_what_cannot_be_edited_is_refused(text: str) -> None:
     """It is left alone."""
-    with pytest.raises(InvalidInput, match=r"mend|flatter"):
+    with pytest.raises(InvalidInput, match=r"correct|flatter"):
         json_text.add(text, ("mcpServers",), "memdb", SERVER)
 
 
@@ -154,5 +154,5 @@ def test_a_table_is_added_behind_the_others(text: str) -> None:
 )
 def test_what_no_table_can_follow_is_refused(text: str) -> None:
     """It says what to do."""
-    with pytest.raises(InvalidInput, match=r"mend|write it as"):
+    with pytest.raises(InvalidInput, match=r"correct|write it as"):
         toml_text.add(text, ("mcp_servers", "memdb"), SERVER)

@@ -18,7 +18,13 @@ def test_each_rule_finds_its_sentence():
     """A docstring that breaks a rule is found by it, a plain one by none."""
     long = f"Return {'many ' * 26}rows."
     rules = {
-        text: [one.rule for one in words.of_docstring("here", text, call=True)]
+        text: [
+            one.rule
+            for one in (
+                *words.of_docstring("here", text, call=True),
+                *words.of_words("here", text),
+            )
+        ]
         for text in (
             "Return the rows of a scope.",
             "What a row holds.",

@@ -184,7 +184,7 @@ def test_check_golden(run, run_json, stale):
 
 def test_check_on_a_terminal(run, stale, terminal):
     """On a terminal the findings have a heading."""
-    assert run("check", stale).stdout.startswith("RULE            DAMAGED  MENDED BY  WHERE\n")
+    assert run("check", stale).stdout.startswith("RULE            DAMAGED  FIXED BY  WHERE\n")
 
 
 def test_check_says_when_a_backup_helps(run, torn):

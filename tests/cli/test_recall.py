@@ -85,7 +85,7 @@ def test_an_answer_says_whether_it_is_sure(run, run_json, path):
     cases = {
         "What does Ann drink?": ("sure", ""),
         "Where is green bread baked?": ("unsure", "Not sure. Closest:\n"),
-        "Where does Zoe live?": ("none", "nothing is known of zoe"),
+        "Where does Zoe live?": ("none", "no text names zoe"),
     }
     for query, (certainty, said) in cases.items():
         done = run("recall", path, query)

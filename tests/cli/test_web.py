@@ -125,6 +125,20 @@ def test_a_life(file: str, tmp_path: Path) -> None:
         assert running.process.wait(WAIT_S) == 130
 
 
+def test_a_first_run_makes_the_file(tmp_path: Path) -> None:
+    """Without a file the page opens on an empty one; for reading only, nothing is made."""
+    path, none = tmp_path / "agent.db", tmp_path / "none.db"
+    with web(path, "--port", free_port()) as running:
+        assert running.line("#k=")
+    with memdb.open(str(path), mode="read") as db:
+        assert db.scopes() == []
+
+    with web(none, "--port", free_port(), "--read-only") as refused:
+        assert "none.db does not exist" in refused.line("Error")
+        assert refused.process.wait(WAIT_S) == 6
+    assert not none.exists()
+
+
 def test_a_copy_is_another_file(file: str, tmp_path: Path) -> None:
     """A copy has the uid of its original, and takes the next port; a link to the file does not."""
     copy, link, port = str(tmp_path / "copy.db"), tmp_path / "link.db", free_port()

@@ -118,8 +118,8 @@ def test_the_oldest_are_told_in_fewer_words(db: MemDB, chat: Session) -> None:
         ]
 
     narrow, wide = reasons
-    assert narrow["in few words"] < narrow["stands for what is older than the fresh tail"]
-    assert list(wide) == ["stands for what is older than the fresh tail"]
+    assert narrow["in few words"] < narrow["summary of the messages before the fresh tail"]
+    assert list(wide) == ["summary of the messages before the fresh tail"]
 
 
 def test_a_limit_of_nothing_names_the_span(db: MemDB, chat: Session) -> None:

@@ -77,8 +77,11 @@ def with_damaged_bytes(folder: Path) -> Path:
     [
         (cut, r"export\.zip is a damaged or locked archive"),
         (of_another_program, r"letter\.docx \(it holds document\.xml\): this is no format"),
-        (of_a_newer_export, r"line 1: export format 99 is newer than 1: .*mend future\.jsonl"),
-        (of_a_newer_chatgpt, r"conversation 1: no ChatGPT conversation.*mend conversations\.json"),
+        (of_a_newer_export, r"line 1: export format 99 is newer than 1: .*correct future\.jsonl"),
+        (
+            of_a_newer_chatgpt,
+            r"conversation 1: no ChatGPT conversation.*correct conversations\.json",
+        ),
         (in_latin, r"note\.md: it is not UTF-8 \(.* in line 2\).*Nothing is stored"),
     ],
 )

@@ -60,7 +60,7 @@ def test_the_summary_tree_leads_down_to_the_words(tab: Tab) -> None:
     """A summary says what it stands for, and opens it."""
     page = tab.open("conversations?user=ann&session=trip")
     page.click("main >> text=Summaries")
-    page.click(".node >> text=What it stands for")
+    page.click(".node >> text=Show its sources")
     page.click(".tree .tree a:has-text('#3')")
     page.wait_for_selector("article[data-here]:has-text('Line 2')")
     assert "at=3" in page.url
@@ -163,7 +163,7 @@ def test_pin_supersede_and_let_it_hold_again(tab: Tab) -> None:
     page.fill("dialog textarea", "Ann moved to Bergen in June.")
     page.click("text=Supersede by this text")
     page.wait_for_selector(".toast:has-text('Superseded')")
-    page.wait_for_selector("h2:has-text('It took the place of')")
+    page.wait_for_selector("h2:has-text('It replaced')")
     db = tab.site.app.db
     assert ENTRY not in {one.text for one in db.scope("ann").entries.list()}
     page.click(".toast >> text=Undo")
@@ -248,7 +248,7 @@ def test_an_empty_file_says_how_to_begin(tmp_path: Path, open_tab: Callable[...,
     with memdb.open(tmp_path / "empty.db") as db, served(db) as site:
         tab = open_tab(site)
         page = tab.open("conversations")
-        page.wait_for_selector("text=Nothing said yet. Three first steps:")
+        page.wait_for_selector("text=Nothing is stored yet. Three first steps:")
         assert page.locator(".empty li code").count() == 3
         for view in VIEWS_WITH_EMPTY:
             tab.open(view)

@@ -170,7 +170,7 @@ def test_the_summary_tree_follows_what_is_written(tab: Tab) -> None:
     """New summaries come by themselves; what is open in the tree stays open."""
     page = tab.open(f"{TRIP}&at=2")
     page.click("main >> text=Summaries")
-    page.click(".node >> nth=0 >> text=What it stands for")
+    page.click(".node >> nth=0 >> text=Show its sources")
     page.wait_for_selector(".tree .tree a:has-text('#3')")
     page.wait_for_selector("text=● live")
     before = page.locator("[aria-label='Summary tree'] .node").count()
@@ -217,10 +217,10 @@ def test_a_server_that_ended_is_said(tmp_path: Path, filled: Any, chromium: Any)
             page = tab.open(TRIP)
             page.wait_for_selector("text=● live")
         page.wait_for_selector(".banner:has-text('does not answer')")
-        page.wait_for_selector("text=server gone")
+        page.wait_for_selector("text=not connected")
         with page.expect_event("requestfailed"):  # it asks again
             pass
-        page.wait_for_selector("text=server gone")
+        page.wait_for_selector("text=not connected")
         tab.context.close()
 
 
@@ -340,12 +340,12 @@ def test_a_preview_of_removal_counts_in_words(tab: Tab) -> None:
     page = tab.open(f"{TRIP}&at=3")
     page.locator("article[data-here] input").check()
     page.click("main >> text=Forget")
-    page.wait_for_selector("dialog [role=status]:has-text('Written anew: 1 summary.')")
+    page.wait_for_selector("dialog [role=status]:has-text('Rewritten: 1 summary.')")
     page.click("dialog >> text=Keep")
     tab.open("entries?user=ann")
     page.locator("a[data-entry]", has_text="Miso").click()
     page.click("main button:has-text('Forget')")
-    page.wait_for_selector("dialog [role=status]:text-is('Goes: 1 entry.')")
+    page.wait_for_selector("dialog [role=status]:text-is('Will be deleted: 1 entry.')")
 
 
 def test_what_a_dialog_can_do_is_in_sight(site: Site, open_tab: Callable[..., Tab]) -> None:

@@ -110,7 +110,7 @@ TASKS = {
         click text='+ Add'
         file click [aria-label='File to import']
         see dialog .ok:has-text('Added: 1 conversation, 2 messages.')
-        click dialog >> text=Look at the conversations
+        click dialog >> text=Show the conversations
         see a[data-session]:has-text('How deep is the fjord?')
     """,
     "import by keys": """

@@ -256,7 +256,7 @@ def _apply(
     harden(connection)
     register_functions(connection)
     # One plan per statement, whatever is bound. Otherwise SQLite 3.47 and later
-    # prepares a statement anew each time its `LIMIT :limit` is bound: 10 µs.
+    # prepares a statement again each time its `LIMIT :limit` is bound: 10 µs.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     # The WAL stays with a file that is marked as in use; see `wal`.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)

@@ -291,7 +291,7 @@ class SqliteEngine(Opened):
             return self.pool.stamp(start=True)
         lock, block = self.pool.write_lock, Block(self.pool)
         try:
-            # A writer that found no connection would open another, which counts anew.
+            # A writer that found no connection would open another, which counts from 0.
             return self._writing().data_version() if lock.try_acquire(block) else None
         except MemDBError:
             return None

@@ -24,7 +24,7 @@ WHERE name NOT LIKE 'sqlite#_%' ESCAPE '#'
 ORDER BY name
 """
 
-# A name can stand for one thing only, so what stands under one of memdb's
+# A name can belong to one thing only, so what has one of memdb's
 # names is compared, and what hangs on one of its tables too.
 SELECT_ATTACHED_TO = """/* gate.attached_to */
 SELECT type, name, lower(tbl_name) FROM sqlite_schema

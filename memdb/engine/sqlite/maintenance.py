@@ -123,7 +123,7 @@ OPERATIONS = 100_000
 
 PAGE_BYTES = 4096
 
-# Makes anew the samples of keys that the planner keeps, if somebody ran ANALYZE.
+# Renews the samples of keys that the planner keeps, if somebody ran ANALYZE.
 ANALYZE = """/* maintenance.analyze */
 ANALYZE
 """
@@ -493,7 +493,7 @@ class SqliteMaintenance:
         try:
             if self._db.path != MEMORY:
                 source.run("BEGIN")
-                source.one(SELECT_FORMAT)  # one snapshot: no commit starts the copy anew
+                source.one(SELECT_FORMAT)  # one snapshot: no commit restarts the copy
             with out.backup("main", source.raw, "main") as backup:
                 while not backup.step(COPIED_PAGES):
                     if progress is not None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.connection import Tx
     from memdb.engine.steps import Step
 
-    # Returns what `check` finds in the rows that no `rebuild` mends, "" for nothing.
+    # Returns what `check` finds in the rows that no `rebuild` repairs, "" for nothing.
     Verify = Callable[[AnyTx], str]
 
 # A statement that names other tables is no concern of a table that is renamed here.

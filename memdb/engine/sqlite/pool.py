@@ -540,10 +540,10 @@ class ReadBlock(Block):
         self._exit = None
 
 
-# Every pool of this process, for the fork and for files of which all connections must go.
+# Every pool of this process, for the fork and for files whose connections must all be closed.
 _pools: list[ref[ConnectionPool]] = []
 
-# Files of which this process has connections that its parent opened.
+# Files with connections in this process that its parent opened.
 _inherited: set[Identity] = set()
 
 # Files that were replaced or lost their WAL under open connections, and how: all of these must be
@@ -560,7 +560,7 @@ def _refuse_inherited(path: str) -> None:
     if _inherited and identity_of(path) in _inherited:
         raise WrongProcess(
             f"{path} was in use in another thread when this process was forked, and SQLite cannot "
-            "open it here: fork while no call is running, or start the process anew "
+            "open it here: fork while no call is running, or start a new process "
             "(multiprocessing: 'spawn' or 'forkserver')"
         )
 

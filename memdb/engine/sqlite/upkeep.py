@@ -60,14 +60,14 @@ SMALL_WAL = 256
 # FTS5 merges eight of a size at a time (schema.sql), and by itself 64.
 PARTS, MANY_PARTS = 8, 32
 
-# Of the index, merged in one transaction: two milliseconds, of which one is to begin.
+# Of the index, merged in one transaction: two milliseconds, one of them to begin.
 MERGE_PAGES = 32
 
 # Merged per part that was added, while others write: what it costs to keep up.
 PAGES_PER_PART = 16
 
 # Messages that were removed, before it is looked at how many there are, and the part of them from
-# which on the index is made anew: one of as many as are left, and two.
+# which on the index is rebuilt: one of as many as are left, and two.
 LEAST_DROPPED, DROPPED_PART = 2000, 3
 
 # The part of a file that may be free; 16 pages leave it so many times in a step, of 2 ms.
@@ -172,7 +172,7 @@ class Upkeep:
             words.tail.parts = words.tail.dropped = 0
             is_due = is_due or self._is_due()
         if self.wal_pages < self._wal_from:
-            self._wal_due = self._wal_from  # it began anew
+            self._wal_due = self._wal_from  # it restarted
         now = monotonic()
         self._rest_at = now + IDLE_S
         if self._syncs and not self._sync_at:
@@ -252,7 +252,7 @@ class Upkeep:
         is_quiet, self._seen = self._seen == db.commits, db.commits
         try:
             if self.wal_pages >= self._wal_due:
-                # A reader may keep it from beginning anew: then not at every commit.
+                # A reader may keep it from restarting: then not at every commit.
                 self._wal_due = self.wal_pages + self._wal_from
                 self._move_wal(db)
             if self.has_dropped and (is_quiet or self._is_merging or not self._is_packing):
@@ -293,7 +293,7 @@ class Upkeep:
             if self.dropped * DROPPED_PART < held:
                 self._dropped_due = -(-held // DROPPED_PART)
                 return
-            # An index that was made anew is one part, and nothing is left to merge.
+            # A rebuilt index is one part, and nothing is left to merge.
             self._is_packing, self._is_merging = True, self.merge(db, -MERGE_PAGES)
             self.dropped, self._dropped_due = 0, LEAST_DROPPED
 

@@ -97,7 +97,7 @@ MARK = re.compile(rb"in_use[01] ")
 WAL_MODE_AT, WAL_MODE = 18, b"\x02\x02"
 CHANGE_COUNTER_AT, PAGE_COUNT_AT, SCHEMA_AT = 24, 28, 40
 
-# SQLite adds 1 to the first salt when it begins a WAL anew: after 4,000 pages each, 64 TB.
+# SQLite adds 1 to the first salt when it restarts a WAL: after 4,000 pages each, 64 TB.
 MAX_RESTARTS = 1 << 22
 
 # Tries to see file and WAL of one moment while another process changes both.
@@ -274,7 +274,7 @@ class WalGuard:
         if not written:
             return False  # nothing was committed
         self._writer = writer.number
-        # A commit that begins a WAL anew writes all of its pages.
+        # A commit that restarts a WAL writes all of its pages.
         self._is_marked = True
         if self._is_new or wal_pages <= written:
             try:
@@ -441,7 +441,7 @@ def _wal_problem(path: str, key: FileKey | None) -> str | None:
                     counters.append(int.from_bytes(page[CHANGE_COUNTER_AT:][:4], "big"))
     if not size:
         return _empty_wal_problem(path, alone)
-    # Another program's, or one that was begun anew by a process that ended in that moment.
+    # Another program's, or one that was restarted by a process that ended in that moment.
     follows = alone.counter in {*counters, *(one - 1 for one in counters[:1])}
     if not counters:
         follows = size == alone.pages
@@ -729,8 +729,8 @@ def lost_wal(path: str) -> FileError:
         f"{path} or its -wal was removed, cut or replaced while it was open, so this write was "
         "refused. Either somebody did so, or another SQLite library in this process (sqlite3, "
         "sqlite-utils, SQLAlchemy) closed the file, which drops memdb's locks on it: read the file "
-        "through memdb or in another process. The next call opens the file anew, and `check` says "
-        "if something is missing",
+        "through memdb or in another process. The next call opens the file again, and `check` "
+        "reports what is missing",
         path,
     )
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memdb.text.terms import Term
 
 # Taking the words of a message out costs as much as adding those of so many: an index that loses
-# more than a part of its messages is made anew.
+# more than a part of its messages is rebuilt.
 DROP_COST, LEAST = 30, 64
 
 # The indexes; that of archived messages has no table of rows.

@@ -41,7 +41,7 @@ ON_THE_PAGE = "ChatGPT does not show them as messages"
 # What calls of tools are sent to; "all" is the reader.
 TO_ALL = (None, "", "all")
 
-# A mark in a text stands for a source or a name: its kind and fields, up to its end; the page
+# A mark in a text means a source or a name: its kind and fields, up to its end; the page
 # shows `alt` of its reference instead. One that does not end is taken to its last field, and
 # what else there is of such characters shows nothing.
 MARK = re.compile("[\ue200-\ue206]")

@@ -457,7 +457,7 @@ def _librechat(message: dict[str, Any]) -> Iterator[Said]:
     parts += _files(message.get("files"), "filename")
     author = None if by_user else _name(at(message, "model|sender"))
     parent = str(message.get("parentMessageId") or "")
-    parent = parent if parent.strip("0-") else ""  # zeros stand for none
+    parent = parent if parent.strip("0-") else ""  # zeros mean none
     yield Said("user" if by_user else "assistant", parts, id_, parent,
                at(message, "createdAt|timestamp"), author)  # fmt: skip
     for child in message.get("children") or ():

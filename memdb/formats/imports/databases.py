@@ -299,7 +299,7 @@ def _claw_records(source: Database, most: int) -> Records:
     parts = _by(source, PARTS, "message_id", most)
     for row in read_rows(source, "conversations", (), most):
         name = plain_text(row.get("session_key") or row["session_id"])
-        if name in names.values():  # a session that was begun anew keeps its name there
+        if name in names.values():  # a restarted session keeps its name there
             name = f"{name} {row['conversation_id']}"
         names[row["conversation_id"]] = name
         messages = said.get(row["conversation_id"], [])

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # Bytes of a file in which a line has to tell its program, if its first object does not.
 DETECTED_BYTES = 1 << 16
 
-# Fields of which a line of each program has one; words alone are no sign.
+# A line of each program has one of these fields; words alone are no sign.
 MARKS = {
     "claude-code": {"sessionId", "leafUuid", "parentUuid", "messageId"},
     "codex": {"payload"},

@@ -78,7 +78,7 @@ WRITES = (
 )  # fmt: skip
 
 
-# What only reads. Learnings are not stored: their calls say so.
+# Calls that only read. Learnings are not stored: their calls raise.
 READS = (
     "table_exists", "get_latest_schema_version", "get_run", "get_runs", "get_session",
     "get_sessions", "get_all_memory_topics", "get_user_memory", "get_user_memories",

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 POLL_S = 0.25
-ALL = ""  # stands for the list of resources
+ALL = ""  # means the list of resources
 
 
 class Subscriptions:

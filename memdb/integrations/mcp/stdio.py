@@ -149,7 +149,7 @@ def _taken(number: int, instead: int | None) -> Iterator[int]:
 # is for servers that strangers reach; here nothing is read before the token is known.
 MAX_REQUEST_BYTES = 96 << 20
 READ_BYTES = 1 << 20
-TOO_LONG = b"too long"  # stands for a line of more than MAX_REQUEST_BYTES
+TOO_LONG = b"too long"  # replaces a line of more than MAX_REQUEST_BYTES
 
 
 class _Client:

@@ -197,7 +197,7 @@ def _recall(scope: Scope, given: Arguments) -> Answer:
 CERTAINTIES = {
     "sure": "The memory answers this.",
     "unsure": "These are the closest memories; they may not answer: check before you rely on one.",
-    "none": "The memory knows nothing about this: say so, do not guess.",
+    "none": "The memory knows nothing about this. Tell the user, and do not guess.",
 }
 
 
@@ -479,7 +479,7 @@ TOOLS = (
     Tool(
         "expand",
         "Expand a summary",
-        "What a summary stands for: the summaries a level down, or the messages themselves.",
+        "Show the sources of a summary: the summaries a level down, or the messages themselves.",
         shape(
             "session",
             "id",
@@ -594,7 +594,7 @@ TOOLS = (
             "text",
             session=SESSION,
             role=text("Who speaks: user, assistant or tool"),
-            text=text("What is said"),
+            text=text("Text of the message"),
             author=text("Name of who speaks"),
             external_id=text("Your id for it: adding it again changes nothing"),
         ),

@@ -193,7 +193,7 @@ function busy() {
 /** Say that nobody answers, and ask every two seconds until somebody does. */
 function goneAway() {
   if (state.isEnded) return;
-  mark.textContent = "server gone";
+  mark.textContent = "not connected";
   if (!banner.isConnected) document.body.append(banner);
   clearTimeout(state.goneTimer);
   state.goneTimer = setTimeout(async () => {
@@ -243,7 +243,7 @@ function zonePicker() {
   return select;
 }
 
-/** Draw the view and the rail anew. */
+/** Redraw the view and the rail. */
 function redraw() {
   state.isOut = false;
   state.name = "";

@@ -69,7 +69,7 @@ const seqOf = (row) => Number(row.dataset.seq);
  */
 
 /**
- * A list of numbered rows of which only those in sight are in the page.
+ * A list of numbered rows; only those in sight are in the page.
  *
  * `load(first, limit)` returns rows with `seq`; `draw(row, count)` an element. Numbers may have
  * gaps. Whatever changes its height, before or after: the first row in sight stays in its place.
@@ -216,7 +216,7 @@ export class FeedList {
     this.chunks.delete(index);
   }
 
-  /** Say which row is read: the first of which some lines are in sight. */
+  /** Return the row that is read: the first with lines in sight. */
   report() {
     const edge = this.edge() + 6 * AIR;
     const row = this.rows().find((one) => one.getBoundingClientRect().bottom > edge);
@@ -302,7 +302,7 @@ export class FeedList {
     return row;
   }
 
-  /** Read anew what is in sight: there are *count* rows now, and any of them may have changed. */
+  /** Read the rows in sight again: there are *count* rows now, and any of them may have changed. */
   async reload(count = this.count) {
     this.resize(count);
     const from = Math.max(0, this.pane.scrollTop - this.top());

@@ -42,7 +42,7 @@ export function watch(on) {
     if (kind !== "hello") { if (!document.hidden) take(kind, data); return; }
     if (!source) return;
     channel.postMessage([state, null]);
-    if (state === "open") on.open(); // whoever says hello has signed in, perhaps for this tab too
+    if (state === "open") on.open(); // a tab that says hello has signed in, perhaps for this tab too
   };
 
   /** @type {EventSource | null} */
@@ -73,7 +73,7 @@ export function watch(on) {
     asking = new AbortController();
     const { signal } = asking;
     channel.postMessage(["hello", null]);
-    // Whoever holds the lock has the stream; the next in line goes on from the last mark.
+    // The tab with the lock has the stream; the next in line continues from the last mark.
     navigator.locks.request(name, { signal }, () => (signal.aborted ? undefined : listen(signal))).catch(() => {});
   };
   document.addEventListener("visibilitychange", () => {

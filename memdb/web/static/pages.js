@@ -10,12 +10,12 @@ const ENTER = ["Press Enter in the terminal where ", h("code", {}, "memdb web"),
  */
 export const PAGES = {
   sign_in: ["Not signed in", ["This page shows a memory only to the browser that opened its link. A link works once, for two minutes."], ENTER],
-  link_used: ["This link was used already", ["A link lets one browser in, once. If it was not you who used it, stop the server with Ctrl-C: nobody is let in any more."], ENTER],
+  link_used: ["This link was used already", ["A link opens the page in one browser, once. If somebody else used it, stop the server with Ctrl-C."], ENTER],
   link_old: ["This link is too old", ["A link works for two minutes after it was printed. Nothing was shown to anybody by it."], ENTER],
-  replaced: ["The file was replaced", ["Another file is at this path now, or none. What you saw is not what it holds. What was saved before is in the file that was there."], START],
+  replaced: ["The file was replaced", ["The path has another file now, or none. What was saved before is in the file that was there."], START],
   migrated: ["A newer memdb took this file over", ["The file has a newer format now. Nothing is lost, but this page would read it wrongly."],
     ["Upgrade with ", h("code", {}, "pip install -U memdb-sqlite"), ", then start ", h("code", {}, "memdb web"), " again."]],
-  busy: ["The file is busy", ["Another program has been writing for long. What is in the file is safe, and nothing was changed by this page."]],
+  busy: ["The file is busy", ["Another program has been writing for a long time. The file is safe, and this page changed nothing."]],
   closed: ["The file was closed", ["The server ends. What was saved is in the file."], START],
 };
 
@@ -24,8 +24,8 @@ export const ENDS = { replaced: "replaced", file: "replaced", other_file: "repla
 
 /** What is safe after an error, by its code. @type {Record<string, string>} */
 export const SAFE = {
-  full: "The disk is full. Nothing was written, and what the file held is whole; what you typed is still here.",
-  busy: "Nothing was written; what you typed is still here.",
+  full: "The disk is full. Nothing was written, and the file is intact. Your text is still here.",
+  busy: "Nothing was written. Your text is still here.",
   conflict: "Nothing was changed by this.",
 };
 

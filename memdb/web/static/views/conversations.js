@@ -10,7 +10,7 @@ const openForget = async (...given) => (await import("./forget.js")).openForget(
 /** @typedef {import("./tree.js").Kept} Kept */
 
 /** Return three steps for a file without conversations. */
-const firstSteps = () => h("div", { class: "empty" }, h("p", {}, "Nothing said yet. Three first steps:"), h("ol", {},
+const firstSteps = () => h("div", { class: "empty" }, h("p", {}, "Nothing is stored yet. Three first steps:"), h("ol", {},
   h("li", {}, "Import your conversations: ", h("code", {}, "memdb import FILE chatgpt-export.zip --user YOU")),
   h("li", {}, "Ask, with / on this page: ", h("code", {}, 'memdb recall FILE "what did I ask about?"')),
   h("li", {}, "Give your coding agent a memory: ", h("code", {}, "memdb agent install claude-code"))));
@@ -146,9 +146,9 @@ export async function mount(root, ctx) {
       button("The same as a command", () => ctx.copy(`memdb show ${JSON.stringify(open)} --user ${JSON.stringify(ctx.scope.user)}`)),
       ctx.readOnly ? null : [
         button("Rename …", () => { close(); rename(); }, { title: "e" }),
-        button("Compact", () => { close(); run("compact", {}, "Compacted: summaries finished, what is cold archived.")(); }),
+        button("Compact", () => { close(); run("compact", {}, "Compacted: summaries are finished, old messages are archived.")(); }),
         button("Archive", () => { close(); run("archive", {}, "Archived.")(); }),
-        button("Bring back from the archive", () => { close(); run("unarchive", {}, "Brought back.")(); }),
+        button("Unarchive", () => { close(); run("unarchive", {}, "Unarchived.")(); }),
         button("Forget …", () => { close(); openForget(ctx, { session: open }, () => { closeSession(); ctx.go("conversations"); sessions.load(); }); }, { class: "danger" })],
       button("Close", () => close(), { class: "primary" })));
     find(node, "a, button")?.focus();

@@ -12,7 +12,7 @@ const STEPS = 1000;
 const DECIDE = "decide"; // the state of what waits for a decision
 const MOST_COUNTED = 100;
 /** @type {Record<string, string>} */
-const DOUBTS = { untrusted: "No user said it: the assistant did, a tool, or another program.", flagged: "It reads like an order to a model." };
+const DOUBTS = { untrusted: "It comes from the assistant, a tool or another program, and not from a user.", flagged: "It reads like an order to a model." };
 const COUNTS = "SELECT category, count(*), sum(pinned) FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' GROUP BY category ORDER BY 2 DESC, 1 LIMIT 200";
 
 /** @type {Page.Mount} */
@@ -38,7 +38,7 @@ export async function mount(root, ctx) {
   panes.style.gridTemplateColumns = "";
   fill(root, panes);
   fill(list, headOf(h("h1", { tabindex: -1 }, "Entries"), filter, chips,
-    h("label", {}, "as of", slider), label, h("label", { class: "meta" }, off, "also what holds no more"),
+    h("label", {}, "as of", slider), label, h("label", { class: "meta" }, off, "show outdated entries"),
     h("details", { class: "meta" }, h("summary", {}, "Export"), h("div", { class: "tools" }, FORMATS.map((format) => button(format.toUpperCase(), () => {
       const link = h("a", { href: addressOf("entries", { ...keyed.query(), order: null, format }), download: `entries.${format}` });
       link.click();
@@ -83,7 +83,7 @@ export async function mount(root, ctx) {
     try {
       const found = await get("recall", { ...ctx.scope, query: params.q, kinds: ["entry"], limit: 50, prefix: true, by: ctx.about.asks_network ? "words" : null, as_of: asOf(), categories: params.category && params.category !== "*" ? [params.category] : null });
       const whole = (await Promise.all(found.hits.filter((hit) => !hit.source.shared).map((hit) => get("entry", { ...ctx.scope, id: hit.source.entry_id }).catch(() => null)))).filter((one) => one !== null);
-      fill(rows, whole.length ? whole.map(drawRow) : h("div", { class: "empty" }, "No entry is that near."));
+      fill(rows, whole.length ? whole.map(drawRow) : h("div", { class: "empty" }, "No close match."));
     } catch (error) {
       fill(rows, ctx.problem(error, load));
     }
@@ -145,7 +145,7 @@ export async function mount(root, ctx) {
 
   function drawNone() {
     panes.removeAttribute("data-open");
-    fill(detail, h("div", { class: "empty" }, "Choose an entry: where it comes from, what it was before, and what can be done."));
+    fill(detail, h("div", { class: "empty" }, "Choose an entry to see its source, its history and its actions."));
   }
 
   const drawGone = () => fill(detail, h("div", { class: "empty" }, "There is no such entry: it was forgotten, or never there."));
@@ -189,7 +189,7 @@ export async function mount(root, ctx) {
       const why = entry.pinned ? "pinned: in every context" : pinnedCategories.has(entry.category) ? `its category ${shown(entry.category)} is pinned: in every context` : "sent when it fits the question";
       const state = entry.active ? "holds" : entry.superseded_by ? "superseded" : "switched off or expired";
       const heading = h("h2", { tabindex: -1, "aria-level": 1 }, h("span", { class: "kind-entry" }, "◆ "), shown(entry.category));
-      const isHeld = detail.contains(document.activeElement); // what has the focus is drawn anew
+      const isHeld = detail.contains(document.activeElement); // what has the focus is redrawn
       fill(detail, button("‹ Entries", () => ctx.up(filters()), { class: "quiet only-narrow" }), heading,
         h("p", {}, longWords(entry.text, "words read")),
         entry.session ? h("p", {}, "Learnt from ", h("a", { "data-go": true, href: ctx.href("conversations", { session: entry.session, at: entry.first_seq }) }, `${shown(entry.session)}#${entry.first_seq}`), ` · ${day(entry.created_ms)}`)
@@ -197,7 +197,7 @@ export async function mount(root, ctx) {
         ctx.readOnly ? null : h("div", { class: "tools" },
           button("Edit", () => actions.edit(id), { title: "e" }), button(entry.pinned ? "Unpin" : "Pin", () => actions.pin(id), { title: "p" }),
           entry.active && button("Supersede …", () => actions.supersede(id), { title: "s" }),
-          button(entry.active ? "Switch off" : "Let it hold again", () => actions.switchActive(id)),
+          button(entry.active ? "Switch off" : "Restore this entry", () => actions.switchActive(id)),
           button(`Trust: ${entry.trust}`, () => actions.trust(id)),
           button("Forget …", () => actions.forget(id), { class: "danger", title: "#" })),
         h("div", { class: "tools" }, button("Copy text", () => ctx.copy(entry.text), { title: "c" }), button("Copy JSON", () => ctx.copy(JSON.stringify(entry, null, 2))), button("Copy link", () => ctx.copy(location.href, "Link copied."), { title: "y" }),
@@ -209,7 +209,7 @@ export async function mount(root, ctx) {
           ["Superseded by", entry.superseded_by && h("a", { "data-go": true, href: ctx.href("entries", { entry: entry.superseded_by }) }, "the newer one")], ["Changed", age(entry.updated_ms)]]
           .filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
         h("h2", { class: "part" }, "History"), h("ol", { class: "tree" }, drawHistory(entry, history.items)),
-        replaced.items.length ? [h("h2", { class: "part" }, "It took the place of"), h("ul", { class: "tree" }, replaced.items.map((one) => h("li", { class: "card" }, h("a", { "data-go": true, href: ctx.href("entries", { entry: one.id }) }, words(one.text)))))] : null,
+        replaced.items.length ? [h("h2", { class: "part" }, "It replaced"), h("ul", { class: "tree" }, replaced.items.map((one) => h("li", { class: "card" }, h("a", { "data-go": true, href: ctx.href("entries", { entry: one.id }) }, words(one.text)))))] : null,
         links.items.length ? [h("h2", { class: "part" }, "Linked entries"), h("ul", { class: "tree" }, links.items.map((one) => drawLink(id, one)))] : null);
       if (isFocus || isHeld) offerFocus(heading);
       if (params.version) detail.querySelector(`[data-version="${CSS.escape(params.version)}"]`)?.scrollIntoView();

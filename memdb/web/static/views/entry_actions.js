@@ -113,7 +113,7 @@ export function entryActions(ctx, done) {
     try {
       await send("PATCH", "entry", at(id), { active: !entry.active }, entry.etag);
       await done(id);
-      ctx.toast(entry.active ? "Switched off: nothing recalls it." : "It holds again.");
+      ctx.toast(entry.active ? "Switched off: nothing recalls it." : "Restored.");
     } catch (error) {
       ctx.toast(failure(error).message);
     }
@@ -141,7 +141,7 @@ export function entryActions(ctx, done) {
     }
     await done(id);
     const undo = isAccepted && newer === null ? { trust: entry.trust } : { active: true };
-    ctx.toast(newer === null ? (isAccepted ? "Accepted: it is trusted." : "Rejected: nothing recalls it.") : (isAccepted ? "Accepted: the older one is history." : "Rejected: both hold."),
+    ctx.toast(newer === null ? (isAccepted ? "Accepted: it is trusted." : "Rejected: nothing recalls it.") : (isAccepted ? "Accepted: the older one is history." : "Rejected: both stay."),
       newer !== null && !isAccepted ? null : async () => { await send("PATCH", "entry", at(id), undo, (await fresh(id)).etag); await done(id); });
   }
 
@@ -185,7 +185,7 @@ export function entryActions(ctx, done) {
     text.focus();
     const found = await get("recall", { ...ctx.scope, query: entry.text.slice(0, 300), kinds: ["entry"], limit: 8, by: ctx.about.asks_network ? "words" : null }).catch(() => ({ hits: [] }));
     fill(others, found.hits.map(({ text: said, source: { entry_id: other, shared } }) => other !== null && !shared && other !== id &&
-      h("div", { class: "card spread" }, words(said), button("By this", () => finish(other, false), { "aria-label": `Supersede by: ${said.slice(0, 80)}` }))));
+      h("div", { class: "card spread" }, words(said), button("Use this one", () => finish(other, false), { "aria-label": `Supersede by: ${said.slice(0, 80)}` }))));
   }
 
   /** @param {Page.Id} id @param {() => unknown} [after] */

@@ -17,7 +17,7 @@ function drawRow(row) {
   const where = [row.session && shown(row.session), row.seq && `#${row.seq}`].filter(Boolean).join(" ");
   return h("li", { class: "card" },
     h("div", { class: "meta" }, h("span", { class: `kind kind-${row.kind}` }, `${LETTERS[row.kind] ?? ""} ${row.kind}`), " ", where,
-      row.kind === "summary" ? (row.new_text === null ? " goes" : " is written anew") : ""),
+      row.kind === "summary" ? (row.new_text === null ? " is deleted" : " is rewritten") : ""),
     longWords(row.text),
     row.new_text && h("div", {}, h("span", { class: "meta" }, "will say: "), longWords(row.new_text)));
 }
@@ -25,9 +25,9 @@ function drawRow(row) {
 /** Ask for a removal of *selector* (entry, session, seqs, query); *done* runs after it. @param {Page.Context} ctx @param {Page.Params} selector @param {((receipt: Api.Receipt) => unknown) | null} done @param {string | null} typed */
 export async function openForget(ctx, selector, done, typed = null) {
   const list = h("ul", { class: "tree" });
-  const status = h("p", { role: "status" }, "Looking up what would go …");
+  const status = h("p", { role: "status" }, "Looking up the rows …");
   const actions = h("div", { class: "tools" });
-  const { node, close } = ctx.dialog("What goes", status, list,
+  const { node, close } = ctx.dialog("What will be deleted", status, list,
     h("p", { class: "meta" }, "Backups and exports made before are not reached. Deleted rows may be recovered from the disk; forgotten ones are searched for on it, and the receipt proves that they are gone."),
     actions);
   /** @type {string | null} */
@@ -40,8 +40,8 @@ export async function openForget(ctx, selector, done, typed = null) {
     if (found.more_rows) list.append(h("li", { class: "meta" }, `and ${plural(found.more_rows, "row")} more`));
     const total = found.removed;
     const named = { message: total.messages, session: total.sessions, entry: total.entries, version: total.versions, artifact: total.artifacts, summary: total.summaries, item: total.items };
-    const anew = found.rewritten.summaries ?? 0;
-    status.textContent = `${sentence("Goes:", named)}.${anew ? ` Written anew: ${plural(anew, "summary")}.` : ""}`;
+    const rewritten = found.rewritten.summaries ?? 0;
+    status.textContent = `${sentence("Will be deleted:", named)}.${rewritten ? ` Rewritten: ${plural(rewritten, "summary")}.` : ""}`;
     const isTyped = h("input", { type: "text", "aria-label": `Type ${typed} to go on`, placeholder: `type ${typed ?? ""}` });
     /** @param {"forget" | "delete"} verb */
     const run = (verb) => async () => {
@@ -55,7 +55,7 @@ export async function openForget(ctx, selector, done, typed = null) {
       } catch (error) {
         if (failure(error).code === "conflict") {
           await load();
-          status.prepend(h("strong", { class: "warn" }, "Something changed since you looked. This is what would go now. "));
+          status.prepend(h("strong", { class: "warn" }, "Something changed since you looked. This would be deleted now. "));
         } else {
           fill(actions, ctx.problem(error, load));
         }
@@ -64,7 +64,7 @@ export async function openForget(ctx, selector, done, typed = null) {
     const what = sentence("", named).trim();
     fill(actions, typed && isTyped,
       button(`Forget ${what}`, run("forget"), { class: "danger", title: "Gone for good, also from the disk" }),
-      button(`Delete ${what}`, run("delete"), { title: "Removed from the memory; the disk may still hold it" }),
+      button(`Delete ${what}`, run("delete"), { title: "Removed from the memory; the disk may still contain it" }),
       button("Keep", close, { class: "primary" }));
   };
   /** @param {Api.Receipt} receipt @param {string} verb */
@@ -76,7 +76,7 @@ export async function openForget(ctx, selector, done, typed = null) {
     const title = find(node, "h2");
     if (title) title.textContent = verb === "forget" ? "Forgotten" : "Deleted";
     fill(list);
-    status.textContent = sentence("Gone:", { message: receipt.removed?.messages, session: receipt.removed?.sessions, entry: receipt.removed?.entries, summary: receipt.removed?.summaries, artifact: receipt.removed?.artifacts, item: receipt.removed?.items });
+    status.textContent = sentence("Deleted:", { message: receipt.removed?.messages, session: receipt.removed?.sessions, entry: receipt.removed?.entries, summary: receipt.removed?.summaries, artifact: receipt.removed?.artifacts, item: receipt.removed?.items });
     list.append(h("li", {}, isProven ? h("p", { class: "ok" }, "Proof: the file, its log and the copies beside it were searched for these words.") : h("p", {}, "Without proof: deleting only takes rows out."),
       h("details", {}, h("summary", {}, "Receipt"), h("pre", {}, words(text, "code")))));
     fill(actions, button("Copy the receipt", () => ctx.copy(text, "Receipt copied.")), button("Close", close, { class: "primary" }));

@@ -49,7 +49,7 @@ export async function mount(root, ctx) {
       mine.disabled = false;
       mine.textContent = label;
       await load();
-      if (document.activeElement === document.body) focusButton(root, label); // it is drawn anew
+      if (document.activeElement === document.body) focusButton(root, label); // it is redrawn
     });
     return mine;
   };
@@ -82,7 +82,7 @@ export async function mount(root, ctx) {
   async function drawFindings(deep = false) {
     found = (await get("check", deep ? { deep: true } : {})).items;
     fill(findings, h("h2", {}, "Findings"), found.length ? h("ul", {}, found.map((one) => h("li", { class: "bad" }, words(one.text)))) : h("p", { class: "ok" }, "Nothing is wrong."),
-      h("div", { class: "tools" }, button("Check deeply", () => drawFindings(true).catch(fail(findings, "Findings"))), act("Make all indexes anew", "rebuild", () => "Made anew.")));
+      h("div", { class: "tools" }, button("Check deeply", () => drawFindings(true).catch(fail(findings, "Findings"))), act("Rebuild all indexes", "rebuild", () => "Rebuilt.")));
     drawSentence();
   }
 
@@ -92,7 +92,7 @@ export async function mount(root, ctx) {
       table(["holds", "rows"], Object.entries(info.counts).filter(([, count]) => count)),
       table(["store", "bytes"], Object.entries(info.bytes_per_store).sort((a, b) => b[1] - a[1]).map(([name, count]) => [name, size(count)])),
       h("p", { class: "meta" }, words(info.path)),
-      h("div", { class: "tools" }, act("Give back free space", "vacuum", (freed) => `${size(freed.value ?? freed)} given back.`)),
+      h("div", { class: "tools" }, act("Return free space", "vacuum", (freed) => `${size(freed.value ?? freed)} given back.`)),
       h("p", { class: "meta" }, "A backup: ", h("code", {}, "memdb backup FILE COPY")));
     drawSync(info.meta.sync);
   }
@@ -109,7 +109,7 @@ export async function mount(root, ctx) {
   }
 
   function drawSecrets() {
-    fill(secrets, h("h2", {}, "Secrets"), h("p", {}, "Keys, tokens and passwords in what is remembered; none is shown in full."), ctx.scope.user === undefined ? null : button("Look for them", async () => {
+    fill(secrets, h("h2", {}, "Secrets"), h("p", {}, "Keys, tokens and passwords in the memory. None is shown in full."), ctx.scope.user === undefined ? null : button("Look for them", async () => {
       try {
         const all = await getLines("secrets", ctx.scope);
         fill(secrets, h("h2", {}, "Secrets"), all.length ? table(["where", "what"], all.map((one) => [

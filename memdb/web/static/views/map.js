@@ -141,7 +141,7 @@ export async function mount(root, ctx) {
   }
 
   async function load() {
-    if (ctx.scope.user === undefined) { fill(calendar, h("div", { class: "empty" }, "Begins here: nothing is said yet.")); return; }
+    if (ctx.scope.user === undefined) { fill(calendar, h("div", { class: "empty" }, "Nothing is stored yet.")); return; }
     const unit = params.by ?? "day";
     try {
       const width = WIDTHS[unit] ?? 10;
@@ -154,7 +154,7 @@ export async function mount(root, ctx) {
         if (one.entries) entries.set(bucket, (entries.get(bucket) ?? 0) + one.entries);
       }
       isComplete.textContent = found.is_complete ? "" : "Of the newest million messages.";
-      if (!all.size && !entries.size) fill(calendar, h("div", { class: "empty" }, "Begins here: nothing is said yet."));
+      if (!all.size && !entries.size) fill(calendar, h("div", { class: "empty" }, "Nothing is stored yet."));
       else if (unit === "day") drawDays(all, entries);
       else {
         const most = Math.max(1, ...all.values());

@@ -124,7 +124,7 @@ export async function mount(root, ctx) {
     h("select", { "aria-label": "Time", onchange: (event) => { params = { ...params, since: event.target.value }; address(); search(); } },
       SINCE.map(([value, label]) => h("option", { value, selected: value === (params.since ?? "") }, label))), ...drawHidden());
     const node = filters.children[at];
-    if (node instanceof HTMLElement) node.focus(); // it was drawn anew
+    if (node instanceof HTMLElement) node.focus(); // it was redrawn
     const chosen = [KINDS, SINCE].map((all, index) => all.find(([value]) => value === ((index ? params.since : params.kind) ?? ""))?.[1] ?? "a span");
     sheet.textContent = `${chosen.join(", ")} ▾`;
     sheet.setAttribute("aria-label", `Filters: ${chosen.join(", ")}`);
@@ -135,7 +135,7 @@ export async function mount(root, ctx) {
     fill(status);
     fill(missing);
     drawFilters();
-    if (ctx.scope.user === undefined) { fill(results); fill(rest, h("div", { class: "empty" }, "Begins here: nothing is said yet.")); return; }
+    if (ctx.scope.user === undefined) { fill(results); fill(rest, h("div", { class: "empty" }, "Nothing is stored yet.")); return; }
     const found = recent.length ? [] : (await get("entries", { ...ctx.scope, limit: 5, order: "updated" }).catch(() => ({ items: [] }))).items;
     const examples = recent.length ? recent : [...new Set(found.flatMap((one) => one.keywords.slice(0, 1)))].slice(0, 5);
     fill(results);

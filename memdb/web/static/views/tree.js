@@ -7,7 +7,7 @@ import { get } from "../http.js";
 /**
  * The summaries of a session: roots at first, a level more at each click.
  *
- * *kept* is what is drawn of it: drawn anew, it stays in its place, and what is open stays open.
+ * *kept* is what is drawn of it: redrawn, it stays in its place, and what is open stays open.
  * @param {HTMLElement} holder @param {Page.Context} ctx @param {string} name @param {(seq: number) => unknown} jump @param {Kept} kept
  */
 export async function drawTree(holder, ctx, name, jump, kept) {
@@ -35,7 +35,7 @@ export async function drawTree(holder, ctx, name, jump, kept) {
   /** @param {Api.Summary} one */
   const drawNode = (one) => {
     const below = h("ul", { class: "tree" });
-    const open = button("What it stands for", () => {
+    const open = button("Show its sources", () => {
       if (!kept.expanded.delete(one.id)) return expand();
       fill(below);
       open.setAttribute("aria-expanded", "false");
@@ -52,7 +52,7 @@ export async function drawTree(holder, ctx, name, jump, kept) {
     };
     if (kept.expanded.has(one.id)) opened.push(expand());
     return h("li", {}, h("div", { class: "node", "data-id": one.id, "data-first": one.first_seq, "data-last": one.last_seq },
-      h("div", { class: "spread" }, h("button", { type: "button", class: "link kind-summary", onclick: () => jump(one.first_seq) }, `Σ stands for ${one.first_seq}–${one.last_seq}`),
+      h("div", { class: "spread" }, h("button", { type: "button", class: "link kind-summary", onclick: () => jump(one.first_seq) }, `Σ summary of ${one.first_seq}–${one.last_seq}`),
         h("span", { class: "meta" }, plural(one.tokens, "token"))), longWords(one.text), open), below);
   };
   const tail = roots.at(-1)?.last_seq ?? 0;

@@ -62,7 +62,7 @@ async function importFile(ctx, scope, file, status) {
     status.textContent = `Reading ${shown(file.name)} …`;
     const report = await send("POST", "import", scope, { name: file.name, upload });
     fill(status, h("p", { class: "ok" }, sentence(report)), report.left_out.length > 0 && h("details", {}, h("summary", {}, `Left out: ${plural(report.left_out.length, "record")}`),
-      h("ul", {}, report.left_out.map((one) => h("li", {}, shown(JSON.stringify(one)))))), h("a", { "data-go": true, href: ctx.href("conversations", scope) }, "Look at the conversations"));
+      h("ul", {}, report.left_out.map((one) => h("li", {}, shown(JSON.stringify(one)))))), h("a", { "data-go": true, href: ctx.href("conversations", scope) }, "Show the conversations"));
     ctx.announce(sentence(report));
   } catch (error) {
     fill(status, ctx.problem(error));
@@ -89,7 +89,7 @@ export function add(ctx) {
     };
     return action === "added" ? ["Remembered.", undo] : [reason, null];
   }, h("div", { class: "tools" }, ctx.scope.user === undefined && h("label", {}, "Memory of", user), h("label", {}, pinned, "Pin it: it is in every context")),
-  h("h3", {}, "Or import a file"), h("p", { class: "meta" }, "Conversations of ChatGPT, Claude and others as they export them, notes, JSON lines: its format is found out. What is here already is left as it is."), file, sent);
+  h("h3", {}, "Or import a file"), h("p", { class: "meta" }, "Conversations of ChatGPT, Claude and others as they export them, notes, JSON lines: memdb detects the format. What is stored already is skipped."), file, sent);
 }
 
 /** Give a conversation another title. @param {Page.Context} ctx @param {string} session @param {() => unknown} done */
@@ -127,5 +127,5 @@ export async function correct(ctx, session, seq, done) {
   ask(ctx, `Correct message ${seq}`, field, "Correct", async () => {
     await write(field.value);
     return ["Corrected.", () => write(before)];
-  }, h("p", { class: "meta" }, "The old words go, and the summaries of the conversation are made again. Entries that were learnt from them stay."));
+  }, h("p", { class: "meta" }, "The old text is deleted, and the summaries of the conversation are rebuilt. Entries that were learnt from it stay."));
 }
