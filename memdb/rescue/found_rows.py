@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memdb.engine import compose
-from memdb.engine.columns import read_columns, read_schema
+from memdb.engine.columns import names_of, read_columns, read_schema
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import SET_AUTO_VACUUM, Tx, connect, open_temporary, translate
 from memdb.engine.sqlite.digests import row_digest
@@ -286,95 +286,46 @@ def _stored_roots(file: PageFile) -> dict[str, int]:
     }
 
 
-def insert_rows(tx: Tx, found: Found) -> dict[str, int]:
-    """Store every row that the schema accepts, the first of each key; how many by table."""
-    stored = {}
+def insert_rows(tx: Tx, found: Found) -> None:
+    """Store every row that the schema accepts, the first of each key."""
     for name, shape in found.shapes.items():
         if name in NOT_TAKEN:
             continue
         marks = ", ".join(f":{column}" for column in shape.columns)
         sql = f"/* found_rows.insert */ INSERT INTO {name} VALUES ({marks})"  # noqa: S608 (names of schema.sql)
-        stored[name] = sum(
+        for values in found.rows[name]:
             run_if_accepted(tx, sql, dict(zip(shape.columns, values, strict=True)))
-            for values in found.rows[name]
-        )
-    return stored
 
 
-# Whose bytes are not all there; what refers to nothing.
-DROP = {
-    "blobs": """/* found_rows.drop_blobs */
+# An artifact without all of its bytes is none.
+DELETE_BLOBS = """/* found_rows.delete_cut_blobs */
 DELETE FROM blobs WHERE size_bytes <> coalesce(
   (SELECT sum(size_bytes) FROM blob_chunks WHERE blob_chunks.blob_no = blobs.blob_no), 0
 )
-""",
-    "artifacts": """/* found_rows.drop_artifacts */
-DELETE FROM artifacts WHERE blob_no NOT IN (SELECT blob_no FROM blobs)
-""",
-    "blob_chunks": """/* found_rows.drop_chunks */
-DELETE FROM blob_chunks WHERE blob_no NOT IN (SELECT blob_no FROM blobs)
-""",
-    "entry_history": """/* found_rows.drop_history */
-DELETE FROM entry_history WHERE entry_id NOT IN (SELECT id FROM entries)
-""",
-    "entry_links": """/* found_rows.drop_links */
-DELETE FROM entry_links
-WHERE
-  newer_id NOT IN (SELECT id FROM entries)
-  OR older_id NOT IN (SELECT id FROM entries)
-""",
-    "vector_groups": """/* found_rows.drop_groups */
-DELETE FROM vector_groups WHERE space_no NOT IN (SELECT space_no FROM embedding_spaces)
-""",
-    "vectors": """/* found_rows.drop_vectors */
-DELETE FROM vectors WHERE id - (id & 255) NOT IN (SELECT id FROM vector_groups)
-""",
-    "item_namespaces": """/* found_rows.drop_namespaces */
-DELETE FROM item_namespaces WHERE id NOT IN (SELECT namespace_id FROM items)
-""",
-    "summaries": """/* found_rows.drop_summaries */
-DELETE FROM summaries WHERE session_id NOT IN (SELECT id FROM sessions)
-""",
-    "jobs": """/* found_rows.drop_jobs */
-DELETE FROM jobs
-WHERE
-  (space_no <> 0 AND space_no NOT IN (SELECT space_no FROM embedding_spaces))
-  OR (subject = 'session' AND ref NOT IN (SELECT id FROM sessions))
-  OR (subject = 'message' AND ref NOT IN (SELECT id FROM messages))
-  OR (subject = 'entry' AND ref NOT IN (SELECT id FROM entries))
-  OR (subject = 'summary' AND ref NOT IN (SELECT id FROM summaries))
-  OR subject = 'item'
-""",
-}
+"""
 
-# A reference that leads nowhere becomes NULL, as if what it named had been deleted. What
-# only a lost session recalled is kept, but recalled by nobody.
-UNLINK = (
-    compose.update(
-        "found_rows.unlink_superseded",
-        "entries",
-        "superseded_by IS NOT NULL AND superseded_by NOT IN (SELECT id FROM entries)",
-        superseded_by="NULL",
-    ),
-    compose.update(
-        "found_rows.unlink_entries",
-        "entries",
-        "session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM sessions)",
-        session_id="NULL",
-        first_seq="NULL",
-        last_seq="NULL",
-        active="CASE WHEN session_only = 1 THEN 0 ELSE active END",
-        session_only="0",
-    ),
-    compose.update(
-        "found_rows.unlink_history",
-        "entry_history",
-        "session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM sessions)",
-        session_id="NULL",
-        first_seq="NULL",
-        last_seq="NULL",
-    ),
-)
+# The foreign keys, those of a table behind those of the tables that it refers to.
+SELECT_REFERENCES = """/* found_rows.references */
+SELECT
+  tables.name,
+  group_concat(keys."from", ', '),
+  keys."table",
+  group_concat(keys."to", ', '),
+  keys.on_delete
+FROM sqlite_schema AS tables
+JOIN pragma_foreign_key_list(tables.name) AS keys
+WHERE tables.type = 'table'
+GROUP BY tables.rootpage, keys.id
+ORDER BY tables.rootpage, keys."table" = tables.name, keys.id
+"""
+
+# What goes with a reference to a lost session. What only that recalled is kept, for nobody.
+SPAN = {"first_seq": "NULL", "last_seq": "NULL"}
+WITH_SESSION = {
+    "entries": SPAN
+    | {"active": "CASE WHEN session_only = 1 THEN 0 ELSE active END", "session_only": "0"},
+    "entry_history": SPAN,
+}
 
 DELETE_IDS = {
     table: f"/* found_rows.delete_{table} */\n"  # noqa: S608 (names of schema.sql)
@@ -390,14 +341,6 @@ WHERE session_id IN (
 )
 """
 
-UNLINK_SUMMARIES = """/* found_rows.unlink_summaries */
-DELETE FROM summaries
-WHERE session_id IN (
-  SELECT session_id FROM summaries
-  WHERE condensed_into IS NOT NULL AND condensed_into NOT IN (SELECT id FROM summaries)
-)
-"""
-
 # Number, bytes and time of each blob that an artifact has and whose row is lost.
 SELECT_LOST_BLOBS = """/* found_rows.lost_blobs */
 SELECT blob_no, min(size_bytes), min(created_ms) FROM artifacts
@@ -408,12 +351,9 @@ ORDER BY blob_no
 
 INSERT_BLOB = compose.insert("found_rows.insert_blob", "blobs")
 
-# Of an earlier version of an entry.
-OLD_ENTRY = (
-    "version, category, key, text, keywords, importance, trust, session_id, first_seq, last_seq, "
-    "session_only, source, valid_from_ms, valid_to_ms, expires_ms, metadata, updated_ms"
-)
-LOST_ENTRY_COLUMNS = ("id", "superseded_by", *OLD_ENTRY.split(", "))
+# What an entry and an earlier version of it both say.
+OLD_ENTRY = [name for name in names_of("entry_history") if name in names_of("entries")]
+LOST_ENTRY_COLUMNS = ("id", "superseded_by", *OLD_ENTRY)
 
 # Entries that others refer to: what the last version before the lost one said, if it is there.
 SELECT_LOST_ENTRIES = f"""/* found_rows.lost_entries */
@@ -424,7 +364,7 @@ WITH lost (id) AS (
 SELECT
   lost.id,
   NULL AS superseded_by,
-  {OLD_ENTRY}
+  {", ".join(OLD_ENTRY)}
 FROM lost
 LEFT JOIN entry_history AS old
   ON
@@ -497,11 +437,23 @@ def is_refused(error: StorageError) -> bool:
     return error.sqlite_code & 0xFF in REFUSED
 
 
-def drop_broken(tx: Tx) -> dict[str, int]:
-    """Remove the rows that lost what they belong to, and cut references; rows by table."""
-    for sql in UNLINK:
-        tx.run(sql)
-    return {table: count for table, sql in DROP.items() if (count := tx.run(sql))}
+def drop_broken(tx: Tx) -> None:
+    """
+    Remove the rows that lost what they belong to, and cut other references to what is lost.
+
+    Which is which the schema says: where no deletion may leave a reference, its row goes. A
+    reference that leads nowhere becomes NULL, as if what it named had been deleted.
+    """
+    tx.run(DELETE_BLOBS)
+    for table, names, parent, keys, on_delete in tx.all(SELECT_REFERENCES):
+        tag = f"found_rows.lost_{table}"
+        lost = f"({names}) NOT IN (SELECT {keys} FROM {parent})"  # noqa: S608 (names of schema.sql)
+        if on_delete == "NO ACTION":
+            more = WITH_SESSION.get(table, {}) if parent == "sessions" else {}
+            where = f"{names} IS NOT NULL AND {lost}"
+            tx.run(compose.update(tag, table, where, **{names: "NULL"}, **more))
+        else:
+            tx.run(compose.delete(tag, table, lost))
 
 
 def keep_meta(tx: Tx, found: Found) -> None:
@@ -511,9 +463,9 @@ def keep_meta(tx: Tx, found: Found) -> None:
             tx.run(PUT_META, {"key": key, "value": found.meta[key]})
 
 
-def delete_ids(tx: Tx, table: str, ids: Iterable[int]) -> int:
-    """Remove rows of "messages", "entries" or "blobs" by id; return how many."""
-    return tx.run(DELETE_IDS[table], {"ids": list(ids)})
+def delete_ids(tx: Tx, table: str, ids: Iterable[int]) -> None:
+    """Remove rows of "messages", "entries" or "blobs" by id."""
+    tx.run(DELETE_IDS[table], {"ids": list(ids)})
 
 
 def delete_summaries(tx: Tx, uids: list[str]) -> int:
@@ -540,10 +492,10 @@ def lost_entries(tx: Tx) -> list[dict[str, Any]]:
     return [dict(zip(LOST_ENTRY_COLUMNS, row, strict=True)) for row in tx.all(SELECT_LOST_ENTRIES)]
 
 
-def add_blob(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int, created_ms: int) -> None:
-    """Add the row of a blob whose chunks are there."""
+def add_blob(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int, created_ms: int) -> int:
+    """Add the row of a blob whose chunks are there; return 1, 0 if the schema refuses it."""
     values = {"blob_no": blob_no, "sha256": sha256, "size_bytes": size_bytes}
-    run_if_accepted(tx, INSERT_BLOB, {**values, "created_ms": created_ms})
+    return run_if_accepted(tx, INSERT_BLOB, {**values, "created_ms": created_ms})
 
 
 def count_rows(db: SqliteFile, table: str) -> int:

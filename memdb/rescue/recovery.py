@@ -105,14 +105,16 @@ def recover(
         whole_path(target) as partial,
         SqliteEngine(partial, clock=clock, ids=ids, key=own_key) as db,
     ):
-        left_out, made = _fill(db, found)
+        made, reopened = _fill(db, found)
         integrity.rebuild(db)
         integrity.accept_loss(db)  # the report says what is missing
         findings = integrity.check(db, deep=True)
         counts = {table: found_rows.count_rows(db, table) for table in REPORTED}
+    read = {table: len(found.rows[table]) + found.damaged[table] for table in REPORTED}
+    read["archive_segments"] -= reopened  # their messages are in rows of their own
     tables = tuple(
-        RecoveredTable(table, counts[table], left_out.get(table, 0), made.get(table, 0))
-        for table in REPORTED
+        RecoveredTable(table, count, read[table] + made.get(table, 0) - count, made.get(table, 0))
+        for table, count in counts.items()
     )
     return Recovery(
         target,
@@ -123,56 +125,49 @@ def recover(
     )
 
 
-def _fill(db: SqliteEngine, found: found_rows.Found) -> tuple[dict[str, int], dict[str, int]]:
-    """Store what was found; return by table the rows left out, and those rebuilt."""
+def _fill(db: SqliteEngine, found: found_rows.Found) -> tuple[dict[str, int], int]:
+    """Store what was found; return by table the rows rebuilt, and the segments taken apart."""
     with db.without_foreign_keys(), db.write() as tx:
-        stored = found_rows.insert_rows(tx, found)
-        left_out = {
-            table: found.damaged[table] + len(found.rows[table]) - count
-            for table, count in stored.items()
-        }
-
-        def drop(table: str, count: int) -> None:
-            left_out[table] = left_out.get(table, 0) + count
-
+        found_rows.insert_rows(tx, found)
         found_rows.keep_meta(tx, found)
-        drop("archive_segments", _reopen_segments(tx))
-        drop("messages", tx.run(found_rows.DELETE_EMPTY))
-        drop("messages", found_rows.delete_ids(tx, "messages", messages.damaged(tx)))
-        drop("entries", found_rows.delete_ids(tx, "entries", entries.damaged(tx)))
-        _complete_blobs(tx)
-        drop("blobs", found_rows.delete_ids(tx, "blobs", blobs.damaged(tx)))
+        reopened = _reopen_segments(tx)
+        tx.run(found_rows.DELETE_EMPTY)
+        found_rows.delete_ids(tx, "messages", messages.damaged(tx))
+        found_rows.delete_ids(tx, "entries", entries.damaged(tx))
+        rebuilt = _complete_blobs(tx)
+        found_rows.delete_ids(tx, "blobs", blobs.damaged(tx))
         made = adoption.adopt(tx, found)
-        if lost := _complete_entries(tx):
-            made["entries"] = lost
-        for table, count in found_rows.drop_broken(tx).items():
-            drop(table, count)
-        drop("summaries", _drop_summaries(tx))
-    return left_out, made
+        made |= {"entries": _complete_entries(tx), "blobs": rebuilt}
+        found_rows.drop_broken(tx)
+        _drop_summaries(tx)
+    return made, reopened
 
 
 def _reopen_segments(tx: Tx) -> int:
     """
-    Move messages of incomplete segments back into their rows; return how many were damaged.
+    Move messages of incomplete segments back into their rows, and remove damaged ones.
 
     A segment says how many messages it holds: if the row of one is lost, the
     others are better off without it.
+
+    Returns:
+        How many segments were incomplete.
     """
-    lost = 0
+    reopened = 0
     every = tx.all(found_rows.SELECT_SEGMENTS)
     for session, first_seq, codec, data, digest, last_seq, count, rows in every:
         try:
             contents = opened(session, first_seq, (codec, data, digest))
         except Corrupt:
             found_rows.delete_segment(tx, session, first_seq)
-            lost += 1
             continue
         span = (contents[0][0], contents[-1][0], len(contents))
         if rows != count or span != (first_seq, last_seq, count):
             for seq, text, parts, metadata in contents:
                 found_rows.refill(tx, session | seq, text, parts, metadata)
             found_rows.delete_segment(tx, session, first_seq)
-    return lost
+            reopened += 1
+    return reopened
 
 
 def _complete_entries(tx: Tx) -> int:
@@ -194,30 +189,30 @@ def _complete_entries(tx: Tx) -> int:
     return count
 
 
-def _complete_blobs(tx: Tx) -> None:
-    """Rebuild the row of each blob if an artifact and all chunks are left."""
+def _complete_blobs(tx: Tx) -> int:
+    """Rebuild the row of each blob if an artifact and all chunks are left; return how many."""
+    count = 0
     for blob_no, size_bytes, created_ms in tx.all(found_rows.SELECT_LOST_BLOBS):
         try:
-            data = blobs.read(tx, blob_no)
+            data = blobs.read_lost(tx, blob_no)
         except Corrupt:
             continue
         if len(data) == size_bytes:
-            found_rows.add_blob(tx, blob_no, sha256(data).digest(), size_bytes, created_ms)
+            digest = sha256(data).digest()
+            count += found_rows.add_blob(tx, blob_no, digest, size_bytes, created_ms)
+    return count
 
 
-def _drop_summaries(tx: Tx) -> int:
-    """Remove all summaries of each session if one is lost or wrong; return how many."""
-    dropped = tx.run(found_rows.UNLINK_SUMMARIES)
+def _drop_summaries(tx: Tx) -> None:
+    """Remove all summaries of each session if one is lost or wrong."""
     while True:
         uids = [
             finding.text.split()[1]
             for finding in summaries.check(tx)
             if finding.code in SUMMARY_RULES or finding.code == "summary_hash"
         ]
-        count = found_rows.delete_summaries(tx, uids)
-        dropped += count
-        if not count:
-            return dropped
+        if not found_rows.delete_summaries(tx, uids):
+            return
 
 
 def restore(

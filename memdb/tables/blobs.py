@@ -173,6 +173,11 @@ def read_parts(tx: Tx, blob_no: int, part_bytes: int) -> Iterator[bytes]:
     yield bytes(part)
 
 
+def read_lost(tx: Tx, blob_no: int) -> bytes:
+    """Return the bytes of the chunks of a blob whose row is lost; Corrupt if one is damaged."""
+    return b"".join(unpack(*row) for row in tx.all(SELECT_CHUNKS, {"blob_no": blob_no}))
+
+
 def forms(tx: Tx, blob_no: int) -> Iterable[bytes]:
     """Yield each chunk of a blob, and where it is compressed also as it is stored."""
     for codec, data in tx.all(SELECT_CHUNKS, {"blob_no": blob_no}):

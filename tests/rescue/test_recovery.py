@@ -216,6 +216,40 @@ def test_a_sound_file_comes_out_whole(agent: Path) -> None:
     assert {(one.left_out, one.made) for one in report.tables} == {(0, 0)}
 
 
+def test_a_table_without_its_rows(tmp_path: Path, raw: Any) -> None:
+    """Whichever it is: what belonged to them goes or is adopted, and the rest is sound."""
+    path = tmp_path / "small.db"
+    with memdb.open(path, counter="estimate") as db:
+        ann = db.scope("ann")
+        chat = ann.session("s")
+        chat.extend([{"role": "user", "text": f"word{n} of many"} for n in range(40)])
+        chat.branch("b", 30).append("user", "elsewhere")
+        for text in ("Ann lives in Oslo.", "Ann lives in Bergen."):
+            ann.remember(text, key="home", session="s", seq=3)
+        ann.remember("Only here.", session="s", session_only=True)
+        ann.items.put(("prefs",), "seat", {"side": "window"})
+        chat.artifacts.save("menu.md", "soup")
+        ann.state["a"] = 1
+        db.jobs.run()
+        chat.archive(keep_last=10)
+    tables = set(rows_of.read_rows(str(path), wal=True).rows) - {"meta", "changes", "synced"}
+    for table in sorted(tables):
+        damaged, new = tmp_path / f"{table}.db", tmp_path / f"{table}.new.db"
+        shutil.copy(path, damaged)
+        connection = raw(str(damaged))
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(f"DELETE FROM {table}")
+        connection.close()
+
+        report = memdb.recover(damaged, new)
+
+        assert report.findings == (), table
+        assert all(one.left_out >= 0 and one.made >= 0 for one in report.tables), (table, report)
+        left = {one.name: one.left_out for one in report.tables}
+        assert left["artifacts"] == (table == "blob_chunks"), table
+        assert {one.made for one in report.tables if one.name == "blobs"} == {table == "blobs"}
+
+
 LOST_ROWS = {
     "a branch": ("one",),
     "a branch that leaves another": ("two",),
