@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from memdb.agents.install import Change
     from memdb.cli.base import Call
 
-NO_TOOLS = (
-    "The hooks work, but the tools need the extra mcp, so the server ends at each start: "
-    "pip install 'memdb-sqlite[mcp]'"
-)
 PROGRAM_NAMES = ("claude-code", "codex", "cursor", "gemini-cli")
 
 
@@ -97,12 +92,9 @@ def install(
         for one in changes
     ]
     data = {"program": program, "dry_run": dry_run, "uninstall": uninstall, "files": told}
-    data["has_tools"] = find_spec("mcp") is not None
     call.reply(data, lambda: _print_changes(changes, dry_run=dry_run))
     if uninstall or call.as_json:
         return
-    if not data["has_tools"]:
-        note(NO_TOOLS)
     if not dry_run:
         note(
             f"Restart {program}. Each session is kept in {memory_file(memory)}: see "
@@ -217,8 +209,6 @@ def _print_status(data: dict[str, Any]) -> None:
             click.echo(f"{one['program']} ({one['scope']}): {one_line(one['state'])}, {shown}")
     if all(one["state"] == "absent" for one in data["settings"]):
         click.echo("Installed nowhere: run `memdb agent install claude-code`, for example.")
-    elif find_spec("mcp") is None:
-        click.echo(NO_TOOLS)
     for one in data["errors"]:
         click.echo(
             f"Failed {when(one.get('time_ms') or 0)}: {one_line(str(one.get('event')))}: "

@@ -13,7 +13,7 @@ from memdb.api.pages import send_context
 from memdb.cli import cli
 from memdb.context.blocks import FLAGGED_LINE
 from memdb.errors import InvalidInput
-from memdb.integrations.mcp.server import _Door
+from memdb.integrations.mcp.door import Door
 from memdb.integrations.mcp.tools import TOOLS, escaped
 from memdb.text.trust import TRUST, least_trust, trust_of_merged, trust_of_summary
 
@@ -77,7 +77,7 @@ def printed(db: MemDB, *arguments: str) -> str:
 
 def resource(db: MemDB) -> list[Any]:
     """Return the conversation as a client of MCP reads it."""
-    door = _Door.__new__(_Door)
+    door = Door.__new__(Door)
     door._place = ("ann", "default")
     found = door._read(db, "memdb://sessions/x")
     assert found is not None

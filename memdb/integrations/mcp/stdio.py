@@ -1,9 +1,9 @@
 """
-Serve MCP over standard input and output.
+Serve MCP over standard input and output, without the mcp package (ADR-0068).
 
-Each message is a line. The mcp package's own transport reads in a thread that only the client
-can end, so a signal would not end the server. Here that thread is left behind, and a line that
-is no message is answered.
+Each message is a line of JSON-RPC 2.0; one that is none is answered with an error. The pipes are
+read and written by threads that are left behind, so that a signal ends a server whose client is
+silent.
 
 A signal or the client asks a server to end. A client that is killed asks nothing, and the pipe
 stays open if another of its children has it. So the server ends when its parent is another
@@ -16,25 +16,25 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from math import inf
 from queue import SimpleQueue
 from threading import Thread, current_thread, main_thread
 from typing import TYPE_CHECKING
 
+from memdb.integrations.mcp.door import Refused
+from memdb.integrations.mcp.protocol import reply
 from memdb.integrations.mcp.tools import halved
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterator
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
     from typing import Any, BinaryIO
 
-    import mcp_types as types
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-    from mcp.server import Server
-    from mcp.shared.message import SessionMessage
+    from memdb.integrations.mcp.door import Door
 
+PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
+CANCELLED = "notifications/cancelled"
+LISTEN = "subscriptions/listen"
 
 # How long a client may take to get the answers of calls that are finished.
 GRACE_S = 1.0
@@ -112,24 +112,19 @@ def catch_signals(end: Ending) -> Iterator[None]:
         signal.raise_signal(caught[0])
 
 
-async def over_stdio(server: Server[Any], end: Ending) -> None:
-    """Serve until the client closes one of the pipes, or *end* is set."""
-    import anyio
-
-    stray = None if sys.stderr is None else 2
-    with _taken(0, None) as reading, _taken(1, stray) as writing:
-        # No bound: what was read is given over at once, so that an end loses none of it.
-        to_server, requests = anyio.create_memory_object_stream["SessionMessage | Exception"](inf)
-        answers, from_server = anyio.create_memory_object_stream["SessionMessage"](0)
-        client = _Client(end, reading, writing)
-        async with anyio.create_task_group() as group:
-            group.start_soon(client.ask, to_server)
-            group.start_soon(client.answer, from_server)
-            group.start_soon(client.leave)
-            if not os.environ.get(STAY):
-                group.start_soon(end_with_parent, end)
-            await server.run(requests, answers, server.create_initialization_options())
-            group.cancel_scope.cancel()
+async def over_stdio(door: Door, end: Ending) -> None:
+    """Answer the client at standard input and output until it goes, or *end* is set."""
+    # Whatever reads standard input finds it empty, and whatever prints does so as an error.
+    with _taken(0, None) as reading, _taken(1, 2) as writing:
+        client = _Client(door, end, reading, writing)
+        others = [asyncio.create_task(client.leave())]
+        if not os.environ.get(STAY):
+            others.append(asyncio.create_task(end_with_parent(end)))
+        try:
+            await client.serve()
+        finally:
+            for task in others:
+                task.cancel()
 
 
 @contextmanager
@@ -152,79 +147,99 @@ READ_BYTES = 1 << 20
 TOO_LONG = b"too long"  # replaces a line of more than MAX_REQUEST_BYTES
 
 
+class _Request:
+    """One request of the client."""
+
+    def __init__(self, client: _Client, number: int | str) -> None:
+        self.connection = client
+        self.request = number
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        await self.connection.send({"method": method, "params": params})
+
+
 class _Client:
     """The two pipes to the client, each with a thread that waits for it."""
 
-    def __init__(self, end: Ending, reading: int, writing: int) -> None:
-        import anyio
-
+    def __init__(self, door: Door, end: Ending, reading: int, writing: int) -> None:
+        self._door = door
         self._end = end
         self._loop = asyncio.get_running_loop()
-        self._listening = anyio.CancelScope()
-        self._asked: set[int | str] = set()  # requests that are not answered yet
+        self._calls: dict[asyncio.Task[None], int | str] = {}  # with the id that is to be answered
         self._lines: asyncio.Queue[bytes] = asyncio.Queue(1)
         self._writing: SimpleQueue[tuple[bytes, asyncio.Future[None]]] = SimpleQueue()
+        self._listening = self._loop.create_task(self._listen())
         # The interpreter does not wait for such threads when it ends.
         Thread(target=self._read, args=(reading,), daemon=True).start()
         Thread(target=self._write, args=(writing,), daemon=True).start()
 
-    async def ask(self, server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Pass the client's messages to the server; when they end, wait for the answers."""
-        async with server:
-            with self._listening:
-                while line := await self._lines.get():
-                    if line.strip():
-                        await self._pass(line, server)
-            await self._end.finished(self._asked)
+    async def serve(self) -> None:
+        """Answer the client's requests; when they end, finish those under way."""
+        await asyncio.wait([self._listening])
+        self._cancel(task for task in self._calls if task.get_name() == LISTEN)
+        await self._end.finished(self._calls)
+        self._cancel(self._calls)
+        if not self._listening.cancelled():
+            self._listening.result()
 
-    async def _pass(
-        self, line: bytes, server: MemoryObjectSendStream[SessionMessage | Exception]
-    ) -> None:
-        import mcp_types as types
-        from mcp.shared.message import SessionMessage
-
-        adapter, text = types.jsonrpc_message_adapter, line.decode(errors="replace")
-        try:
-            # The adapter's own reader refuses half a character, which comes as an escape alone.
-            found = json.loads(text) if r"\ud" in text.lower() else None
-            if halved(found):
-                message = adapter.validate_python(found, by_name=False)
-            else:
-                message = adapter.validate_json(text, by_name=False)
-        except (ValueError, RecursionError):
-            await self._send(_refused(line))
-            return
-        is_named = isinstance(message, types.JSONRPCNotification) and _has_id(line)
-        if is_named or halved(getattr(message, "id", None)):
-            await self._send(_refused(line))  # its id is no text and no whole number
-            return
-        match message:
-            case types.JSONRPCRequest(id=number):
-                self._asked.add(number)
-            case types.JSONRPCNotification(
-                method="notifications/cancelled", params={"requestId": int() | str() as number}
-            ):
-                self._asked.discard(number)  # it is not answered any more
-        server.send_nowait(SessionMessage(message))
-
-    async def answer(self, server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write the server's messages to the client."""
-        async with server:
-            async for one in server:
-                number = getattr(one.message, "id", None)
-                await self._send(one.message)
-                if number is not None:  # None: a notification, or an answer to no request
-                    self._asked.discard(number)
+    def _cancel(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        for task in [*tasks]:
+            self._calls.pop(task, None)
+            task.cancel()
 
     async def leave(self) -> None:
         """Listen no more when the server is to end."""
         await self._end.requested()
         self._listening.cancel()
 
-    async def _send(self, message: types.JSONRPCMessage) -> None:
-        line = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    async def _listen(self) -> None:
+        while line := await self._lines.get():
+            if line.strip():
+                await self._take(line)
+
+    async def _take(self, line: bytes) -> None:
+        """Begin to answer a message."""
+        try:
+            found = json.loads(line.decode(errors="replace"))
+        except (ValueError, RecursionError):
+            said = "the line is no JSON"
+            if line == TOO_LONG:
+                said = f"the line has more than {MAX_REQUEST_BYTES >> 20} MB: send less"
+            await self._refuse(None, PARSE_ERROR, said)
+            return
+        number, method, params = _parts_of(found)
+        if method is None:
+            await self._refuse(number, INVALID_REQUEST, "this is no message of JSON-RPC 2.0")
+        elif number is not None:
+            task = self._loop.create_task(self._answer(number, method, params), name=method)
+            self._calls[task] = number
+            task.add_done_callback(self._forget)
+        elif method == CANCELLED and _is_id(named := params.get("requestId")):
+            self._cancel(task for task, number in self._calls.items() if number == named)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._calls.pop(task, None)
+
+    async def _answer(self, number: int | str, method: str, params: dict[str, Any]) -> None:
+        try:
+            result = await reply(self._door, _Request(self, number), method, params)
+            await self.send({"id": number, "result": result})
+        except Refused as error:
+            await self._refuse(number, error.code, str(error), error.data)
+        except Exception as error:  # noqa: BLE001 (the server outlives any request)
+            await self._refuse(number, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+
+    async def _refuse(
+        self, number: int | str | None, code: int, said: str, data: Any = None
+    ) -> None:
+        error = {"code": code, "message": said} | ({} if data is None else {"data": data})
+        await self.send({"id": number, "error": error})
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Write a message; return when the client has it."""
+        line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False)
         written = self._loop.create_future()
-        self._writing.put((line + b"\n", written))
+        self._writing.put((line.encode(errors="replace") + b"\n", written))
         await written
 
     def _read(self, number: int) -> None:
@@ -281,25 +296,18 @@ def _done(written: asyncio.Future[None]) -> None:
         written.set_result(None)
 
 
-def _has_id(line: bytes) -> bool:
-    return b'"id"' in line and "id" in json.loads(line.decode(errors="replace"))
+def _is_id(value: object) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool) and not halved(value)
 
 
-def _refused(line: bytes) -> types.JSONRPCError:
-    """Return the answer to a line that is no message, to its id where it has one."""
-    import mcp_types as types
-
-    code, said = types.INVALID_REQUEST, "this is no message of JSON-RPC 2.0"
-    number: Any = None
-    try:
-        found = json.loads(line)
-        number = found.get("id") if isinstance(found, dict) else None
-    except (ValueError, RecursionError):
-        code, said = types.PARSE_ERROR, "the line is no JSON"
-        if line == TOO_LONG:
-            said = f"the line has more than {MAX_REQUEST_BYTES >> 20} MB: send less"
-    if isinstance(number, bool) or not isinstance(number, int | str) or halved(number):
-        number = None
-    return types.JSONRPCError(
-        jsonrpc="2.0", id=number, error=types.ErrorData(code=code, message=said)
-    )
+def _parts_of(message: Any) -> tuple[Any, str | None, dict[str, Any]]:
+    """Return id, method and parameters of a message: id None: a notification; method None: none."""
+    if not isinstance(message, dict):
+        return None, None, {}
+    number, method, params = (message.get(name) for name in ("id", "method", "params"))
+    if "method" not in message and {"result", "error"} & message.keys():
+        return None, "an answer", {}  # this server sends no requests
+    named = _is_id(number)
+    whole = isinstance(method, str) and isinstance(params, dict | None)
+    right = whole and message.get("jsonrpc") == "2.0" and (named or "id" not in message)
+    return (number if named else None), (method if right else None), params or {}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from memdb import aio
 from memdb.aio.batching import Threads
 from memdb.errors import InvalidInput
+from memdb.integrations.mcp.door import Door
 from memdb.integrations.mcp.server import make_server
 from memdb.integrations.mcp.stdio import MAX_REQUEST_BYTES, Ending, catch_signals, over_stdio
 
@@ -51,8 +52,8 @@ def serve(
         token: 16 characters or more; not used over stdio.
 
     Raises:
-        InvalidInput: the mcp package is not installed, a name is unusable,
-            *token* is too short, or *port* is in use.
+        InvalidInput: a name is unusable, *token* is too short, *port* is in use,
+            or is given without the mcp package.
     """
     if port is not None and len(token or "") < MIN_TOKEN_CHARS:
         raise InvalidInput(
@@ -63,14 +64,13 @@ def serve(
     with catch_signals(end), Threads(db.path) as worker:
         shared = aio.MemDB(db, worker)
         end.idle = worker.idle
-
+        if port is None:
+            asyncio.run(over_stdio(Door(shared, user, app), end))
+            return
         server = make_server(shared, user=user, app=app)
         db.file.count_tokens([""])  # loading it later would hold up the event loop
-        if port is None:
-            asyncio.run(over_stdio(server, end))
-        else:
-            with listening(port) as socket:
-                asyncio.run(over_http(server, end, socket, token or ""))
+        with listening(port) as socket:
+            asyncio.run(over_http(server, end, socket, token or ""))
 
 
 HOST = "127.0.0.1"

@@ -375,16 +375,21 @@ def test_the_command_refuses_what_cannot_be_served(path, options, said):
 
 
 def test_without_the_package_the_error_names_the_extra(path):
-    """Exit code 5 and what to install."""
+    """Exit code 5 and what to install; HTTP alone needs it."""
     program = f"""
 import sys
 sys.modules["mcp"] = None
-sys.argv = ["memdb", "mcp", {path!r}, "--user", "ann"]
+sys.argv = ["memdb", "mcp", {path!r}, "--user", "ann", "--http", "{free_port()}"]
+sys.argv += ["--token-env", "T"]
 from memdb.cli import main
 main()
 """
     ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**ENVIRONMENT, "T": TOKEN},
     )
 
     assert ran.returncode == 5

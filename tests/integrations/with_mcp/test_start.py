@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from with_mcp.test_faults import ENVIRONMENT, command
+from with_mcp.test_faults import ENVIRONMENT, command, http_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,8 +72,7 @@ def test_a_package_that_cannot_be_imported_is_an_error(path: str, tmp_path: Path
     environment = {**ENVIRONMENT, "PYTHONPATH": f"{tmp_path}:{ENVIRONMENT['PYTHONPATH']}"}
 
     ran = subprocess.run(
-        [sys.executable, "-m", "memdb", "mcp", path, "--user", "ann"],
-        input=hello().decode() + "\n" + request(1, "tools/call").decode() + "\n",
+        [sys.executable, "-m", "memdb", "mcp", path, "--user", "ann", *http_options()[1]],
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,380 @@
+"""
+The answers to the requests of the Model Context Protocol, from one scope.
+
+Requests and answers are plain JSON objects, as on the wire: nothing here needs the mcp package.
+Whatever a client asks, it is answered and the server goes on: a wrong call gets an error that
+says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from types import NoneType
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from memdb.errors import MemDBError
+from memdb.integrations.mcp.subscriptions import Subscriptions
+from memdb.integrations.mcp.tools import (
+    TOOLS,
+    WRITTEN,
+    described,
+    escaped,
+    loaded_answer,
+    many,
+    message_of,
+    said,
+    shape,
+    text,
+    written,
+)
+from memdb.text.trust import UNTRUSTED, least_trust, trust_of_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+    from typing import Any
+
+    from memdb import aio
+    from memdb.api.database import MemDB
+    from memdb.integrations.mcp.subscriptions import Caller
+    from memdb.integrations.mcp.tools import Answer, Arguments, Tool
+    from memdb.models.messages import ArtifactVersion
+
+INSTRUCTIONS = (
+    "The long-term memory of one user. Recall before you answer what may have been said before; "
+    "remember what will matter later."
+)
+SCHEME = "memdb://"
+PAGE = 100
+MAX_CURSOR_CHARS = 12
+MAX_SHOWN = 80
+INVALID_PARAMS = -32602
+
+
+class Refused(Exception):
+    """A request that is answered with an error of the protocol: its code, a sentence, and data."""
+
+    def __init__(self, code: int, sentence: str, data: Any = None) -> None:
+        """Answer with *sentence*."""
+        super().__init__(sentence)
+        self.code = code
+        self.data = data
+
+
+def takes(*required: str, **fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a request's parameters; others are passed over."""
+    return {**shape(*required, **fields), "additionalProperties": True}
+
+
+URI = takes("uri", uri=text(""))
+CURSOR = takes(cursor={"type": ["string", "null"]})
+CALL = takes("name", name=text(""), arguments={"type": ["object", "null"]})
+WANTED = takes(
+    resourcesListChanged={"type": ["boolean", "null"]},
+    resourceSubscriptions={**many(text("")), "type": ["array", "null"]},
+)
+PARAMS = {
+    "tools/list": CURSOR,
+    "tools/call": CALL,
+    "resources/list": CURSOR,
+    "resources/templates/list": CURSOR,
+    "resources/read": URI,
+    "resources/subscribe": URI,
+    "resources/unsubscribe": URI,
+    "subscriptions/listen": takes("notifications", notifications=WANTED),
+}
+
+
+class Door:
+    """
+    The requests that a client may make of one scope.
+
+    Attributes:
+        requests: What answers each method of `PARAMS`; the parameters are right by its schema.
+        subscriptions: Who hears of changes.
+    """
+
+    def __init__(self, db: aio.MemDB, user: str, app: str) -> None:
+        """
+        Answer from the memory of *user*.
+
+        Raises:
+            InvalidInput: a name is unusable.
+        """
+        db.scope(user, app)  # refuses a name before anybody connects
+        self._db = db
+        self._place = user, app
+        self._tools = {tool.name: tool for tool in TOOLS}
+        self.subscriptions = Subscriptions(db, self._stamps)
+        self.requests: dict[str, Callable[[Caller, Arguments], Awaitable[Answer]]] = {
+            "tools/list": self._list_tools,
+            "tools/call": self._call_tool,
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": self._read_resource,
+            "resources/subscribe": self.subscriptions.subscribe,
+            "resources/unsubscribe": self.subscriptions.unsubscribe,
+            "subscriptions/listen": self.subscriptions.listen,
+        }
+
+    async def _list_tools(self, _caller: Caller, _params: Arguments) -> Answer:
+        """Return every tool with its schemas and hints."""
+        return {"tools": [_definition(tool) for tool in self._tools.values()]}
+
+    async def _call_tool(self, _caller: Caller, params: Arguments) -> Answer:
+        """Do a call in a thread of the file, beside others unless it is quick to write."""
+        tool = self._tools.get(params["name"])
+        if tool is None:
+            shown = params["name"][:MAX_SHOWN]
+            return _failed(f"there is no tool {shown!r}: use one of {', '.join(self._tools)}")
+        given = _whole(tool, params.get("arguments") or {})
+        wrong = find_wrong(tool.arguments, given)
+        if wrong is not None:
+            return _failed(wrong)
+
+        def run(db: MemDB) -> Answer:
+            return tool.run(db.scope(*self._place), {**given})
+
+        try:
+            if tool.read_only:
+                answer = await self._db.run(run, kind="ask")
+            else:  # news comes before the answer
+                async with self.subscriptions.changing():
+                    answer = await self._db.run(run, kind="write" if tool.ordered else "ask")
+        except MemDBError as error:
+            return _failed(said(error, given))
+        except Exception as error:  # noqa: BLE001 (the server outlives any call)
+            return _failed(f"{type(error).__name__}: {error}")
+        answer = escaped(answer)
+        shown = json.dumps(answer, ensure_ascii=False)
+        return {
+            "content": [{"type": "text", "text": shown}],
+            "structuredContent": answer,
+            "isError": False,
+        }
+
+    async def _list_resources(self, _caller: Caller, params: Arguments) -> Answer:
+        """Return a page of the conversations and artifacts."""
+        start = _start(params.get("cursor"))
+        found = await self._db.run(self._resources, kind="read")
+        after = {"nextCursor": str(start + PAGE)} if start + PAGE < len(found) else {}
+        return {"resources": [escaped(one) for one in found[start : start + PAGE]], **after}
+
+    def _resources(self, db: MemDB) -> list[dict[str, Any]]:
+        scope = db.scope(*self._place)
+        found: list[dict[str, Any]] = [
+            {
+                "uri": f"{SCHEME}sessions/{quote(one.name, safe='')}",
+                "name": one.name,
+                "description": f"Conversation of {one.message_count} messages",
+                "mimeType": "application/jsonl",
+                "_meta": written(trust_of_text(one.name, UNTRUSTED), None, None),
+            }
+            for one in scope.sessions()
+        ]
+        for artifact in scope.artifacts.list():
+            shown = described(artifact)
+            found.append(
+                {
+                    "uri": _uri(artifact),
+                    "name": artifact.name,
+                    "mimeType": artifact.mime,
+                    "size": artifact.size_bytes,
+                    "_meta": {name: shown[name] for name in WRITTEN},
+                }
+            )
+        return found
+
+    async def _list_templates(self, _caller: Caller, _params: Arguments) -> Answer:
+        """Return how the URIs of resources are made."""
+        shapes = {
+            "session": "sessions/{session}",
+            "artifact of a session": "sessions/{session}/artifacts/{name}",
+            "shared artifact": "artifacts/{name}",
+        }
+        made = [{"name": name, "uriTemplate": SCHEME + path} for name, path in shapes.items()]
+        return {"resourceTemplates": made}
+
+    async def _read_resource(self, _caller: Caller, params: Arguments) -> Answer:
+        """Return a conversation as JSON lines, or the newest version of an artifact."""
+        uri = params["uri"]
+        try:
+            found = await self._db.run(lambda db: self._read(db, uri), kind="read")
+        except MemDBError as error:
+            raise Refused(INVALID_PARAMS, said(error, {})) from error
+        if found is None:
+            raise Refused(INVALID_PARAMS, f"there is no resource {uri!r}: list them first")
+        content = escaped(found)
+        body = {"text": content["text"]} if "text" in content else {"blob": content["base64"]}
+        meta = {name: content[name] for name in WRITTEN}
+        return {"contents": [{"uri": uri, "mimeType": content["mime"], **body, "_meta": meta}]}
+
+    def _read(self, db: MemDB, uri: str) -> Answer | None:
+        """Return the text or bytes of a resource, its media type, and who wrote it."""
+        scope = db.scope(*self._place)
+        match _place(uri):
+            case session, None:
+                if session not in {one.name for one in scope.sessions(session)}:
+                    return None
+                said = [message_of(one) for one in scope.session(session).messages()]
+                trust = least_trust(one["trust"] for one in said)
+                text = "\n".join(map(json.dumps, said))
+                return {"mime": "application/jsonl", "text": text, **written(trust, None, None)}
+            case session, name:
+                return loaded_answer(scope.artifacts.load(name, session=session))
+        return None
+
+    def _stamps(self, db: MemDB, uris: Collection[str]) -> dict[str, object]:
+        """Return for each resource what changes with it, None without it; "" is the list of all."""
+        scope = db.scope(*self._place)
+        stamps: dict[str, object] = {}
+        for uri in uris:
+            place = _place(uri)
+            if not uri:
+                stamps[uri] = [(one["uri"], one.get("mimeType")) for one in self._resources(db)]
+            elif place is None:
+                stamps[uri] = None
+            elif place[1] is None:
+                stamps[uri] = scope.session(place[0]).head()
+            else:
+                stamps[uri] = scope.artifacts.versions(place[1], session=place[0])[:1]
+        return stamps
+
+
+def _definition(tool: Tool) -> dict[str, Any]:
+    """Return the description of a tool, as it is sent."""
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.arguments,
+        "annotations": {
+            "readOnlyHint": tool.read_only,
+            "destructiveHint": tool.destructive,
+            "idempotentHint": tool.idempotent,
+            "openWorldHint": False,
+        },
+        "outputSchema": tool.answer,
+    }
+
+
+def _place(uri: str) -> tuple[str, None] | tuple[str | None, str] | None:
+    """Return session and artifact of a URI; without the latter it is the session's own."""
+    if not uri.startswith(SCHEME):
+        return None
+    match [unquote(part) for part in uri[len(SCHEME) :].split("/")]:
+        case ["sessions", session]:
+            return session, None
+        case ["sessions", session, "artifacts", name]:
+            return session, name
+        case ["artifacts", name]:
+            return None, name
+    return None
+
+
+def _uri(one: ArtifactVersion) -> str:
+    place = "" if one.session is None else f"sessions/{quote(one.session, safe='')}/"
+    return f"{SCHEME}{place}artifacts/{quote(one.name, safe='')}"
+
+
+def _start(cursor: str | None) -> int:
+    """Return where the page of a cursor begins."""
+    if cursor is None:
+        return 0
+    digits = cursor.isascii() and cursor.isdecimal() and len(cursor) < MAX_CURSOR_CHARS
+    start = int(cursor) if digits else 0
+    if not start or start % PAGE or str(start) != cursor:
+        raise Refused(
+            INVALID_PARAMS, f"cursor {cursor[:40]!r} is none of this server's: begin without one"
+        )
+    return start
+
+
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": NoneType,
+}
+
+
+def find_wrong(schema: dict[str, Any], value: Any, place: str = "") -> str | None:
+    """
+    Return what is wrong with *value*, None if nothing is.
+
+    Args:
+        schema: JSON Schema with `type`, `enum`, `minimum`, `maximum`, `items`, `properties`,
+            `required` and `additionalProperties`; there are no others among the tools.
+        place: Where the value stands, such as `kinds.0`; empty: all of the arguments.
+    """
+    kinds = schema.get("type", [*KINDS])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    wrong = ""
+    if not any(_is_a(kind, value) for kind in kinds):
+        wrong = f"{value!r:.80} is not of type {' or '.join(kinds)}"
+    elif "enum" in schema and value not in schema["enum"]:
+        wrong = f"{value!r:.80} is not one of {', '.join(schema['enum'])}"
+    elif "minimum" in schema and value < schema["minimum"]:
+        wrong = f"{value!r:.80} is less than {schema['minimum']}"
+    elif "maximum" in schema and value > schema["maximum"]:
+        wrong = f"{value!r:.80} is more than {schema['maximum']}"
+    elif isinstance(value, dict):
+        wrong = _wrong_fields(schema, value)
+    if wrong:
+        return f"{place or 'arguments'}: {wrong}"
+    parts: dict[str, tuple[dict[str, Any], Any]] = {}
+    if isinstance(value, list):
+        parts = {f"{at}": (schema.get("items", {}), one) for at, one in enumerate(value)}
+    elif isinstance(value, dict):
+        fields = schema.get("properties", {})
+        parts = {name: (fields[name], one) for name, one in value.items() if name in fields}
+    found = (find_wrong(one, it, f"{place}.{at}".lstrip(".")) for at, (one, it) in parts.items())
+    return next(filter(None, found), None)
+
+
+def _wrong_fields(schema: dict[str, Any], value: dict[str, Any]) -> str:
+    """Return which field is missing or not known, "" if none is."""
+    fields = schema.get("properties", {})
+    missing = [name for name in schema.get("required", ()) if name not in value]
+    if missing:
+        return f"{missing[0]!r} is required"
+    more = [] if schema.get("additionalProperties", True) else [*value.keys() - fields.keys()]
+    return f"{min(more)!r:.80} is not known: use {', '.join(fields)}" if more else ""
+
+
+def _is_a(kind: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, KINDS[kind])
+
+
+def _whole(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return *given* as models mean it: without null, and with 5 for "5" and 5.0.
+
+    A tool that takes null itself gets it.
+    """
+    fields = tool.arguments["properties"]
+    kinds = {field: fields.get(field, {}).get("type") for field in given}
+    return {
+        field: _count(value) if kinds[field] == "integer" else value
+        for field, value in given.items()
+        if value is not None or kinds[field] is None
+    }
+
+
+def _count(value: Any) -> Any:
+    """Return a whole number that is written as a text or a fraction; others as they are."""
+    if isinstance(value, str) and re.fullmatch("-?[0-9]{1,15}", value):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _failed(sentence: str) -> Answer:
+    return {"content": [{"type": "text", "text": escaped(sentence)}], "isError": True}
