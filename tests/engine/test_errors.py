@@ -1,6 +1,7 @@
 """The error tree and the table from SQLite's codes to it."""
 
 import pickle
+from typing import Any
 
 import apsw
 import pytest
@@ -205,3 +206,25 @@ def test_a_code_without_a_sentence_has_none() -> None:
     """SQLite says "not an error" where it has nothing to say, as for a full disk."""
     assert str(from_sqlite(13, "not an error")).endswith("(SQLite 13)")
     assert str(from_sqlite(13, "disk I/O")).endswith("(SQLite 13: disk I/O)")
+
+
+WRONG_CALLS = [  # statement, its values, the class, what the error names
+    ("SELECT ?1, ?2", (1,), memdb.MemDBError, "bindings"),
+    ("SELECT no_such_function(1)", {}, memdb.Corrupt, "memdb check"),
+    ("SELECT 1 FROM no_such_table", {}, memdb.Corrupt, "memdb check"),
+]
+
+
+@pytest.mark.parametrize(("sql", "values", "kind", "names"), WRONG_CALLS)
+def test_a_fault_of_memdb_is_not_called_damage(
+    sql: str, values: Any, kind: type[memdb.MemDBError], names: str
+) -> None:
+    """A statement that does not fit never sends anybody to a backup; the report is asked for."""
+    with memdb.open(":memory:", embedder=None) as db:
+        reading = db._services.db.read()
+        with reading as tx, pytest.raises(memdb.MemDBError, match=names) as raised:
+            tx.all(sql, values)
+
+    assert type(raised.value) is kind
+    assert "please report it" in str(raised.value)
+    assert "restore" not in str(raised.value)

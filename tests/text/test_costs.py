@@ -46,6 +46,7 @@ PDF = b64encode(b"%PDF /Type /Pages /Type /Page /Type/Page\n").decode()
         # 1,280 x 800: 1,365 by Anthropic, 1,105 by OpenAI, 1,548 by Gemini.
         ({"type": "image", "base64": png(1280, 800)}, "cl100k_base", 1_548),
         ({"type": "image", "base64": png(1280, 800)}, "claude", 1_366),
+        ({"type": "image", "base64": png(1024, 1024)}, "o200k_base", 765),
         ({"type": "image", "base64": png(1280, 800)}, "gemini", 1_548),
         ({"type": "image", "base64": jpeg(1280, 800)}, "claude", 1_366),
         ({"type": "image", "base64": GIF}, "claude", 410),

@@ -25,6 +25,7 @@ from memdb.engine.sqlite.vectors import SqliteVectors, load_vector_functions
 from memdb.engine.sqlite.words import SqliteWords
 from memdb.errors import (
     Closed,
+    Corrupt,
     FileError,
     IOFailed,
     MemDBError,
@@ -74,6 +75,11 @@ FILES_PER_CONNECTION = 4
 # Of SQLite, of text that is not UTF-8, and of a stored number that grew beyond 64 bits:
 # what callers give was checked before.
 DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError, OverflowError)
+
+DOES_NOT_FIT = (
+    "a statement of memdb does not fit the file, as if another program had changed its tables: "
+    "`memdb check` names what differs; please report it if that finds nothing"
+)
 
 # Rows whose digest a connection remembers to have compared, per table: 8 MB.
 MAX_VERIFIED = 100_000
@@ -694,8 +700,8 @@ def translate(error: apsw.Error | UnicodeDecodeError | OverflowError) -> MemDBEr
         return from_sqlite(apsw.SQLITE_CORRUPT, str(error))
     if isinstance(error, apsw.ConnectionClosedError):
         return Closed("the file was closed meanwhile: open it again with memdb.open()")
-    code, detail = getattr(error, "extendedresult", 1), str(error)
-    if code == apsw.SQLITE_ERROR:
-        # Each statement fits schema.sql and each argument was checked, so the file does not fit.
-        return from_sqlite(apsw.SQLITE_CORRUPT, f"{detail}; the file differs from its schema")
-    return from_sqlite(code, detail)
+    if not hasattr(error, "extendedresult"):  # of apsw, before SQLite saw the statement
+        return MemDBError(f"memdb used SQLite wrongly: {error}; please report it")
+    if error.extendedresult == apsw.SQLITE_ERROR:  # each statement is prepared against schema.sql
+        return Corrupt(f"{DOES_NOT_FIT} (SQLite 1: {error})", apsw.SQLITE_ERROR)
+    return from_sqlite(error.extendedresult, str(error))
