@@ -303,6 +303,6 @@ def _tiles(width: float, height: float, side: float) -> int:
 
 _RULES: dict[str, Callable[[int, int], int]] = {
     "claude": _by_anthropic,
-    "gpt": _by_openai,
+    "o200k_base": _by_openai,
     "gemini": _by_gemini,
 }
