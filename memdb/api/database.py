@@ -266,7 +266,8 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             None: all of that is done offline.
         summarizer: Your own way to summarise, in place of asking *model*.
         arbiter: Decides what a statement does to entries like it; None: *model*
-            does, or without one rules of English, offline.
+            does. Without one nothing is replaced: entries are linked by their
+            words, and the newest comes first.
         secret_detector: Returns a `Secret` for each span of a text that is one,
             besides those that the rules of memdb find.
         render_messages: Turns messages into text for a model that extracts
@@ -281,8 +282,9 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         settings: What the file does by itself: secrets, summaries, extraction,
             quota, retention, contexts, categories. A dict, or the path of a
             TOML file, changes its fields; `Settings` takes the place of all.
-            The file keeps them for every program that opens it; None: as kept, at
-            first the defaults. For this handle alone: `db.settings.update(keep=False)`.
+            The file keeps them for every program; one that has it open already reads
+            them at its next opening. None: as kept, at first the defaults. For this
+            handle alone: `db.settings.update(keep=False)`.
         key: Of an encrypted file, or for a new one: a passphrase, 32 bytes, or a function.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.

@@ -423,9 +423,10 @@ class Session:
         """
         Learn entries from what was said here and not yet looked at; say what became of them.
 
-        By the file's model, with two calls at most per twenty messages, or by
-        rules of English. What is known already is merged, what is out of date
-        superseded; nothing is extracted twice, and nothing skipped.
+        The file's model picks them, with two calls at most per twenty messages. Without
+        one, two small models in memdb do, offline and in fifteen languages. What is known
+        already is not stored again. What resembles other entries is linked to them.
+        No message is read twice or skipped.
 
         Args:
             dry_run: Say what would be done, and store nothing; a model is asked.

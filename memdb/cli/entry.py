@@ -106,7 +106,7 @@ def _link_line(link: Link, entry_id: int) -> str:
     like=Session.extract,
 )
 @session_argument
-@model_option("reads the messages", "rules of English")
+@model_option("reads the messages", "the small models in memdb")
 def extract(call: Call, session: str, **options: Any) -> None:
     """
     Learn long-term entries from the messages of SESSION that are not yet read.

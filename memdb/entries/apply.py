@@ -83,10 +83,6 @@ class EntryWriter:
                 " or add yours with db.settings.update(categories=...)"
             )
 
-    def note_use(self, ids: Sequence[int]) -> None:
-        """Count a use of each entry."""
-        self._usage.note(ids)
-
     def apply(
         self, tx: Tx, similar: SimilarEntries, answer: Resolution | None = None
     ) -> Remembered:
