@@ -67,7 +67,7 @@ def fuse(
         lexical: `Lexical.scores`.
         cosine: Cosine similarity by id, higher is nearer; none for ids that were not measured.
         weights: `arm`, `lexical_share`, `previous` and `next` are used.
-        least: The best by words counts as at least so much, 0 or more.
+        least: The best by words counts as at least so much, 0 or more, see `Weights.cover`.
     """
     best_lexical = max(lexical.values(), default=0.0)
     if best_lexical > 0:
@@ -302,7 +302,8 @@ def fuse_candidates(
 ) -> Fused:
     """Return `fuse` of messages, with scores for rows of the corpus only."""
     corpus, scores = candidates.corpus, candidates.scores
-    fused = fuse(scores, candidates.cosine, weights)
+    least = weights.cover * candidates.lexical.every_word
+    fused = fuse(scores, candidates.cosine, weights, least)
     (low, high), allowed, kept = corpus.span, corpus.allowed, fused.score
     if kept and not (low <= min(kept) and max(kept) <= high):
         kept = {key: score for key, score in kept.items() if low <= key <= high}

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from memdb.facts.calendar import DaySpan
-    from memdb.search.candidates import Candidates, Row, Traits
+    from memdb.search.candidates import Candidates, Lexical, Row, Traits
     from memdb.search.parse import Query
     from memdb.search.weights import Weights
     from memdb.text.terms import Term
@@ -211,7 +211,7 @@ def read_features(
     Return the features of the candidates whose rows were read.
 
     Args:
-        weights: `lexical_share` and those of dates are used.
+        weights: `lexical_share`, `cover` and those of dates are used.
         with_similar: Whether words of similar meaning count.
 
     Cost: 1 ms for 150 messages of a chat.
@@ -222,6 +222,8 @@ def read_features(
     near = _near_rows(query, words, chat) if with_similar else {}
     columns["similar"] = _similar(words, chat, near)
     columns["words"] = columns["held"]
+    assistance = _assistance(chat)
+    covered = _covered(columns, candidates.lexical, weights.cover * (1 - assistance))
     short = chat.traits["short"]
     if min(short, default=1.0) < 1.0:
         for name in ("words", "similar", *SPREADS):
@@ -230,7 +232,7 @@ def read_features(
     columns["cosine"] = [near_by.get(key, 0.0) for key in ids]
     highest = max(near_by.values(), default=1.0)
     columns["near"] = [value / highest for value in columns["cosine"]]
-    parts = _base_parts(columns, weights.lexical_share)
+    parts = _base_parts(columns, weights.lexical_share, covered)
     columns["base"] = weighted_sum(columns, parts)
     base = dict(candidates.fused.score) if candidates.fused is not None else {}
     base.update(zip(ids, columns["base"], strict=True))
@@ -243,7 +245,7 @@ def read_features(
         columns["date"] = list(map(dates.score, chat.times, chat.spans))
     _add_sessions(ids, columns)
     lenders = _lenders(chat, near_words, columns)
-    return Features(ids, columns, parts, lenders, _assistance(chat), near)
+    return Features(ids, columns, parts, lenders, assistance, near)
 
 
 def _lenders(chat: _Chat, near_words: AbstractSet[int], columns: Columns) -> dict[int, list[int]]:
@@ -432,17 +434,28 @@ def _near_rows(query: Query, words: Words, chat: _Chat) -> dict[str, dict[int, f
     return found
 
 
-def _base_parts(columns: Columns, share: float) -> dict[str, float]:
+def _covered(columns: Columns, lexical: Lexical, cover: float) -> float:
+    """Return what part of their share the words count, see `Weights.cover`: 0 to 1."""
+    held = sum(weight for _, weight, _ in lexical.words())
+    least = cover * lexical.every_word
+    if not held or not least:
+        return 1.0
+    most = max(weighted_sum(columns, {"words": 1.0, "similar": 1.0, **SPREADS}), default=0.0)
+    return min(most * held / least, 1.0)
+
+
+def _base_parts(columns: Columns, share: float, covered: float) -> dict[str, float]:
     """
     Return by feature what it counts in `base`: words and meaning together, at most 1.
 
-    That is what a message lends to those around it.
+    That is what a message lends to those around it. Of their *share* the words count *covered*.
     """
     parts = {"words": 1.0, "similar": 1.0, **SPREADS}
     most = max(weighted_sum(columns, parts), default=0.0) or 1.0
     if not any(columns["near"]):
-        share = 1.0
-    return {**{name: share * part / most for name, part in parts.items()}, "near": 1 - share}
+        share = covered = 1.0
+    scale = covered * share / most
+    return {**{name: scale * part for name, part in parts.items()}, "near": 1 - share}
 
 
 def weighted_sum(columns: Columns, weights: Mapping[str, float]) -> list[float]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memdb.models.ids import SESSION_SHIFT, is_branch
 from memdb.models.messages import Hit, Source, Why
 from memdb.models.record import Record
-from memdb.records.links import LEAST, find_newest, repeats_among
+from memdb.records.links import LEAST, SURE, find_newest, repeats_among
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, kinds_of
 from memdb.search.order import Ties, held_words, put_in_order, reason_of
@@ -118,6 +118,7 @@ def _ties(
         link.newer_id
         for link in newest.values()
         if link.newer_id not in ids
+        and link.probability >= SURE  # a guess is right more often if it was found too
         and link.kind != "retracts"
         and (own.allowed is None or link.newer_id in own.allowed)
     ]

@@ -27,7 +27,6 @@ from memdb.search.weights import (
     BEHIND,
     DOCUMENTS,
     EQUAL,
-    LEAST_COVER,
     LISTED,
     MESSAGES,
     ORDERED,
@@ -316,7 +315,7 @@ def rank_documents(question: Question, candidates: Candidates, weights: Weights)
         weights=weights,
         limit=question.request.depth + ORDERED + len(candidates.corpus.excluded),
         explain=question.request.explain,
-        least=LEAST_COVER * candidates.lexical.every_word,
+        least=weights.cover * candidates.lexical.every_word,
         dates=DateScorer(question.query, weights),
     )
     unwanted = candidates.corpus.excluded

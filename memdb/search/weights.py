@@ -22,6 +22,9 @@ class Weights(Record):
         arm: Candidates taken by words; the vector arm brings as many. So many messages lend their
             words to their neighbours; more change nothing.
         lexical_share: Share of the words when there are vectors too.
+        cover: Share of the query's words that the best row holds if words count in full. If it
+            holds less, they count less. Words that no row holds are words of the query too. The
+            share is lower in a chat with an assistant. Source: ADR-0019.
         context: Share of a query word's score for a message without it, by the distance to the
             message that has it. Positive is before, negative after. Used to choose candidates.
         previous, next: Share of the neighbours' base scores that is added there.
@@ -47,6 +50,7 @@ class Weights(Record):
     off: frozenset[str] = frozenset()
     arm: int = 200
     lexical_share: float = 0.7
+    cover: float = 0.0
     context: tuple[tuple[int, float], ...] = ((1, 0.5), (-1, 0.3), (2, 0.3), (-2, 0.2))
     previous: float = 0.15
     next: float = 0.1
@@ -66,7 +70,7 @@ class Weights(Record):
 MESSAGES = Weights()
 """The ranking of messages."""
 
-DOCUMENTS = MESSAGES.replace(lexical_share=0.5, context=(), previous=0.0, next=0.0)
+DOCUMENTS = MESSAGES.replace(lexical_share=0.5, cover=0.5, context=(), previous=0.0, next=0.0)
 """The ranking of entries: documents have no neighbours."""
 
 STATIC_MODEL = "static-en-1"
@@ -74,7 +78,7 @@ STATIC_MODEL = "static-en-1"
 BY_TABLE = {
     "words": MESSAGES.replace(table="words"),
     "static": MESSAGES,
-    "sentence": MESSAGES.replace(table="sentence", lexical_share=0.5),
+    "sentence": MESSAGES.replace(table="sentence", lexical_share=0.5, cover=1.0),
 }
 """The ranking of messages by words alone, with the built-in table, and with a sentence model."""
 
@@ -127,10 +131,6 @@ COMMON_LEAST = 2
 """A word in more than this share of the messages, or of the entries, and in more than two of them
 is left out of the text that is embedded. Source: bench/recall.py on LoCoMo's development split,
 worth 0.19 of recall at 10; of ten entries three may be about one topic."""
-
-LEAST_COVER = 0.5
-"""Words of an entry count in full only if they are so much of what the query's words say: a name
-that is in every entry is none of it, though it is all that matches."""
 
 # How much an answer says about the question, whatever else the file holds
 

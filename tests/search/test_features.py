@@ -18,6 +18,7 @@ from memdb.text.terms import Term
 
 if TYPE_CHECKING:
     from memdb.search.candidates import Row
+    from memdb.search.weights import Weights
 
 FIRST = 1 << 44 | 1 << 24
 OTHER = 1 << 44 | 2 << 24
@@ -36,6 +37,7 @@ def features(
     postings: dict[str, list[int]] | None = None,
     cosine: dict[int, float] | None = None,
     similar: bool = False,
+    weights: Weights = MESSAGES,
 ) -> Features:
     """Return the features of *rows*; *postings* by word."""
     found = {Term((word,)): ids for word, ids in (postings or {}).items()}
@@ -44,13 +46,36 @@ def features(
     fused = fuse(lexical.scores, cosine or {}, MESSAGES)
     candidates = Candidates(corpus, lexical, lexical.scores, cosine or {}, fused, rows)
     parsed = parse_query(query, ["Ann", "Bob"])
-    return read_features(parsed, candidates, MESSAGES, with_similar=similar)
+    return read_features(parsed, candidates, weights, with_similar=similar)
 
 
 def column(found: Features, name: str) -> dict[int, float]:
     """Return one feature by id, zeros left out."""
     values = zip(found.ids, found.columns[name], strict=True)
     return {key: round(value, 6) for key, value in values if value}
+
+
+@pytest.mark.parametrize("cover", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("answers", [False, True])
+def test_words_weigh_by_what_the_best_row_holds_of_the_question(
+    cover: float, answers: bool
+) -> None:
+    """All of them in full, one of four a quarter; in a chat with an assistant always in full."""
+    one = FIRST + 1
+    rows = {one: row(), FIRST + 5: row("word " * 60, role="assistant" if answers else "user")}
+    words = {"tea": [one], "oslo": [], "rain": [], "boat": []}
+    weights = MESSAGES.replace(cover=cover)
+    held = {word: [one] for word in words}
+
+    def share(postings: dict[str, list[int]]) -> float:
+        return features("any", rows, postings, {one: 0.5}, weights=weights).base["words"]
+
+    whole = MESSAGES.lexical_share
+    said = Lexical({Term((word,)): ids for word, ids in words.items()}, 40)
+    quarter = said.scores[one] / said.every_word
+    least = 1.0 if answers or not cover else quarter / cover
+    assert share(held) == pytest.approx(whole)
+    assert share(words) == pytest.approx(whole * least)
 
 
 def test_words_count_by_what_they_say_and_less_in_a_long_message() -> None:

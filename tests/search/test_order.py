@@ -265,17 +265,41 @@ def test_what_has_none_of_the_asked_words_does_not_pass_an_answer() -> None:
     assert wrong == []
 
 
-def test_links_put_the_newest_first_and_mark_the_older(ann: memdb.Scope) -> None:
-    """Also where only the older one holds the words of the question."""
-    old = ann.remember("I live in Turku.", created="2025-01-01").entry.id
-    new = ann.remember("I moved to Tampere.", created="2026-01-01").entry.id
+@pytest.mark.parametrize(
+    ("older", "newer", "question", "is_first"),
+    [
+        pytest.param(
+            "My phone is a Nokia.",
+            "The Nokia is gone, I have a Fairphone now.",
+            "Which phone is mine?",
+            True,
+            id="sure",
+        ),
+        pytest.param(
+            "I drive a Saab.",
+            "The Saab was sold, I drive a Kia now.",
+            "What do I drive?",
+            True,
+            id="guessed and found",
+        ),
+        pytest.param(
+            "I live in Turku.", "I moved to Tampere.", "Where do I live?", False, id="guessed"
+        ),
+    ],
+)
+def test_links_mark_the_older_and_put_the_newer_first(
+    ann: memdb.Scope, older: str, newer: str, question: str, is_first: bool
+) -> None:
+    """What only a guess brings, and no word and no vector, is named and not put first."""
+    old = ann.remember(older, created="2025-01-01").entry.id
+    new = ann.remember(newer, created="2026-01-01").entry.id
     ann.remember("The sauna is heated on Fridays.")
-    hits = ann.recall("Where do I live?", kinds=["entry"])
+    hits = ann.recall(question, kinds=["entry"])
     by_id = {hit.source.entry_id: hit for hit in hits}
 
-    if old in by_id and by_id[old].outdated_by is not None:
-        assert by_id[old].outdated_by == new
-        assert by_id[new].rank < by_id[old].rank
+    assert by_id[old].outdated_by == new
+    assert "is newer" in by_id[old].why
+    assert (hits[0].source.entry_id == new) is is_first
 
 
 def test_equal_texts_are_one_hit(ann: memdb.Scope) -> None:

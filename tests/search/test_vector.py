@@ -153,3 +153,26 @@ def test_the_answer_says_what_the_table_cannot_read(path: str, by: Any, query: s
     assert hits.missing["vector"] == (
         "static-en-1 does not know these words: it compares their letters"
     )
+
+
+@pytest.mark.parametrize("kind", ["message", "entry"])
+def test_a_single_word_does_not_outweigh_what_a_sentence_model_finds(kind: str) -> None:
+    """Of four asked words an unrelated text has one, and the answer none."""
+    answer, other = "She paints murals for a living.", "The job centre opens at nine."
+    question = "Which job does Berit's sister hold nowadays?"
+    near = {answer: (0.9, 0.43589), other: (0.2, 0.9798), question: (1.0, 0.0)}
+
+    class Model:
+        name, dim = "sentences-1", 2
+
+        def embed(self, texts: Sequence[str]) -> list[tuple[float, float]]:
+            return [next((v for t, v in near.items() if t in text), (0.1, 0.995)) for text in texts]
+
+    with memdb.open(":memory:", embedder=Model()) as db:
+        scope = db.scope("ann")
+        for text in (other, answer, "The gate squeaks when it rains.", "We fly to Oslo in May."):
+            if kind == "entry":
+                scope.remember(text)
+            else:
+                scope.session(text[:4]).append("user", text)
+        assert scope.recall(question, kinds=(kind,), min_score=0)[0].text == answer
