@@ -71,13 +71,13 @@ class Entries:
         as it is make no version.
 
         Args:
-            expected: The entry as you know it, or its version. None means whatever it is.
+            expected: Fail unless the entry is at this version (a number or an Entry). None: any.
             changes: New values by name, of *text*, *category*, *keywords* and those below; None
                 removes an *expires*, *metadata* or *key*.
             importance: How much it matters, 1 to 10.
-            pinned: Whether it belongs into every context; it is then never set aside.
-            active: Whether recall may find it; True lets it hold again, also if it expired, and
-                what took its place or states its key gives way.
+            pinned: Whether the entry is in every context; it is then never evicted.
+            active: Whether recall may find it. True restores it, also if it expired, and retires
+                the entry that replaced it or has its key.
 
         Raises:
             NotFound: this scope has no such entry.
@@ -93,13 +93,12 @@ class Entries:
         """
         Restore an earlier version of an entry, as a new version.
 
-        Its text, category, keywords, importance, pin, trust, metadata and source come
-        back, and its expiry unless that has passed. Its key, and whether it is
-        active, do not change.
+        Its text, category, keywords, importance, pin, trust, metadata and source are restored, and
+        its expiry unless that has passed. Its key stays, and an inactive entry stays inactive.
 
         Args:
             version: One of `history`; the present one changes nothing.
-            expected: The entry as you know it, or its version. None means whatever it is.
+            expected: Fail unless the entry is at this version (a number or an Entry). None: any.
 
         Raises:
             NotFound: this scope has no such entry, or the entry no such version.
@@ -118,13 +117,12 @@ class Entries:
 
     def supersede(self, old_id: int, new_id: int, *, expected: int | Entry | None = None) -> Entry:
         """
-        Mark the entry *old_id* as replaced by *new_id*, and return the old one.
+        Mark one entry as replaced by another, and return the replaced one.
 
-        So a link that was guessed becomes certain. `update(old_id, active=True)` takes it back.
+        A guessed link between them becomes certain. `update(old_id, active=True)` undoes it.
 
         Args:
-            expected: Only if this is the version of the old one. None means
-                whatever it is.
+            expected: Fail unless the old entry is at this version. None: any.
 
         Raises:
             NotFound: this scope lacks one of them.
@@ -160,10 +158,10 @@ class Entries:
 
     def unlink(self, newer_id: int, older_id: int) -> bool:
         """
-        Reject what a link guesses about two entries; it is never guessed again.
+        Reject the guessed link between two entries; it is not guessed again.
 
         Returns:
-            False if there is no such guess.
+            False if there is no such link.
 
         Raises:
             InvalidInput: the newer one superseded the older one: make that active again.
@@ -197,20 +195,19 @@ class Entries:
 
         Args:
             category: Only entries of this category; None: of every category.
-            pinned: Only entries that are pinned (True) or are not (False); None: both.
-            inactive: Also those that do not hold: superseded, expired, set aside.
-            current: Without those that a newer entry outdates, by a link of at least 0.8.
-                The others have `Entry.outdated_by`.
-            undecided: Only those that wait for a decision: they are not trusted, or a newer
-                entry seems to outdate them. `update(trust=)`, `supersede` and `unlink` decide.
-            as_of: As the file would have answered then, by what it had been told
-                and what held at that time. What was deleted since is left out,
-                and counts of use are 0: those of the past are not kept.
+            pinned: Only pinned entries (True) or only the others (False); None: both.
+            inactive: List inactive entries too: superseded, expired, evicted.
+            current: Leave out entries that a newer one outdates, by a link of at least 0.8. With
+                a weaker link, `Entry.outdated_by` is set.
+            undecided: Only entries that wait for a decision: they are not trusted, or a newer entry
+                seems to outdate them. `update(trust=)`, `supersede` and `unlink` decide.
+            as_of: List the entries that were known and valid at this time. Entries that were
+                deleted since are left out, and counts of use are 0.
             after: The last entry of the page before, or its `to_dict()`. None means the
                 first page.
             limit: Most entries. None means all.
-            order: By "id", the oldest first; or by when they were "updated" or
-                "created", the newest first, which does not go with *as_of*.
+            order: "id" lists the oldest first, "updated" and "created" the newest first. The latter
+                two cannot be combined with *as_of*.
 
         Raises:
             InvalidInput: an argument is not one of these.
@@ -276,10 +273,9 @@ class Artifacts:
                 `Path`, or opened in binary mode.
             mime: Media type of the version; None: guessed from the name.
             metadata: A JSON object for this version.
-            message_seq: The message of the session that made it.
-            expected: The newest version as you know it, or its number; 0 means that there is
-                none. None means whatever there is.
-            keep_last: How many versions stay, this one included. None means all.
+            message_seq: Number of the message of the session that made it.
+            expected: Fail unless this is the newest version, 0 for none. None: any.
+            keep_last: Number of versions to keep, including this one. None means all.
 
         Raises:
             VersionConflict: the newest version is not the one expected.
@@ -436,12 +432,12 @@ class Artifacts:
         those of every session.
 
         Args:
-            prefix: Only names that begin so; of shared ones with `user:`.
+            prefix: Only names that begin with this text; shared ones begin with `user:`.
             after: The last one of the page before, or its `to_dict()`. None means the
                 first page.
             limit: Most names. None means all.
-            order: By session and "name", or by when the newest version was made
-                ("updated"), the last one first.
+            order: "name" sorts by session and name, "updated" by the time of the newest version,
+                the last one first.
 
         Raises:
             InvalidInput: an argument is not one of these.
@@ -551,15 +547,14 @@ class Summaries:
         progress: Callable[[str, str], object] | None = None,
     ) -> Compacted:
         """
-        Finish the summaries, drop what can be made again, and archive what is cold.
+        Finish the summaries, drop texts that can be made again, and archive old messages.
 
         Nothing that was said is lost, and no summary by a model is dropped.
         Summaries that another process is making now are left to it.
 
         Args:
-            keep_last: Archive all but so many of the newest messages; None:
-                archive nothing.
-            prune: False keeps the texts that can be made again.
+            keep_last: Archive all messages but this many of the newest. None archives nothing.
+            prune: False keeps texts that can be made again.
             progress: Called with status ("active", "done" or "error") and what
                 is being done, also before each call of a model.
 

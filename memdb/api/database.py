@@ -562,7 +562,7 @@ class MemDB:
         Args:
             user: Whose it becomes; None: of the users that the file names.
             app: The program of *user*; None: "default".
-            session: For messages that do not name theirs.
+            session: Session for messages that name none.
             format: How to read the file, by a name of docs/import.md such as "chatgpt", "claude",
                 "jsonl", or "mem0" for the JSON of its `get_all`. None: find out.
             secrets: "refuse", "redact" or "allow" keys and passwords in entries;

@@ -68,16 +68,15 @@ class Items:
             namespace: Its labels, () for the root; each 1 to 1,024 characters.
             key: 1 to 1,024 characters.
             value: What JSON can hold, None too, or bytes of up to 32 MiB.
-            metadata: A JSON object of yours; nothing reads it.
-            expected: The item as you know it, or its version; 0 means that there is none.
-                None means whatever there is.
-            ttl: How long it lives: seconds, a timedelta, or "30d", "12h", "45m". None
-                means for ever.
-            index: What `recall` finds it by: True for all texts of the value, False for
-                nothing, or field paths such as ["title", "parts[*].text"]. By words, and
-                by meaning if the file has an embedder: each field gets a vector.
-            vectors: Vectors of your own that it is found by, in place of the embedder's:
-                up to 1,000 of one dimension, as numbers or float32 bytes.
+            metadata: A JSON object of yours, which memdb does not read.
+            expected: Fail unless the item is at this version, 0 for none. None: any.
+            ttl: Time until it expires: seconds, a timedelta, or "30d", "12h", "45m". None means
+                never.
+            index: False stores it without an index. True indexes all texts of the value, a list
+                only these field paths: ["title", "parts[*].text"]. If the file has an embedder,
+                each field gets a vector too.
+            vectors: Vectors of your own to index it by, in place of the embedder's: up to 1,000 of
+                one dimension, as numbers or float32 bytes.
 
         Raises:
             VersionConflict: the item is at another version than expected.
@@ -146,12 +145,12 @@ class Items:
         limit: int | None = None,
     ) -> Page[tuple[str, ...]]:
         """
-        Return the namespaces that hold items, in order.
+        Return the namespaces that have items, in order.
 
         Args:
-            prefix: Only those that begin with these labels.
-            suffix: Only those that end with these labels.
-            max_depth: Cut each after so many labels, and name it once.
+            prefix: Only namespaces that begin with these labels.
+            suffix: Only namespaces that end with these labels.
+            max_depth: Cut each namespace after this many labels, and list it once.
             after: The last namespace of the page before.
             limit: Most namespaces. None means all.
         """
@@ -267,8 +266,8 @@ class Items:
         Return the items in a namespace and below it, a page of them with *limit*.
 
         Args:
-            prefix: The namespace to work on; () for all of the scope.
-            exact: Only in this namespace, not below it.
+            prefix: List the items of this namespace; () is the root.
+            exact: Leave out the namespaces below it.
             where: Only items whose value has these fields: by field path a value, or
                 operators, for example {"kind": "book", "price": {"$lt": 10}}. They are
                 $eq, $ne, $gt, $gte, $lt, $lte and $in; numbers and texts have an order.
@@ -279,8 +278,8 @@ class Items:
             after: The last item of the page before, or its `to_dict()`. None means the
                 first page.
             limit: Most items. None means all.
-            order: By namespace and "key", or by when they were "updated" or "created".
-            descending: The last ones first. None means by time, and not by key.
+            order: Sort by namespace and "key", or by the time "updated" or "created".
+            descending: List the last ones first. None: only if sorted by time.
             refresh: As in `find`, for each item returned.
 
         Raises:

@@ -139,7 +139,7 @@ def import_upload(
         name: What the file is called: its ending helps to tell its format.
         data: The file, or its last part.
         upload: What `POST upload` was told, for a file that does not fit into a request.
-        session: For messages that do not name theirs.
+        session: Session for messages that name none.
         format: How to read it, by a name of docs/import.md. Default: find out.
         dry_run: Read and check everything, and store nothing; the file is sent again.
     """
@@ -299,7 +299,7 @@ def send_context(
 
     Args:
         budget_tokens: Most tokens by the file's counter.
-        query: What the model will be asked; None: nothing is looked up.
+        query: The question for the model. With None nothing is recalled.
         shape: The client.
     """
     return session.context(budget_tokens, query, count_use=False).to(shape)
@@ -381,9 +381,9 @@ def save_artifact(
         data: The bytes, in base64.
         mime: None: guessed from the name.
         metadata: A JSON object for this version.
-        message_seq: The message of the session that made it.
+        message_seq: Number of the message of the session that made it.
         session: The session it belongs to; None for a `user:` name.
-        keep_last: How many versions stay, this one included. None means all.
+        keep_last: Number of versions to keep, including this one. None means all.
     """
     content = text if data is None else data
     if content is None or (text is not None and data is not None):

@@ -69,10 +69,10 @@ class Scope:
         order: SessionOrder = "name",
     ) -> Page[SessionInfo]:
         """
-        Return what there is to say about each session, a page of them with *limit*.
+        Return the sessions with their titles, times and counts, a page of them with *limit*.
 
         Args:
-            prefix: Only sessions whose name begins so.
+            prefix: Only sessions whose name begins with this text.
             after: The last session of the page before, or its `to_dict()`. None means the
                 first page. A session that changed since is not looked up: its place counts.
             limit: Most sessions. None means all.
@@ -89,11 +89,11 @@ class Scope:
         self, *, since: When | None = None, until: When | None = None, offset_minutes: int = 0
     ) -> ScopeCounts:
         """
-        Return how much came in on each day, and the entries of each category by state.
+        Return the messages and entries of each day, and the entries of each category by state.
 
         Args:
-            since: Only days that hold what came at or after this time, as in `recall`.
-            until: Only what came before this time. Categories are counted whole.
+            since: Only days from this time on, as in `recall`.
+            until: Only days before this time. Categories are counted whole.
             offset_minutes: How far local time is ahead of UTC, -1,440 to 1,440; days begin
                 at its midnight.
 
@@ -123,7 +123,7 @@ class Scope:
         secrets: SecretAction | None = None,
     ) -> Remembered:
         """
-        Remember a fact, and say what that did to what is known.
+        Store a fact as an entry, and return what that changed.
 
         A statement in known words is not stored again ("repeated"). The entry takes over
         what is new in it, and its history keeps where it was said. An entry with the same
@@ -134,25 +134,22 @@ class Scope:
         A field that is None leaves that of the known entry as it is.
 
         Args:
-            text: One fact, in a sentence that can stand alone, of up to 500,000
-                characters.
-            category: What kind of fact it is, of `db.settings.categories()`. None: a new
-                entry gets the one that its words suggest; an allergy is "profile".
+            text: One fact, in a sentence that can be understood alone, of up to 500,000 characters.
+            category: The kind of fact; one of `db.settings.categories()`. None: a new entry gets
+                the one that its words suggest; an allergy is "profile".
             key: A name for the fact that the entry states; it replaces the entry with this key.
             keywords: Other words to find it by.
             importance: How much it matters, 1 to 10; 5 is neutral, and what a new entry gets.
-            pinned: Whether it belongs into every prompt; it is never evicted.
-            expires: When it is no longer recalled: a time as in `recall`, or "never".
-                A span such as "30d", "12h" or "45m" counts from now on.
-                None: as its category says.
-            valid_from: Since when it holds in the world. A fact with a time to
-                come takes its place then. A fact with a time before that of a
-                known statement of the same fact is past.
-            session: Where it was told, with *seq* the message, or the first and
+            pinned: Whether the entry is in every context; it is then never evicted.
+            expires: Time from which it is no longer recalled: as in `recall`, or "never". A span
+                such as "30d", "12h" or "45m" counts from now on. None: as its category says.
+            valid_from: Time from which the fact is true. A time to come takes effect then. A fact
+                with a time before that of a known statement of the same fact is past.
+            session: Session that the fact comes from; *seq* names its message, or the first and
                 last.
             session_only: Whether only that session recalls it. It goes with it.
-            shared: Whether it is for all users of the app; None: as its category
-                says. Nothing is by default.
+            shared: Whether all users of the app recall it. None: as its category says; by default
+                no category is shared.
             source: What puts it here, for example "extracted".
             trust: "trusted", "untrusted" or "flagged"; it never changes what is
                 trusted more. None: "flagged" where it reads like an order to a
@@ -228,31 +225,27 @@ class Scope:
             limit: Most hits, 1 to 1,000.
             kinds: Which of "message", "entry", "artifact", "session" (titles),
                 "summary" and "item" to search.
-            since: Only what was said at or after this time: UTC milliseconds,
-                an aware datetime, or text such as "2026-05-01", "30d" for 30
-                days ago, or "2 weeks ago".
-            until: Only what was said before this time; a day, week, month or year that text
-                names counts to its end.
-            session: The session that asks: only messages, artifacts and summaries
-                of it, and all entries but those that only other sessions
-                recall. Without it, entries that only one session recalls are
-                left out.
+            since: Only texts from this time on: UTC milliseconds, an aware datetime, or text such
+                as "2026-05-01", "30d" for 30 days ago, or "2 weeks ago".
+            until: Only texts before this time; a day, week, month or year counts to its end.
+            session: Search only the messages, artifacts and summaries of this session, and all
+                entries but those that only other sessions recall. Without it, entries that only one
+                session recalls are left out.
             by: "meaning" is words and vectors together. "words": nothing is found by
                 its vector or by its neighbours, and no embedder is asked. "vector":
                 messages and entries by cosine alone, which is their score.
             min_score: Least score of a hit, 0 to 1; at 0 every match is returned, also
                 where the answer is "none", and equal texts each. None means that these are
-                left out. A match has a word of the query, stands beside one that has, or is
+                left out. A match, or the message beside it, has a word of the query, or it is
                 nearer in meaning than texts by chance.
             options: Those below, by name.
-            explain: Give each hit the terms of its score.
+            explain: Return the terms of each hit's score.
             rerank: Also compare the words of the best messages with those of the
                 query by meaning; False saves 3 ms.
-            group: "session" gives the sessions whose title and messages say most,
-                each as one hit with its best messages in `hits`.
-            as_of: Answer as the file would have then: with the messages said and
-                the entries told by that time, as these were and where they held.
-                Artifacts are left out; what was deleted since stays unknown, and
+            group: "session" returns the best sessions by title and messages, each as one hit with
+                its best messages in `hits`.
+            as_of: Answer as the file would have answered at this time, with the messages and valid
+                entries of then. Artifacts are left out; what was deleted since stays unknown, and
                 how often an entry was used does not count. 10 ms per 100 entries.
             categories: Only entries of these categories.
             roles: Only messages of these roles.
@@ -260,7 +253,7 @@ class Scope:
             where: Only messages and entries whose metadata has each of these
                 values under its top-level key, for example {"source": "mail"}.
                 Archived messages are unpacked for it.
-            partition: Which entries are searched: "own" are those of the scope, "shared" those of
+            partition: Search only these entries: "own" are those of the scope, "shared" those of
                 all users of the app. "shared" searches entries alone.
             scope_entries: False, with *session*: only entries that come from it.
             vector: The vector of the query, where the host has it already: as many
@@ -268,11 +261,11 @@ class Scope:
                 that the embedder is asked.
             only_sure: Return only hits that answer the query for sure.
             cut: "auto" leaves out hits that score far less than the best one.
-            count_use: False changes nothing in the file: no entry counts as used, and
-                embeddings that are due are left to others. For programs that show a memory.
-            prefix: The last word is still being typed: it finds what begins so, from two
-                letters on ("Birg" finds Birger). A space or mark behind it ends it.
-            exclude: Words, or texts whose words, no hit may hold.
+            count_use: False leaves the file unchanged: no entry counts as used, and pending
+                embeddings are left to others. For programs that show a memory.
+            prefix: Match the last word as a beginning while it is typed: from two letters on
+                ("Birg" finds Birger). A space or mark behind it ends it.
+            exclude: Leave out hits that contain a word of these texts.
 
         A filter leaves out the kinds that it cannot apply to: *roles* finds
         messages only. An empty list lets nothing through.
@@ -354,12 +347,12 @@ class Scope:
         Args:
             budget_tokens: Most tokens of the whole text, by the file's counter.
             said: The user's messages, oldest first; the last three count.
-            session: The session that asks: also entries that only it recalls, and in place of
-                *said* what the user said last in it.
-            entries: Numbers of the entries to show, in this order, in place of those
-                above; what does not hold now is left out.
+            session: Add entries that only this session recalls, and take its last messages of the
+                user in place of *said*.
+            entries: Numbers of the entries to show, in this order, in place of those above; entries
+                that are not valid now are left out.
             ids: Begin each line with the entry's number, but for entries that all users share.
-            count_use: False changes nothing in the file, as in `recall`.
+            count_use: False leaves the file unchanged, as in `recall`.
 
         Returns:
             The text, its tokens and the entries; "" where not one line fits.
@@ -402,8 +395,8 @@ class Scope:
         """
         Remove something from the memory, in one transaction, and return what that was.
 
-        Takes the selectors of `forget`. Entries told by deleted messages stay,
-        and bytes may stay in the file until they are overwritten.
+        Takes the selectors of `forget`. Entries that were learnt from deleted messages stay. Bytes
+        may stay in the file until they are overwritten.
         """
         selector = self._services.select(**selectors)
         return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
@@ -421,37 +414,37 @@ class Scope:
 
         A message is removed with its words, its vector and its archived copy. The
         summaries that cover it are rewritten without it, and its seq stays a gap. An
-        entry is removed with all its versions. A tombstone is left: the kind of thing
-        and the time, never its text. Copies made before (backups, exports) are not
-        touched; importing such an export here does not restore it.
+        entry is removed with all its versions. A tombstone is left, with the kind of thing and the
+        time, and never its text. Copies made before (backups, exports) are not changed; importing
+        such an export here does not restore it.
 
         Args:
-            selectors: What goes, by name: *entry*, *session* with or without *seqs*, *query*,
+            selectors: What to remove, by name: *entry*, *session* with or without *seqs*, *query*,
                 *person*, *everything*, and *artifacts* besides.
-            entry: Id of an entry.
-            session: A session as a whole, with its artifacts, its state and the
-                entries told in it.
-            seqs: Of messages of *session*: only these go, not the session.
-            query: Every message, entry and item with all of its words (by stems), old versions of
-                entries too, but no entry that lacks them itself. So an entry that was learnt
-                from such a message in other words is kept.
-            person: Every row that contains all words of this name, in any field and version.
-                Fields are authors, titles, metadata, keys, state, summaries and artifacts too.
-                A session goes if its name contains them. `Receipt.remaining` lists the other
+            entry: Remove the entry with this number.
+            session: Remove a session as a whole, with its artifacts, its state and the entries that
+                were learnt from it.
+            seqs: Remove only these messages of *session*, by their numbers.
+            query: Remove every message, entry, version of an entry and item that contains all words
+                of this text, by stems. An entry that was learnt from such a message in other words
+                is kept.
+            person: Remove every row that contains all words of this name, in any field and version.
+                Fields are authors, titles, metadata, keys, state, summaries and artifacts too. A
+                session is removed if its name contains them. `Receipt.remaining` lists the other
                 apps of the user that contain them.
-            everything: All of the scope. Its name stays, so that its numbers never come
-                to mean another's.
-            artifacts: Also the artifacts that hold the words of *query*, or
-                that messages of *session* saved under shared names.
-            prove: Then take it off the disk: rebuild indexes, pack the file, cut the
-                WAL. `receipt.proof` is the result of a search for its bytes in the
-                file, its WAL and the copies beside it.
-            dry_run: Remove nothing, and list in `Receipt.rows` what would be.
-            expected: A dry run or its digest: only if exactly what it listed would go.
-                None means whatever there is.
+            everything: Remove the whole memory of the user in this app. The name stays, so that its
+                numbers are never reused.
+            artifacts: Remove also artifacts that contain the words of *query*, or that messages of
+                *session* saved under shared names.
+            prove: Prove that the bytes are gone: rebuild indexes, pack the file, cut the WAL.
+                `receipt.proof` is the result of a search for them in the file, its WAL and the
+                copies beside it.
+            dry_run: Remove nothing, and list in `Receipt.rows` what would be removed.
+            expected: Fail unless exactly the rows of this dry run (or its digest) would be removed.
+                None removes what there is.
 
         Returns:
-            The receipt; what is gone already is no error, and removes nothing.
+            The receipt. Removing something that is gone already is no error.
 
         Raises:
             InvalidInput: not exactly one of *entry*, *session*, *query*, *person* and

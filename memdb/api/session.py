@@ -87,17 +87,17 @@ class Session:
 
         Args:
             role: "system", "user", "assistant" or "tool"; or a message of a provider.
-            text: What was said. None takes it from *parts*.
-            author: Who said it, if the role alone does not tell.
-            parts: What it consists of as JSON objects, memdb's (docs/parts.md) or
-                a provider's: text, calls and results of tools, images, files ...
-            external_id: Your id for it: adding it again changes nothing and
-                returns the stored message.
-            created: When it was said; None means now. Times are UTC milliseconds,
-                aware datetimes, or text: "2026-05-01", "2 weeks ago", "30d".
-            metadata: A JSON object that is kept beside it.
-            expected: The last message or its seq as you know it, 0 for none: if somebody
-                added a message since, nothing is written.
+            text: The text. None takes it from *parts*.
+            author: Name of the speaker, if the role alone is not enough.
+            parts: Its parts as JSON objects, memdb's (docs/parts.md) or a provider's: text, calls
+                and results of tools, images, files ...
+            external_id: Your own id for the message. Adding it again changes nothing and returns
+                the stored message.
+            created: Time of the message; None means now. Times are UTC milliseconds, aware
+                datetimes, or text: "2026-05-01", "2 weeks ago", "30d".
+            metadata: A JSON object to store with the message.
+            expected: Fail unless this is the last message, as a Message or its seq, 0 for none. If
+                somebody added one since, nothing is written.
             secrets: "refuse", "redact" or "allow" keys and passwords in it;
                 None: as the file was opened, which stores them unchanged.
 
@@ -388,11 +388,11 @@ class Session:
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for
                 its frame included.
-            query: What the model will be asked, usually the user's last words;
-                None: nothing is looked up, and the beginning of the context
-                stays the same for several turns (a prompt cache keeps hitting).
-            count_use: False changes nothing in the file: no entry counts as used, and
-                summaries and embeddings that are due are left to others.
+            query: The question for the model, usually the user's last words. With None nothing is
+                recalled, and the beginning of the context stays the same for several turns, which
+                helps prompt caches.
+            count_use: False leaves the file unchanged: no entry counts as used, and pending
+                summaries and embeddings are left to others.
 
         Returns:
             The messages, their tokens, and `pieces`: what each token was spent
@@ -557,11 +557,11 @@ class Session:
         """
         Compress all but the newest *keep_last* messages, in the same file.
 
-        Nothing else changes: they are read, found and exported as before. What
-        is archived already stays. `db.file.vacuum(whole=True)` makes the file smaller.
+        Archived messages are read, found and exported as before. `db.file.vacuum(whole=True)` makes
+        the file smaller.
 
         Args:
-            keep_last: Messages that stay as they are, 0 for none.
+            keep_last: Number of the newest messages to leave uncompressed, from 0 on.
             progress: Called with the number of messages after each step of
                 about 2,000, which is whole or not at all.
 
@@ -586,13 +586,13 @@ class Session:
         """
         Remove the session, or some of its messages, from the memory; see `Scope.delete`.
 
-        Takes the selectors of `forget`. Entries told by the messages stay, and
-        so do `user:` artifacts; entries that only this session recalls go with it.
-        A session goes with its branches; a branch with its own messages alone. A message
-        that branches share goes from all of them.
+        Takes the selectors of `forget`. Entries that were learnt from the messages and `user:`
+        artifacts stay; entries that only this session recalls are removed with it. A session is
+        removed with its branches, a branch with its own messages alone. A message that branches
+        share is removed from all of them.
 
         Args:
-            force: Remove a branch also if others leave from it; they go too.
+            force: Remove the branches that start from this one too.
 
         Raises:
             InvalidInput: two selectors contradict each other, or one is invalid; or other
@@ -613,24 +613,24 @@ class Session:
         """
         Remove the session, or some of its messages, for good; see `Scope.forget`.
 
-        The entries that the messages told go too; with *query* only those that
-        hold its words themselves. Seqs stay gaps. Summaries
-        over the messages are rewritten. Give one selector at most; without
-        one the session goes as a whole, with its artifacts and state.
+        Entries that were learnt from the messages are removed too; with *query* only those that
+        contain its words themselves. Seqs stay gaps. Summaries of the messages are rewritten. Give
+        at most one selector; without one the whole session is removed, with its artifacts and
+        state.
 
         Args:
             seqs: Seqs of messages.
-            selectors: What goes, by name, in place of *seqs*; and *artifacts*, *force*.
-            last: The newest so many messages, 1 or more.
-            before: Messages written before this time.
-            query: Messages that contain all of its words, by their stems.
-            artifacts: Also the artifacts that these messages saved, and those
-                of this session that hold the words of *query*.
-            prove: Take the bytes off the disk too, and prove it.
-            dry_run: Remove nothing, and list in `Receipt.rows` what would be.
-            force: Of a branch also those that leave from it.
-            expected: A dry run or its digest: only if exactly what it listed would go.
-                None means whatever there is.
+            selectors: What to remove, by name, in place of *seqs*; and *artifacts*, *force*.
+            last: Number of the newest messages to remove, 1 or more.
+            before: Remove messages from before this time.
+            query: Remove messages that contain all of its words, by their stems.
+            artifacts: Remove also the artifacts that these messages saved, and those of this
+                session that contain the words of *query*.
+            prove: Prove that the bytes are gone from the disk too.
+            dry_run: Remove nothing, and list in `Receipt.rows` what would be removed.
+            force: Remove the branches that start from this one too.
+            expected: Fail unless exactly the rows of this dry run (or its digest) would be removed.
+                None removes what there is.
 
         Raises:
             InvalidInput: two selectors contradict each other, or one is invalid; or other

@@ -39,10 +39,14 @@ class Loaded:
 COMMANDS = {
     "demo": Loaded("demo", "Show in a few seconds what memdb does"),
     "info": Loaded("file", "Show what is in FILE: rows, bytes, times and whose memory it is"),
-    "stats": Loaded("file", "Show what background work waits in FILE, what fails and why"),
-    "counts": Loaded("file", "Count what came in on each day, and entries by category and state"),
+    "stats": Loaded(
+        "file", "Show the background work that waits in FILE, and failures with their reasons"
+    ),
+    "counts": Loaded(
+        "file", "Count the messages and entries of each day, and entries by category and state"
+    ),
     "changes": Loaded(
-        "file", "Print what anybody changed in FILE, and a mark to ask from the next time"
+        "file", "Print the changes of all programs in FILE, and a mark for the next call"
     ),
     "chat": Loaded("chat", "Add, show, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
@@ -179,7 +183,11 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, table=COMMANDS, context_settings=CONTEXT, epilog=EPILOG)
 @click.option(
-    "-f", "--file", type=click.Path(), metavar="PATH", help="FILE, which is then left out."
+    "-f",
+    "--file",
+    type=click.Path(),
+    metavar="PATH",
+    help="The memory file, in place of the argument FILE.",
 )
 @click.version_option(__version__, prog_name="memdb")
 @click.pass_context
@@ -187,9 +195,8 @@ def cli(ctx: click.Context, *, file: str | None) -> None:
     """
     Keep everything an AI agent remembers in one SQLite file.
 
-    The first command that writes to FILE makes it. With MEMDB_FILE or `file = ...`
-    in the config file, FILE is left out. Choose the user with --user; optional if
-    FILE has only one.
+    The first command that writes to FILE creates it. Set MEMDB_FILE, or `file = ...` in the config
+    file, to leave FILE out. --user chooses the user; you may omit it if FILE has only one.
     """
     ctx.meta["memdb.given"] = file
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":

@@ -36,7 +36,7 @@ program_argument = click.argument("program", type=click.Choice(PROGRAM_NAMES))
 
 
 recall_option = click.option(
-    "--recall", "recalls", is_flag=True, help="Also give each prompt what answers it."
+    "--recall", "recalls", is_flag=True, help="Add memories that answer it to each prompt."
 )
 
 
@@ -50,12 +50,20 @@ recall_option = click.option(
     scope=False,
 )
 @program_argument
-@click.option("--project", "place", flag_value="project", help="In the settings of this folder.")
-@click.option("--user", "place", flag_value="user", default=True, help="In the user's settings.")
+@click.option(
+    "--project", "place", flag_value="project", help="Change the settings of this folder."
+)
+@click.option(
+    "--user",
+    "place",
+    flag_value="user",
+    default=True,
+    help="Change the settings of the user (default).",
+)
 @file_option
 @recall_option
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--uninstall", is_flag=True, help="Take it out again.")
+@click.option("--uninstall", is_flag=True, help="Remove memdb from the settings again.")
 def install(
     call: Call,
     program: str,
@@ -68,10 +76,10 @@ def install(
     """
     Put memdb's MCP server and hooks into the settings of PROGRAM.
 
-    A session then begins with what is known about the project. Its transcript is captured
-    at each stop, before each compaction and at its end. Nothing else in the settings changes
-    a byte; --uninstall restores them. With --recall each prompt also gets earlier messages
-    and facts about it, found by its words, without a model.
+    A session then begins with the known facts about the project. Its transcript is captured at each
+    stop, before each compaction and at its end. Nothing else in the settings changes a byte;
+    --uninstall restores them. With --recall each prompt also gets earlier messages and facts that
+    contain its words, without a model.
     """
     from memdb.agents.install import apply, plan_install, plan_uninstall
     from memdb.agents.places import memory_file
@@ -116,8 +124,8 @@ def package(call: Call, program: str, folder: Path, recalls: bool) -> None:
     """
     Write a plugin for PROGRAM into FOLDER: hooks, MCP server and a skill.
 
-    What `memdb agent install` puts into settings, to be shared: it names memdb and no path of
-    this machine, so who installs the plugin needs memdb too. Claude Code and Codex take one.
+    A plugin has the same hooks for other people. It names memdb and no path of this machine, so its
+    users must install memdb too. Claude Code and Codex take plugins.
     """
     import memdb
     from memdb.agents.install import write_package
@@ -147,7 +155,7 @@ def _print_changes(changes: list[Change], *, dry_run: bool) -> None:
 @verb("memdb agent status", "memdb agent status --json", of=agent, file=False, scope=False)
 @file_option
 def status(call: Call, memory: str | None) -> None:
-    """Show where memdb is installed, what it holds, and which hooks failed."""
+    """Show where memdb is installed, the size of its memory, and failed hooks."""
     from memdb.agents.install import state_of
     from memdb.agents.places import memory_file, read_errors, user_name
     from memdb.formats.projects import app_of
@@ -226,16 +234,15 @@ def _print_status(data: dict[str, Any]) -> None:
 @program_argument
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
 @file_option
-@click.option("--again", is_flag=True, help="Also what was read before.")
+@click.option("--again", is_flag=True, help="Read transcripts again that were read before.")
 def import_(
     call: Call, program: str, paths: tuple[str, ...], memory: str | None, again: bool
 ) -> None:
     """
     Add past transcripts of PROGRAM, each to the memory of its project.
 
-    PATH is a transcript or a folder of them; without it, where PROGRAM keeps them. What was
-    read before is not read again, so an import goes on where the last one ended. Keys and
-    passwords are redacted.
+    PATH is a transcript or a folder of them; the default is the folder of PROGRAM. Lines are read
+    once, so an import continues where the last one ended. Keys and passwords are redacted.
     """
     import memdb
     from memdb.agents.discovery import find_transcripts, import_transcripts
@@ -257,7 +264,7 @@ def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001 (`call` comes w
     """
     Serve the memory of the project in this folder over the Model Context Protocol.
 
-    What `memdb agent install` puts into settings; over stdio, as `memdb mcp`.
+    `memdb agent install` puts this command into the settings. It uses stdio, as `memdb mcp` does.
     """
     import memdb
     from memdb.agents.places import make_folder, memory_file, user_name
@@ -291,15 +298,15 @@ class HookCommand(click.Command):
     epilog="\b\nExample:\n  memdb agent hook stop --program claude-code < payload.json",
 )
 @click.argument("event", default="")
-@click.option("--program", default="", metavar="NAME", help="Whose hook it is.")
+@click.option("--program", default="", metavar="NAME", help="The program that calls the hook.")
 @file_option
 def hook(event: str, program: str, memory: str | None) -> None:
     """
     Do what a coding agent's hook asks for, with its payload on standard input.
 
     EVENT is session-start, prompt, stop, subagent-stop, pre-compact or session-end, or the
-    program's own name of it. Ends with 0 within three seconds, whatever happens;
-    `memdb agent status` shows what went wrong.
+    program's own name of it. It always ends with 0, within three seconds; `memdb agent status`
+    shows errors.
     """
     from memdb.agents.hooks import process_age_s, run_hook
 

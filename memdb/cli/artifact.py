@@ -55,7 +55,7 @@ def save(call: Call, name: str, path: str, session: str | None = None, **fields:
     """
     Save PATH as the next version of NAME.
 
-    PATH "-", or none, is standard input. FILE is made if it is new.
+    Without PATH, or with "-", standard input is read. FILE is created if it is new.
     """
     if path == "-" and is_terminal(sys.stdin):
         raise click.UsageError("Nothing to save: give PATH, or pipe the bytes in.")
@@ -70,8 +70,10 @@ def save(call: Call, name: str, path: str, session: str | None = None, **fields:
     of=artifact,
     like=Artifacts.load,
 )
-@click.option("--output", "-o", type=click.Path(), metavar="PATH", help="A file to write.")
-@click.option("--replace", is_flag=True, default=None, help="Write over what is at --output.")
+@click.option(
+    "--output", "-o", type=click.Path(), metavar="PATH", help="Write the bytes to this file."
+)
+@click.option("--replace", is_flag=True, default=None, help="Overwrite the file at --output.")
 def load(
     call: Call,
     name: str,

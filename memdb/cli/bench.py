@@ -46,7 +46,7 @@ def bench() -> None:
     "--lexical", is_flag=True, help="Search by words alone, so that no embedder is needed."
 )
 @embedder_option
-@click.option("--records", type=click.Path(), metavar="PATH", help="Write every answer here.")
+@click.option("--records", type=click.Path(), metavar="PATH", help="File to write every answer to.")
 def recall(call: Call, data: tuple[str, ...], lexical: bool, records: str | None) -> None:
     """
     Ask all questions of each DATA, and count what is found.
@@ -168,7 +168,7 @@ COMPARE_COLUMNS = (
     scope=False,
 )
 @click.argument("data", type=click.Path(), nargs=-1, required=True)
-@click.option("--lexical", is_flag=True, help="By words alone, without an embedder.")
+@click.option("--lexical", is_flag=True, help="Use words alone, without an embedder.")
 @embedder_option
 @click.option(
     "--crowd",
@@ -177,7 +177,7 @@ COMPARE_COLUMNS = (
     metavar="N",
     help="Put N statements into one scope. Default: each case has its own.",
 )
-@click.option("--records", type=click.Path(), metavar="PATH", help="Write every case here.")
+@click.option("--records", type=click.Path(), metavar="PATH", help="File to write every case to.")
 def facts(
     call: Call, data: tuple[str, ...], lexical: bool, crowd: int, records: str | None
 ) -> None:
@@ -233,13 +233,13 @@ def pack() -> None:
     type=click.Path(),
     required=True,
     metavar="PACK",
-    help="The pack to make.",
+    help="Path of the new pack.",
 )
-@click.option("--clock", help="When a recipe begins, or the pack of a file stands.")
+@click.option("--clock", help="Start time of a recipe, or the time of a file's pack.")
 @click.option(
     "--seed", type=click.IntRange(0), help="The seed of the ids. Default: that of the recipe."
 )
-@click.option("--replace", is_flag=True, help="Write over the pack that is at PACK.")
+@click.option("--replace", is_flag=True, help="Overwrite the pack at PACK.")
 def make(
     call: Call, source: str, target: str, clock: int | None, seed: int | None, replace: bool
 ) -> None:

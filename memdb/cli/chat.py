@@ -70,15 +70,14 @@ def chat() -> None:
 @session_argument
 @click.argument("text")
 @click.option("--role", type=click.Choice(ROLES), default="user", show_default=True)
-@click.option("--message", is_flag=True, help="TEXT is a provider's message as JSON, or more.")
+@click.option("--message", is_flag=True, help="Read TEXT as messages of a provider in JSON.")
 def append(
     call: Call, session: str, text: str, role: Role, *, message: bool, **fields: Any
 ) -> None:
     """
     Add a message to a conversation.
 
-    FILE and SESSION are made if they are new. TEXT "-" is read from standard
-    input.
+    FILE and SESSION are created if they are new. TEXT "-" is read from standard input.
     """
     if message:
         from memdb.cli.transfer import append_from
@@ -99,7 +98,9 @@ def _stored(one: Message) -> str:
 
 @verb("memdb chat show agent.db trip --last 20", of=chat)
 @session_argument
-@click.option("--last", type=click.IntRange(0), metavar="N", help="The newest N messages.")
+@click.option(
+    "--last", type=click.IntRange(0), metavar="N", help="Print only the newest N messages."
+)
 def show(call: Call, session: str, last: int | None) -> None:
     """Print the messages of a conversation, oldest first."""
     with open_session(call, session) as found:
@@ -134,21 +135,23 @@ plain(
     without=("budget_tokens",),
 )
 @session_argument
-@click.option("--budget", type=int, required=True, metavar="N", help="Most tokens of all of it.")
+@click.option(
+    "--budget", type=int, required=True, metavar="N", help="Most tokens of the whole context."
+)
 @click.option(
     "--shape",
     type=click.Choice(SHAPES),
-    help="Print the messages: as the JSON that this API takes, or as plain text.",
+    help="Print the messages as JSON for this API, or as plain text.",
 )
 def context(
     call: Call, session: str, budget: int, shape: MessageFormat | None = None, **options: Any
 ) -> None:
     """
-    Show what a model gets from a whole conversation, for any budget.
+    Show the context that a model gets of a conversation, within a budget of tokens.
 
-    Summaries replace what is older, entries and older messages are added for
-    --query, and the newest messages come word for word. The table says what each
-    token is spent on, and why; --json has each message, --shape what to send.
+    Summaries replace older messages, --query adds entries and messages about it, and the newest
+    messages are word for word. The table lists each piece with its tokens and its reason. --json
+    prints each message, --shape the request.
     """
     if shape and call.as_json:
         raise click.UsageError("--json and --shape exclude each other: --shape openai is JSON too.")
@@ -209,10 +212,10 @@ plain(
     of=chat,
     shows=_print_tree,
     help="""
-    List the summaries of a conversation, and what each was made from.
+    List the summaries of a conversation, with the sources of each.
 
-    Each has a span of messages, its number, who wrote it (extractive, model, or fallback where
-    a model failed), its tokens and its text. `chat expand` takes the number or the span.
+    Each has a span of messages, its number, its writer (extractive, model, or fallback if a model
+    failed), its tokens and its text. `chat expand` takes the number or the span.
     """,
 )
 
@@ -242,9 +245,8 @@ plain(
     help="""
     Show the sources of a summary, down to the messages and their tool calls.
 
-    SUMMARY is the number of a summary, or messages such as 11-20 or 12-12: their
-    summary if they have one, else they themselves. Its sources are shown one
-    level at a time.
+    SUMMARY is the number of a summary, or a span of messages such as 11-20. A span without a
+    summary shows its messages. The sources are shown one level at a time.
     """,
 )
 
@@ -260,10 +262,10 @@ plain(
 @model_option("writes the summaries", "extracts")
 def compact(call: Call, session: str, *, upgrade: bool, **options: Any) -> None:
     """
-    Finish the summaries of a conversation, and drop what can be made again.
+    Finish the summaries of a conversation, and drop texts that can be made again.
 
-    No message is lost. With --upgrade all summaries of FILE that are due for a
-    model are written by it, as `memdb work` does.
+    No message is lost. With --upgrade the model rewrites all summaries of FILE that no model wrote,
+    as `memdb work` does.
     """
     if upgrade and call.model is None:
         raise click.UsageError("--upgrade needs --model NAME: extracts cannot be improved alone.")
@@ -304,7 +306,7 @@ plain(
     "memdb chat unarchive agent.db trip",
     of=chat,
     shows=lambda done: f"unarchived: {_moved(done)}",
-    help="Bring the archived messages of a conversation back, byte for byte.",
+    help="Restore the archived messages of a conversation, byte for byte.",
 )
 plain(
     Session.update,
@@ -312,8 +314,8 @@ plain(
     of=chat,
     shows="{0.name} is called {0.title}",
     without=("expected",),
-    texts={"title": "What it is called in lists.", "metadata": "A JSON object of yours."},
-    help="Give a conversation a title, by which it is found too, or metadata.",
+    texts={"title": 'Title shown in lists, "" for none.', "metadata": "A JSON object of yours."},
+    help="Set the title of a conversation, which is searched too, or its metadata.",
 )
 
 
@@ -323,11 +325,10 @@ plain(
 @click.argument("text", required=False)
 def edit(call: Call, session: str, seq: int, text: str | None) -> None:
     """
-    Change what a message says, in its place.
+    Change the text of a message in place.
 
-    Its role, author and metadata stay, its other parts go. TEXT "-" is read from
-    standard input; without TEXT the editor of VISUAL or EDITOR opens. Entries that
-    it told stay.
+    Its role, author and metadata stay; its other parts are removed. TEXT "-" is read from standard
+    input; without TEXT the editor of VISUAL or EDITOR opens. Entries that were learnt from it stay.
     """
     with open_session(call, session) as found:
         session, old = found.name, found.get(seq)
@@ -349,13 +350,15 @@ def edit(call: Call, session: str, seq: int, text: str | None) -> None:
 @verb("memdb chat branch agent.db trip other --after 12", of=chat)
 @session_argument
 @click.argument("name")
-@click.option("--after", type=click.IntRange(0), metavar="SEQ", help="The last message it shares.")
+@click.option(
+    "--after", type=click.IntRange(0), metavar="SEQ", help="Number of the last shared message."
+)
 def branch(call: Call, session: str, name: str, after: int | None) -> None:
     """
     Start a new branch of a conversation.
 
-    It shares the messages up to --after, by default all, and goes on with its own.
-    --branch names the branch that it leaves. Other commands take --branch NAME.
+    It shares the messages up to --after, by default all, and continues with its own. --branch names
+    the branch that it starts from. Other commands take --branch NAME.
     """
     with open_session(call, session) as found:
         found.branch(name, after, create=True)
@@ -378,15 +381,14 @@ plain(
 
 @verb("memdb chat delete agent.db trip --dry-run", of=chat)
 @session_argument
-@click.option("--force", is_flag=True, help="Of a branch also those that leave it.")
+@click.option("--force", is_flag=True, help="Remove branches that start from it too.")
 @confirm_options
 def delete(call: Call, session: str, *, force: bool, yes: bool, dry_run: bool) -> None:
     """
     Remove a conversation with its messages, artifacts and branches.
 
-    With --branch only that branch, with the messages that are its own; if others leave it,
-    --force removes these too. Entries that come from it stay, and artifacts that are shared
-    by all.
+    With --branch only that branch is removed, with its own messages; if others start from it,
+    --force removes these too. Entries that were learnt from it and shared artifacts stay.
     """
     with call.scope() as scope:
         found = session_of(scope, session, whole=yes and not dry_run)

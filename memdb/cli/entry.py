@@ -67,9 +67,8 @@ def remember(call: Call, text: str, **fields: Any) -> None:
     """
     Store one long-term fact.
 
-    TEXT is a sentence that can stand alone; "-" reads it from standard input.
-    FILE is made if it is new. A key or password in it is refused, unless
-    --secrets says otherwise.
+    TEXT is a sentence that can be understood alone; "-" reads it from standard input. FILE is
+    created if it is new. A key or password in it is refused, unless --secrets allows it.
     """
     with call.scope(create=True) as scope:
         if "session" in fields:
@@ -245,10 +244,10 @@ plain(
 @ref_argument
 def edit(call: Call, entry_ref: str, expected: int | None = None, **changes: Any) -> None:
     """
-    Change an entry; its earlier version goes into its history.
+    Change an entry, and keep its earlier version in its history.
 
     Without an option the editor of VISUAL or EDITOR opens with its text. --pinned puts it into
-    every prompt; --no-active switches it off, and its history stays.
+    every context. --no-active switches it off and keeps its history.
     """
     with call.scope() as scope:
         found = entry_of(scope, entry_ref)

@@ -155,7 +155,7 @@ REFUSED_COLUMNS = columns_of("kind=REFUSED session seq entry_id attempts=TIMES r
 @verb("memdb stats agent.db", "memdb stats agent.db --json", scope=False)
 def stats(call: Call) -> None:
     """
-    Show what background work waits in FILE, what fails and why.
+    Show the background work that waits in FILE, and failures with their reasons.
 
     Texts that an embedder refuses again and again are listed: `memdb work` tries
     them at once. Exit code 8 if something fails.
@@ -184,9 +184,7 @@ def _print_stats(found: Stats, upkeep: list[Upkeep]) -> None:
 
 @verb("memdb check agent.db --deep", scope=False)
 @click.option("--deep", is_flag=True, help="Read every page and the bytes of every artifact too.")
-@click.option(
-    "--accept", is_flag=True, help="Report what is missing (wal_missing, message_lost) no longer."
-)
+@click.option("--accept", is_flag=True, help="Stop reporting wal_missing and message_lost.")
 def check(call: Call, deep: bool, accept: bool) -> None:
     """
     Prove that FILE is sound.
@@ -244,8 +242,8 @@ def encrypt(call: Call, target: str, replace: bool) -> None:
     Copy the plain FILE to TARGET, encrypted with a key.
 
     --key-file names the key. FILE stays as it is: delete it and its backups afterwards.
-    `head -c 32 /dev/urandom > agent.key; chmod 600 agent.key` makes a key. Without
-    the key nobody can read TARGET, you neither.
+    `head -c 32 /dev/urandom > agent.key; chmod 600 agent.key` makes a key. Nobody can read TARGET
+    without the key, not even you.
     """
     import memdb
 
@@ -259,7 +257,7 @@ def encrypt(call: Call, target: str, replace: bool) -> None:
 @click.argument("target", type=click.Path())
 @replace_option
 def decrypt(call: Call, target: str, replace: bool) -> None:
-    """Copy the encrypted FILE to the plain TARGET. Who has that can read it."""
+    """Copy the encrypted FILE to the plain TARGET. Everybody who gets TARGET can read it."""
     import memdb
 
     with memdb.open(call.file, mode="read") as db:
@@ -291,17 +289,15 @@ def rekey(call: Call, new_key_file: str) -> None:
 
 
 @verb("memdb vacuum agent.db", "memdb vacuum agent.db --whole", scope=False)
-@click.option("--whole", is_flag=True, help="Rewrite FILE: half-full pages go too.")
+@click.option("--whole", is_flag=True, help="Rewrite FILE, also its half-full pages.")
 def vacuum(call: Call, whole: bool) -> None:
     """
     Return the free room of FILE to the disk.
 
-    Archiving and deleting leave room in FILE for what comes next. It goes in small
-    steps while others write, and Ctrl-C ends it: what was given back stays so.
-
-    --whole makes FILE as small as what it holds, and so does the first run on a
-    file of an older memdb. It takes as much free disk as FILE is large, and other
-    writers wait until it ends.
+    Archiving and deleting leave free room in FILE for later rows. The command works in small steps
+    while others write, and Ctrl-C ends it without losing a step. --whole rewrites FILE, and so does
+    the first run on a file of an older memdb. That needs as much free disk as FILE has bytes, and
+    other writers wait until it ends.
     """
     is_file = not is_address(call.file)
     with call.open() as db:
@@ -387,7 +383,9 @@ def list_spaces(call: Call) -> None:
 
 @verb("memdb space delete agent.db static-en-1 --dry-run", of=space, scope=False)
 @click.argument("name", metavar="MODEL")
-@click.option("--dim", type=click.IntRange(1, 65_536), help="Where MODEL has several spaces.")
+@click.option(
+    "--dim", type=click.IntRange(1, 65_536), help="Dimension, if MODEL has several spaces."
+)
 @confirm_options
 def delete(call: Call, name: str, dim: int | None, **asked: bool) -> None:
     """
@@ -440,9 +438,9 @@ counts = plain(
     "memdb counts agent.db --since 30d --json",
     shows=_print_counts,
     help="""
-    Count what came in on each day, and entries by category and state.
+    Count the messages and entries of each day, and entries by category and state.
 
-    Over 600 days are put together in buckets of several days.
+    More than 600 days are grouped into spans of several days.
     """,
 )
 
@@ -453,16 +451,15 @@ counts = plain(
     "memdb changes agent.db --follow --json",
     scope=False,
 )
-@click.option("--since", metavar="MARK", help="What changed since this command printed MARK.")
-@click.option("--follow", is_flag=True, help="Go on with what anybody changes, until Ctrl-C.")
+@click.option("--since", metavar="MARK", help="Print the changes since this MARK was printed.")
+@click.option("--follow", is_flag=True, help="Keep printing changes until Ctrl-C.")
 def changes(call: Call, since: str | None, follow: bool) -> None:
     """
-    Print what anybody changed in FILE, and a mark to ask from the next time.
+    Print the changes of all programs in FILE, and a mark for the next call.
 
-    Without --since and --follow there is only the mark. A mark tells which kinds of
-    things changed, by any program. The sessions that got messages are printed while it
-    follows. No change is missed, and no clock is used. With --follow and --json each
-    change is a line.
+    Without --since and --follow only the mark is printed. The changes since a mark are listed by
+    kind; with --follow, sessions with new messages are listed too. No change is missed, and no
+    clock is used. With --follow and --json each change is a line.
     """
     with call.open(read_only=True) as db:
         if not follow:
@@ -559,7 +556,7 @@ def restore(call: Call, backup: str, yes: bool, dry_run: bool) -> None:
     Put BACKUP in place of FILE.
 
     BACKUP is checked first. The old FILE is kept beside it, under a name that is
-    printed, together with its -wal. Refused while a program has FILE open.
+    printed, together with its -wal. The command fails while a program has FILE open.
     """
     import memdb
 

@@ -40,9 +40,9 @@ def forget(call: Call, *, yes: bool = False, dry_run: bool = False, **asked: Any
     """
     Remove something for good, also from summaries, archive and indexes.
 
-    Give one of --entry, --session, --query, --person and --everything. The receipt says what went
-    and, with --prove, that no byte of it is left in FILE. Exit code 7 if some is.
-    Backups and exports are not touched.
+    Give one of --entry, --session, --query, --person and --everything. The receipt lists what was
+    removed. With --prove it also proves that no byte of it is left in FILE; the exit code is 7 if
+    some is. Backups and exports are not changed.
     """
     with call.scope() as scope:
         if "session" in asked:
@@ -122,8 +122,8 @@ def secrets() -> None:
     "memdb secrets scan agent.db --all-users --json",
     of=secrets,
 )
-@click.option("--all-users", is_flag=True, help="Everything of every user of every app.")
-@click.option("--entropy", is_flag=True, help="Also runs of characters that look random.")
+@click.option("--all-users", is_flag=True, help="Search the memory of every user and app.")
+@click.option("--entropy", is_flag=True, help="List runs of characters that look random too.")
 def scan(call: Call, all_users: bool, entropy: bool) -> None:
     """
     List the secrets in messages, entries and artifacts of FILE.

@@ -63,7 +63,7 @@ plain(
     help="""
     Create or replace the item KEY in NAMESPACE.
 
-    VALUE is JSON, or else a text; "-" reads it from standard input. FILE is made if it is new.
+    VALUE is JSON, or else a text; "-" reads it from standard input. FILE is created if it is new.
     """,
 )
 plain(

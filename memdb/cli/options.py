@@ -113,37 +113,37 @@ def model_option(task: str, without: str) -> Callable[[Any], Any]:
 
 def confirm_options(function: Any) -> Any:
     """Add --yes and --dry-run to the command."""
-    dry = click.option("--dry-run", is_flag=True, help="Say what would go, and keep it.")
-    return click.option("--yes", "-y", is_flag=True, help="Do it without a question.")(
+    dry = click.option("--dry-run", is_flag=True, help="List what would be removed, and keep it.")
+    return click.option("--yes", "-y", is_flag=True, help="Do it without asking first.")(
         dry(function)
     )
 
 
-replace_option = click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
+replace_option = click.option("--replace", is_flag=True, help="Overwrite the file at TARGET.")
 OPERATORS = {">=": "$gte", "<=": "$lte", "!=": "$ne", ">": "$gt", "<": "$lt", "=": ""}
 _UNIT = re.compile(r"_(tokens|minutes|s)$")
 _END = re.compile(r"\n\n(?=\w+:\n|Raises:|Returns|Cost:|>>>)|\n\n    ")
 # What parameters mean whose docstring leaves it to their names.
 TEXTS = {
-    "category": "What kind of fact it is.",
-    "created": "When it was said or told. Default: now.",
-    "expires": "From then on, or after a span such as 30d, it is not recalled.",
-    "expected": "Change it only if it is at this version; 0 means that it is new.",
-    "key": "Name of the fact that it states.",
-    "keywords": "Another word to find it by.",
+    "category": "The kind of fact.",
+    "created": "Time of the statement. Default: now.",
+    "expires": "Time or span (such as 30d) after which it is not recalled.",
+    "expected": "Fail unless it is at this version; 0 means that it is new.",
+    "key": "A name for the fact, which one entry may have.",
+    "keywords": "An additional word to find it by.",
     "metadata": "A JSON object of yours.",
-    "refresh": "Let it live for another time to live, from now on.",
-    "seq": "The message of the session.",
+    "refresh": "Start its time to live again.",
+    "seq": "Number of the message in its session.",
     "session": "The conversation that it belongs to.",
     "text": 'Its new text, or "-" to read standard input.',
-    "trust": "Whether a model may take it for an order.",
+    "trust": "How far a model may trust its text.",
     "version": "The number of a version, in place of the newest.",
 }
 
 # What others mean on every command line.
 OWN = {
-    "after": "Only what comes behind this row, the last one of the page before as JSON.",
-    "limit": "Print at most so many of them.",
+    "after": "Last row of the page before, as JSON. The list continues after it.",
+    "limit": "Print at most this many.",
 }
 
 
@@ -263,7 +263,7 @@ def _parameter(one: inspect.Parameter, name: str, text: str) -> click.Parameter:
     if default is one.empty:
         metavar = "NUMBER|KEY" if name == "entry_id" else name.removesuffix("_id").upper()
         return click.Argument([one.name], type=of, metavar=metavar)
-    about = re.split(r"(?<=\w\w)[.;:] ", shown(text) + " ")[0].strip()
+    about = re.split(r"(?<=[\w)][\w)])[.;:] ", shown(text) + " ")[0].strip()
     about, option = about and f"{about.removesuffix('.')}.", name.replace("_", "-")
     if isinstance(default, (int, str)) and not isinstance(default, bool) and default:
         about += f"  [default: {default}]"
@@ -272,6 +272,8 @@ def _parameter(one: inspect.Parameter, name: str, text: str) -> click.Parameter:
         given |= {"multiple": True, "metavar": "KEY=VALUE", "callback": conditions}
     elif kind.get("type") == "boolean":
         given |= {"is_flag": True, **({"flag_value": False} if default is True else {})}
+        if default is True:  # the docstring's "False keeps it" is the option's "Keep it"
+            given["help"] = re.sub(r"^False (\w+?)s\b", lambda verb: verb[1].capitalize(), about)
         if default is not False:
             option = f"no-{option}" if default is True else f"{option}/--no-{option}"
     else:

@@ -45,8 +45,8 @@ WHY_TAKES = {"limit", "since", "until", "rerank"}
     texts={"kinds": "Which kinds to search.", "by": "Search by meaning and words, or one alone."},
 )
 @branch_option
-@click.option("--full", is_flag=True, help="Show long texts whole, not the passage that fits.")
-@click.option("--why", metavar="SESSION#SEQ", help="Show why this message is found or not.")
+@click.option("--full", is_flag=True, help="Print long texts whole, not only the best passage.")
+@click.option("--why", metavar="SESSION#SEQ", help="Explain why this message is found or not.")
 @embedder_option
 def recall(
     call: Call, query: str, *, full: bool = False, why: str | None = None, **asked: Any

@@ -56,15 +56,15 @@ NETWORK = ("openai:", "llm:")  # embedders that may ask a server
     help="The first port to try; 0 takes any that is free.",
 )
 @click.option("--host", metavar="NAME", help="Only 127.0.0.1: for another computer use a tunnel.")
-@click.option("--read-only", is_flag=True, help="Open FILE for reading, without any action.")
+@click.option("--read-only", is_flag=True, help="Open FILE for reading only.")
 @click.option("--no-browser", is_flag=True, help="Print the link, and open no browser.")
 @click.option(
     "--token-file",
     type=click.Path(),
     metavar="PATH",
-    help="Let programs in that send the token in it; made if it is new.",
+    help="Accept programs that send the token in this file. A new file is created.",
 )
-@click.option("--user", metavar="NAME", help="Whose file is shown, if FILE is a folder of files.")
+@click.option("--user", metavar="NAME", help="The user whose file is shown, if FILE is a folder.")
 @embedder_option
 def web(
     call: Call,
@@ -184,7 +184,11 @@ COLUMNS = (
     json=False,
 )
 @click.option(
-    "--tokens", type=click.Path(), metavar="PATH", required=True, help="See `memdb token add`."
+    "--tokens",
+    type=click.Path(),
+    metavar="PATH",
+    required=True,
+    help="File that `memdb token add` writes.",
 )
 @click.option(
     "--host", metavar="NAME", default="127.0.0.1", show_default=True, help="Address to listen on."
@@ -194,13 +198,20 @@ COLUMNS = (
     type=click.IntRange(0, 65535),
     default=SERVE_PORT,
     show_default=True,
-    help="0 takes any that is free.",
+    help="Port to listen on; 0 takes a free one.",
 )
 @click.option(
     "--tls-cert", type=click.Path(), metavar="PATH", help="Certificate chain, a PEM file."
 )
-@click.option("--tls-key", type=click.Path(), metavar="PATH", help="Its private key, a PEM file.")
-@click.option("--plain", is_flag=True, help="No TLS on other hosts: a proxy before it has it.")
+@click.option(
+    "--tls-key",
+    type=click.Path(),
+    metavar="PATH",
+    help="Private key of the certificate, a PEM file.",
+)
+@click.option(
+    "--plain", is_flag=True, help="Serve other hosts without TLS, behind a proxy that has it."
+)
 @click.option(
     "--max-open",
     type=click.IntRange(1, 100_000),
@@ -208,9 +219,12 @@ COLUMNS = (
     show_default=True,
     help="How many unused files of a folder are kept open.",
 )
-@click.option("--read-only", is_flag=True, help="Without any call that writes.")
+@click.option("--read-only", is_flag=True, help="Refuse all calls that write.")
 @click.option(
-    "--sync-folder", type=click.Path(), metavar="PATH", help="Where `memdb sync FILE URL` meets."
+    "--sync-folder",
+    type=click.Path(),
+    metavar="PATH",
+    help="Folder for devices that run `memdb sync FILE URL`.",
 )
 @embedder_option
 def serve(
@@ -228,10 +242,9 @@ def serve(
     """
     Serve the JSON API of FILE to programs, by tokens of one user each.
 
-    FILE may be a folder: each user then has a file in it, and due work is done here. It
-    may be the address of a server, which MEMDB_URL names without showing it to others.
-    Ctrl-C and SIGTERM end it when the calls in progress are finished. Needs the extra:
-    pip install "memdb-sqlite[web]".
+    FILE may be a folder with a file for each user; background work is then done here. It may be the
+    address of a server, which MEMDB_URL names without showing it to others. Ctrl-C and SIGTERM let
+    the calls in progress finish. Needs the extra: pip install "memdb-sqlite[web]".
     """
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key go together.")
@@ -287,14 +300,16 @@ def token() -> None:
     file=False,
 )
 @click.argument("tokens", type=click.Path())
-@click.option("--everything", is_flag=True, help="For all users, and the memory as a whole.")
-@click.option("--shared", is_flag=True, help="Also write what all users of the app share.")
+@click.option(
+    "--everything", is_flag=True, help="Allow all users and calls about the whole memory."
+)
+@click.option("--shared", is_flag=True, help="Allow writing what all users of the app share.")
 def add(call: Call, tokens: str, everything: bool, shared: bool) -> None:
     """
     Make a token for one user, and keep its hash in the file TOKENS.
 
-    It is printed once and cannot be shown again. TOKENS is made if it is new; a running
-    server takes the token at once.
+    The token is printed once and cannot be shown again. TOKENS is created if it is new. A running
+    server accepts the token at once.
     """
     from memdb.web.tokens import add_grant
 
@@ -311,7 +326,7 @@ def add(call: Call, tokens: str, everything: bool, shared: bool) -> None:
 @verb("memdb token list tokens.json", of=token, name="list", file=False, scope=False)
 @click.argument("tokens", type=click.Path())
 def list_(call: Call, tokens: str) -> None:
-    """List whose tokens are in the file TOKENS, without the tokens."""
+    """List the users with a token in the file TOKENS, without the tokens."""
     from memdb.web.tokens import read_grants
 
     grants = [one.replace(sha256="") for one in read_grants(tokens)]
@@ -322,7 +337,7 @@ def list_(call: Call, tokens: str) -> None:
 @click.argument("tokens", type=click.Path())
 @click.argument("token_id")
 def remove(call: Call, tokens: str, token_id: str) -> None:
-    """Take the token TOKEN_ID out of the file TOKENS; a running server refuses it at once."""
+    """Remove the token TOKEN_ID from the file TOKENS; a running server refuses it at once."""
     from memdb.web.tokens import remove_grant
 
     grant = remove_grant(tokens, token_id)
@@ -346,9 +361,9 @@ def users() -> None:
     default=1000,
     show_default=True,
     metavar="N",
-    help="Print at most so many of them.",
+    help="Print at most this many.",
 )
-@click.option("--after", metavar="NAME", help="Begin behind this user: the last one shown.")
+@click.option("--after", metavar="NAME", help="The last user of the page before.")
 def list_users(call: Call, folder: str, limit: int, after: str | None) -> None:
     """List the users of FOLDER, in the order of their files."""
     import memdb

@@ -47,7 +47,7 @@ def _handling(handlers: Mapping[signal.Signals, Callable[[int, Any], object]]) -
     "memdb work agent.db --watch --model openai:qwen3@http://localhost:11434/v1",
     scope=False,
 )
-@click.option("--watch", is_flag=True, help="Go on with what becomes due, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Keep doing pending work until Ctrl-C.")
 @click.option(
     "--limit", type=click.IntRange(1), metavar="N", help="Stop after about N texts and summaries."
 )
@@ -65,10 +65,9 @@ def work(call: Call, watch: bool, limit: int | None, interval: float) -> None:
     """
     Embed and summarise what is due in FILE.
 
-    Recall and contexts do a part of this by themselves, but only here and in
-    `chat compact` a model writes summaries. Any number of processes may work on
-    one FILE, but only one on a folder of files. With --watch and --json, each
-    line is a JSON object.
+    Recall and contexts do a part of this work themselves, but a model writes summaries only here
+    and in `chat compact`. Any number of processes may work on one FILE, but only one on a folder of
+    files. With --watch and --json, each line is a JSON object.
     """
     context = click.get_current_context()
     if watch and limit is not None:
@@ -198,15 +197,14 @@ def _follow(
     metavar="PORT",
     help="Serve HTTP on 127.0.0.1 at /mcp instead of stdio.",
 )
-@click.option("--token-env", metavar="VAR", help="The variable that holds the bearer token.")
+@click.option("--token-env", metavar="VAR", help="Environment variable with the bearer token.")
 @embedder_option
 def mcp(call: Call, port: int | None, token_env: str | None) -> None:
     """
     Serve one user's memory over the Model Context Protocol.
 
-    Over stdio, until the program that started it closes the connection; with
-    --http until it is stopped. FILE is made where it is new. Ctrl-C and SIGTERM
-    end it when the calls in progress are finished; a second time: at once.
+    Without --http it uses stdio, and ends when the client closes the connection. FILE is created if
+    it is new. Ctrl-C and SIGTERM let the calls in progress finish; a second one ends it at once.
     """
     if not call.user:
         raise click.UsageError("Say whose memory it is: --user NAME.")

@@ -30,9 +30,11 @@ COLUMNS = columns_of("group setting value default meaning")
 @click.option(
     "--reset", multiple=True, metavar="NAME", help="Reset this setting to its default; repeatable."
 )
-@click.option("--from", "source", type=click.Path(), help="Change what a TOML file names.")
+@click.option(
+    "--from", "source", type=click.Path(), help="Change the settings that a TOML file names."
+)
 @click.option("--changed", is_flag=True, help="Show only those that differ from the defaults.")
-@click.option("--toml", "as_toml", is_flag=True, help="Print all as TOML.")
+@click.option("--toml", "as_toml", is_flag=True, help="Print all settings as TOML.")
 def settings(
     call: Call,
     given: tuple[str, ...],

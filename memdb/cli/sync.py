@@ -33,18 +33,20 @@ if TYPE_CHECKING:
     "--pairing-key-file",
     type=click.Path(),
     metavar="PATH",
-    help="Holds the key that another sync showed; nobody else may read it.",
+    help="File with the pairing key that the first sync showed.",
 )
 @click.option("--dry-run", is_flag=True, help="Count what would be sent, and write nothing.")
-@click.option("--status", is_flag=True, help="Show the devices, and what waits and why.")
-@click.option("--watch", is_flag=True, help="Go on with what changes, until Ctrl-C.")
+@click.option(
+    "--status", is_flag=True, help="List the devices, and waiting segments with the reason."
+)
+@click.option("--watch", is_flag=True, help="Keep syncing changes until Ctrl-C.")
 @click.option(
     "--interval",
     type=click.FloatRange(0.1, 86_400),
     default=5.0,
     show_default=True,
     metavar="S",
-    help="Seconds between two looks with --watch.",
+    help="Seconds between two checks with --watch.",
 )
 def sync(
     call: Call,
@@ -58,10 +60,10 @@ def sync(
     """
     Sync FILE with other devices over FOLDER, which any program carries.
 
-    The first device makes a pairing key and shows it; each other device asks for it once. What
-    two devices changed apart is merged: docs/guides/sync.md says how. FILE itself must not be in
-    FOLDER, which may be the address of a `memdb serve --sync-folder`: its token stands in
-    MEMDB_SYNC_TOKEN. With --watch and --json, each line is a JSON object.
+    The first device makes a pairing key and shows it; each other device asks for it once. Changes
+    of several devices are merged (docs/guides/sync.md). FILE itself must not be in FOLDER. FOLDER
+    may be the address of a `memdb serve --sync-folder`, with its token in MEMDB_SYNC_TOKEN. With
+    --watch and --json, each line is a JSON object.
     """
     if (dry_run or status) and watch:
         raise click.UsageError("--watch changes both: give it without --dry-run and --status.")

@@ -45,18 +45,18 @@ if TYPE_CHECKING:
     without=("path", "user", "app", "columns"),
 )
 @click.argument("source", type=click.Path())
-@click.option("--watch", is_flag=True, help="Go on with what changes in a folder of notes.")
+@click.option("--watch", is_flag=True, help="Keep importing changes of a folder of notes.")
 @click.option("--table", metavar="NAME", help="The table with messages, in a SQLite file.")
-@click.option("--text-column", metavar="NAME", help="Its column with the text.")
+@click.option("--text-column", metavar="NAME", help="Column of the table with the text.")
+@click.option("--role-column", metavar="NAME", help="Column with the role. Default: the user's.")
 @click.option(
-    "--role-column", metavar="NAME", help="Its column with the role. Default: all is the user's."
+    "--session-column", metavar="NAME", help="Column with the session. Default: one session."
 )
 @click.option(
-    "--session-column", metavar="NAME", help="Its column with the session. Default: one session."
+    "--time-column", metavar="NAME", help="Column with the time; without a zone it is UTC."
 )
-@click.option("--time-column", metavar="NAME", help="When; a time without a zone is UTC.")
-@click.option("--id-column", metavar="NAME", help="Unique; by it a second import adds nothing.")
-@click.option("--no-embed", is_flag=True, help="Leave the vectors to the first recall.")
+@click.option("--id-column", metavar="NAME", help="Column with a unique id, for repeated imports.")
+@click.option("--no-embed", is_flag=True, help="Let the first recall make the vectors.")
 @embedder_option
 def import_(
     call: Call,
@@ -77,13 +77,13 @@ def import_(
     Exports of ChatGPT and Claude are read as they were downloaded, and memories of mem0 as the JSON
     of its get_all(). docs/import.md names all formats. The report lists what was skipped, and why.
     The exit code is 5 if a record cannot be read or stored. Rows of FILE stay as they are, so an
-    import can be run again. FILE is made if it is new, once something of SOURCE can be stored. A
-    memdb export, or a file of mem0, goes to the users that it names, or to --user. Any other SOURCE
-    goes to --user, by default the login name. An export brings its vectors; what others hold is
-    embedded when it is stored. An entry of another SOURCE with a key or password in it is refused,
-    unless --secrets says otherwise. A SQLite file of another program is read by --table and
-    --text-column; the logs.db of llm needs neither. With --watch SOURCE is a folder of Markdown or
-    text: a note that changes becomes the next version of its artifact, until Ctrl-C.
+    import can be run again. FILE is created if it is new, once something of SOURCE can be stored. A
+    memdb export, or a file of mem0, is stored for the users that it names, or for --user. Any other
+    SOURCE is stored for --user, by default the login name. An export has its vectors; other texts
+    are embedded when they are stored. An entry of another SOURCE with a key or password in it is
+    refused, unless --secrets says otherwise. A SQLite file of another program is read by --table
+    and --text-column; the logs.db of llm needs neither. With --watch SOURCE is a folder of Markdown
+    or text: a note that changes becomes the next version of its artifact, until Ctrl-C.
     """
     from memdb.agents.places import user_name
     from memdb.cli.service import ending_by_signals
@@ -265,15 +265,17 @@ ENDINGS: dict[str, Literal["markdown", "html", "csv"]] = {
     "memdb export agent.db all.jsonl --all-users --replace",
 )
 @click.argument("target", type=click.Path(allow_dash=True), default="-")
-@click.option("--all-users", is_flag=True, help="Everything of every user and app.")
-@click.option("--no-embeddings", is_flag=True, help="Leave vectors out; import makes them again.")
+@click.option("--all-users", is_flag=True, help="Export every user and app.")
+@click.option(
+    "--no-embeddings", is_flag=True, help="Leave vectors out; the import makes them again."
+)
 @replace_option
-@click.option("--sqlite", is_flag=True, help="Plain tables of a SQLite file, for other programs.")
+@click.option("--sqlite", is_flag=True, help="Write plain SQLite tables, for other programs.")
 @click.option(
     "--format",
     "format_",
     type=click.Choice(("jsonl", "markdown", "html", "csv")),
-    help="Default: by the ending of TARGET (.md, .html, .csv), else jsonl.",
+    help="Form to write. Default: by the ending of TARGET (.md, .html, .csv), else jsonl.",
 )
 def export(
     call: Call,
@@ -287,10 +289,9 @@ def export(
     """
     Write everything of one user as JSON lines, Markdown, one HTML page or CSV.
 
-    TARGET "-", or none, is standard output. `memdb import` reads JSON lines again as
-    they were, and messages and entries of CSV. With --sqlite TARGET gets the tables
-    sessions, messages, entries, summaries, artifacts and state, which any program can
-    read and memdb does not.
+    Without TARGET, or with "-", standard output is written. `memdb import` makes the same memory
+    from JSON lines, and reads messages and entries of CSV. --sqlite writes the tables sessions,
+    messages, entries, summaries, artifacts and state for other programs; memdb does not read them.
     """
     if sqlite and (target == "-" or format_ is not None):
         raise click.UsageError("--sqlite needs a TARGET, and no --format.")
@@ -355,9 +356,9 @@ def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
     Copy all of SOURCE into TARGET, and prove that it is equal.
 
     Ids, numbers, versions, history and vectors stay as they are; nothing is embedded
-    again. What is copied appears in TARGET at once, when all of it was read again
-    there. After Ctrl-C, SIGTERM or a crash the same command starts again. TARGET is new
-    or empty. One user's memory goes by `memdb export` and `memdb import`.
+    again. The copy appears in TARGET at once, after all of it was read back. After Ctrl-C, SIGTERM
+    or a crash, run the same command again. TARGET must be new or empty. To copy one user's memory,
+    use `memdb export` and `memdb import`.
     """
     from memdb.cli.service import ending_by_signals
 

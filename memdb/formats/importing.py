@@ -66,7 +66,7 @@ def import_file(
     Args:
         owner: The scope to fill, whatever scope the file names; None means the
             scopes of a memdb export.
-        session: For messages that do not name theirs.
+        session: Session for messages that name none.
         format: One of `detect.NAMES`; None means by content.
         progress: Called with the bytes done and their total, after each chunk.
         only: The files to read, by their names in *path*; None means all of the format.
