@@ -550,11 +550,11 @@ class Services:
         self, there: Services, owner: ScopeRef, *, entropy: bool
     ) -> Iterator[SecretPlace]:
         """Find them in the file or in a copy of it, as the settings of the file say."""
-        from memdb.deletion.secret_scan import Sources, places
+        from memdb.deletion.secret_scan import SecretScan
 
         stores = (there.conversations, there.entries, there.artifacts, there.items)
         here = ScopeRef(there.db, owner.app, owner.user)
-        return places(Sources(there.db, *stores), here, self.screen, entropy=entropy)
+        return SecretScan(there.db, *stores, here, self.screen, entropy).places()
 
     @property
     def deletion(self) -> DeletionService:

@@ -6,13 +6,14 @@ It changes nothing, and returns no secret in full.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.paging import refuse_undone
+from memdb.engine.paging import pages_of, refuse_undone
 from memdb.errors import Corrupt, InvalidInput
 from memdb.items.walk import list_request
 from memdb.models.fields import FIELDS, NAME, TEXT
-from memdb.models.ids import BranchName, number_of
+from memdb.models.ids import MAX_INT, BranchName, number_of
 from memdb.models.record import Record
 from memdb.models.reports import SecretPlace
 from memdb.records.scopes import find_session
@@ -22,16 +23,15 @@ from memdb.text.validate import parse_json
 from memdb.text.values import is_binary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from memdb.artifacts.service import ArtifactService
     from memdb.conversations.reader import Conversations
-    from memdb.engine.base import Engine
+    from memdb.engine.base import Engine, Tx
     from memdb.entries.service import EntryService
     from memdb.items.service import ItemService
     from memdb.models.items import Item
-    from memdb.models.messages import ArtifactVersion, BranchInfo
-    from memdb.models.summaries import Summary
+    from memdb.models.messages import ArtifactVersion, Message, SessionInfo
     from memdb.records.scopes import ScopeRef
     from memdb.tables.state import StateRow
     from memdb.tables.tombstones import Tombstone
@@ -58,137 +58,148 @@ SCANNED = {
 }
 
 
-class Sources(Record):
-    """Rows that a scan for secrets reads."""
+class SecretScan(Record):
+    """
+    The search for secrets in a scope, in all fields that are screened when they are written.
+
+    Attributes:
+        entropy: Random-looking runs of characters count too.
+    """
 
     db: Engine
     reader: Conversations
     entries: EntryService
     artifacts: ArtifactService
     items: ItemService
+    owner: ScopeRef
+    screen: SecretScreen
+    entropy: bool
 
+    def places(self) -> Iterator[SecretPlace]:
+        """
+        Yield every secret of the scope.
 
-def places(
-    sources: Sources, owner: ScopeRef, screen: SecretScreen, *, entropy: bool
-) -> Iterator[SecretPlace]:
-    """
-    Yield every secret of a scope, in all fields that `SecretScreen` screens when they are written.
+        The names of the scope and the settings of the file come first. Sessions with their messages
+        and summaries follow, then state, entries, items, artifacts and tombstones.
 
-    The names of the scope and the settings of the file come first. Sessions with their messages
-    and summaries follow, then state, entries, items, artifacts and tombstones.
+        Raises:
+            InvalidInput: the transaction in which it looked was rolled back meanwhile.
+        """
+        return refuse_undone(self.db, self._places(), "find_secrets")
 
-    Raises:
-        InvalidInput: the transaction in which it looked was rolled back meanwhile.
-    """
-    rows = _places(sources, owner, screen, entropy=entropy)
-    return refuse_undone(sources.db, rows, "find_secrets")
+    def _places(self) -> Iterator[SecretPlace]:
+        owner = self.owner
+        with self.db.read() as tx:
+            scope_no = owner.find(tx)
+            uid = None if scope_no is None else scopes.identity(tx, scope_no)[0]
+        if scope_no is not None:
+            yield from self._in_parts("scope", {"app": owner.app, "user": owner.user, "uid": uid})
+        yield from self._in_parts("setting", self.screen.settings.to_dict())
+        for session in self.reader.sessions(owner):
+            yield from self._in_session(session)
+        for row in self._state():
+            where = f"state of session {row.session}" if row.session else "state"
+            parts = {row.key: {row.key: _value_of(row)}, "key": row.key, "session": row.session}
+            yield from self._in_parts(where, parts)
+        for entry in self.entries.list(owner, inactive=True):
+            number = number_of(entry.id)
+            yield from self._in_fields(f"entry {number}", entry, "entry")
+            for old in self.entries.history(owner, number):
+                yield from self._in_fields(f"entry {number} version {old.version}", old, "history")
+        for item, index in self._items():
+            values: dict[str, Any] = {name: getattr(item, name, index) for name in SCANNED["item"]}
+            yield from self._in_parts(f"item {item}", values)
+        for newest in self.artifacts.list(owner, None):
+            for version in self.artifacts.versions(owner, newest.session, newest.name):
+                yield from self._in_artifact(version)
+        for stone in () if scope_no is None else self._tombstones(scope_no):
+            yield from self._in_fields(f"tombstone of a {stone.kind}", stone, "tombstone")
 
+    def _in_session(self, session: SessionInfo) -> Iterator[SecretPlace]:
+        """Yield the secrets of a session and its branches, with messages and summaries."""
+        name = session.name
+        yield from self._in_fields(f"session {name}", session, "session")
+        yield from self._in_head(name, name, self.reader.messages(self.owner, name))
+        for branch in self.reader.branches(self.owner, name):
+            head, shown_name = BranchName(name, branch.name), f"{name} ({branch.name})"
+            yield from self._in_fields(f"branch {shown_name}", branch, "branch")
+            own = self.reader.own_messages(self.owner, head)  # not those that it shares
+            yield from self._in_head(head, shown_name, own)
 
-def _places(
-    sources: Sources, owner: ScopeRef, screen: SecretScreen, *, entropy: bool
-) -> Iterator[SecretPlace]:
-    with sources.db.read() as tx:
-        scope_no = owner.find(tx)
-        uid = None if scope_no is None else scopes.identity(tx, scope_no)[0]
-    if scope_no is not None:
-        names = {"app": owner.app, "user": owner.user, "uid": uid}
-        yield from _in_parts("scope", names, screen, entropy=entropy)
-    yield from _in_parts("setting", screen.settings.to_dict(), screen, entropy=entropy)
-    yield from _in_sessions(sources, owner, screen, entropy=entropy)
-    for row in _state(sources.db, owner):
-        where = f"state of session {row.session}" if row.session else "state"
-        parts = {row.key: {row.key: _value_of(row)}, "key": row.key, "session": row.session}
-        yield from _in_parts(where, parts, screen, entropy=entropy)
-    for entry in sources.entries.list(owner, inactive=True):
-        number = number_of(entry.id)
-        where = f"entry {number}"
-        yield from _in_fields(where, entry, SCANNED["entry"], screen, entropy=entropy)
-        for old in sources.entries.history(owner, number):
-            where = f"entry {number} version {old.version}"
-            yield from _in_fields(where, old, SCANNED["history"], screen, entropy=entropy)
-    for item, index in _items(sources, owner):
-        values: dict[str, Any] = {name: getattr(item, name, index) for name in SCANNED["item"]}
-        yield from _in_parts(f"item {item}", values, screen, entropy=entropy)
-    for newest in sources.artifacts.list(owner, None):
-        for version in sources.artifacts.versions(owner, newest.session, newest.name):
-            yield from _in_artifact(sources, owner, version, screen, entropy=entropy)
-    for stone in () if scope_no is None else _tombstones(sources.db, scope_no):
-        where = f"tombstone of a {stone.kind}"
-        yield from _in_fields(where, stone, SCANNED["tombstone"], screen, entropy=entropy)
+    def _in_head(
+        self, name: str, shown_name: str, messages: Iterable[Message]
+    ) -> Iterator[SecretPlace]:
+        """Yield the secrets of the messages and summaries of a session or branch."""
+        for message in messages:
+            yield from self._in_fields(f"message {shown_name}#{message.seq}", message, "message")
+        with self.db.read() as tx:
+            found = find_session(tx, self.owner, name)
+            ids = () if found is None else [row[0] for row in summaries.texts(tx, found)]
+            told = summaries.get_many(tx, ids)
+        for one in told:
+            where = f"summary {shown_name}#{one.first_seq}-{one.last_seq}"
+            yield from self._in_fields(where, one, "summary")
 
+    def _tombstones(self, scope_no: int) -> Iterator[Tombstone]:
+        def read(tx: Tx, after: str, limit: int) -> list[Tombstone]:
+            return tombstones.list_page(tx, scope_no, after=after, limit=limit)
 
-def _in_sessions(
-    sources: Sources, owner: ScopeRef, screen: SecretScreen, *, entropy: bool
-) -> Iterator[SecretPlace]:
-    """Yield the secrets of sessions and their branches, with messages and summaries."""
-    for session in sources.reader.sessions(owner):
-        where, fields = f"session {session.name}", SCANNED["session"]
-        yield from _in_fields(where, session, fields, screen, entropy=entropy)
-        for message in sources.reader.messages(owner, session.name):
-            where = f"message {session.name}#{message.seq}"
-            yield from _in_fields(where, message, SCANNED["message"], screen, entropy=entropy)
-        for summary in _summaries(sources.db, owner, session.name):
-            where = f"summary {session.name}#{summary.first_seq}-{summary.last_seq}"
-            yield from _in_fields(where, summary, SCANNED["summary"], screen, entropy=entropy)
-        for branch in sources.reader.branches(owner, session.name):
-            yield from _in_branch(sources, owner, session.name, branch, screen, entropy=entropy)
+        return pages_of(self.db, read, attrgetter("uid"), "", limit=MAX_INT, size=PAGE)
 
+    def _items(self) -> Iterator[tuple[Item, str | None]]:
+        """Yield the items of the scope, each with the fields that are searched, as JSON text."""
+        after = None
+        while page := self.items.list(self.owner, list_request(after=after, limit=PAGE)):
+            with self.db.read() as tx:
+                stored = items.get_many(tx, [item.id for item in page])
+            for item in page:
+                index = stored[item.id].search_fields if item.id in stored else None
+                value = item.value
+                if isinstance(value, bytes):
+                    value = value.decode(errors="replace")
+                yield item.replace(value=value), index
+            after = page[-1]
 
-def _in_branch(
-    sources: Sources,
-    owner: ScopeRef,
-    session: str,
-    branch: BranchInfo,
-    screen: SecretScreen,
-    *,
-    entropy: bool,
-) -> Iterator[SecretPlace]:
-    """Yield the secrets of a branch, without those of messages that it shares."""
-    name = BranchName(session, branch.name)
-    shown_name = f"{session} ({branch.name})"
-    yield from _in_fields(
-        f"branch {shown_name}", branch, SCANNED["branch"], screen, entropy=entropy
-    )
-    for message in sources.reader.own_messages(owner, name):
-        where = f"message {shown_name}#{message.seq}"
-        yield from _in_fields(where, message, SCANNED["message"], screen, entropy=entropy)
-    for summary in _summaries(sources.db, owner, name):
-        where = f"summary {shown_name}#{summary.first_seq}-{summary.last_seq}"
-        yield from _in_fields(where, summary, SCANNED["summary"], screen, entropy=entropy)
+    def _state(self) -> Iterator[StateRow]:
+        def read(tx: Tx, after: StateRow | None, limit: int) -> list[StateRow]:
+            return state.list_page(tx, self.owner.app, self.owner.user, after=after, limit=limit)
 
+        return pages_of(self.db, read, lambda row: row, None, limit=MAX_INT, size=PAGE)
 
-def _summaries(db: Engine, owner: ScopeRef, session: str) -> Iterator[Summary]:
-    with db.read() as tx:
-        found = find_session(tx, owner, session)
-        ids = () if found is None else [row[0] for row in summaries.texts(tx, found)]
-        told = summaries.get_many(tx, ids)
-    return iter(told)
+    def _in_artifact(self, version: ArtifactVersion) -> Iterator[SecretPlace]:
+        where = f"artifact {version.name}@{version.version}"
+        yield from self._in_fields(where, version, "artifact")
+        place = version.session, version.name, version.version
+        seen: set[tuple[str, int]] = set()
+        with self.artifacts.open(self.owner, *place) as stream:
+            start, data = 0, stream.read(STEP_BYTES)
+            while data and not is_binary(data):
+                text = data.decode("utf-8", errors="replace")
+                for one in self._in_text(text, where):
+                    found = one.kind, start + len(text[: one.start].encode())
+                    if found not in seen:
+                        seen.add(found)
+                        yield one.replace(start=found[1])
+                more = stream.read(STEP_BYTES)
+                if not more:
+                    return
+                start += max(0, len(data) - OVERLAP_BYTES)
+                data = data[-OVERLAP_BYTES:] + more
 
+    def _in_fields(self, where: str, row: object, kind: str) -> Iterator[SecretPlace]:
+        """Yield the secrets of a row, in the fields of its kind; the text is the row itself."""
+        names = SCANNED[kind]
+        parts = {"" if name == "text" else name: getattr(row, name) for name in names}
+        return self._in_parts(where, parts)
 
-def _tombstones(db: Engine, scope_no: int) -> Iterator[Tombstone]:
-    after = ""
-    while True:
-        with db.read() as tx:
-            page = tombstones.list_page(tx, scope_no, after=after, limit=PAGE)
-        if not page:
-            return
-        yield from page
-        after = page[-1].uid
+    def _in_parts(self, where: str, parts: dict[str, Any]) -> Iterator[SecretPlace]:
+        for name, value in parts.items():
+            for text in _texts(value):
+                yield from self._in_text(text, f"{where} {name}".strip())
 
-
-def _items(sources: Sources, owner: ScopeRef) -> Iterator[tuple[Item, str | None]]:
-    """Yield the items of a scope, each with the fields that are searched, as JSON text."""
-    after = None
-    while page := sources.items.list(owner, list_request(after=after, limit=PAGE)):
-        with sources.db.read() as tx:
-            stored = items.get_many(tx, [item.id for item in page])
-        for item in page:
-            index = stored[item.id].search_fields if item.id in stored else None
-            value = item.value
-            if isinstance(value, bytes):
-                value = value.decode(errors="replace")
-            yield item.replace(value=value), index
-        after = page[-1]
+    def _in_text(self, text: str, where: str) -> Iterator[SecretPlace]:
+        for one in self.screen.find(text, entropy=self.entropy):
+            yield SecretPlace(one.kind, where, one.start, shown(text, one))
 
 
 def _value_of(row: StateRow) -> Any:
@@ -197,39 +208,6 @@ def _value_of(row: StateRow) -> Any:
         return parse_json(row.value)
     except (Corrupt, InvalidInput):
         return row.value
-
-
-def _state(db: Engine, owner: ScopeRef) -> Iterator[StateRow]:
-    after = None
-    while True:
-        with db.read() as tx:
-            page = state.list_page(tx, owner.app, owner.user, after=after)
-        if not page:
-            return
-        yield from page
-        after = page[-1]
-
-
-def _in_fields(
-    where: str, row: object, names: Sequence[str], screen: SecretScreen, *, entropy: bool
-) -> Iterator[SecretPlace]:
-    """Yield the secrets of a row, in the fields called *names*; the text is the row itself."""
-    parts = {"" if name == "text" else name: getattr(row, name) for name in names}
-    yield from _in_parts(where, parts, screen, entropy=entropy)
-
-
-def _in_parts(
-    where: str, parts: dict[str, Any], screen: SecretScreen, *, entropy: bool
-) -> Iterator[SecretPlace]:
-    for name, value in parts.items():
-        for text in _texts(value):
-            yield from in_text(text, f"{where} {name}".strip(), screen, entropy=entropy)
-
-
-def in_text(text: str, where: str, screen: SecretScreen, *, entropy: bool) -> Iterator[SecretPlace]:
-    """Yield the secrets of one text."""
-    for one in screen.find(text, entropy=entropy):
-        yield SecretPlace(one.kind, where, one.start, shown(text, one))
 
 
 def _texts(value: Any, name: str = "") -> Iterator[str]:
@@ -243,30 +221,3 @@ def _texts(value: Any, name: str = "") -> Iterator[str]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _texts(item, name)
-
-
-def _in_artifact(
-    sources: Sources,
-    owner: ScopeRef,
-    version: ArtifactVersion,
-    screen: SecretScreen,
-    *,
-    entropy: bool,
-) -> Iterator[SecretPlace]:
-    where = f"artifact {version.name}@{version.version}"
-    yield from _in_fields(where, version, SCANNED["artifact"], screen, entropy=entropy)
-    seen: set[tuple[str, int]] = set()
-    with sources.artifacts.open(owner, version.session, version.name, version.version) as stream:
-        start, data = 0, stream.read(STEP_BYTES)
-        while data and not is_binary(data):
-            text = data.decode("utf-8", errors="replace")
-            for one in in_text(text, where, screen, entropy=entropy):
-                place = one.kind, start + len(text[: one.start].encode())
-                if place not in seen:
-                    seen.add(place)
-                    yield one.replace(start=place[1])
-            more = stream.read(STEP_BYTES)
-            if not more:
-                return
-            start += max(0, len(data) - OVERLAP_BYTES)
-            data = data[-OVERLAP_BYTES:] + more
