@@ -195,7 +195,7 @@ class Entries:
 
         Args:
             category: Only entries of this category; None: of every category.
-            pinned: Only pinned entries (True) or only the others (False); None: both.
+            pinned: Only pinned entries, or only the others; None: both.
             inactive: List inactive entries too: superseded, expired, evicted.
             current: Leave out entries that a newer one outdates, by a link of at least 0.8. With
                 a weaker link, `Entry.outdated_by` is set.
@@ -380,7 +380,7 @@ class Artifacts:
         Return the lines that differ between two versions of a text.
 
         Args:
-            version: None means the newest.
+            version: The number of a version; None: the newest.
             against: The version to compare it with. None means the one before.
 
         Raises:

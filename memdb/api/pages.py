@@ -336,7 +336,7 @@ def find_artifact(
     Return what is known of a version, without its bytes.
 
     Args:
-        version: None means the newest.
+        version: The number of a version; None: the newest.
         session: The session it belongs to; None for a `user:` name.
     """
     found = artifacts.versions(name, session=session)
@@ -350,7 +350,7 @@ def open_artifact(
     Return the bytes of a version: as an image if it is one, else as octets to download.
 
     Args:
-        version: None means the newest.
+        version: The number of a version; None: the newest.
         session: The session it belongs to; None for a `user:` name.
     """
     info = find_artifact(artifacts, name, version, session=session)

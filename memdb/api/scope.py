@@ -261,8 +261,8 @@ class Scope:
                 that the embedder is asked.
             only_sure: Return only hits that answer the query for sure.
             cut: "auto" leaves out hits that score far less than the best one.
-            count_use: False leaves the file unchanged: no entry counts as used, and pending
-                embeddings are left to others. For programs that show a memory.
+            count_use: Count a use of each entry found, and embed what is pending; False
+                leaves the file unchanged, for programs that show a memory.
             prefix: Match the last word as a beginning while it is typed: from two letters on
                 ("Birg" finds Birger). A space or mark behind it ends it.
             exclude: Leave out hits that contain a word of these texts.

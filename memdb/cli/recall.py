@@ -42,7 +42,11 @@ WHY_TAKES = {"limit", "since", "until", "rerank"}
     'memdb recall agent.db "when do we fly?" --why trip#12',
     like=Scope.recall,
     without=("vector", "scope_entries"),
-    texts={"kinds": "Which kinds to search.", "by": "Search by meaning and words, or one alone."},
+    texts={
+        "where": "Only messages and entries whose metadata has this value.",
+        "kinds": "Which kinds to search.",
+        "by": "Search by meaning and words, or one alone.",
+    },
 )
 @branch_option
 @click.option("--full", is_flag=True, help="Print long texts whole, not only the best passage.")

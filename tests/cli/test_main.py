@@ -535,3 +535,11 @@ def test_every_public_name_loads_at_its_first_use():
     )
 
     assert done.stdout == "['memdb'] [] True False memdb.api.database\n"
+
+
+@each("words", LEAVES)
+def test_no_help_speaks_of_python(words):
+    """An option says what giving it does, not which value of a parameter it stands for."""
+    helps = [option.help or "" for option in _command(words).params if hasattr(option, "help")]
+
+    assert [text for text in helps if re.search(r"\b(True|False|None)\b|[{}]|\w\(\)", text)] == []
