@@ -4,8 +4,8 @@ Spelling: the words of a question as the texts of a scope have them.
 An identifier is one word in one text and several in another ("RX2290", "RX 2290", "1,240"), and a
 word may be misspelt. So a word that no text has is looked for in three ways. It is joined with the
 words beside it, cut into words that stand side by side, and compared with words of the same
-beginning. This reads the index and the texts of a few rows. The spelling that is found replaces the
-word in the question.
+beginning. The first two also try other zeros in front of a number. This reads the index and the
+texts of a few rows. The spelling that is found replaces the word in the question.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from memdb.search.weights import (
     MOST_JOINED,
     MOST_PARTS,
     MOST_WORDS,
+    MOST_ZEROS,
 )
 from memdb.text.resources import compiled
 from memdb.text.terms import STOP_WORDS, Term, has_cjk, query_words
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     Texts = Callable[[list[int]], Iterable[str]]
 
 _HASH = r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]+"
+_ZEROS = r"(?<!\d)0*(?=[1-9]\d\d)"
 
 
 class Speller:
@@ -63,7 +65,11 @@ class Speller:
         missing = missing - STOP_WORDS
         text, joined = self._join(text, words, missing)
         for word in missing - joined:
-            if len(word) <= MOST_CHARS and (other := self._cut(word) or self._similar(word)):
+            if len(word) > MOST_CHARS:
+                continue
+            spellings = [word, *_padded(word)] if word[0].isalpha() else [word]
+            cut = next(filter(None, map(self._cut, spellings)), None)
+            if other := cut or self._similar(word):
                 text = _replaced(text, (word,), other)
         return text
 
@@ -84,13 +90,16 @@ class Speller:
         if plain and not any(self._holders([Term((plain[0],), any_of=tuple(plain[1:]))]).values()):
             runs = {whole: run for whole, run in runs.items() if _has_digit(whole)}
         terms = {whole: Term((whole,), prefix=_has_digit(whole)) for whole in runs}
-        found = self._holders([*terms.values()]) if terms else {}
+        padded = {whole: [Term((one,)) for one in _padded(whole)] for whole in runs}
+        asked = [*terms.values(), *(term for some in padded.values() for term in some)]
+        found = self._holders(asked) if asked else {}
         done: set[str] = set()
         for whole, run in runs.items():
-            ids = found.get(terms[whole])
-            if not ids or not done.isdisjoint(run):
+            if not done.isdisjoint(run):
                 continue
-            stored = self._completed(whole, ids) if terms[whole].prefix else whole
+            stored = next((term.words[0] for term in padded[whole] if found.get(term)), None)
+            if ids := found.get(terms[whole]):
+                stored = self._completed(whole, ids) if terms[whole].prefix else whole
             if stored is not None:
                 text = _replaced(text, run, stored)
                 done.update(run)
@@ -149,6 +158,16 @@ class Speller:
 
 def _has_digit(word: str) -> bool:
     return any(map(str.isdigit, word))
+
+
+def _padded(word: str) -> list[str]:
+    """Return an identifier with other zeros in front of its number, the fewest first."""
+    zeros = compiled(_ZEROS).search(word)
+    if zeros is None:
+        return []
+    head, rest = word[: zeros.start()], word[zeros.end() :]
+    spellings = [f"{head}{'0' * count}{rest}" for count in range(MOST_ZEROS + 1)]
+    return [one for one in spellings if one != word]
 
 
 def _replaced(text: str, words: Sequence[str], other: str) -> str:

@@ -182,12 +182,12 @@ def test_prompts_hold_nothing_where_nothing_is_known(ann: memdb.Scope) -> None:
 def test_the_answer_says_that_nothing_is_known(ann: memdb.Scope) -> None:
     """With the best score there was, and the one it had to have."""
     hits = ann.recall(NAMED[0])
-    assert "nothing is known" in hits.missing["hits"]
+    assert "no text names" in hits.missing["hits"]
     assert "min_score=0" in hits.missing["hits"]
     assert "0.9 leaves" in ann.recall(NAMED[0], min_score=0.9).missing["hits"]
     assert "hits" not in ann.recall(KNOWN).missing
     why = ann.why(NAMED[0], "s", 2)
-    assert why.rank is None or "nothing is known" in why.reason
+    assert why.rank is None or "no text names" in why.reason
 
 
 def test_a_language_that_the_table_cannot_read_is_named(ann: memdb.Scope) -> None:

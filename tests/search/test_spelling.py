@@ -17,6 +17,10 @@ TEXTS = {
     "The build fails in OrderQueueWorker.java": ("order queue worker", "order_queue_worker"),
     "Ticket ZET-1187 is about slow exports": ("zet1187", "ZET 1187", "zet/1187"),
     "Parcel RX2290SE is late": ("RX 2290", "rx 2290 se", "rx2290"),
+    "Claim KV000731 is open": ("KV731", "kv 731", "KV-00731", "what is claim kv0731 about?"),
+    "Claim NB-912 is closed": ("NB0912", "nb-000912"),
+    "Claim HD-00854 is lost": ("HD854", "hd-854", "HD 0854"),
+    "Locker 0417 is mine": ("417", "00417"),
     "We only allow TLS1.3 at the proxy": ("TLS 1.3",),
     "The kitchen quote is $1,750 in total": ("1750 dollars", "1750"),
     "Rent went up to 1240 euros": ("1,240", "€1.240"),
@@ -30,7 +34,7 @@ TEXTS = {
 }
 OTHERS = (
     "ZET-1188", "RX2291", "RX 2291", "TLS 1.1", "1,751", "1241 euros", "77ab03e8", "77ac03e",
-    "DE44500105175407324932", "what is ticket ZET-1188 about?",
+    "KV732", "KV7310", "NB-9120", "418", "4170", "DE44500105175407324932", "what is ticket ZET-1188 about?",
 )  # fmt: skip
 
 
