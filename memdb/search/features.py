@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.embeddings.static_model import near_rows, rows_of, words_of
 from memdb.models.ids import SESSION_SHIFT
 from memdb.models.record import Record
+from memdb.search.candidates import strongest
 from memdb.search.date_score import DateScorer
 from memdb.search.weights import (
     CAPITALS,
@@ -32,6 +33,7 @@ from memdb.search.weights import (
     SHORT_WORDS,
     SIMILAR_CHARS,
     SIMILAR_FLOOR,
+    SIMILAR_ROWS,
     SIMILAR_WORDS,
     SPREADS,
     STEEPNESS,
@@ -219,7 +221,7 @@ def read_features(
     chat = _read_chat(candidates.rows)
     ids, words, cosine = chat.ids, candidates.lexical.words(), candidates.cosine
     columns, near_words = _word_columns(words, chat)
-    near = _near_rows(query, words, chat) if with_similar else {}
+    near = _near_rows(query, words, chat, _likely(candidates)) if with_similar else {}
     columns["similar"] = _similar(words, chat, near)
     columns["words"] = columns["held"]
     assistance = _assistance(chat)
@@ -405,20 +407,29 @@ def _similar(words: Words, chat: _Chat, near: Mapping[str, Mapping[int, float]])
     return added
 
 
-def _near_rows(query: Query, words: Words, chat: _Chat) -> dict[str, dict[int, float]]:
-    """Return by word that rows hold and candidate how near its nearest word is, 0 to 1."""
+def _likely(candidates: Candidates) -> AbstractSet[int]:
+    """Return the ids of the best candidates before any text is read."""
+    score = candidates.fused.score if candidates.fused is not None else candidates.scores
+    return set(strongest(score, SIMILAR_ROWS))
+
+
+def _near_rows(
+    query: Query, words: Words, chat: _Chat, likely: AbstractSet[int]
+) -> dict[str, dict[int, float]]:
+    """Return by word that rows hold and *likely* one how near its nearest word is, 0 to 1."""
     names = query.names()
     asked = [
         term.words[0]
         for term, _, holders in words
         if holders and len(term.words) == 1 and not names.intersection(term.words)
     ]
-    vocabularies = chat.traits["vocabulary"]
-    rows = set(chain.from_iterable(vocabularies))
+    pairs = zip(chat.ids, chat.traits["vocabulary"], strict=True)
+    vocabularies = [(key, vocabulary) for key, vocabulary in pairs if key in likely]
+    rows = {row for _, vocabulary in vocabularies for row in vocabulary}
     near_by_word = near_rows(asked[:SIMILAR_WORDS], rows, SIMILAR_FLOOR)
     wanted = frozenset(chain.from_iterable(near_by_word.values()))
     holders: dict[int, list[int]] = {row: [] for row in wanted}
-    for key, vocabulary in zip(chat.ids, vocabularies, strict=True):
+    for key, vocabulary in vocabularies:
         for row in wanted.intersection(vocabulary):
             holders[row].append(key)
     found = {word: dict[int, float]() for word in asked[:SIMILAR_WORDS]}

@@ -141,7 +141,10 @@ def _entries_of(
     told = entries.texts_in_messages(tx, messages[:ORDERED])
 
     def of_message(row: int, words: Sequence[str]) -> int | None:
-        held, learnt = set(held_words(asked, words)), told.get(row, {})
+        learnt = told.get(row)
+        if not learnt:
+            return None
+        held = set(held_words(asked, words))
         whole = (
             one for one, text in learnt.items() if held <= {*held_words(asked, query_words(text))}
         )

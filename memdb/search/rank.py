@@ -16,7 +16,7 @@ import math
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
-from memdb.search.candidates import Worth, fuse, top
+from memdb.search.candidates import Worth, add_weight, fuse, top
 from memdb.search.date_score import DateScorer
 from memdb.search.features import read_features, weighted_sum
 from memdb.search.parse import only_asks
@@ -281,8 +281,11 @@ def _again(query: Query, candidates: Candidates) -> tuple[set[int], set[int]]:
         return asking, unanswered
     texts, rows, words = candidates.texts, candidates.rows, candidates.lexical.words()
     least = AGAIN * sum(weight for _, weight, _ in words)
-    for key in [key for key, text in texts.items() if only_asks(text)]:
-        if sum(weight for _, weight, holders in words if key in holders) <= least:
+    held = dict[int, float]()
+    for _, weight, holders in words:
+        add_weight(held, holders & texts.keys(), weight)
+    for key in sorted(key for key, weight in held.items() if weight > least):
+        if not only_asks(texts[key]):
             continue
         own = {*query_words(texts[key])}
         if len(own.difference(query.words, STOP_WORDS)) > OWN_WORDS:

@@ -147,7 +147,9 @@ def test_similar_words_count_unless_they_are_not_wanted() -> None:
     rows = {FIRST + 1: row("My physician called."), FIRST + 5: row("The doctor."), FIRST + 9: row()}
     postings = {"doctor": [FIRST + 5]}
 
-    found = column(features("doctor", rows, postings, similar=True), "similar")
+    near = {FIRST + 1: 0.3}
+
+    found = column(features("doctor", rows, postings, near, similar=True), "similar")
 
     assert set(found) == {FIRST + 1}
     assert 0 < found[FIRST + 1] < 1
