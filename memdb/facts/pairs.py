@@ -109,11 +109,8 @@ def relate(
     best = RELATIONS.index(kind)
     parts = [(name, value * weights[best]) for name, value, weights in given]
     parts.sort(key=lambda part: (-abs(part[1]), part[0]))
-    return Relation(
-        kind,
-        probability,
-        tuple((name, round(part, 3)) for name, part in parts[:_MOST_REASONS]),
-    )
+    reasons = tuple((name, round(part, 3)) for name, part in parts[:_MOST_REASONS])
+    return Relation(kind, probability, reasons)
 
 
 def _share_too_little(newer: str, older: str) -> bool:
@@ -352,8 +349,7 @@ def _places(
         found[f"differs early in the {side}"] = early / weight
         runs = sum(1 for at, place in enumerate(left) if not at or left[at - 1] != place - 1)
         found[f"one gap in the {side}"] = float(runs == 1)
-    one = "one gap in the newer" in found and "one gap in the older" in found
-    if one and found["one gap in the newer"] and found["one gap in the older"]:
+    if found.get("one gap in the newer") and found.get("one gap in the older"):
         found["one place differs"] = 1.0
         found["one word differs"] = float(len(left_new) == len(left_old) == 1)
         found["one place, early"] = min(
@@ -416,8 +412,7 @@ def _numbers(
     }
     if not ours or not theirs:
         return found
-    found["numbers differ"] = 1.0
-    here, there = ours[0], theirs[0]
+    found["numbers differ"], here, there = 1.0, ours[0], theirs[0]
     one, other = float(new[here].text), float(old[there].text)
     is_year = all(_YEARS[0] <= value < _YEARS[1] and value % 1 == 0 for value in (one, other))
     found["years differ"] = float(is_year)
@@ -512,8 +507,7 @@ def _rejected(
             continue
         for at in range(place + 1, min(place + 1 + _NEAR_WORDS, len(new))):
             if at in both and new[at].weight > _HEAVY:
-                kind = new[at].kind
-                named = new[at].is_name
+                kind, named = new[at].kind, new[at].is_name
                 others = [n for n in left_new if new[n].kind == kind and new[n].is_name == named]
                 is_value = kind == "number" or named
                 return {

@@ -12,6 +12,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from memdb.facts.wording import recognise
 from memdb.text.resources import compiled
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 
@@ -44,6 +45,8 @@ _ABBREVIATION_CHARS = 8
 _MARK = r"^(?:[-*+\u2022\u2023\u25aa\u25cf\u2013]\s+|#{1,6}\s+|>\s?)+(?:\[[ xX]\]\s+)?"
 # The number of a point of a list, which is no sentence of its own.
 _POINT = r"[0-9]{1,2}\."
+# An ordinal in a language that writes it with a full stop, also before a capital letter.
+_ORDINAL, _WITH_ORDINALS = r"(?<!\d)[0-3]?\d\.$", ("de",)
 # A line is taken as wrapped from this length on, a paragraph as one up to that.
 _WRAPPED_CHARS = 50
 _MAX_JOINED_CHARS = 4_000
@@ -174,6 +177,8 @@ def sentences(text: str, *, wrapped: bool = True) -> list[str]:
     ['Hi Dr. Wu!', 'It costs 3.50 today.', 'milk', '2 eggs']
     >>> sentences("1. Call Ida. 2. Buy milk.")
     ['1. Call Ida.', '2. Buy milk.']
+    >>> sentences("Er hat am 3. März Geburtstag. Ich auch.")
+    ['Er hat am 3. März Geburtstag.', 'Ich auch.']
     >>> sentences("我们去北京。好吗。")
     ['我们去北京。', '好吗。']
     """
@@ -355,6 +360,8 @@ def _of_line(line: str) -> Iterator[str]:
             if compiled(_ABBREVIATION).search(before) and end < len(line):
                 continue
             if compiled(_POINT).fullmatch(line[start:end].strip()) and end < len(line):
+                continue
+            if compiled(_ORDINAL).search(before) and recognise(line) in _WITH_ORDINALS:
                 continue
         if sentence := line[start:end].strip():
             yield sentence

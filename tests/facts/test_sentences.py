@@ -27,6 +27,8 @@ from memdb.facts.sentences import (
         pytest.param("J. R. Tolkien wrote.", ["J. R. Tolkien wrote."], id="initials"),
         pytest.param("Open app.py or a@b.io now", ["Open app.py or a@b.io now"], id="dots inside"),
         pytest.param('He said "No." Then left.', ['He said "No."', "Then left."], id="quotes"),
+        pytest.param("Am 30. Mai im 2. Stock. Ja.", ["Am 30. Mai im 2. Stock.", "Ja."]),
+        pytest.param("She is 42. He left.", ["She is 42.", "He left."], id="a number ends"),
         pytest.param("Wait...! Then", ["Wait...!", "Then"], id="many stops"),
         pytest.param("Я пошёл. Ты нет?", ["Я пошёл.", "Ты нет?"], id="russian"),
         pytest.param("我们去北京。你呢？好！", ["我们去北京。", "你呢？", "好！"], id="chinese"),
