@@ -64,6 +64,7 @@ _QUOTED = (
 )
 _PASTED = r"(?m)^(?:#{1,6} |(?:[\w-]{2,20}: \S[^\n]*\n){2})"
 _LINE = r"^(?:>|\||\$ |\d{4}-\d\d-\d\d[T ]\d\d:|\[\d|\d\d:\d\d:\d\d|[A-Z]{4,}\b[ :]|[-=_*]{3,}).*$"
+_HOLE = "\ufffc"  # stands for what was cut out
 _INTRODUCES = (":", "\uff1a")
 _LABEL = r"^[\w'(), -]{1,30}[:\uff1a](?=\s|[^\W\d_])(?!//)"
 _OWN_LABELS = frozenset({"remember", "correction", "change"})
@@ -182,7 +183,8 @@ def category_of(text: str, role: str = NOTE) -> str:
     >>> category_of("I'm allergic to peanuts."), category_of("Ann is allergic to peanuts.")
     ('profile', 'profile')
     """
-    kind = KINDS[max(range(KEPT), key=head_shares("sort", text, role).__getitem__)]
+    noted, said = (head_shares("sort", text, one) for one in (role, "user"))
+    kind = KINDS[max(range(KEPT), key=lambda at: noted[at] ** 2 * said[at])]
     return CATEGORIES.get(kind, kind)
 
 
@@ -207,12 +209,8 @@ def features(sentence: str, role: str) -> list[tuple[float, list[int]]]:
     words = ["0" if word.kind == "number" else word.text for word in words_of(sentence[:MAX_CHARS])]
     marked = sorted(marks(sentence))
     flags = [f"is {role}", *(f"has {kind}" for kind in marked), *(f"{role} {m}" for m in marked)]
-    flags += [
-        f"in {recognise(sentence)}",
-        f"words {min(len(words), 40) // 4}",
-        f"ends {sentence[-1:]}",
-    ]
-    flags += [f"begins {' '.join(words[:count])}" for count in (1, 2, 3)]
+    flags += [f"in {recognise(sentence)}", f"words {min(len(words), 40) // 4}"]
+    flags += [f"ends {sentence[-1:]}", *(f"begins {' '.join(words[:n])}" for n in (1, 2, 3))]
     pairs = [f"{one} {other}" for one, other in pairwise(words)]
     grams = [f"w{word}" for word in words] + pairs
     padded = f" {' '.join(re.sub('[0-9]+', '0', fold(sentence[:MAX_CHARS])).split())} "
@@ -292,16 +290,17 @@ def _own_paragraphs(text: str, role: str) -> Iterator[list[str]]:
             if not compiled(_LINE).match(line)
             for one in sentences(line)
         ):
-            if label := compiled(_LABEL).match(sentence):
+            said = sentence.replace(_HOLE, "").rstrip()
+            if label := compiled(_LABEL).match(said):
                 if _OWN_LABELS.isdisjoint(marks(label[0])):
                     yield own
                     return  # "Text: ...", a transcript: the rest is somebody else's
-            elif sentence.endswith(_INTRODUCES):
-                is_own = head_shares("says", sentence, role)[FACT] >= _INTRODUCES_OWN
-                if not is_own and "remember" not in marks(sentence):
+            elif said.endswith(_INTRODUCES):
+                is_own = head_shares("says", said, role)[FACT] >= _INTRODUCES_OWN
+                if not is_own and "remember" not in marks(said):
                     yield own
                     return  # "A reader writes:"
-            if any(letter.isalpha() for letter in sentence):
+            if said == sentence and any(letter.isalpha() for letter in sentence):
                 own.append(sentence)
         if own:
             yield own
@@ -311,14 +310,16 @@ def without_pasted(text: str) -> str:
     r"""
     Return *text* without fenced code, tagged parts, quotations, and what a header begins.
 
+    A tagged part and a quotation leave a hole: a sentence with a hole is not as it was said.
+
     >>> without_pasted('I like <b>tea</b>, and she said: "I live in Graz now."')
-    'I like  , and she said:  '
+    'I like \ufffc, and she said: \ufffc'
     """
     text = compiled(_FENCED).sub("\n", text)
     if pasted := compiled(_PASTED).search(text):
         text = text[: pasted.start()]
     kept = without_blocks(text, _TAG, lambda one: f"</{one[1]}>")
-    return compiled(_QUOTED).sub(" ", " ".join(kept))
+    return compiled(_QUOTED).sub(_HOLE, _HOLE.join(kept))
 
 
 def without_blocks(text: str, opening: str, ending: Callable[[re.Match[str]], str]) -> list[str]:

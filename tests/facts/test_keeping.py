@@ -49,6 +49,21 @@ def test_material_teaches_nothing() -> None:
     assert taught == []
 
 
+CUT = (
+    'I live in Graz and my favourite film is "The Grand Budapest Hotel".',
+    "I'm allergic to <b>peanuts</b> and I live in Oslo.",
+    "La dame devant moi à la caisse : « J'ai dix chats et pas un mari ! » J'étais pliée.",
+    "Mein Bruder wohnt in Graz und sagt immer „Wer rastet, der rostet“ zu mir.",
+    "私は東京に住んでいて、母は「早く帰ってきなさい」と言います。",
+    "我住在上海，门口写着「请勿在此停放车辆」的牌子。",
+)
+
+
+def test_what_is_learnt_was_said() -> None:
+    """Nothing is learnt of a sentence out of which a quotation or a tagged part was cut."""
+    assert [one for text in CUT for one in learnt(text) if one not in text] == []
+
+
 def test_two_fragments_are_no_fact() -> None:
     """A fragment needs a sentence before it, and another fragment is none."""
     assert learnt("A\ri") == []
