@@ -64,7 +64,7 @@ _QUOTED = (
 )
 _PASTED = r"(?m)^(?:#{1,6} |(?:[\w-]{2,20}: \S[^\n]*\n){2})"
 _LINE = r"^(?:>|\||\$ |\d{4}-\d\d-\d\d[T ]\d\d:|\[\d|\d\d:\d\d:\d\d|[A-Z]{4,}\b[ :]|[-=_*]{3,}).*$"
-_HOLE = "\ufffc"  # stands for what was cut out
+_HOLE = "\ufffc"  # in the place of what was cut out
 _INTRODUCES = (":", "\uff1a")
 _LABEL = r"^[\w'(), -]{1,30}[:\uff1a](?=\s|[^\W\d_])(?!//)"
 _OWN_LABELS = frozenset({"remember", "correction", "change"})
@@ -295,11 +295,13 @@ def _own_paragraphs(text: str, role: str) -> Iterator[list[str]]:
                 if _OWN_LABELS.isdisjoint(marks(label[0])):
                     yield own
                     return  # "Text: ...", a transcript: the rest is somebody else's
-            elif said.endswith(_INTRODUCES):
-                is_own = head_shares("says", said, role)[FACT] >= _INTRODUCES_OWN
-                if not is_own and "remember" not in marks(said):
-                    yield own
-                    return  # "A reader writes:"
+            elif (
+                said.endswith(_INTRODUCES)
+                and "remember" not in marks(said)
+                and head_shares("says", said, role)[FACT] < _INTRODUCES_OWN
+            ):
+                yield own
+                return  # "A reader writes:"
             if said == sentence and any(letter.isalpha() for letter in sentence):
                 own.append(sentence)
         if own:

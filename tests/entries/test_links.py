@@ -252,6 +252,33 @@ def test_an_order_to_forget_takes_one_entry_back(db: MemDB, judge: None) -> None
     assert [entry.id for entry in ann.entries.list(current=True)] == [old]
 
 
+FORGOTTEN = (
+    ("I play the oboe in the town band.", "Forget what I said about the town band."),
+    ("Ich spiele in der Stadtkapelle.", "Vergiss, was ich über die Stadtkapelle gesagt habe."),
+    ("Toco el oboe en la banda municipal.", "Olvida lo que dije de la banda municipal."),
+    ("Je joue dans la fanfare.", "Oublie ce que j'ai dit sur la fanfare."),
+    ("我在市乐队吹双簧管。", "忘掉我说的市乐队的事。"),
+    ("市民バンドでオーボエを吹いている。", "市民バンドのことは忘れて。"),
+)
+
+
+def test_an_order_to_forget_is_read_in_six_languages(db: MemDB) -> None:
+    """It takes back the one entry that it names, and none beside others that it does not name."""
+    wrong = []
+    for number, (told_before, order) in enumerate(FORGOTTEN):
+        ann, bob = db.scope(f"ann {number}"), db.scope(f"bob {number}")
+        for text in ("I live in Oslo.", "My sister keeps bees."):
+            ann.remember(text)
+            bob.remember(text)
+        fact = ann.remember(told_before).entry
+        done = ann.remember(order)
+        back = None if done.other is None else done.other.id
+        if (done.action, back, bob.remember(order).action) != ("retracted", fact.id, "added"):
+            wrong.append((order, done))
+
+    assert wrong == []
+
+
 def test_private_entries_are_linked_within_their_session(db: MemDB, judge: None) -> None:
     """Nobody else learns that there is something newer."""
     ann = db.scope("ann")
