@@ -127,7 +127,7 @@ class TooLarge(InvalidInput):
 
 
 class SecretFound(InvalidInput):
-    """A text that is to be stored holds a key, token or password."""
+    """A text that is to be stored contains a key, token or password."""
 
     code = "secret"
 

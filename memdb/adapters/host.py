@@ -84,7 +84,7 @@ class Host:
 
         Raises:
             AlreadyExists: it was created before, or has messages. One that only
-                holds artifacts or state so far can be created.
+                contains artifacts or state so far can be created.
             InvalidInput: something given cannot be stored; nothing was written.
         """
         return self._services.hosting.create(
@@ -116,7 +116,7 @@ class Host:
             message: A `NewMessage`, or a dict with its fields by name.
             expected: `last_seq` or the session's head as you know it: if messages were
                 added since, or its metadata differs from the head's, nothing is written.
-            metadata: Takes the place of the session's metadata; None: it stays.
+            metadata: Takes the place of the session's metadata; None means that it stays.
             state: Values of the session to set; other keys stay.
             user_state: Values of the user to set.
             app_state: Values of the app to set.
@@ -126,7 +126,7 @@ class Host:
             AlreadyExists: the external id belongs to a different message.
             VersionConflict: the session is not as *expected*.
             InvalidInput: something given cannot be stored; nothing was written.
-            SecretFound: the message holds a secret, and those are refused.
+            SecretFound: the message contains a secret, and those are refused.
         """
         return self._services.hosting.commit(
             self._owner,
@@ -157,7 +157,7 @@ class Host:
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: a message holds a secret, and those are refused.
+            SecretFound: a message contains a secret, and those are refused.
         """
         writer, owner, name = self._services.writer, self._owner, self._name
         drafts = writer.prepare(messages, secrets)
@@ -180,7 +180,7 @@ class Host:
         Return the session at one moment: head, messages and every state it sees.
 
         Args:
-            last: Only the newest so many messages, 0 for none; None: all.
+            last: Only the newest so many messages, 0 for none; None means all.
             since: Only messages said at or after this time.
 
         Returns:
@@ -241,9 +241,9 @@ class Host:
                 `Settings`. "session" is what the session's metadata says under "window", a name or
                 such as `{"strategy": "token_window", "budget_tokens": 4000}`, else
                 `Settings.window_strategy`.
-            last: Most messages; None: all that fit, or the strategy's number.
+            last: Most messages; None means all that fit, or the strategy's number.
             budget_tokens: Most tokens by the file's counter, 4 per message for
-                its frame included; None: no limit, or the strategy's number.
+                its frame included; None means no limit, or the strategy's number.
             keep_last: See "token_window".
             progress: Called with status and message before a model is asked
                 for summaries, which only "summary_buffer" does.
@@ -282,7 +282,7 @@ def mirror(session: Session, said: Iterable[tuple[Any, str | None]]) -> Callable
         said: Messages of a provider, each with the host's id or None.
 
     Raises:
-        SecretFound: one holds a secret, and those are refused.
+        SecretFound: one contains a secret, and those are refused.
     """
     new: list[NewMessage] = []
     seen: Counter[str] = Counter()
@@ -424,7 +424,7 @@ class HostEntries:
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: it holds a secret, and those are refused.
+            SecretFound: it contains a secret, and those are refused.
         """
         new = NewEntry(**fact) if isinstance(fact, dict) else fact
         remember = self._services.remember

@@ -57,7 +57,7 @@ def is_plain(value: object, text: str) -> bool:
 
 def pack_value(value: object, field: str) -> Any:
     r"""
-    Return *value* as an item keeps it: itself, or its JSON text where no file can hold it.
+    Return *value* as an item keeps it: itself, or its JSON text where no file can contain it.
 
     Raises:
         InvalidInput: as `json_of`.

@@ -315,7 +315,7 @@ def own_hooks(groups: Any) -> list[tuple[Any, ...]]:
     """
     Return the paths, in a list of hooks, of those that memdb put there.
 
-    A group whose hooks are all memdb's is named as a whole; in one that holds others too,
+    A group whose hooks are all memdb's is named as a whole; in one that contains others too,
     each of memdb's.
     """
     found: list[tuple[Any, ...]] = []

@@ -71,7 +71,8 @@ class Entries:
         as it is make no version.
 
         Args:
-            expected: Fail unless the entry is at this version (a number or an Entry). None: any.
+            expected: Fail unless the entry is at this version (a number or an Entry). None means
+                any.
             changes: New values by name, of *text*, *category*, *keywords* and those below; None
                 removes an *expires*, *metadata* or *key*.
             importance: How much it matters, 1 to 10.
@@ -98,7 +99,8 @@ class Entries:
 
         Args:
             version: One of `history`; the present one changes nothing.
-            expected: Fail unless the entry is at this version (a number or an Entry). None: any.
+            expected: Fail unless the entry is at this version (a number or an Entry). None means
+                any.
 
         Raises:
             NotFound: this scope has no such entry, or the entry no such version.
@@ -122,7 +124,7 @@ class Entries:
         A guessed link between them becomes certain. `update(old_id, active=True)` undoes it.
 
         Args:
-            expected: Fail unless the old entry is at this version. None: any.
+            expected: Fail unless the old entry is at this version. None means any.
 
         Raises:
             NotFound: this scope lacks one of them.
@@ -194,8 +196,8 @@ class Entries:
         Return the entries, a page of them with *limit*.
 
         Args:
-            category: Only entries of this category; None: of every category.
-            pinned: Only pinned entries, or only the others; None: both.
+            category: Only entries of this category; None means of every category.
+            pinned: Only pinned entries, or only the others; None means both.
             inactive: List inactive entries too: superseded, expired, evicted.
             current: Leave out entries that a newer one outdates, by a link of at least 0.8. With
                 a weaker link, `Entry.outdated_by` is set.
@@ -271,10 +273,10 @@ class Artifacts:
         Args:
             data: Bytes, a str (stored as UTF-8), or a file, read to its end in chunks: its
                 `Path`, or opened in binary mode.
-            mime: Media type of the version; None: guessed from the name.
+            mime: Media type of the version; None means guessed from the name.
             metadata: A JSON object for this version.
             message_seq: Number of the message of the session that made it.
-            expected: Fail unless this is the newest version, 0 for none. None: any.
+            expected: Fail unless this is the newest version, 0 for none. None means any.
             keep_last: Number of versions to keep, including this one. None means all.
 
         Raises:
@@ -477,7 +479,7 @@ class Summaries:
         Return summaries, deepest first, then by place; `tree` has what is not summarised too.
 
         Args:
-            depth: Only these, 0 for those made from messages; None: of every depth.
+            depth: Only these, 0 for those made from messages; None means of every depth.
             first_seq: Only those that cover this message or a later one.
             last_seq: Only those that cover this message or an earlier one.
             after: The last summary of the page before, or its `to_dict()`. None means the
@@ -505,7 +507,7 @@ class Summaries:
             summary_id: The number of a summary, or its span as "first-last".
             text: The new words; None: rewritten from its sources, by the model if
                 there is one.
-            hint: What expanding it would show; None: not said.
+            hint: What expanding it would show; None means not said.
 
         Raises:
             NotFound: the session has no such summary.

@@ -259,11 +259,11 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             *embedder* has embedded everything (`db.jobs.run()`, a worker). "static"
             does so by itself.
         counter: "cl100k_base", "o200k_base", "estimate", a model of OpenAI's
-            such as "gpt-4o", or yours; None: as the settings say, else
+            such as "gpt-4o", or yours; None means as the settings say, else
             "cl100k_base".
         model: A language model that writes summaries and decides what to
             remember: "openai:NAME", "openai:NAME@URL", "llm:NAME", or yours;
-            None: all of that is done offline.
+            None means all of that is done offline.
         summarizer: Your own way to summarise, in place of asking *model*.
         arbiter: Decides what a statement does to entries like it; None: *model*
             does. Without one nothing is replaced: entries are linked by their
@@ -271,7 +271,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         secret_detector: Returns a `Secret` for each span of a text that is one,
             besides those that the rules of memdb find.
         render_messages: Turns messages into text for a model that extracts
-            facts; None: memdb's format.
+            facts; None means memdb's format.
         edit_candidates: Changes, adds and drops extracted facts before they are
             compared; gets them with the messages that they come from.
         on_event: Called with an `Event` after each public call, call of a port
@@ -283,7 +283,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             quota, retention, contexts, categories. A dict, or the path of a
             TOML file, changes its fields; `Settings` takes the place of all.
             The file keeps them for every program; one that has it open already reads
-            them at its next opening. None: as kept, at first the defaults. For this
+            them at its next opening. None means as kept, at first the defaults. For this
             handle alone: `db.settings.update(keep=False)`.
         key: Of an encrypted file, or for a new one: a passphrase, 32 bytes, or a function.
         clock: Gives UTC milliseconds.
@@ -560,13 +560,13 @@ class MemDB:
         that holds nothing and has none of its own.
 
         Args:
-            user: Whose it becomes; None: of the users that the file names.
+            user: Whose it becomes; None means of the users that the file names.
             app: The program of *user*; None: "default".
             session: Session for messages that name none.
             format: How to read the file, by a name of docs/import.md such as "chatgpt", "claude",
                 "jsonl", or "mem0" for the JSON of its `get_all`. None: find out.
             secrets: "refuse", "redact" or "allow" keys and passwords in entries;
-                None: as the file's settings say.
+                None means as the file's settings say.
             columns: For a table of another program's SQLite file; without them
                 such a file must be a log of `llm`.
             progress: Called with how much is done, and of how much.
@@ -607,7 +607,7 @@ class MemDB:
         Write the memory of *user* to *path*, as JSON lines or for people; return how many.
 
         Args:
-            user: None: everybody, of every app, with the settings of the file.
+            user: None means everybody, of every app, with the settings of the file.
             embeddings: Also write vectors; without them they are made again.
             replace: Overwrite a file that is there.
             sqlite: Write plain tables of a new SQLite file in place of lines, for

@@ -69,7 +69,7 @@ class Items:
             key: 1 to 1,024 characters.
             value: What JSON can hold, None too, or bytes of up to 32 MiB.
             metadata: A JSON object of yours, which memdb does not read.
-            expected: Fail unless the item is at this version, 0 for none. None: any.
+            expected: Fail unless the item is at this version, 0 for none. None means any.
             ttl: Time until it expires: seconds, a timedelta, or "30d", "12h", "45m". None means
                 never.
             index: False stores it without an index. True indexes all texts of the value, a list
@@ -82,7 +82,7 @@ class Items:
             VersionConflict: the item is at another version than expected.
             InvalidInput: an argument cannot be stored; nothing was written.
             TooLarge: the value is too long.
-            SecretFound: it holds a key or password, and those are refused.
+            SecretFound: it contains a key or password, and those are refused.
         """
         new = PutItem(namespace, key, value, metadata, expected, ttl, index, vectors)  # type: ignore[arg-type]  # PutItem checks them
         return self._items.put(self._owner, new)

@@ -170,7 +170,7 @@ def export_lines(
     Return the memory of *user* as JSON lines, as `memdb import` takes them.
 
     Args:
-        user: None: everybody, of every app, with the settings of the file.
+        user: None means everybody, of every app, with the settings of the file.
         embeddings: Also write vectors; without them they are made again.
     """
     return db.export_lines(user=user, app=app, embeddings=embeddings)
@@ -324,7 +324,7 @@ def fork_session(
     Copy the session to a new one called *name*, and return that.
 
     Args:
-        before_seq: Copy only what was said before this seq; None: all.
+        before_seq: Copy only what was said before this seq; None means all.
     """
     return session.fork(name, before_seq=before_seq).head()
 
@@ -379,7 +379,7 @@ def save_artifact(
     Args:
         text: What it holds, stored as UTF-8; or *data*.
         data: The bytes, in base64.
-        mime: None: guessed from the name.
+        mime: None means guessed from the name.
         metadata: A JSON object for this version.
         message_seq: Number of the message of the session that made it.
         session: The session it belongs to; None for a `user:` name.

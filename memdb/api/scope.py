@@ -142,24 +142,24 @@ class Scope:
             importance: How much it matters, 1 to 10; 5 is neutral, and what a new entry gets.
             pinned: Whether the entry is in every context; it is then never evicted.
             expires: Time from which it is no longer recalled: as in `recall`, or "never". A span
-                such as "30d", "12h" or "45m" counts from now on. None: as its category says.
+                such as "30d", "12h" or "45m" counts from now on. None means as its category says.
             valid_from: Time from which the fact is true. A time to come takes effect then. A fact
                 with a time before that of a known statement of the same fact is past.
             session: Session that the fact comes from; *seq* names its message, or the first and
                 last.
             session_only: Whether only that session recalls it. It goes with it.
-            shared: Whether all users of the app recall it. None: as its category says; by default
-                no category is shared.
+            shared: Whether all users of the app recall it. None means as its category says; by
+                default no category is shared.
             source: What puts it here, for example "extracted".
             trust: "trusted", "untrusted" or "flagged"; it never changes what is
                 trusted more. None: "flagged" where it reads like an order to a
                 model, else "trusted".
             secrets: "refuse", "redact" or "allow" keys and passwords in it;
-                None: as the file's settings say.
+                None means as the file's settings say.
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: it holds a key or password, and those are refused.
+            SecretFound: it contains a key or password, and those are refused.
             NotFound: there is no such session, or no message *seq* in it.
 
         Cost: 2 ms with 1,000 entries; an arbiter that is asked comes on top.

@@ -99,11 +99,11 @@ class Session:
             expected: Fail unless this is the last message, as a Message or its seq, 0 for none. If
                 somebody added one since, nothing is written.
             secrets: "refuse", "redact" or "allow" keys and passwords in it;
-                None: as the file was opened, which stores them unchanged.
+                None means as the file was opened, which stores them unchanged.
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: it holds a secret, and those are refused.
+            SecretFound: it contains a secret, and those are refused.
             AlreadyExists: *external_id* belongs to a different message.
             VersionConflict: the session is not at *expected*.
 
@@ -188,7 +188,7 @@ class Session:
 
         Raises:
             AlreadyExists: it was created before, or has messages. One that only
-                holds artifacts or state so far can be created.
+                contains artifacts or state so far can be created.
             InvalidInput: something given cannot be stored; nothing was written.
         """
         return self._services.hosting.create(
@@ -264,7 +264,7 @@ class Session:
         Raises:
             NotFound: there is no such message.
             InvalidInput: a field cannot be stored; nothing was written.
-            SecretFound: it holds a secret, and those are refused.
+            SecretFound: it contains a secret, and those are refused.
         """
         return self._unpacked(seq).edit(self._owner, self._ref, seq, message)
 
@@ -332,8 +332,8 @@ class Session:
         Change the title or metadata of the session, which is made if it is new.
 
         Args:
-            title: Takes the place of the title, "" too; None: it stays.
-            metadata: Takes the place of the metadata; None: it stays.
+            title: Takes the place of the title, "" too; None means that it stays.
+            metadata: Takes the place of the metadata; None means that it stays.
             expected: The session's head as you know it: if messages were added or
                 removed since, or the metadata changed, nothing is changed.
 
@@ -401,7 +401,7 @@ class Session:
             the system's is a user's.
 
         Raises:
-            TooLarge: the budget cannot hold the system text and a view of the
+            TooLarge: the budget cannot contain the system text and a view of the
                 newest message with its tool calls.
 
         Cost: 5 ms for any number of messages, with a query the time of a
@@ -517,7 +517,7 @@ class Session:
         artifacts and session-only entries stay with this session.
 
         Args:
-            before_seq: Copy only what was said before this seq; None: all.
+            before_seq: Copy only what was said before this seq; None means all.
 
         Raises:
             AlreadyExists: the scope has a session of that name.

@@ -59,7 +59,7 @@ class Worker:
             run: Does the work that is due; returns how many pieces.
             interval_s: Seconds, over 0.
             failures: The last failure of each kind of work, until it succeeds;
-                None: nobody notes them.
+                None means that nobody notes them.
             refuse_inside: Raises InvalidInput inside a transaction of this thread; None: there
                 are no transactions.
         """

@@ -100,7 +100,7 @@ class ArtifactService:
             data: Bytes, a str (stored as UTF-8), or a binary file to read to
                 its end. A file needs the memory of a chunk, and up to 64 MB
                 if the settings do not allow secrets. A text of more is not searched.
-            mime: None: guessed from the name, text/plain for a str.
+            mime: None means guessed from the name, text/plain for a str.
             message_seq: The message of *session* that made it.
             version: Only for imports: the number it had; over all others.
             expected: Only if this is the newest version; 0 means none.
@@ -110,7 +110,7 @@ class ArtifactService:
             VersionConflict: the newest version is not the one expected.
             InvalidInput: a name or field cannot be stored; nothing was written.
             NotFound: the session has no message *message_seq*.
-            SecretFound: a field or the text holds a secret, and those are refused.
+            SecretFound: a field or the text contains a secret, and those are refused.
         """
         name = full_name(session, name)
         known = expected_value(expected, "version")

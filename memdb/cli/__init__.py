@@ -29,7 +29,7 @@ class Loaded:
     __slots__ = ("help", "module")
 
     def __init__(self, module: str, short_help: str) -> None:
-        """Name the *module* in `memdb.cli` that holds it, and its *short_help*."""
+        """Name the *module* in `memdb.cli` that contains it, and its *short_help*."""
         self.module = module
         self.help = short_help
 

@@ -355,7 +355,7 @@ def embedder_named(spec: str | None) -> str | None:
     Return what `memdb.open` takes for --embedder: None for "none", the default for None.
 
     Raises:
-        InvalidInput: it holds a secret.
+        InvalidInput: it contains a secret.
     """
     _refuse_secrets("--embedder", spec or "")
     return None if spec == "none" else spec or "static"

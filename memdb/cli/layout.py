@@ -101,7 +101,7 @@ def passage(text: str, query: str, most: int = WHOLE_CHARS) -> tuple[str, int]:
 
 
 def _start(text: str, query: str, most: int) -> int:
-    """Return where the passage begins that holds the most different words of *query*."""
+    """Return where the passage begins that contains the most different words of *query*."""
     words = {word.casefold() for word in _WORD.findall(query) if len(word) > 1}
     stems = sorted({word[: max(LEAST_STEM, len(word) - 2)] for word in words})[:MOST_STEMS]
     if not stems:

@@ -193,7 +193,7 @@ def option_session(scope: Scope, name: str | None, *, whole: bool = False) -> st
     """
     Return the session of --session, with --branch; None without both.
 
-    One that is absent is returned as it was given: what it holds is nothing.
+    One that is absent is returned as it was given: what it contains is nothing.
     """
     branch = branch_given()
     if name is None:

@@ -113,7 +113,7 @@ def read_token(path: str) -> str:
     Return the token in the file at *path*; a new one is put there if it is absent.
 
     Raises:
-        FileError: others can read it, it cannot be read, or it holds no token.
+        FileError: others can read it, it cannot be read, or it contains no token.
     """
     shown = click.format_filename(path)
     token = secrets.token_urlsafe(MIN_TOKEN_CHARS)

@@ -101,7 +101,7 @@ def summary_buffer(
     Return the window of a session (*place*: id and name); see `Host(session).window`.
 
     Raises:
-        TooLarge: the budget cannot hold the system text and views of the newest messages.
+        TooLarge: the budget cannot contain the system text and views of the newest messages.
     """
     session = Measured(tx, counting, place, limits)
     budget_tokens = limits.budget

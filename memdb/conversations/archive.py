@@ -203,7 +203,7 @@ class ArchiveService:
         return total
 
     def _unarchive_run(self, run: Run, progress: Progress) -> Archived:
-        """Move the messages back that are in segments which hold some of a run."""
+        """Move the messages back that are in segments which contain some of a run."""
         total = Archived(0, 0, 0, 0)
         target, after = run.session, 0
         while True:

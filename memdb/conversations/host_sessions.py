@@ -149,7 +149,7 @@ class HostSessionService:
             AlreadyExists: its external id belongs to a different message.
             VersionConflict: the session is not at or as *expected*.
             InvalidInput: something given cannot be stored; nothing was written.
-            SecretFound: the message holds a secret, and those are refused.
+            SecretFound: the message contains a secret, and those are refused.
 
         Transaction: opens its own, after counting.
         """
@@ -311,7 +311,7 @@ class HostSessionService:
 
         Args:
             owner: Whose session *place* is, which is made where it is new;
-                None: it is no session's.
+                None means that it is no session's.
         """
         checked = _checked({place: given}, self._screen)
         if owner is not None:

@@ -116,10 +116,10 @@ def newest_within(
     it. Nothing else is skipped, so the window has no hole.
 
     Args:
-        read: Gives the newest *n* messages before a seq (None: the end).
-        last: Most messages; None: all that fit.
+        read: Gives the newest *n* messages before a seq (None means the end).
+        last: Most messages; None means all that fit.
         budget_tokens: Most tokens, `MESSAGE_OVERHEAD_TOKENS` per message
-            included; None: no limit.
+            included; None means no limit.
 
     Raises:
         TooLarge: the newest message alone is over *budget_tokens*.
@@ -248,7 +248,7 @@ class Source(Record):
     Where a strategy gets its rows.
 
     Attributes:
-        read: Gives the newest *n* messages before a seq (None: the end),
+        read: Gives the newest *n* messages before a seq (None means the end),
             oldest of them first.
         counting: The file's counter.
         settings: The numbers of the strategies.
@@ -283,7 +283,7 @@ def window_by(strategy: str | None, source: Source, given: Mapping[str, Any]) ->
     Return the window of the strategy called *strategy*.
 
     Args:
-        strategy: A key of `STRATEGIES`; None: the newest messages within `last`
+        strategy: A key of `STRATEGIES`; None means the newest messages within `last`
             and `budget_tokens`, without tool results whose call is missing;
             "session": what the session's metadata says, else the settings.
         source: The session.

@@ -85,7 +85,7 @@ class MessageService:
 
         Raises:
             InvalidInput: a field of a message cannot be stored.
-            SecretFound: a message holds a secret, and those are refused.
+            SecretFound: a message contains a secret, and those are refused.
         """
         return prepare_messages(new, self.counting, self.screen, secrets, self._db.clock())
 

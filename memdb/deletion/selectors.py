@@ -79,7 +79,7 @@ class Selector(Record):
         before_ms: Its messages written before this time.
         words: Of the query or the name.
         query: The query, or the name of the person, as it was given.
-        artifacts: Also artifacts and old versions that hold the words, or that the messages
+        artifacts: Also artifacts and old versions that contain the words, or that the messages
             saved.
         force: Of a branch also those that leave from it.
     """
@@ -96,7 +96,7 @@ class Selector(Record):
     force: bool = False
 
     def subject(self, owner: ScopeRef) -> str:
-        """Return what the receipt holds the hash of."""
+        """Return what the receipt contains the hash of."""
         if self.what == "everything":
             return f"{owner.app}\n{owner.user}"
         if isinstance(self.session, BranchName):
@@ -260,7 +260,7 @@ class Selection(Record):
 
 def list_remaining(tx: Tx, owner: ScopeRef, selector: Selector) -> Iterator[str]:
     """
-    Yield where the memory of the user still holds a person's words, each with what removes them.
+    Yield where the memory of the user still contains a person's words, each with what removes them.
 
     These are the user's other apps, and the names of scopes, which no removal takes. Other
     users are not looked at. Cost: 10 µs per row of the other apps.
@@ -430,10 +430,10 @@ def _matching(
     tx: Tx, scope_no: int, session: int | None, selector: Selector, *, with_entries: bool
 ) -> Selection:
     """
-    Return what holds all words, by the stems of the index; old versions by the same.
+    Return what contains all words, by the stems of the index; old versions by the same.
 
     The author of a message does not count, the name of an artifact does, and so do
-    namespace, key and metadata of an item. An entry goes only if it holds the words
+    namespace, key and metadata of an item. An entry goes only if it contains the words
     itself; in a session, also only with the messages that told it.
     """
     if selector.what == "person":
@@ -502,7 +502,7 @@ def _artifacts_saying(
 
 def _saying(tx: Tx, scope_no: int, selector: Selector) -> Selection:
     """
-    Return all that holds every word, in any field: what a proof would name as still saying it.
+    Return all that contains every word, in any field: what a proof would name as still saying it.
 
     A session, branch or artifact goes as a whole if its name contains them. If an entry or
     artifact stays, its versions that contain them go.
@@ -566,7 +566,7 @@ def _all_sessions(tx: Tx, scope_no: int) -> list[tuple[int, str]]:
 
 
 def _holding_items(tx: Tx, every: Sequence[int], terms: list[Term]) -> tuple[int, ...]:
-    """Return those of *every* item that hold all words, in what is not indexed too."""
+    """Return those of *every* item that contain all words, in what is not indexed too."""
     found: list[int] = []
     for start in range(0, len(every), ITEMS_AT_ONCE):
         some = items.get_many(tx, every[start : start + ITEMS_AT_ONCE])
@@ -595,7 +595,7 @@ def _holding_all(tx: Tx, kind: str, terms: list[Term], span: tuple[int, int]) ->
 
 
 def _holding_versions(tx: Tx, terms: list[Term], span: tuple[int, int]) -> list[Row]:
-    """Return the old versions of entries, with the columns of `texts_between`, that hold all."""
+    """Return the old versions of entries, with the columns of `texts_between`, that contain all."""
     rows = entry_history.texts_between(tx, *span)
     texts = [(place, row[2], f"{row[3]}\n{row[4] or ''}") for place, row in enumerate(rows)]
     postings = postings_in(texts, terms)

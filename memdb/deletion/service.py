@@ -311,7 +311,7 @@ class DeletionService:
         raise Busy("the summaries of the session kept changing: try again")
 
     def _with_remaining(self, owner: ScopeRef, receipt: Receipt, selector: Selector) -> Receipt:
-        """Return *receipt*; of a person with where the user's memory still holds the words."""
+        """Return *receipt*; of a person with where the user's memory still contains the words."""
         if selector.what != "person":
             return receipt
         with self._db.read() as tx:

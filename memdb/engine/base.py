@@ -184,7 +184,7 @@ class Words(Protocol):
         """Put the words of all messages into the index that are only in its tail."""
 
     def add_archived(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Add archived messages, given as (id, text): their rows hold no text."""
+        """Add archived messages, given as (id, text): their rows contain no text."""
 
     def drop_archived(self, texts: Iterable[tuple[int, str]]) -> None:
         """Remove archived messages, given as (id, text) with the text that was added."""
@@ -276,7 +276,7 @@ class Probes(Protocol):
         """Add texts, or bytes as they are stored; None and "" are nothing."""
 
     def mend_indexes(self) -> None:
-        """Rebuild each full-text index that may hold a word that no row has."""
+        """Rebuild each full-text index that may contain a word that no row has."""
 
     def purge(self) -> list[str]:
         """Remove every byte that is not part of a row from the disk; return what prevented it."""
@@ -391,7 +391,7 @@ class Engine(Protocol):
         commits: Write transactions of this object that were committed so far.
         is_read_only: Whether it was opened with mode="read": every write is refused.
         key: Of an encrypted file, else None.
-        only_user: Whose scopes it may hold; None: anybody's.
+        only_user: Whose scopes it may hold; None means anybody's.
     """
 
     path: str

@@ -136,7 +136,7 @@ class Opened:
     Attributes:
         path: Where it is, for error messages.
         is_read_only: Whether every write is refused.
-        only_user: Whose scopes it may hold; None: anybody's.
+        only_user: Whose scopes it may hold; None means anybody's.
     """
 
     path: str

@@ -1,5 +1,5 @@
 """
-Paths of branches: which rows hold the messages that a branch shares and those of its own.
+Paths of branches: which rows contain the messages that a branch shares and those of its own.
 
 A branch is a row of `sessions` with a parent and the last seq up to which it shares all
 that the parent's path has. What it shares after that, once its path and its parent's
@@ -84,7 +84,7 @@ class Branch(Record):
 
     Attributes:
         leaves_at: The last seq up to which it shares all that its parent's path has.
-        shares: What it shares after that, by the rows that hold it, oldest first.
+        shares: What it shares after that, by the rows that contain it, oldest first.
     """
 
     id: int
@@ -98,7 +98,7 @@ def regions_of(tx: Tx, session: int) -> list[Run]:
     Return the rows of a path with the seqs that each one answers for, oldest first.
 
     That is a session and the branches that leave each other; summaries of a seq belong to
-    its row here. Of what a branch shares beyond `leaves_at`, another row holds the messages.
+    its row here. Of what a branch shares beyond `leaves_at`, another row contains the messages.
     """
     return [region for region, _ in _path(tx, session)]
 
@@ -178,7 +178,7 @@ def split_seqs(tx: Tx, session: int, seqs: Iterable[int]) -> list[tuple[int, lis
 
 
 def row_of(tx: Tx, session: int, seq: int) -> int:
-    """Return the row that holds message *seq* of a path, or would hold it."""
+    """Return the row that holds message *seq* of a path, or would contain it."""
     if is_branch(session):
         for run in runs_of(tx, session):
             if run.first_seq <= seq <= run.last_seq:
@@ -187,7 +187,7 @@ def row_of(tx: Tx, session: int, seq: int) -> int:
 
 
 def holds(runs: Iterable[Run], branch: str | None, seq: int | None) -> bool:
-    """Return whether a path holds message *seq* of *branch*; None: any of it."""
+    """Return whether a path holds message *seq* of *branch*; None means any of it."""
     name = branch or ""
     return any(
         run.branch == name and (seq is None or run.first_seq <= seq <= run.last_seq) for run in runs

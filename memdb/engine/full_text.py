@@ -140,7 +140,7 @@ def first_postings(
 
 def postings_in(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> Postings:
     """
-    Return, for each term, which of some (id, text, keywords) hold it, by the index's rules.
+    Return, for each term, which of some (id, text, keywords) contain it, by the index's rules.
 
     For earlier versions of entries, which are in no index. Cost: 20 µs per entry.
     """
@@ -160,7 +160,7 @@ def postings_in(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) ->
 
 def excerpts(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> dict[int, str]:
     """
-    Return the best excerpt of each (id, name, text) that holds one of the terms, by id.
+    Return the best excerpt of each (id, name, text) that contains one of the terms, by id.
 
     FTS5 finds the excerpt of a text in time that grows with the square of its matches: 3 s for
     16,000. So of a long text it gets only a few thousand characters around the first place of each
@@ -190,7 +190,7 @@ def excerpts(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> di
 
 
 def match_of(terms: Sequence[Term]) -> str:
-    """Return the FTS5 query for what holds any of the terms."""
+    """Return the FTS5 query for what contains any of the terms."""
     return " OR ".join(map(query_of, terms))
 
 

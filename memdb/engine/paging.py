@@ -1,7 +1,7 @@
 """
 Iteration over rows that may outlive the transaction it began in.
 
-A page holds rows that the consumer has not seen yet. If it was read inside a transaction that is
+A page contains rows that the consumer has not seen yet. If it was read inside a transaction that is
 then rolled back, those rows never were: `pages_of` reads again behind the last one that it gave,
 and `refuse_undone` raises where the rows have to be of one moment.
 """

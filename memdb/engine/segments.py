@@ -59,7 +59,7 @@ def inflate(data: bytes, most: int) -> bytes:
     Return *data* decompressed; reads no more than *most* bytes of it.
 
     Raises:
-        Damaged: it is no zlib stream, ends early, or holds more than *most* bytes.
+        Damaged: it is no zlib stream, ends early, or contains more than *most* bytes.
     """
     stream = decompressobj()
     try:
@@ -278,7 +278,7 @@ def fill(tx: Tx, rows: list[Row], columns: Sequence[str], *, lost_ok: bool = Fal
             read, `parts` and `metadata`.
         lost_ok: Leave a row without its text where the segment is damaged.
 
-    Cost: 0.1 ms per segment that holds some of them.
+    Cost: 0.1 ms per segment that contains some of them.
 
     Raises:
         Corrupt: a segment is damaged or missing, and *lost_ok* is False.

@@ -1,5 +1,5 @@
 """
-Text of every row of some scopes, whatever its table: to find all that holds some words.
+Text of every row of some scopes, whatever its table: to find all that contains some words.
 
 Owns no table. Used by `forget(query=...)`, and by a proof that a text is gone.
 """
@@ -186,7 +186,7 @@ def rows_holding(
     tx: Tx, low: int, high: int, terms: list[Term], *, only_artifacts: bool = False
 ) -> Iterator[TextRow]:
     """
-    Yield each row of the scopes in the range that holds every one of *terms*.
+    Yield each row of the scopes in the range that contains every one of *terms*.
 
     Args:
         only_artifacts: Look at artifacts and their versions alone.

@@ -100,7 +100,7 @@ class RememberService:
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: it holds a secret, and the file's settings refuse it.
+            SecretFound: it contains a secret, and the file's settings refuse it.
         """
         new = screen_entry(new, self._screen.with_action(secrets))
         statement = validate(new, self._db.clock())

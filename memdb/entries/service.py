@@ -96,7 +96,7 @@ class EntryService:
 
         Raises:
             InvalidInput: a field cannot be stored; nothing was written.
-            SecretFound: a field holds a secret, and the settings refuse it.
+            SecretFound: a field contains a secret, and the settings refuse it.
             NotFound: the session, or the message in it, does not exist.
         """
         statement = validate(screen_entry(new, self._screen), self._db.clock())

@@ -62,7 +62,7 @@ class Statement(Record):
     Attributes:
         keywords: One per line, as they are stored.
         session: Name of the session it comes from; None means no session.
-        given: Columns that the host gave; the others hold defaults.
+        given: Columns that the host gave; the others contain defaults.
         session_id: Row id of *session*, known inside the transaction.
         active: With *valid_to_ms* and *superseded_by* 0 for a fact of the past.
     """
@@ -183,7 +183,7 @@ def content_columns(
     text: str, category: str, keywords: Sequence[str], importance: int
 ) -> dict[str, Any]:
     """
-    Return the columns that hold the content of an entry, checked.
+    Return the columns that contain the content of an entry, checked.
 
     Raises:
         InvalidInput: a field cannot be stored.
@@ -212,7 +212,7 @@ def screen_entry(new: NewEntry, screen: SecretScreen) -> NewEntry:
     A host that gives *trust* has checked that itself.
 
     Raises:
-        SecretFound: a field holds a secret, and *screen* refuses it.
+        SecretFound: a field contains a secret, and *screen* refuses it.
     """
     new = new.replace(**_screened_fields(new, screen))
     if new.trust is None and is_instruction(new):
@@ -225,13 +225,13 @@ def screen_changes(changes: EntryChanges, screen: SecretScreen) -> EntryChanges:
     Return the changes of an entry without secrets.
 
     Raises:
-        SecretFound: one holds a secret, and *screen* refuses it.
+        SecretFound: one contains a secret, and *screen* refuses it.
     """
     return changes.replace(**_screened_fields(changes, screen))
 
 
 def screen_merged(text: str | None, screen: SecretScreen) -> str | None:
-    """Return a text that an arbiter wrote; None if it holds a secret."""
+    """Return a text that an arbiter wrote; None if it contains a secret."""
     try:
         return screen.pass_fields("entry", {"text": text}, REFUSE)["text"] if text else None
     except InvalidInput:

@@ -2,7 +2,7 @@
 Read and write data sets of `memdb bench`: messages, sessions, documents, questions.
 
 docs/evaluation.md describes the format, JSON lines. The whole data set is checked
-before a database is created; a split that holds only evidence is refused.
+before a database is created; a split that contains only evidence is refused.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Question(Record):
 
     Attributes:
         id: Unique in the data set.
-        evidence: Ids of the messages or documents that hold the answer.
-        sessions: Names of the sessions that hold it.
+        evidence: Ids of the messages or documents that contain the answer.
+        sessions: Names of the sessions that contain it.
         asked_ms: When it is asked, UTC milliseconds; None means after the last message of the
             scope.
     """
@@ -287,7 +287,7 @@ def at_line(number: int, file: str = "") -> Iterator[None]:
 
 def _refuse_oracle(found: Dataset) -> None:
     """
-    Refuse a split that holds only evidence.
+    Refuse a split that contains only evidence.
 
     Raises:
         InvalidInput: for most questions every session, or document, of the

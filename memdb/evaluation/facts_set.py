@@ -46,7 +46,7 @@ class Case(Record):
         said: The same in the middle of messages; () of a pair.
         days: Between the two.
         effect: What the second one does to the first one: "repeats", "changes" or "none".
-        current: Words that only an answer that holds has, and *stale* those of the other
+        current: Words that only the right answer has, and *stale* those of the other
             one; "" means that the place of a statement decides.
     """
 

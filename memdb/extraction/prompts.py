@@ -107,7 +107,7 @@ _NEW = "New messages:"
 
 
 def _answer_schema(title: str, name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of an object that holds a list of objects with all of *fields*."""
+    """Return the JSON schema of an object that contains a list of objects with all of *fields*."""
     item = {
         "type": "object",
         "properties": fields,

@@ -181,7 +181,7 @@ def days_of(mention: DateMention, near: DaySpan) -> list[DaySpan]:
 
 
 def write_spans(spans: Iterable[DaySpan]) -> str | None:
-    """Return spans of days as a column holds them; None if there are none."""
+    """Return spans of days as a column contains them; None if there are none."""
     written = []
     for span in spans:
         days = (date.fromordinal(_FIRST + day) for day in (span.first, span.last))

@@ -172,7 +172,7 @@ def rarity_of(held: int, total: int) -> float:
     """
     Return how rare a word is that *held* of *total* statements hold: from 0, all, to 1, none.
 
-    A few statements tell little: `PRIOR` others are counted that do not hold it.
+    A few statements tell little: `PRIOR` others are counted that do not contain it.
 
     >>> round(rarity_of(2, 2), 2), round(rarity_of(500, 1_000), 2)
     (0.82, 0.11)

@@ -182,7 +182,7 @@ _SCRIPTS = {
 
 @cache
 def common_words() -> dict[str, dict[str, float]]:
-    """Return by language the share of statements that hold a word, for the frequent ones."""
+    """Return by language the share of statements that contain a word, for the frequent ones."""
     return {
         code: {word: share / 1_000 for word, share in words.items()}
         for code, words in read_json(__file__, "common.json").items()

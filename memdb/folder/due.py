@@ -2,7 +2,8 @@
 `due.sqlite`: whose files may hold work that is due, and who owns the folder.
 
 The process that writes to a folder keeps SQLite's lock on this file until it ends, however it
-ends. What the file holds says only where to look: it may name a file too many, never one too few.
+ends. What the file contains says only where to look: it may name a file too many, never one too
+few.
 """
 
 from __future__ import annotations

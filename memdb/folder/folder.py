@@ -514,7 +514,7 @@ def open_folder(
     **options: Any,
 ) -> Folder:
     """
-    Open a folder that holds a memdb file for each user; see docs/serve.md.
+    Open a folder that contains a memdb file for each user; see docs/serve.md.
 
     Args:
         path: A folder that exists.

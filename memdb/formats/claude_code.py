@@ -99,7 +99,7 @@ def read_entry(entry: Any, field: str = "entry", *, whole: bool = True) -> list[
 
 
 def _as_json(entry: Entry, field: str) -> tuple[str, bool]:
-    """Return an entry as JSON text, and whether a file can hold it as it is."""
+    """Return an entry as JSON text, and whether a file can contain it as it is."""
     try:
         raw = json.dumps(entry)
     except (TypeError, ValueError, RecursionError) as error:
@@ -110,7 +110,7 @@ def _as_json(entry: Entry, field: str) -> tuple[str, bool]:
 
 
 def _kept(entry: Entry, parts: list[Part], raw: str | None) -> Part:
-    """Return the part that keeps *entry*; *raw* is its JSON, where a file cannot hold it."""
+    """Return the part that keeps *entry*; *raw* is its JSON, where a file cannot contain it."""
     if raw is not None:
         return {"type": ORIGINAL, "provider": PROVIDER, "whole": raw}
     return original_part(PROVIDER, entry, parts)
@@ -228,7 +228,7 @@ def _entries_from(message: Message, session_id: str, before: list[Entry]) -> lis
     """
     Return the message of another client as lines that follow *before*, [] for a blank one.
 
-    A message that holds the results of its own calls becomes two lines.
+    A message that contains the results of its own calls becomes two lines.
     """
     when = datetime.fromtimestamp(message.created_ms / 1000, UTC)
     common = {

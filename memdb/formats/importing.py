@@ -79,7 +79,7 @@ def import_file(
         InvalidInput: nothing of it can be stored, a line of a memdb export cannot, or the
             file breaks off; the error names the place. What is before it is stored, and
             stays. Any other record that cannot be stored is in the report.
-        SecretFound: nothing of it can be stored, and the first record holds a secret that
+        SecretFound: nothing of it can be stored, and the first record contains a secret that
             the settings refuse. One of several is left out, of a memdb export too.
 
     Cost: 50 µs per message with index and exact token count, 30 µs from a memdb export. Memory for
@@ -240,7 +240,7 @@ class FolderWatch:
 
         Raises:
             FileError: *path* cannot be read.
-            InvalidInput: it holds no notes, or is an archive.
+            InvalidInput: it contains no notes, or is an archive.
         """
         self._path = path
         with Tree(path) as tree:
@@ -301,7 +301,7 @@ def watch_folder(
 
     Raises:
         FileError: the folder cannot be read.
-        InvalidInput: it holds no notes.
+        InvalidInput: it contains no notes.
     """
 
     def read(names: tuple[str, ...] | None) -> ImportReport:

@@ -2,7 +2,7 @@
 Originals: the provider's own message beside the parts that were read of it.
 
 A message that a provider's package made keeps it as its last part, `original`: the whole
-message as that provider's JSON. What its other parts hold stands there as a pointer,
+message as that provider's JSON. What its other parts contain stands there as a pointer,
 `{"$": [place, field]}`, so nothing is stored twice.
 """
 

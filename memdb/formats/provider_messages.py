@@ -330,7 +330,7 @@ _SPEAKERS = frozenset(("role", "call_id", "author"))
 
 
 def _inner_messages(data: dict[str, Any]) -> Any | None:
-    """Return what holds the messages in a provider's response, None if *data* is no response."""
+    """Return what contains the messages in a provider's response, None if *data* is no response."""
     if not _SPEAKERS.isdisjoint(data):
         return None
     for field in _HOLDERS:

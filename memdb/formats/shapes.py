@@ -247,8 +247,8 @@ def _openai_own(message: Block) -> Block | None:
     """
     Return a message of OpenAI's form, which others took over, as OpenAI takes it back.
 
-    Blank texts are left out, and what a block of another type says is text. None: nothing is
-    left of it, or it shows something in another provider's way.
+    Blank texts are left out, and what a block of another type says is text. None means that nothing
+    is left of it, or it shows something in another provider's way.
     """
     content = message.get("content")
     if not isinstance(content, list):

@@ -620,7 +620,7 @@ class Tree:
 
 
 def _without_frames(error: InvalidInput | FileError) -> InvalidInput | FileError:
-    """Return an error to keep: the frames of one that was raised hold all that was read."""
+    """Return an error to keep: the frames of one that was raised contain all that was read."""
     if isinstance(error, FileError):
         return FileError(str(error), error.path)
     return InvalidInput(str(error))

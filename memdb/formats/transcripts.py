@@ -5,7 +5,7 @@ Transcripts of coding agents: what a line of any of them says.
 a line. Hooks and imports read with the functions here, so that each message has the same session
 and the same id, whichever comes first. Claude Code has a module of its own.
 
-Codex: a rollout holds two logs: `response_item` is what the model got and gave, `event_msg` what
+Codex: a rollout contains two logs: `response_item` is what the model got and gave, `event_msg` what
 the terminal showed of it. Words of the second count where the first has not got them: older
 sessions have no others. What Codex puts into the mouth of the user (its environment, AGENTS.md)
 is not the user's.

@@ -244,7 +244,7 @@ class ItemService:
         after: Namespace | None = None,
         limit: int | None = None,
     ) -> list[tuple[str, ...]]:
-        """Return namespaces that hold items; see `Items.namespaces`."""
+        """Return namespaces that contain items; see `Items.namespaces`."""
         low, high = path_range(path_of(prefix, "prefix"))
         path_of(suffix, "suffix")
         end = tuple(suffix)
@@ -372,7 +372,7 @@ class ItemService:
         Raises:
             InvalidInput: a field cannot be stored.
             TooLarge: the value is too long.
-            SecretFound: it holds a secret, and those are refused.
+            SecretFound: it contains a secret, and those are refused.
         """
         path = path_of(new.namespace)
         name_value(new.key, "key")

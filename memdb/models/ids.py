@@ -151,7 +151,7 @@ def message_id(session: int, seq: int) -> int:
 
 
 def session_of(message: int) -> int:
-    """Return the id of the session that holds the message with id *message*."""
+    """Return the id of the session that contains the message with id *message*."""
     return message & ~MAX_SEQ
 
 
@@ -161,7 +161,7 @@ def seq_of(message: int) -> int:
 
 
 def scope_of(row_id: int) -> int:
-    """Return the number of the scope that holds the session, message or entry with this id."""
+    """Return the number of the scope that contains the session, message or entry with this id."""
     return row_id >> SCOPE_SHIFT
 
 
@@ -225,7 +225,7 @@ def uuid7(now_ms: int, random: bytes | None = None) -> str:
 
     Args:
         now_ms: UTC milliseconds.
-        random: 10 bytes that it is made of; None: the system's.
+        random: 10 bytes that it is made of; None means the system's.
 
     >>> uuid7(1_700_000_000_000)[:15]
     '018bcfe5-6800-7'

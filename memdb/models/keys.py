@@ -97,7 +97,7 @@ def read_key_file(path: str | os.PathLike[str]) -> FileKey:
 
     Raises:
         FileError: it cannot be read, or others may read it.
-        InvalidInput: it holds no key.
+        InvalidInput: it contains no key.
     """
     name = os.fspath(path)
     try:

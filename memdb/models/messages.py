@@ -73,7 +73,7 @@ class NewMessage(Record):
             provider's; None when the text is all there is.
         external_id: The host's id, unique in its session. Adding it again
             returns the stored message and writes nothing.
-        created_ms: When it was said; None: now. A dict may have `created` in its place, which
+        created_ms: When it was said; None means now. A dict may have `created` in its place, which
             takes a time in any form, as `Session.append` does.
         metadata: A JSON object that is kept and never searched.
     """
@@ -199,7 +199,7 @@ class Piece(Record):
             None for others.
         score: How well it matches the query, where that decided.
         text: What is sent for it: of a message its text, of a frame the words around.
-        message: Which of the context's messages holds it, from 0.
+        message: Which of the context's messages contains it, from 0.
         session: The session of *first_seq*. None means that there is none.
         branch: The branch of that session. None means the session itself.
         pinned: Of an entry that is in every context "entry" if it is pinned itself,
@@ -271,7 +271,7 @@ class ContextWindow(Record):
     Attributes:
         tokens: What they cost by the file's counter, overhead included.
         budget_tokens: The limit that *tokens* keeps to (the strategy
-            "token_window" may go over it); None: no limit given.
+            "token_window" may go over it); None means no limit given.
         pieces: What each token was spent on, in the order of the messages, and
             why; () for a plain window.
 
@@ -561,7 +561,7 @@ class Why(Record):
     Why a message is where it is in an answer, or is not in it.
 
     Attributes:
-        rank: Its place among all messages; None: it was no candidate.
+        rank: Its place among all messages; None means that it was no candidate.
         score: Of its place, 0 if there is none.
         reason: In a sentence.
         explanation: Each term of its score; None if there is none.

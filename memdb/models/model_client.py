@@ -203,8 +203,8 @@ def port_error(name: str, error: BaseException, secrets: Iterable[str | None] = 
     """
     Return *error* as a `PortError` of the port *name*, with secrets redacted.
 
-    A `PortError` of that name that holds no secret is returned itself. The
-    cause is kept only if the texts of its whole chain hold no secret, because
+    A `PortError` of that name that contains no secret is returned itself. The
+    cause is kept only if the texts of its whole chain contain no secret, because
     a traceback would show them.
     """
     hidden = list(secrets)
@@ -272,7 +272,7 @@ class LimitedPort:
             label: What it is called in errors.
             limits: Gives the seconds that a call may take, from its arguments,
                 by the name of the method.
-            meter: Notes each call; None: nobody does.
+            meter: Notes each call; None means that nobody does.
             checks: Returns an answer as it may be used, from it and the arguments, by the name of
                 the method. Its error is the port's failure.
             rests: Whether it is left alone after a time-out.
@@ -362,7 +362,7 @@ def call_within(
         label: What *meter* calls it. Default: *name*.
 
     Raises:
-        PortError: it raised anything, or took longer than *timeout_s*. It holds no secret.
+        PortError: it raised anything, or took longer than *timeout_s*. It contains no secret.
     """
     start_s = time.perf_counter()
     failure: PortError | None = None
@@ -480,7 +480,7 @@ class ModelCaller:
             timeout_s: For an answer: all attempts and the pauses together.
             retries: Most further attempts after a transient failure.
             max_calls: Most attempts in this object's life; None means no limit.
-            meter: Notes each answer; None: nobody does.
+            meter: Notes each answer; None means that nobody does.
             wait: Sleeps for a number of seconds.
             clock: Returns monotonic seconds.
 
@@ -528,7 +528,7 @@ class ModelCaller:
 
         Raises:
             PortError: no answer came, the timeout passed, the call was
-                cancelled, or the budget is used up. It holds no secret.
+                cancelled, or the budget is used up. It contains no secret.
             InvalidInput: *timeout_s* is no timeout.
         """
         whole_s = self._timeout_s if timeout_s is None else timeout_value(timeout_s, "timeout_s")

@@ -64,7 +64,7 @@ class CallStats(Record):
         failed: Those that raised an error.
         p50_ms: Half of the newest thousand took at most so long ...
         p99_ms: ... and 99 of 100 of them so long.
-        error: The last error that it raised; None: it raised none.
+        error: The last error that it raised; None means that it raised none.
         error_ms: When that was, UTC milliseconds.
     """
 

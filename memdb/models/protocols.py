@@ -162,7 +162,7 @@ class Model(Protocol):
                 "assistant") and "content".
             schema: A JSON schema that the answer should keep to; None: prose.
             timeout_s: Give up after this many seconds.
-            max_tokens: Longest answer wanted; None: as the model likes.
+            max_tokens: Longest answer wanted; None means as the model likes.
             cancelled: Asked now and then; True: give up as soon as possible.
 
         Raises:

@@ -114,7 +114,7 @@ class Record(metaclass=RecordType):
         return isinstance(other, Record) and self._values(self) == other._values(other)
 
     def __hash__(self) -> int:
-        """Hash the fields; those that hold a list or dict are left out."""
+        """Hash the fields; those that contain a list or dict are left out."""
         values = self._values(self)
         try:
             return hash(values)
@@ -211,7 +211,7 @@ def numbered(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return *value* as JSON can hold it everywhere; see `Record.to_dict`."""
+    """Return *value* as JSON can contain it everywhere; see `Record.to_dict`."""
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -26,7 +26,7 @@ class Proof(Record):
 
     Attributes:
         pieces: Byte strings of the forgotten texts that were searched for. Of each text these are
-            up to 16 of 32 bytes, evenly spread, and its longest words as the indexes hold them.
+            up to 16 of 32 bytes, evenly spread, and its longest words as the indexes contain them.
         short: Texts under 8 bytes, too short to tell from others.
         searched: What was searched: names of files, "archive" and "artifacts"
             (those unpacked).
@@ -200,7 +200,7 @@ class DeviceStatus(Record):
         is_own: It is this file.
         number: Of the last segment that it wrote.
         read: How many of these this file has merged.
-        seen_at: When it synced last, by its own clock; None: not known.
+        seen_at: When it synced last, by its own clock; None means not known.
     """
 
     id: str
@@ -232,11 +232,11 @@ class Receipt(Record):
         rewritten: How many of each stayed without it: summaries, archived segments.
         dry_run: Nothing was removed: it says what would be.
         proof: None where none was asked for.
-        pending: What still holds bytes, and what takes them out.
+        pending: What still contains bytes, and what takes them out.
         rows: Of a dry run, what would be removed or rewritten, 1,000 at most.
         more_rows: How many there are besides.
         digest: Of a dry run, of all its rows: what `forget` takes as *expected*.
-        remaining: Of a person, where the same user's memory holds the words besides, each
+        remaining: Of a person, where the same user's memory contains the words besides, each
             with the call that removes them.
     """
 
@@ -467,12 +467,12 @@ class QueueState(Record):
 
     Attributes:
         kind: "embed" or "summarize", or a step of upkeep.
-        model: The embedder that is to embed; None: no embedder.
+        model: The embedder that is to embed; None means no embedder.
         waiting: Jobs in all.
         due: Those whose time has come.
-        oldest_due_ms: When the first of them was due; None: none is.
+        oldest_due_ms: When the first of them was due; None means that none is.
         failing: Those that failed and are tried again.
-        error: The newest error of them; None: none failed.
+        error: The newest error of them; None means that none failed.
         attempts: How often that one failed in a row.
         retry_ms: When it is tried again.
     """
@@ -566,7 +566,7 @@ class Upkeep(Record):
         due_ms: From when on it is due again.
         lease_ms: Until when a process is at it; past if none is.
         attempts: How often it failed since.
-        error: What stopped it last; None: nothing did.
+        error: What stopped it last; None means that nothing did.
     """
 
     kind: str

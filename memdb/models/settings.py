@@ -111,7 +111,7 @@ class Settings(Record):
         secrets_in_entries: The action for entries, in `remember` and updates, for settings, and
             for the names of users and apps, which are refused and never redacted.
         secrets_in_extraction: The action for messages that a model gets to
-            extract facts from; "refuse" leaves out those that hold a secret.
+            extract facts from; "refuse" leaves out those that contain a secret.
         secrets_in_messages: The action for messages whose append names none. It is also the action
             for title, metadata, state and the texts of artifacts of a session. Names are refused,
             not redacted.
@@ -124,12 +124,12 @@ class Settings(Record):
         summary_max_depth: Depth of the deepest summary, 0 to 31.
         summary_prompt: Instruction for a model, in place of memdb's own
             words; `{limit}` is replaced by the most tokens. None means memdb's own,
-            as for the other prompts. What holds the material apart and the
+            as for the other prompts. What contains the material apart and the
             form of the answer is always added.
-        extract: Whether background work (`db.jobs`) learns entries from messages. None: it does
-            without a model where a program opened the file by `memdb.open`, or a folder of files.
-            It does not on the command line or in a server of one file. `Session.extract` works in
-            any case. Cost: 2 ms of CPU per message.
+        extract: Whether background work (`db.jobs`) learns entries from messages. None means that
+            it does without a model where a program opened the file by `memdb.open`, or a folder of
+            files. It does not on the command line or in a server of one file. `Session.extract`
+            works in any case. Cost: 2 ms of CPU per message.
         extract_by_model: Whether the model is asked, if there is one; else the rules.
         extract_categories: Keep facts of these only; None means every category.
         extract_messages: Most messages per batch, 1 to 200.

@@ -76,7 +76,7 @@ def copy_rows(
 
 def to_pgvector(stored: bytes, *, is_halves: bool) -> bytes:
     """
-    Return a vector as files hold it, signed bytes or float32, in the format of pgvector.
+    Return a vector as files contain it, signed bytes or float32, in the format of pgvector.
 
     Raises:
         Unsupported: it has more than 16,000 dimensions.
@@ -91,7 +91,7 @@ def to_pgvector(stored: bytes, *, is_halves: bool) -> bytes:
 
 
 def from_pgvector(vector: bytes, *, is_halves: bool = False) -> bytes:
-    """Return a vector as files hold it."""
+    """Return a vector as files contain it."""
     return (_from_halves if is_halves else _swapped)(vector[VECTOR_HEAD.size :])
 
 

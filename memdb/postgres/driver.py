@@ -1,7 +1,7 @@
 """
 The driver: psycopg, loaded late, and memdb's errors for its own.
 
-An address may hold a password, so no message repeats it: `shown` says where a database is.
+An address may contain a password, so no message repeats it: `shown` says where a database is.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def read_address(address: str) -> dict[str, Any]:
     Return the parameters of an address; libpq's environment gives those it lacks.
 
     Raises:
-        InvalidInput: libpq cannot read it. The message does not repeat it: it may hold a password.
+        InvalidInput: libpq cannot read it. The message does not repeat it: it may contain a
+            password.
     """
     psycopg = load()
     try:

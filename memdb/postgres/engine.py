@@ -315,7 +315,7 @@ class PostgresEngine(Opened):
 
     def stamp(self, *, start: bool = False) -> int | None:
         """
-        Return a number that changes with every commit, by any connection; None: not known.
+        Return a number that changes with every commit, by any connection; None means not known.
 
         Args:
             start: Ask the server, a round trip; without it nothing is known of a server.

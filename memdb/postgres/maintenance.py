@@ -264,7 +264,7 @@ class PostgresMaintenance:
         return []
 
     def describe_held_wal(self) -> str | None:
-        """Return None: the server moves its WAL by itself."""
+        """Return None means the server moves its WAL by itself."""
         return None
 
     def describe_loss(self) -> None:

@@ -1,7 +1,7 @@
 """
 Tokens of texts and of terms, made by FTS5's own tokenizer in this process.
 
-The index of a server holds the tokens that a file's index holds: both come from
+The index of a server contains the tokens that a file's index holds: both come from
 `porter unicode61 remove_diacritics 2`. What a term asks for is what FTS5 makes of its query
 (`memdb.engine.full_text.query_of`).
 """
@@ -89,7 +89,7 @@ class Phrase(Record):
         return self.tokens[:-1] if self.prefix else self.tokens
 
     def is_in(self, tokens: Sequence[str]) -> bool:
-        """Return whether the tokens of a column hold the phrase."""
+        """Return whether the tokens of a column contain the phrase."""
         size = len(self.tokens)
         if not size:
             return False
@@ -135,7 +135,7 @@ def _index() -> Connection:
 
 def inverted(rows: Iterable[Sequence[str | None]]) -> tuple[list[tuple[bytes, int]], array[int]]:
     """
-    Return which of some rows hold each token: (key, how many), and the numbers for all in turn.
+    Return which of some rows contain each token: (key, how many), and the numbers for all in turn.
 
     Args:
         rows: Their columns; 65,536 rows at most, numbered from 0.
@@ -213,7 +213,7 @@ def tokens_by_column(row: Mapping[str, str | None]) -> dict[str, list[str]]:
 
 
 def is_in_row(term: Term, phrases: Iterable[Phrase], row: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether a row holds a term, given its phrases and `tokens_by_column`."""
+    """Return whether a row contains a term, given its phrases and `tokens_by_column`."""
     fields = {name for field in term.fields for name in COLUMNS.get(field, field).split()}
     columns = [tokens for name, tokens in row.items() if not fields or name in fields]
     return any(phrase.is_in(column) for column in columns for phrase in phrases)
@@ -291,7 +291,7 @@ def copied_rows(scope_no: int, kind: int, lists: Iterable[tuple[bytes, int, byte
 
 
 def packed(refs: list[int]) -> bytes:
-    """Return ids as a list holds them: 6 bytes each, the first ones left out."""
+    """Return ids as a list contains them: 6 bytes each, the first ones left out."""
     return b"".join([ref.to_bytes(8, "big")[2:] for ref in refs])
 
 

@@ -1,8 +1,8 @@
 """
 Vectors by space on a server, and their nearest neighbours. Owns the table `vectors`.
 
-A row holds one vector, in the form of files, so both engines give the same cosines. The vector of a
-message is its direction, a whole number of 127 parts per dimension. The others are float32.
+A row contains one vector, in the form of files, so both engines give the same cosines. The vector
+of a message is its direction, a whole number of 127 parts per dimension. The others are float32.
 
 A search measures every vector of an id range. `due_indexes` says for which spaces maintenance makes
 HNSW indexes: a search of a scope with more than 50,000 vectors goes through them (ADR-0033).
@@ -565,7 +565,7 @@ def _stored(kind: str, vector: bytes) -> bytes:
 
 
 def _as_in_files(row: Row) -> bytes:
-    """Return the vector of a row (ref, direction, vector) as a file holds it."""
+    """Return the vector of a row (ref, direction, vector) as a file contains it."""
     direction, vector = row[1], row[2]
     return from_pgvector(vector) if direction is None else from_pgvector(direction, is_halves=True)
 

@@ -1,13 +1,13 @@
 """
-Full-text search on a server: which rows hold a term. Owns `words` and `words_tail`.
+Full-text search on a server: which rows contain a term. Owns `words` and `words_tail`.
 
 A row of `words` lists, for one token and a block of a scope (`tokens.block_of`), the ids that hold
 it, 6 bytes each. The words of a few new rows wait in `words_tail`, a row for each, and are added to
 the lists together. So an append writes one row, and a search reads both in one statement. Both are
 written under the lock of the scope (ADR-0032).
 
-The tokens are those of FTS5 (`memdb.postgres.tokens`). Lists hold no positions: phrases and
-fields are looked for in the texts of the rows that hold all of their tokens.
+The tokens are those of FTS5 (`memdb.postgres.tokens`). Lists contain no positions: phrases and
+fields are looked for in the texts of the rows that contain all of their tokens.
 """
 
 from __future__ import annotations
@@ -345,7 +345,7 @@ class PostgresWords:
             self._move(scope_no, kind)
 
     def add_archived(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Add archived messages, given as (id, text): their rows hold no text."""
+        """Add archived messages, given as (id, text): their rows contain no text."""
         self._put("archived", ((ref, (text, bigrams_of(text))) for ref, text in texts))
 
     def drop_archived(self, texts: Iterable[tuple[int, str]]) -> None:
@@ -362,11 +362,11 @@ class PostgresWords:
         self, kind: str, terms: Sequence[Term], low: int, high: int, newest: int | None = None
     ) -> Postings:
         """
-        Return, for each term, the ids in [low, high] whose text holds it.
+        Return, for each term, the ids in [low, high] whose text contains it.
 
         Args:
             kind: "message", "entry", "artifact", "summary", "item" or "session".
-            newest: Only so many ids per term, the newest; None: all.
+            newest: Only so many ids per term, the newest; None means all.
 
         Returns:
             Ids rising. A list shorter than *newest* is complete: its length is the term's
@@ -554,7 +554,7 @@ class PostgresWords:
         return found
 
     def _search(self, kind: str, doubtful: dict[Term, set[int]]) -> dict[Term, list[int]]:
-        """Return those of the *doubtful* ids whose row holds the term."""
+        """Return those of the *doubtful* ids whose row contains the term."""
         found: dict[Term, list[int]] = {}
         phrases = {term: phrases_of(term) for term in doubtful}
         ids = sorted(set().union(*doubtful.values()))
@@ -611,7 +611,7 @@ def _cut(refs: list[int], span: tuple[int, int]) -> list[int]:
 def _matches(
     phrases: dict[Term, list[Phrase]], lists: Lists
 ) -> tuple[dict[Term, list[int]], dict[Term, set[int]]]:
-    """Return the ids that hold each term, and those that may: their texts are to be read."""
+    """Return the ids that contain each term, and those that may: their texts are to be read."""
     sure: dict[Term, list[int]] = {}
     doubtful: dict[Term, set[int]] = {}
     for term, some in phrases.items():
@@ -631,7 +631,7 @@ def _matches(
 
 
 def _candidates(phrase: Phrase, lists: Lists) -> list[int]:
-    """Return the ids of rows that hold all tokens of a phrase."""
+    """Return the ids of rows that contain all tokens of a phrase."""
     keys = [key_of(token) for token in phrase.tokens]
     if phrase.prefix:
         keys[-1] = _begun(beginning_of(phrase.tokens[-1]))

@@ -3,7 +3,7 @@ Language models and embedders of simonw/llm and its plugins (extra `llm`).
 
 llm has no timeout and its plugins have their own rules, so each call runs in a
 thread with a timeout. Nothing is written to llm's databases. No error, `repr`
-or copy holds a key.
+or copy contains a key.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Language models and embedders of OpenAI-compatible servers (extra `openai`).
 OpenAI itself, Ollama, LM Studio, llama.cpp, vLLM and others, through the
 official client, which retries and pools connections. A server that refuses
 JSON schemas or `max_tokens` is asked in another way, and that is remembered.
-No error, `repr` or log holds a key.
+No error, `repr` or log contains a key.
 """
 
 from __future__ import annotations

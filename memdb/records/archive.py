@@ -36,7 +36,7 @@ def insert(
 
     Args:
         contents: What the rows say, by rising seq.
-        old: The segments that *new* replaces; *new* hold their messages too.
+        old: The segments that *new* replaces; *new* contain their messages too.
     """
     low, high = session + contents[0][0], session + contents[-1][0]
     tx.words.drop("message", low, high)

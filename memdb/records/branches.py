@@ -2,7 +2,7 @@
 Branch records: heads of a session that share its messages.
 
 The one way to make a branch, and to let it share less: a message is never copied. If the
-head that holds it gives it up, it moves to the oldest branch that shows it, and the others
+head that contains it gives it up, it moves to the oldest branch that shows it, and the others
 share it from there. A branch is a row of `sessions`; `memdb.records.sessions` removes it.
 Every function joins the caller's transaction.
 """
@@ -131,7 +131,7 @@ def check(tx: Tx) -> Iterator[Finding]:
     """
     Yield branches with a wrong place.
 
-    They leave where their parent has no seq, hold messages before that, or share what other
+    They leave where their parent has no seq, contain messages before that, or share what other
     rows of their session cannot hold.
     """
     yield from checks.by_rule(tx, "branch_place", rebuildable=False)

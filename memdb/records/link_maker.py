@@ -95,7 +95,7 @@ class Rarity:
         return pairs.rarity_of(self._counts[word], self._total)
 
     def count(self, words: Iterable[str], most: int = MAX_COUNTED) -> list[Collection[int]]:
-        """Count the entries that hold each of *words*; return their ids, at most *most* each."""
+        """Count the entries that contain each of *words*; return their ids, at most *most* each."""
         terms = {word: word_terms([word], MAX_TERMS) for word in words}
         terms = {word: some for word, some in terms.items() if word not in self._counts}
         asked = list(dict.fromkeys(term for some in terms.values() for term in some))

@@ -120,7 +120,7 @@ def prepare_messages(
 
     Raises:
         InvalidInput: one is no message, or a field of it cannot be stored.
-        SecretFound: a message holds a secret, and those are refused.
+        SecretFound: a message contains a secret, and those are refused.
     """
     if action is None:
         action = screen.settings.secrets_in_messages
@@ -140,7 +140,7 @@ def read_draft(
 
     Raises:
         InvalidInput: a field cannot be stored.
-        SecretFound: it holds a secret, and *action* is "refuse".
+        SecretFound: it contains a secret, and *action* is "refuse".
     """
     return Draft(*(*_read(new, screen, action), tokens, counter))
 

@@ -34,7 +34,7 @@ PARTS = ("memory", "checkpoints")
 
 def name_part(app: str, part: str) -> str:
     """
-    Return the name of the app that holds a part of *app*.
+    Return the name of the app that contains a part of *app*.
 
     >>> name_part("travel", "memory")
     'travel (memory)'
@@ -111,7 +111,7 @@ class ScopeRef:
         Return the scope's number, making the scope where it is new.
 
         Raises:
-            SecretFound: the scope is new, its names hold a secret, and those are refused.
+            SecretFound: the scope is new, its names contain a secret, and those are refused.
             Unsupported: the file is that of another user.
         """
         if self._scope_no is not None:

@@ -59,7 +59,7 @@ SET_ERASING = of_each(
 
 def mend_indexes(db: SqliteFile) -> list[str]:
     """
-    Rebuild each index that may hold more than the words of its rows; return their names.
+    Rebuild each index that may contain more than the words of its rows; return their names.
 
     Cost: 20 µs per leaf of the indexes, and 1 s per 20,000 messages for what is rebuilt.
 

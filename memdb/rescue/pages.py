@@ -159,7 +159,7 @@ class PageFile:
         return LEAF_INDEX if kind == INNER_INDEX else kind, rows
 
     def pointer_pages(self) -> set[int]:
-        """Return the pages that hold no rows, only numbers of pages; {} if pages do not move."""
+        """Return the pages that contain no rows, only numbers of pages; {} if pages do not move."""
         try:
             moves = self.page(2)[0] == FIRST_PAGE  # also if the header is damaged
         except BrokenPage:

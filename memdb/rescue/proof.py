@@ -3,10 +3,10 @@ Proof that a text is gone from the file: take its bytes off the disk, then searc
 
 A DELETE leaves bytes in four places: free pages, the slack of used pages, segments of full-text
 indexes, and the WAL. `purge` removes them. `SqliteProbes.prove` searches the disk, the WAL and the
-copies for pieces and words of the text. A piece that a remaining row also holds was said twice and
-not left behind; every other piece was left behind.
+copies for pieces and words of the text. A piece that a remaining row also contains was said twice
+and not left behind; every other piece was left behind.
 
-First `mend_indexes` rebuilds each full-text index that may hold a word that no row has, however
+First `mend_indexes` rebuilds each full-text index that may contain a word that no row has, however
 short. In the file itself, bytes that belong to no row are searched for pieces and words. Pages of
 small tables are searched for the longer pieces. Messages are read by SQL (ADR-0035, ADR-0060).
 Every byte is searched for the pieces if the WAL could not be emptied, and in other files.
@@ -169,7 +169,7 @@ class SqliteProbes:
         return self._pieces
 
     def words(self) -> list[str]:
-        """Return the longest words as an index holds them."""
+        """Return the longest words as an index contains them."""
         scratch = open_temporary()
         try:
             scratch.run(CREATE_TEXTS)
@@ -181,7 +181,7 @@ class SqliteProbes:
         return [row[0] for row in rows]
 
     def mend_indexes(self) -> None:
-        """Rebuild each index that may hold more than the words of its rows."""
+        """Rebuild each index that may contain more than the words of its rows."""
         mend_indexes(self._db)
 
     def purge(self) -> list[str]:
@@ -327,7 +327,7 @@ class _FileSearch:
             self.note(probe, place)
 
     def note(self, probe: bytes, place: str) -> None:
-        """Note that *place* holds a probe."""
+        """Note that *place* contains a probe."""
         self.found.setdefault(probe, set()).add(place)
 
     def explain(self, probes: Iterable[bytes]) -> None:
@@ -337,7 +337,7 @@ class _FileSearch:
 
 
 def _files(db: SqliteFile) -> Iterator[tuple[str, str]]:
-    """Yield name and path of each file but the -shm, which holds numbers of pages only."""
+    """Yield name and path of each file but the -shm, which contains numbers of pages only."""
     if db.path == MEMORY:
         return
     folder, name = os.path.split(db.path)

@@ -66,7 +66,7 @@ class Remaining:
             come from summaries.
         summarized: Other strings that a summary of the own scopes says: they stayed in it.
         places: Some of the rows that say one, by name.
-        still: Rows of the own scopes that hold every word.
+        still: Rows of the own scopes that contain every word.
     """
 
     def __init__(

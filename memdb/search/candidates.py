@@ -145,16 +145,16 @@ class Lexical:
     """
     The words of one query in one scope.
 
-    The score of a message is the sum over the words of idf * (1 if the message holds it, else the
-    best of `weights.context`). The number of times a word occurs and the length of the message do
-    not count. BM25, which uses both, finds less (R@10 0.630 against 0.643, arm alone).
+    The score of a message is the sum over the words of idf * (1 if the message contains it, else
+    the best of `weights.context`). The number of times a word occurs and the length of the message
+    do not count. BM25, which uses both, finds less (R@10 0.630 against 0.643, arm alone).
 
     Exact for the best `weights.arm` by their own words; the words of others are not spread.
     Cost: 0.8 ms for five words that stand in 2,000 messages together.
 
     Attributes:
         scores: Above 0, by id. Ids of neighbours are computed, so some may not exist.
-        every_word: The score of a row that holds every word, also those of none.
+        every_word: The score of a row that contains every word, also those of none.
     """
 
     __slots__ = ("_holders", "_weights", "every_word", "scores")
@@ -166,7 +166,7 @@ class Lexical:
         Score the messages of a scope.
 
         Args:
-            postings: For each term, the ids in the scope that hold it.
+            postings: For each term, the ids in the scope that contain it.
             total: Messages in the scope.
             weights: `context`, `arm` and `pool` are used.
         """
@@ -285,7 +285,7 @@ class Candidates(Record):
     model: str | None = None
 
     def without(self, gone: AbstractSet[int], weights: Weights) -> Candidates:
-        """Return the candidates as they are if the messages of the ids *gone* hold no word."""
+        """Return the candidates as they are if the messages of the ids *gone* contain no word."""
         postings = {term: {*ids} - gone for term, ids in self.corpus.postings.items()}
         lexical = Lexical(postings, self.corpus.total, weights)
         scores = {key: score for key, score in lexical.scores.items() if key in self.scores}

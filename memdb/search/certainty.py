@@ -3,7 +3,7 @@ Certainty: whether what was ranked answers the question, and which rows are kept
 
 Pure functions over rankings. A row is sure if it answers by itself (`Ranking.is_sure`); a score
 below `POSSIBLE` says nothing of the question. What lies between is returned and marked as unsure.
-A question about a name or identifier that no text holds has no answer at all.
+A question about a name or identifier that no text contains has no answer at all.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def is_sure(question: Question, ranking: Ranking, row: Ranked) -> bool:
     """
     Return whether a row answers the question by itself.
 
-    It holds each number and identifier that is asked for: "ticket 418" is not answered by
-    ticket 419. If a time is asked for, it holds a name that is asked for too.
+    It contains each number and identifier that is asked for: "ticket 418" is not answered by
+    ticket 419. If a time is asked for, it contains a name that is asked for too.
     """
     if not ranking.is_sure(row):
         return False

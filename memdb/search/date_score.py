@@ -81,7 +81,7 @@ class DateScorer:
         return found
 
     def _match(self, span: DaySpan) -> float:
-        """Return the best gain of *span*: whole if the query's days hold all of it."""
+        """Return the best gain of *span*: whole if the query's days contain all of it."""
         query = self._query
         gains = [self._overlap(wanted, span) for wanted in query.spans]
         gains += [

@@ -163,7 +163,7 @@ class Features(Record):
         columns: By name of a feature, one number for each of `ids`.
         base: What each feature that `base` is the sum of counts in it.
         lenders: By id of a message that has the question's words only beside it, the messages
-            there that hold them.
+            there that contain them.
         assistance: 0 where people write to each other, 1 where the messages of role
             "assistant" have eight times as many words as those of "user", or more.
         near: By word of the question and candidate, how near its nearest word is, 0 to 1.
@@ -329,7 +329,7 @@ def _word_columns(words: Words, chat: _Chat) -> tuple[Columns, AbstractSet[int]]
     """
     Return the shares of the words that each candidate holds, or has beside it.
 
-    A word counts once: where the message holds it, else where the best neighbour does.
+    A word counts once: where the message contains it, else where the best neighbour does.
 
     Returns:
         The columns, and the ids of what has a word beside it that it does not hold.

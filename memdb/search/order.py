@@ -255,12 +255,12 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
     """
     Yield the places of a newer hit and of an older one, before it, that answers alike.
 
-    Both are of one author and hold the same words of the question, half of them at least. They also
-    share half of their other words but numbers and names. Or both are short and among the first
-    `COMPARED` of their kind, and the newer one ends the older one. If they share no word of the
-    question, only the best hit counts as ended, and it takes more. Not compared are long messages,
-    which say several things, and messages that only ask. A text without the name that is asked for
-    is about something else, and a question with a number asks for that one.
+    Both are of one author and contain the same words of the question, half of them at least. They
+    also share half of their other words but numbers and names. Or both are short and among the
+    first `COMPARED` of their kind, and the newer one ends the older one. If they share no word of
+    the question, only the best hit counts as ended, and it takes more. Not compared are long
+    messages, which say several things, and messages that only ask. A text without the name that is
+    asked for is about something else, and a question with a number asks for that one.
     """
     traits, counts = _traits(query, hits, words_of), Counter[str]()
     holders: dict[AbstractSet[str], list[int]] = {}  # places, by the asked words they hold

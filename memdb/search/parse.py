@@ -427,8 +427,8 @@ class Corpus(Record):
         span: First and last id.
         allowed: The ids of the span that count. None means all.
         total: How many rows count.
-        postings: For each term that was looked up, the ids that hold it.
-        excluded: Ids that hold a word which the request excludes.
+        postings: For each term that was looked up, the ids that contain it.
+        excluded: Ids that contain a word which the request excludes.
         past: Entries as they were at `SearchRequest.at_ms`, by id. None means
             that rows are read as they are.
     """

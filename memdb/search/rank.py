@@ -126,7 +126,7 @@ def rank(
 def _below_lenders(
     scores: dict[int, float], lenders: Mapping[int, Sequence[int]]
 ) -> dict[int, float]:
-    """Put what only stands beside words of the question below the best that holds them."""
+    """Put what only stands beside words of the question below the best that contains them."""
     lowered = {}
     for message, around in lenders.items():
         most = max([scores[one] for one in around]) * (1 - EQUAL)

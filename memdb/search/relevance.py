@@ -8,8 +8,8 @@ is the probability of a logistic model over a few facts about a row and the ques
 written for it, with words alone and with the built-in table.
 
 A word of English says as much as it is rare. A word of another language is weighed by the share of
-statements and questions that hold it. Both are the same in every file. So scores of two questions,
-and of two files, can be compared.
+statements and questions that contain it. Both are the same in every file. So scores of two
+questions, and of two files, can be compared.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Evidence(Record):
 
     Attributes:
         rows: Their ids, best first.
-        holders: Returns the ids of the rows that hold a term.
+        holders: Returns the ids of the rows that contain a term.
         cosines: Cosine similarity by id, also of other rows.
         texts: By id, where they are known.
         model: Name of the model that the cosines are of. None means that rows
@@ -131,7 +131,7 @@ class Word(Record):
 
     Attributes:
         weight: How much it says, 0 to 1.
-        holders: The ids of the rows that hold it.
+        holders: The ids of the rows that contain it.
         stem: Letters by which its forms begin. None if the index knows them.
         is_name: It only names somebody or something.
         near: By row id, how near a word of the row is in meaning, 0 to 1.
@@ -168,10 +168,10 @@ def limited(value: float, facts: Mapping[str, float]) -> float:
     """
     Return a relevance that is sure only if the row holds what the question is about.
 
-    A near miss holds the person and the thing, and lacks the word for what is asked. Keywords only
-    name a topic, so a row may lack more of them. A question about oneself is rarely asked in the
-    words of the fact, so its answer may lack more too. But that row must hold a word of the topic,
-    since such questions are also asked about untold things.
+    A near miss contains the person and the thing, and lacks the word for what is asked. Keywords
+    only name a topic, so a row may lack more of them. A question about oneself is rarely asked in
+    the words of the fact, so its answer may lack more too. But that row must hold a word of the
+    topic, since such questions are also asked about untold things.
     """
     least = LEAST_TOPICS_TYPED if facts["typed"] or facts["keywords"] else LEAST_TOPICS
     is_own = facts["own"] >= SURELY_OWN and facts["topics"] > 0

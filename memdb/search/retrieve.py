@@ -241,7 +241,7 @@ def read_postings(
     keep: Keep,
     newest: int | None = None,
 ) -> tuple[Postings, frozenset[int]]:
-    """Return the posting lists of the terms, and the ids that hold an excluded word."""
+    """Return the posting lists of the terms, and the ids that contain an excluded word."""
     unwanted = word_terms(question.request.exclude, TERMS_AT_ONCE)
     excluded = tx.words.postings(kind, unwanted, *span) if unwanted else {}
 

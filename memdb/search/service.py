@@ -93,8 +93,10 @@ class SearchService:
             note_uses: Called with the ids of the entries of each answer.
             message_weights: None means those of the model.
             document_weights: For all other kinds. None means the default.
-            reranker: Puts the best hits in order, within a time limit. None: nothing does.
-            shared: What all users share, where it is in another file. None: it is in this one.
+            reranker: Puts the best hits in order, within a time limit. None means that nothing
+                does.
+            shared: What all users share, where it is in another file. None means that it is in this
+                one.
         """
         self._db = db
         self._shared = shared

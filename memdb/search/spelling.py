@@ -49,7 +49,7 @@ class Speller:
         Look words up.
 
         Args:
-            holders: Returns by term some rows that hold it.
+            holders: Returns by term some rows that contain it.
             texts: Returns the texts of some rows.
             names: Words of names that stand in the texts or beside them.
         """

@@ -1,7 +1,7 @@
 """
 Every number of the ranking, and where it comes from.
 
-No other module of `memdb.search` holds one (tested), but for limits on input.
+No other module of `memdb.search` contains one (tested), but for limits on input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Weights(Record):
             words to their neighbours; more change nothing.
         lexical_share: Share of the words when there are vectors too.
         cover: Share of the query's words that the best row holds if words count in full. If it
-            holds less, they count less. Words that no row holds are words of the query too. The
+            contains less, they count less. Words that no row holds are words of the query too. The
             share is lower in a chat with an assistant. Source: ADR-0019.
         context: Share of a query word's score for a message without it, by the distance to the
             message that has it. Positive is before, negative after. Used to choose candidates.
@@ -37,7 +37,7 @@ class Weights(Record):
             0.920 without the first, 0.928 with it, and with 0.8 of the second nDCG@10 is lower.
         vague: Exponent of the overlap between the text's dates and the query's dates: "last year"
             is little evidence of a day, and more of a season.
-        pool: Once so many messages hold a rarer word, a commoner word adds no new ones.
+        pool: Once so many messages contain a rarer word, a commoner word adds no new ones.
         importance: Gain of an entry of importance 10, and loss of importance 0; 5 is neutral.
         fading: Loss of an entry that faded for long: a newer one of the same words goes first, a
             better match goes before both.

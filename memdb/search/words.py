@@ -2,7 +2,7 @@
 How much a word of a question says, the same in every file.
 
 `bench/answers/train.py` makes `answers.json`. It has the weights of `memdb.search.relevance`, and
-for each word the number of questions of its language that hold it. It also has how much likelier
+for each word the number of questions of its language that contain it. It also has how much likelier
 the word is in a question about oneself than in one about the world.
 """
 

@@ -4,7 +4,7 @@ Make one accepted summary from its sources: by a model, or else by extraction.
 `SummaryMaker` calls the port with a timeout, asks again for a shorter summary,
 and checks what it gets. If the port fails, the extractive summary takes its
 place with quality 'fallback', and its job is retried later. `ModelSummarizer`
-holds the prompts for language models and parses their answers.
+contains the prompts for language models and parses their answers.
 """
 
 from __future__ import annotations

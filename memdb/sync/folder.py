@@ -6,7 +6,7 @@ follows, a gzip member of fixed length with the HMAC-SHA256 of all bytes before.
 checked before a byte of it is read, and `zcat` still shows it. A segment never changes.
 `000007.full.jsonl.gz` tells everything again, and replaces all segments before it.
 
-In the folder of an encrypted file `000007.jsonl.gz.db` holds the same gzip file, encrypted by a
+In the folder of an encrypted file `000007.jsonl.gz.db` contains the same gzip file, encrypted by a
 key that derives from the pairing key.
 """
 
@@ -104,7 +104,7 @@ def naming_errors(folder: str) -> Iterator[None]:
 
 def require_folder(folder: str, db_path: str) -> None:
     """
-    Return if *folder* is one that can be written and does not hold the live file.
+    Return if *folder* is one that can be written and does not contain the live file.
 
     Raises:
         FileError: it is none, or cannot be written.
@@ -229,7 +229,7 @@ def _packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def _measure(file: BinaryIO, secret: bytes, size: int | None = None) -> tuple[bytes, str]:
-    """Return the seal of the first *size* bytes of a file, and their hash; None: of all."""
+    """Return the seal of the first *size* bytes of a file, and their hash; None means of all."""
     file.seek(0)
     code, digest = hmac.new(secret, digestmod=sha256), sha256()
     while block := file.read(BLOCK_BYTES if size is None else min(BLOCK_BYTES, size)):

@@ -96,7 +96,7 @@ class FolderSync:
 
         Raises:
             FileError: it is no folder, cannot be written, or the server cannot be reached.
-            InvalidInput: it holds the live file or other things, or is of a newer memdb.
+            InvalidInput: it contains the live file or other things, or is of a newer memdb.
         """
         with ExitStack() as stack:
             if self._server is not None:

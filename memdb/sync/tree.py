@@ -45,7 +45,7 @@ class Node:
     def __init__(
         self, seq: int, parent: str | None, home: str, row: str | None, created_ms: int
     ) -> None:
-        """Make a node; *row* is the branch that holds it, None: none yet."""
+        """Make a node; *row* is the branch that contains it, None means that none yet."""
         self.created_ms = created_ms
         self.seq = seq
         self.parent = parent

@@ -161,7 +161,7 @@ def hashes(tx: Tx, low: int, high: int) -> list[Row]:
 
 
 def touched(tx: Tx, session: int, first_seq: int, last_seq: int) -> list[Segment]:
-    """Return the segments that hold seqs of a span, and so have to be written again with it."""
+    """Return the segments that contain seqs of a span, and so have to be written again with it."""
     values = {"session": session, "first_seq": first_seq, "last_seq": last_seq}
     return [Segment(*row) for row in tx.all(SELECT_TOUCHED, values)]
 
@@ -178,7 +178,7 @@ def spans(tx: Tx, session: int) -> list[ArchivedSpan]:
 
 
 def same(tx: Tx, session: int, span: tuple[int, int], known: Sequence[Segment]) -> bool:
-    """Return whether just the segments *known* hold the seqs of a span."""
+    """Return whether just the segments *known* contain the seqs of a span."""
     return touched(tx, session, *span) == known
 
 

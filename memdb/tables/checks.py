@@ -463,7 +463,7 @@ def set_bigrams(tx: Tx, kind: str) -> None:
 
 
 def drop_empty_namespaces(tx: Tx) -> None:
-    """Remove the namespaces that hold no item."""
+    """Remove the namespaces that contain no item."""
     tx.run(DELETE_EMPTY_NAMESPACES)
 
 

@@ -269,7 +269,7 @@ def hash_of(row: dict[str, Any]) -> bytes:
 
 
 def add(tx: Tx, row: dict[str, Any]) -> None:
-    """Add an entry; *row* holds every column by name."""
+    """Add an entry; *row* contains every column by name."""
     tx.run(INSERT_ENTRY, row)
 
 
@@ -322,8 +322,8 @@ class EntryFilter(Record):
 
     Attributes:
         now_ms: Those that hold then ...
-        category: Only these; None: of every category.
-        pinned: Only those that are, or are not; None: both.
+        category: Only these; None means of every category.
+        pinned: Only those that are, or are not; None means both.
         inactive: ... or also those that do not hold.
         undecided: Only those of one scope that wait for a decision; not of the past or the newest.
     """
@@ -715,7 +715,7 @@ def list_active_ids(
         of_scope: False leaves out those that do not come from that session.
         before: Without those that say what an entry of this range says, or
             what it is the fact for.
-        categories: Only those of these; None: of every category.
+        categories: Only those of these; None means of every category.
     """
     values = {
         "low": low,

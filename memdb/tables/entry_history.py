@@ -138,7 +138,7 @@ def keep_repeated(tx: Tx, entry_id: int, said: dict[str, Any]) -> None:
 
 
 def add(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
-    """Add old versions as an export holds them."""
+    """Add old versions as an export contains them."""
     tx.many(INSERT_ROW, rows)
 
 

@@ -287,7 +287,7 @@ def _to_stored(tx: Tx, row: Row, path: str) -> StoredItem:
 
 
 def find_namespace(tx: Tx, scope_no: int, path: str) -> int | None:
-    """Return the id of a namespace, None if it holds no item."""
+    """Return the id of a namespace, None if it contains no item."""
     row = tx.one(SELECT_NAMESPACE, {"scope_no": scope_no, "path": path})
     if row is None:
         return None
@@ -301,7 +301,7 @@ def add_namespace(tx: Tx, namespace_id: int, scope_no: int, path: str) -> None:
 
 
 def drop_namespace(tx: Tx, namespace_id: int) -> None:
-    """Remove a namespace if it holds no item."""
+    """Remove a namespace if it contains no item."""
     tx.run(DELETE_NAMESPACE, {"id": namespace_id})
 
 
@@ -316,7 +316,7 @@ def list_namespaces(
 
 
 def is_live(tx: Tx, namespace_id: int, now_ms: int) -> bool:
-    """Return whether a namespace holds an item that has not expired at a time."""
+    """Return whether a namespace contains an item that has not expired at a time."""
     values = {"id": namespace_id, "now_ms": now_ms}
     return tx.one(SELECT_LIVE, values) is not None
 

@@ -314,7 +314,7 @@ class FailedJob(Record):
     A job that failed and waits to be tried again.
 
     Attributes:
-        model: Of the space that it is about; None: it is about no vectors.
+        model: Of the space that it is about; None means that it is about no vectors.
     """
 
     kind: str

@@ -249,7 +249,7 @@ def hash_of(row: dict[str, Any]) -> bytes:
 
 def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
     """
-    Add messages; each row holds every column by name.
+    Add messages; each row contains every column by name.
 
     Cost: 8 µs per row in bulk.
     """

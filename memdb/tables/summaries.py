@@ -255,7 +255,7 @@ def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str
 
 
 def add(tx: Tx, row: dict[str, Any]) -> None:
-    """Add a node, with its words; *row* holds every column but hash and link by name."""
+    """Add a node, with its words; *row* contains every column but hash and link by name."""
     tx.run(INSERT_NODE, row | {"content_hash": hash_of(row)})
     tx.words.add("summary", row["id"])
 

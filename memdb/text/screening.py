@@ -77,7 +77,7 @@ class SecretScreen:
 
         Raises:
             TooLarge: a text is longer than its field may be; it is not searched.
-            SecretFound: a field holds a secret, and those are refused.
+            SecretFound: a field contains a secret, and those are refused.
 
         Cost: 1 µs if secrets are allowed, else as `find`.
         """
@@ -103,7 +103,7 @@ class SecretScreen:
         Refuse a secret in settings, whose JSON texts *changes* has by name; as in an entry.
 
         Raises:
-            SecretFound: one holds a secret, and those are refused or redacted.
+            SecretFound: one contains a secret, and those are refused or redacted.
         """
         if self.action_for("settings") != ALLOW:
             for name, text in changes.items():
@@ -137,7 +137,7 @@ class SecretScreen:
 
 
 class _ScreenOfRow(SecretScreen):
-    """Screens one row: a text that several of its fields hold is searched once."""
+    """Screens one row: a text that several of its fields contain is searched once."""
 
     __slots__ = ("_clean",)
 
@@ -177,7 +177,7 @@ def screened(text: str, action: str, field: str, screen: SecretScreen) -> str:
     Return *text* unchanged or redacted, by *action*.
 
     Raises:
-        SecretFound: *action* is "refuse", and *field* holds a secret.
+        SecretFound: *action* is "refuse", and *field* contains a secret.
     """
     if action == ALLOW or not text:
         return text

@@ -61,7 +61,7 @@ class Rule(Record):
         reach: Most characters of a match before its hint.
         sign: A pattern that tells the case of letters; it matches where a match begins,
             unless that is at the start of the text. A rule without hints and sign is for
-            texts that hold a run of base64.
+            texts that contain a run of base64.
         pattern: Its group `v`, or without one the whole match, is the secret.
         check: Says whether a match really is one.
         exact: The case of letters counts.

@@ -139,7 +139,7 @@ def _span(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _wrapped(text: str) -> Iterable[Secret]:
-    """Yield runs of base64 that hold a secret once decoded, and keys of unknown services."""
+    """Yield runs of base64 that contain a secret once decoded, and keys of unknown services."""
     match = None
     for match in compiled(_RUN).finditer(text):
         if _is_service_key(text, match):

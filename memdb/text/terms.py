@@ -393,7 +393,7 @@ def _completed(word: str) -> list[str]:
     """
     Return a word that stops within an English ending with that ending, one form for each.
 
-    The index holds stems, and "runni" is the beginning of none: "running" is found by "run".
+    The index contains stems, and "runni" is the beginning of none: "running" is found by "run".
 
     >>> _completed("runni"), _completed("tea")
     (['running'], [])

@@ -123,7 +123,7 @@ def content_value(value: object, field: str) -> str:
 
 
 def fit_value(value: Any) -> Any:
-    """Return a JSON value as a file can hold it: U+FFFD for what it cannot, a text for NaN."""
+    """Return a JSON value as a file can contain it: U+FFFD for what it cannot, a text for NaN."""
     if isinstance(value, str):
         value = value.replace("\0", "\ufffd")
         if value.isascii():
@@ -350,7 +350,7 @@ def json_value(value: object, field: str) -> str | None:
     """
     Return *value* as JSON text, None for None; keys keep their order.
 
-    What no file can hold is stored as `fit_value` says.
+    What no file can contain is stored as `fit_value` says.
 
     Raises:
         InvalidInput: something in it has no JSON form.

@@ -175,7 +175,7 @@ class Filter:
         Check *where*: by field path a value, or an object of operators and their values.
 
         Raises:
-            InvalidInput: it is no dict, or holds an unknown operator, a path that is none,
+            InvalidInput: it is no dict, or contains an unknown operator, a path that is none,
                 or what cannot be compared.
         """
         if not isinstance(where, dict):

@@ -3,6 +3,6 @@ Transfer: JSON-lines export, and import of it and of other formats.
 
 `export` writes. `files` detects the format of a file, a module of `formats/`
 turns it into `Item`s, and `importer` stores those in chunks through `records/`.
-`messages`, `entries`, `artifacts` and `others` hold the codec of each kind of
+`messages`, `entries`, `artifacts` and `others` contain the codec of each kind of
 line, for both directions. Importing a file again adds nothing.
 """

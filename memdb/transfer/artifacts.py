@@ -143,7 +143,7 @@ def read_part(target: Target, item: Item) -> None:
 
 
 def read_artifact(target: Target, item: Item) -> Item:
-    """Return an artifact line, checked; `data` has its bytes, or the file that holds them."""
+    """Return an artifact line, checked; `data` has its bytes, or the file that contains them."""
     exported = item.fields.get("version") is not None
     row = ARTIFACT.from_line(item.fields, exported=exported)
     given = [field for field in ("text", "data", "parts") if field in item.fields]

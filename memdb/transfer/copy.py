@@ -40,7 +40,7 @@ class RowCounter:
     """Says how many rows were written or read again, now and then."""
 
     def __init__(self, show: Callable[[int, int], object] | None, total: int) -> None:
-        """Call *show* with (done, *total*) rows; None: nobody looks."""
+        """Call *show* with (done, *total*) rows; None means that nobody looks."""
         self._show = show
         self._total = total
         self._done = 0

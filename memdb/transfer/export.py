@@ -227,7 +227,7 @@ def copy_to(db: Engine, data: BinaryIO, path: str | os.PathLike[str], *, replace
 @contextmanager
 def whole_file(db: Engine, target: str, *, replace: bool) -> Iterator[IO[bytes]]:
     """
-    Open a file as `private_file` does, at a place that is free and holds no database.
+    Open a file as `private_file` does, at a place that is free and contains no database.
 
     Args:
         replace: Overwrite a file that is there.

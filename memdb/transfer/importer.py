@@ -225,7 +225,7 @@ class Importer:
         Leave a group out.
 
         Raises:
-            InvalidInput: the format is strict, and the group holds no secret.
+            InvalidInput: the format is strict, and the group contains no secret.
         """
         if self._target is not None:
             self._target.parts = PartFile()
@@ -265,7 +265,7 @@ class Importer:
 
         Raises:
             InvalidInput: nothing can be stored: each record is broken.
-            SecretFound: so it is, and the first holds a secret that the settings refuse.
+            SecretFound: so it is, and the first contains a secret that the settings refuse.
         """
         first = self._first
         if first is not None and not (self._has_stored or self._dry_run):

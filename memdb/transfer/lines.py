@@ -2,7 +2,7 @@
 Lines of an export: their codec, their checks, and the scope that an import fills.
 
 A `Codec` names the fields of a kind of line once, for export and import. The
-modules of the kinds (`messages`, `entries`, ...) hold the codecs and use `Target`.
+modules of the kinds (`messages`, `entries`, ...) contain the codecs and use `Target`.
 """
 
 from __future__ import annotations
@@ -394,7 +394,7 @@ class Target:
         matched: By artifact name, the version that the last hand-written line is.
         parts: The bytes of the artifact whose line comes next.
         notes: What the report says of things that are stored, but not as the file has them.
-        refused: By the name of an exported branch that holds a secret, the error: its
+        refused: By the name of an exported branch that contains a secret, the error: its
             messages have no place then.
         is_captured: Messages are redacted, and one whose id is here stays as it is.
     """

@@ -359,7 +359,7 @@ def _stored_externals(target: Target, tx: Tx, lines: list[MessageLine]) -> Store
 
 
 def _is_stored(stored: Stored, line: MessageLine) -> bool:
-    """Return whether the file holds a hand-written line already, with the same role and text."""
+    """Return whether the file contains a hand-written line already, with the same role and text."""
     if line.seq is not None or line.session not in stored:
         return False
     twin = stored[line.session].get(line.draft.external_id or "")
@@ -497,7 +497,7 @@ class MessageMerge:
             self._by_uid = messages.find_uids(tx, into.id, wanted)
 
     def _is_stored(self, line: MessageLine) -> bool:
-        """Return whether the session holds a line; InvalidInput if its external id is taken."""
+        """Return whether the session contains a line; InvalidInput if its external id is taken."""
         draft = line.draft
         if line.seq is not None:
             if self._uids.get(self._into.id | line.seq) == draft.uid:

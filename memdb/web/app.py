@@ -87,7 +87,7 @@ class StaticFiles:
         return sorted(self._files)
 
     async def index(self, request: Request) -> Response:
-        """Return the shell of the page; it holds no data."""
+        """Return the shell of the page; it contains no data."""
         return _answer(request, self._index, TYPES["html"], {"Cache-Control": "no-cache"})
 
     async def file(self, request: Request) -> Response:

@@ -2,7 +2,7 @@
 The guard of `memdb web`: it stands before routing and checks every request.
 
 Host, method, size, credential, origin and content type are checked, and every answer gets
-the headers of the policy. `Access` holds the one-time secret, the cookies and the token,
+the headers of the policy. `Access` contains the one-time secret, the cookies and the token,
 each as a hash in memory. A page of another site cannot read an answer: there are no CORS headers,
 and `Cross-Origin-Resource-Policy` is set. It cannot change anything, because Origin must be equal
 and the type `application/json`. Nor can it get here by a name that it controls (Host).

@@ -1,10 +1,10 @@
 """
 Long posting lists of messages, kept between searches: what is common is asked for again and again.
 
-A list holds as long as the index does. FTS5 writes its averages or its structure with every change
-of an index. After a rebuild both could be the same again, so `changes` counts the edits. Messages
-of the tail are in no list, so an append leaves all of them as they are (ADR-0055). Whether a range
-has archived messages is kept with them: archiving is counted as a change.
+A list contains as long as the index does. FTS5 writes its averages or its structure with every
+change of an index. After a rebuild both could be the same again, so `changes` counts the edits.
+Messages of the tail are in no list, so an append leaves all of them as they are (ADR-0055). Whether
+a range has archived messages is kept with them: archiving is counted as a change.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """
-Full-text search with FTS5: which rows hold a term. Owns the `*_fts` tables.
+Full-text search with FTS5: which rows contain a term. Owns the `*_fts` tables.
 
 No other module knows FTS5: callers pass terms (`memdb.text.terms.Term`), and only this module
 writes and quotes queries.
 
 The words of the newest messages are not in the index yet: `memdb.engine.sqlite.tail`.
 The author of an archived message stays in `messages_fts`; its words are in `archived_fts`, which is
-read only for ranges that hold a segment (ADR-0009).
+read only for ranges that contain a segment (ADR-0009).
 
 An index row is written in the transaction of its base row, without triggers: those are two to four
 times slower in bulk. A query reads one term at a time inside a range of ids. FTS5's own rank reads
@@ -260,7 +260,7 @@ class SqliteWords:
         self.tail.move()
 
     def add_archived(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Add archived messages, given as (id, text): their rows hold no text."""
+        """Add archived messages, given as (id, text): their rows contain no text."""
         self._tx.many(INSERT_ARCHIVED, _with_bigrams(texts))
 
     def drop_archived(self, texts: Iterable[tuple[int, str]]) -> None:
@@ -271,11 +271,11 @@ class SqliteWords:
         self, kind: str, terms: Sequence[Term], low: int, high: int, newest: int | None = None
     ) -> Postings:
         """
-        Return, for each term, the ids in [low, high] whose text holds it.
+        Return, for each term, the ids in [low, high] whose text contains it.
 
         Args:
             kind: "message", "entry", "artifact", "summary", "item" or "session".
-            newest: Only so many ids per term, the newest; None: all. Only for
+            newest: Only so many ids per term, the newest; None means all. Only for
                 messages and entries.
 
         Returns:
@@ -326,7 +326,7 @@ class SqliteWords:
         return None
 
     def find_archived_differences(self) -> list[str]:
-        """Report if the index holds more or fewer messages than are archived; [] if not."""
+        """Report if the index contains more or fewer messages than are archived; [] if not."""
         row = self._tx.one(SELECT_ARCHIVED_COUNTS)
         archived, averages = (0, b"") if row is None else row
         held = _first_number(averages or b"\0")

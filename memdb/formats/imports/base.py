@@ -159,7 +159,7 @@ def nested(
     found: Iterable[tuple[str, Any]], noun: str, list_of: Callable[[Any], list[Any] | None]
 ) -> Iterator[tuple[str, Any]]:
     """
-    Yield the elements of lists in place of the values that hold them.
+    Yield the elements of lists in place of the values that contain them.
 
     Args:
         list_of: Returns the list in a value; None means that the value is an element.

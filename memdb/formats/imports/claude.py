@@ -35,7 +35,7 @@ OF_PROJECTS = frozenset({"docs", "prompt_template", "is_starter_project"})
 
 
 def is_about(tree: Tree, name: str) -> bool:
-    """Return whether a file holds projects or memories."""
+    """Return whether a file contains projects or memories."""
     fields = tree.peek(name)
     is_project = "uuid" in fields and "name" in fields and not fields.keys().isdisjoint(OF_PROJECTS)
     return "conversations_memory" in fields or is_project

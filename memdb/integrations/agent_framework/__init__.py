@@ -4,7 +4,7 @@ Microsoft Agent Framework: history and memory in a memdb file (extra `agent-fram
     history = MemdbHistoryProvider("agent.db", user="ann")
     agent = Agent(client, context_providers=[history])
 
-`docs/agent-framework.md` says what maps to what.
+`docs/agent-framework.md` has the mapping.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ agno: its database in a memdb file (extra `agno`).
 
     agent = Agent(model=model, db=MemdbDb("agent.db"), add_history_to_context=True)
 
-`docs/agno.md` says what maps to what.
+`docs/agno.md` has the mapping.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class MemdbDb(ScopedAdapter, JsonDb):
 
         Args:
             source: A path, made where it is new; or a `memdb.MemDB` that is open.
-            user: The scope of memdb that holds the tables; agno's users are fields of its rows.
+            user: The scope of memdb that contains the tables; agno's users are fields of its rows.
             app: The program it belongs to.
             id: What agno calls the database. None means one made of the path.
             sessions: Also keep the messages of runs in the session of memdb with the id of

@@ -5,7 +5,7 @@ Anthropic's memory tool on a memdb file (extra `anthropic`).
         runner = client.beta.messages.tool_runner(tools=[memory], ...)
 
 What the model writes below /memories is items of memdb: found by `recall`, exported and
-forgotten with everything else. `docs/anthropic-memory-tool.md` says what maps to what.
+forgotten with everything else. `docs/anthropic-memory-tool.md` has the mapping.
 
 >>> import memdb
 >>> from memdb.integrations.anthropic import MemdbMemoryTool

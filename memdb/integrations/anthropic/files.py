@@ -327,7 +327,7 @@ def _require_text(text: str, field: str) -> None:
 
 
 def _value_of(text: str) -> str | bytes:
-    """Return what an item keeps of a text; bytes where JSON cannot hold it."""
+    """Return what an item keeps of a text; bytes where JSON cannot contain it."""
     return text.encode() if "\0" in text else text
 
 

@@ -79,7 +79,7 @@ class MemdbSessionStore(Adapter, SessionStore):
 
         Raises:
             InvalidInput: the key names no session, or a line is no JSON object.
-            SecretFound: a line holds a secret, and the file refuses those.
+            SecretFound: a line contains a secret, and the file refuses those.
         """
         chosen = self._session(key)
         # A line that the caller changes while this one waits is stored as it was.

@@ -4,7 +4,7 @@ CrewAI: its memory in a memdb file (extra `crewai`).
     memory = Memory(storage=MemdbStorage("agent.db", user="ann"))
     crew = Crew(agents=[...], tasks=[...], memory=memory)
 
-`docs/crewai.md` says what maps to what.
+`docs/crewai.md` has the mapping.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ LangChain on one memdb file (extra `langchain`, langchain-core).
 
 `MemdbChatMessageHistory` is a conversation of memdb, `MemdbRetriever` is recall,
 `MemdbVectorStore`, `MemdbByteStore` and `MemdbCache` keep items. Each opens the file at
-its path, or shares one that is open; `docs/langchain.md` says what maps to what.
+its path, or shares one that is open; `docs/langchain.md` has the mapping.
 
     history = MemdbChatMessageHistory("trip", "agent.db", user="ann")
     history.add_messages([HumanMessage("We fly to Oslo on 3 May."), AIMessage("Noted.")])

@@ -88,7 +88,7 @@ class MemdbChatMessageHistory(ScopedAdapter, BaseChatMessageHistory):
 
         Raises:
             InvalidInput: one of them is no message, or has no JSON form.
-            SecretFound: one holds a key or password, and those are refused.
+            SecretFound: one contains a key or password, and those are refused.
         """
         self._session.extend(_to_stored(messages))
 

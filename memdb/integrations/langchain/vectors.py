@@ -116,7 +116,7 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         Raises:
             InvalidInput: an id or metadata cannot be stored, or there are not as many ids
                 as documents.
-            SecretFound: a text holds a key or password, and those are refused.
+            SecretFound: a text contains a key or password, and those are refused.
         """
         del kwargs
         chosen = _ids_of(documents, ids)

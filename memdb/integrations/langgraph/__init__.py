@@ -7,7 +7,7 @@ asynchronous calls. Each opens the file at its path, or shares one that is open.
     with MemdbSaver("agent.db") as saver, MemdbStore("agent.db") as store:
         graph = builder.compile(checkpointer=saver, store=store)
 
-`docs/langgraph.md` says what maps to what.
+`docs/langgraph.md` has the mapping.
 """
 
 from __future__ import annotations

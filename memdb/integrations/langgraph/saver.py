@@ -502,13 +502,13 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         return heapq.merge(*walks, key=lambda one: one[1][0].key, reverse=True)
 
     def _namespaces(self, prefix: Labels = ()) -> Iterator[Labels]:
-        """Yield the namespaces that hold checkpoints."""
+        """Yield the namespaces that contain checkpoints."""
         for labels in self._all_namespaces(prefix):
             if not labels[-1].startswith(BLOBS):
                 yield labels
 
     def _all_namespaces(self, prefix: Labels = ()) -> Iterator[Labels]:
-        """Yield the namespaces that hold checkpoints, and those of their large values."""
+        """Yield the namespaces that contain checkpoints, and those of their large values."""
         page: list[Labels] = []
         while page := self._items.namespaces(prefix, after=page[-1] if page else None):
             yield from page

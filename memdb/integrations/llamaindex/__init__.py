@@ -3,7 +3,7 @@ LlamaIndex on one memdb file (extra `llamaindex`, llama-index-core 0.14.24 or ne
 
 `MemdbChatStore` keeps the messages of `Memory` in sessions that recall finds and every other
 client reads; `MemdbVectorStore` keeps nodes as items, found by the vectors of your
-embedding model. `docs/llamaindex.md` says what maps to what.
+embedding model. `docs/llamaindex.md` has the mapping.
 
     memory = Memory.from_defaults(session_id="trip", chat_store=MemdbChatStore("agent.db"))
     storage = StorageContext.from_defaults(vector_store=MemdbVectorStore("agent.db"))

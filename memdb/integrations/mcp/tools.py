@@ -66,7 +66,7 @@ def said(error: MemDBError, given: Mapping[str, Any]) -> str:
 
 
 def halved(value: object) -> bool:
-    """Return whether a text in *value* holds a lone surrogate: no file and no answer can."""
+    """Return whether a text in *value* contains a lone surrogate: no file and no answer can."""
     if isinstance(value, str) and value.isascii():
         return False  # soon known, also of a long one
     try:

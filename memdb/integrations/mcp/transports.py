@@ -48,7 +48,7 @@ def serve(
     Args:
         db: Stays open, and is closed by the caller.
         port: Serve streamable HTTP there, at `/mcp`, to who sends *token* as
-            bearer token; None: stdio.
+            bearer token; None means stdio.
         token: 16 characters or more; not used over stdio.
 
     Raises:

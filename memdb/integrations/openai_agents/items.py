@@ -165,7 +165,7 @@ def held(chat: Session, most: int) -> tuple[list[tuple[int, Item]], int, bool]:
 
 
 def popped(chat: Session) -> Item | None:
-    """Remove the newest item; a message of another client may hold several."""
+    """Remove the newest item; a message of another client may contain several."""
     while newest := chat.last(1):
         items = items_of(newest[0])
         try:

@@ -86,7 +86,7 @@ class Known(NamedTuple):
 
 
 class Answers:
-    """The newest items of sessions, by the session and their number; None: all items."""
+    """The newest items of sessions, by the session and their number; None means all items."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -333,7 +333,7 @@ class Compacting(Branching):
         self, limit: int, *, prune_prefix: Test | None = None
     ) -> Any | None:
         """
-        Return the newest *limit* items with what replaces the last of them; None: it cannot.
+        Return the newest *limit* items with the replacement of the last ones, None without one.
 
         The SDK's `_CompactionSnapshot`. Replacing gives False, and changes
         nothing, where the conversation went on since. It also removes the
@@ -441,7 +441,7 @@ class MemDBSession(Compacting):
         """
         Return the latest *limit* items of a branch, oldest of them first.
 
-        None: the limit of the settings, or all; the current branch.
+        None means the limit of the settings, or all; the current branch.
         """
         from agents.memory.session_settings import resolve_session_limit
 
@@ -527,7 +527,7 @@ class MemDBSession(Compacting):
         refuses one without the other.
 
         Raises:
-            TooLarge: the budget cannot hold the newest item.
+            TooLarge: the budget cannot contain the newest item.
         """
         branch = self._branch
 

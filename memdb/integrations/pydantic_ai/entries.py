@@ -225,7 +225,7 @@ class Entries:
 
     def move(self, session: str, path: Iterable[str]) -> None:
         """
-        Make a session hold the entries of *path*, in order.
+        Make a session contain the entries of *path*, in order.
 
         What it held besides goes to the branch of what the conversation left, and what
         stands there or in other conversations comes from there.

@@ -146,7 +146,7 @@ class MemdbMemoryStore(ScopedAdapter):
         max_chars: int,
         max_file_chars: int,
     ) -> MemorySearchResult:
-        """Return the files directly below *prefix* that hold words of *query*, best first."""
+        """Return the files directly below *prefix* that contain words of *query*, best first."""
         _require_prefix(prefix)
         if not query.split() or min(limit, max_files, max_chars, max_file_chars) <= 0:
             return MemorySearchResult(matches=[], scanned=0, truncated=False)

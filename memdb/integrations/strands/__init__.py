@@ -5,7 +5,7 @@ Strands Agents: its sessions in a memdb file (extra `strands`).
     manager = RepositorySessionManager("trip", repository)
     agent = Agent(model=model, session_manager=manager)
 
-`docs/strands.md` says what maps to what.
+`docs/strands.md` has the mapping.
 """
 
 from __future__ import annotations
