@@ -6,7 +6,7 @@ Recall of questions that name a month or a date, with and without the days that 
 Thirty questions over LoCoMo's and BEAM's development conversations as they are
 (bench/dated_questions.jsonl). The message that holds the answer was written in
 another month than the one that is asked for, and says "last month" or "on 3
-May". "off" is the same code that ignores `messages.spans`. The data sets are not
+May". "off" is the same code that ignores the column `spans`. The data sets are not
 part of memdb: LoCoMo is for evaluation only (CC BY-NC 4.0), BEAM is CC BY-SA 4.0.
 """
 

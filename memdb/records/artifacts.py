@@ -327,7 +327,7 @@ def indexed_text(mime: str, head: bytes) -> dict[str, str | None]:
 
 def derive(tx: Tx) -> None:
     """Rebuild bigrams and counters of names, and remove bytes that nothing refers to."""
-    checks.set_bigrams(tx, "artifact")
+    checks.derive(tx, "artifact")
     checks.raise_last_versions(tx)
     blobs.delete_stale(tx)
 

@@ -74,8 +74,7 @@ def leave_sessions(tx: Tx, low: int, high: int) -> None:
 
 def derive(tx: Tx) -> None:
     """Rebuild bigrams and spans of entries."""
-    checks.set_bigrams(tx, "entry")
-    entries.set_spans(tx)
+    checks.derive(tx, "entry")
 
 
 def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
@@ -87,8 +86,7 @@ def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
     """
     yield from checks.by_hash("entry_hash", "entry", entries.damaged(tx))
     if deep:
-        found = (entry_id for entry_id, _ in entries.different_spans(tx))
-        yield from checks.by_hash("entry_spans", "entry", found, rebuildable=True)
+        yield from checks.by_spans(tx, "entry")
 
 
 def page(tx: Tx, after: int, high: int, *, limit: int, wanted: entries.EntryFilter) -> list[Entry]:

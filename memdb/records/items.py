@@ -296,5 +296,5 @@ def all_text(item: Item) -> str:
 
 def derive(tx: Tx) -> None:
     """Rebuild bigrams, and remove namespaces that hold none."""
-    checks.set_bigrams(tx, "item")
+    checks.derive(tx, "item")
     checks.drop_empty_namespaces(tx)

@@ -613,8 +613,7 @@ def _rewrite(tx: Tx, session: int, row: dict[str, Any]) -> None:
 
 def derive(tx: Tx) -> None:
     """Rebuild bigrams, spans and counters of messages."""
-    checks.set_bigrams(tx, "message")
-    messages.set_spans(tx)
+    checks.derive(tx, "message")
     checks.raise_last_seqs(tx)
     checks.set_counts(tx)
 
@@ -631,5 +630,4 @@ def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
     yield from checks.by_rule(tx, "session_counts", rebuildable=True)
     yield from checks.by_hash("message_hash", "message", messages.damaged(tx))
     if deep:
-        found = (row_id for row_id, _ in messages.different_spans(tx))
-        yield from checks.by_hash("message_spans", "message", found, rebuildable=True)
+        yield from checks.by_spans(tx, "message")

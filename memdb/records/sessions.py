@@ -182,4 +182,4 @@ def replace_branch(tx: Tx, branch: int, parent: int, leaves_at: int) -> int:
 
 def derive(tx: Tx) -> None:
     """Rebuild the bigrams of titles."""
-    checks.set_bigrams(tx, "session")
+    checks.derive(tx, "session")

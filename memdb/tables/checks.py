@@ -11,9 +11,10 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from memdb.engine import compose
+from memdb.engine.segments import fill
 from memdb.models.ids import MASKS
 from memdb.models.messages import Finding
-from memdb.text.derived import bigrams_of
+from memdb.text.derived import bigrams_of, date_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -426,6 +427,27 @@ UPDATE_BIGRAMS = {
     for kind, (table, *_) in _TEXTS.items()
 }
 
+# By kind: the time that the days are counted from of which its text speaks.
+_TIMES = {"message": "created_ms", "entry": "updated_ms"}
+WITH_SPANS = ("id", "text", "said_ms", "spans")
+
+SELECT_SPANS = {
+    kind: compose.select(
+        f"checks.{kind}_spans",
+        ("id", "text", time, "spans"),
+        _TEXTS[kind][0],
+        "id > :after",
+        order="id",
+        limit="1000",
+    )
+    for kind, time in _TIMES.items()
+}
+
+UPDATE_SPANS = {
+    kind: compose.update(f"checks.set_{kind}_spans", _TEXTS[kind][0], "id = :id", "spans")
+    for kind in _TIMES
+}
+
 UPDATE_LAST_SEQS = compose.update(
     "checks.last_seqs", "sessions", f"last_seq < coalesce({LAST_SEQ}, 0)", last_seq=LAST_SEQ
 )
@@ -453,13 +475,30 @@ DELETE_LOST_JOBS = compose.delete(
 )
 
 
-def set_bigrams(tx: Tx, kind: str) -> None:
-    """Derive the bigrams of every row of a kind; summaries have none to derive."""
+def derive(tx: Tx, kind: str) -> None:
+    """Derive bigrams and spans of every row of a kind; summaries have none to derive."""
     for rows in tx.pages(SELECT_TEXTS[kind], {"after": 0}):
         for row_id, text, more, stored in rows:
             bigrams = bigrams_of(f"{text}\n{more}" if more else text)
             if bigrams != stored:
                 tx.run(UPDATE_BIGRAMS[kind], {"id": row_id, "bigrams": bigrams})
+    if kind in _TIMES:
+        for row_id, spans in _different_spans(tx, kind):
+            tx.run(UPDATE_SPANS[kind], {"id": row_id, "spans": spans})
+
+
+def by_spans(tx: Tx, kind: str) -> Iterator[Finding]:
+    """Yield a finding for each row whose spans are not what its text and time give."""
+    found = (row_id for row_id, _ in _different_spans(tx, kind))
+    return by_hash(f"{kind}_spans", kind, found, rebuildable=True)
+
+
+def _different_spans(tx: Tx, kind: str) -> Iterator[tuple[int, str | None]]:
+    """Yield the id of each such row, and its spans as they should be."""
+    for rows in tx.pages(SELECT_SPANS[kind], {"after": 0}):
+        for row_id, text, said_ms, stored in fill(tx, rows, WITH_SPANS, lost_ok=True):
+            if text is not None and (spans := date_spans(text, said_ms)) != stored:
+                yield row_id, spans
 
 
 def drop_empty_namespaces(tx: Tx) -> None:

@@ -18,7 +18,7 @@ from memdb.models.fields import ENTRY
 from memdb.models.ids import SESSION_SHIFT, scope_of, scope_range, span_holds_any
 from memdb.models.record import Record
 from memdb.models.reports import CategoryCount
-from memdb.text.derived import content_hash, date_spans, said_hash
+from memdb.text.derived import content_hash, said_hash
 from memdb.text.validate import parse_json
 
 if TYPE_CHECKING:
@@ -749,30 +749,6 @@ def damaged(tx: Tx) -> Iterable[int]:
             row = dict(zip(WITH_HASH, values, strict=True))
             if hash_of(row) != row["content_hash"] or said_hash(row["text"]) != row["said_hash"]:
                 yield row["id"]
-
-
-SELECT_SPANS = """/* entries.spans */
-SELECT id, text, updated_ms, spans FROM entries
-WHERE id > :after
-ORDER BY id
-LIMIT 1000
-"""
-
-UPDATE_SPANS = compose.update("entries.set_spans", "entries", "id = :id", "spans")
-
-
-def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:
-    """Yield (id, spans) of each entry whose `spans` are not what its text and time give."""
-    for rows in tx.pages(SELECT_SPANS, {"after": 0}):
-        for entry_id, text, updated_ms, stored in rows:
-            if (spans := date_spans(text, updated_ms)) != stored:
-                yield entry_id, spans
-
-
-def set_spans(tx: Tx) -> None:
-    """Derive the spans of every entry."""
-    for entry_id, spans in different_spans(tx):
-        tx.run(UPDATE_SPANS, {"id": entry_id, "spans": spans})
 
 
 SELECT_PINNED = f"""/* entries.list_pinned */

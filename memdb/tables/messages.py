@@ -21,7 +21,7 @@ from memdb.models import fields
 from memdb.models.fields import MESSAGE, names_with
 from memdb.models.ids import MASKS, MAX_SEQ, is_branch, session_of, session_range
 from memdb.models.messages import Message, uid_from_bytes, uid_to_bytes
-from memdb.text.derived import content_hash, date_spans
+from memdb.text.derived import content_hash
 from memdb.text.validate import parse_json
 
 if TYPE_CHECKING:
@@ -166,14 +166,6 @@ WHERE author IS NOT NULL
 ORDER BY author
 """
 
-
-WITH_SPANS = ("id", "text", "created_ms", "spans")
-
-SELECT_SPANS = compose.select(
-    "messages.spans", WITH_SPANS, "messages", "id > :after", order="id", limit="1000"
-)
-
-UPDATE_SPANS = compose.update("messages.set_spans", "messages", "id = :id", "spans")
 
 DELETE_RANGE = compose.delete("messages.delete_range", "messages", "id BETWEEN :low AND :high")
 
@@ -498,20 +490,6 @@ def damaged(tx: Tx) -> Iterable[int]:
             row["uid"] = uid_from_bytes(row["uid"])
             if row["text"] is None or hash_of(row) != row["content_hash"]:
                 yield row["id"]
-
-
-def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:
-    """Yield (id, spans) of each message whose `spans` are not what its text and time give."""
-    for rows in tx.pages(SELECT_SPANS, {"after": 0}):
-        for row_id, text, created_ms, stored in fill(tx, rows, WITH_SPANS, lost_ok=True):
-            if text is not None and (spans := date_spans(text, created_ms)) != stored:
-                yield row_id, spans
-
-
-def set_spans(tx: Tx) -> None:
-    """Derive the spans of every message."""
-    for row_id, spans in different_spans(tx):
-        tx.run(UPDATE_SPANS, {"id": row_id, "spans": spans})
 
 
 def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:

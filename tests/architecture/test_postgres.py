@@ -44,7 +44,6 @@ WHOLE_FILE = ("checks.", "copies.", "meta.")  # check, rebuild, copy and info re
 READ_MORE = {
     "entries.ended": "upkeep of the whole file",
     "entries.hashed": "a deep check reads everything",
-    "entries.spans": "a deep check reads everything",
     "entries.inactive": "upkeep of the whole file",
     "links.broken": "check and rebuild read everything",
     "links.stale": "check and rebuild read everything",
@@ -62,7 +61,6 @@ READ_MORE = {
     "messages.get_many": JOINED,
     "messages.hashed": "a deep check reads everything",
     "summaries.hashed": "a deep check reads everything",
-    "messages.spans": "a deep check reads everything",
     "sessions.branches": JOINED,
     "summaries.leaf_ends": "seeks by the ids of a path: the other partitions are never read",
     "sessions.sharing": "check reads the whole file",
