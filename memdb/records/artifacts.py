@@ -332,8 +332,6 @@ def derive(tx: Tx) -> None:
     blobs.delete_stale(tx)
 
 
-def check(tx: Tx, *, deep: bool) -> Iterator[Finding]:
-    """Yield names that count too few versions; if *deep*, bytes that do not match their hash."""
-    yield from checks.by_rule(tx, "version_above_last", rebuildable=True)
-    if deep:
-        yield from checks.by_hash("blob_hash", "blob", blobs.damaged(tx))
+def check(tx: Tx) -> Iterator[Finding]:
+    """Yield the bytes that do not match their hash."""
+    yield from checks.by_hash("blob_hash", "blob", blobs.damaged(tx))

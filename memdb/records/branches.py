@@ -128,13 +128,7 @@ def _above(tx: Tx, session: int, seq: int) -> int:
 
 
 def check(tx: Tx) -> Iterator[Finding]:
-    """
-    Yield branches with a wrong place.
-
-    They leave where their parent has no seq, contain messages before that, or share what other
-    rows of their session cannot hold.
-    """
-    yield from checks.by_rule(tx, "branch_place", rebuildable=False)
+    """Yield the branches that share what other rows of their session cannot contain."""
     wrong = (
         f"{branch} of {name}"
         for row, name, branch in sessions.list_sharing(tx)

@@ -14,15 +14,13 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from memdb.models.record import Record
 from memdb.tables import checks, tombstones
 from memdb.tables.tombstones import Tombstone
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from memdb.engine.base import Tx
-    from memdb.models.messages import Finding
 
 
 def digest_of(name: str) -> str:
@@ -97,93 +95,60 @@ def restore(tx: Tx, scope_no: int, stones: Sequence[Tombstone]) -> None:
     tombstones.add(tx, scope_no, *(stone for stone in stones if stone.uid not in live))
 
 
-class Dependent(Record):
-    """
-    Rows of a table that go with a thing.
-
-    Attributes:
-        table: Where they are.
-        code: The finding of `check` for one whose thing is gone.
-        rebuildable: `rebuild` removes such a row, because it is derived.
-    """
-
-    table: str
-    code: str
-    rebuildable: bool = False
-
-
 KEY = "foreign_key"
 
-DEPENDENTS: dict[str, tuple[Dependent, ...]] = {
-    "session": (
-        Dependent("messages", "message_without_session"),
-        Dependent("summaries", KEY),
-        Dependent("archive_segments", KEY),
-        Dependent("artifact_names", "artifact_without_session"),
-        Dependent("state", "state_without_session"),
-        Dependent("sessions_fts", "sessions_fts", rebuildable=True),
-        Dependent("entries", "entry_without_session"),  # those that only it recalls
-        Dependent("jobs", "job_without_subject", rebuildable=True),
-    ),
-    "message": (
-        Dependent("vectors", "vector_without_row", rebuildable=True),
-        Dependent("messages_fts", "messages_fts", rebuildable=True),
-        Dependent("messages_fts_tail", "tail_without_message", rebuildable=True),
-        Dependent("archived_fts", "archived_fts", rebuildable=True),
-        Dependent("archive_segments", "segment_rows"),
-        Dependent("jobs", "job_without_subject", rebuildable=True),
-    ),
-    "summary": (
-        Dependent("vectors", "vector_without_row", rebuildable=True),
-        Dependent("summaries_fts", "summaries_fts", rebuildable=True),
-        Dependent("jobs", "job_without_subject", rebuildable=True),
-    ),
-    "entry": (
-        Dependent("entry_history", KEY),
-        Dependent("entry_links", KEY),
-        Dependent("vectors", "vector_without_row", rebuildable=True),
-        Dependent("entries_fts", "entries_fts", rebuildable=True),
-        Dependent("jobs", "job_without_subject", rebuildable=True),
-    ),
-    "artifact": (
-        Dependent("artifacts", KEY),
-        Dependent("artifacts_fts", "artifacts_fts", rebuildable=True),
-        Dependent("blobs", "blob_unused", rebuildable=True),
-    ),
-    "item": (
-        Dependent("item_namespaces", "namespace_without_item", rebuildable=True),
-        Dependent("items_fts", "items_fts", rebuildable=True),
-        Dependent("vectors", "vector_without_row", rebuildable=True),
-        Dependent("jobs", "job_without_subject", rebuildable=True),
-    ),
-    "namespace": (Dependent("items", KEY),),
-    "blob": (Dependent("blob_chunks", KEY),),
-    "space": (
-        Dependent("vectors", "vector_without_row", rebuildable=True),
-        Dependent("vector_groups", "sketch_differs", rebuildable=True),
-        Dependent("jobs", "job_without_space", rebuildable=True),
-    ),
+# By kind of thing: the tables whose rows go with it, and the finding of `check` for one whose
+# thing is gone.
+DEPENDENTS: dict[str, dict[str, str]] = {
+    "session": {
+        "messages": "message_without_session",
+        "summaries": KEY,
+        "archive_segments": KEY,
+        "artifact_names": "artifact_without_session",
+        "state": "state_without_session",
+        "sessions_fts": "sessions_fts",
+        "entries": "entry_without_session",  # those that only it recalls
+        "jobs": "job_without_subject",
+    },
+    "message": {
+        "vectors": "vector_without_row",
+        "messages_fts": "messages_fts",
+        "messages_fts_tail": "tail_without_message",
+        "archived_fts": "archived_fts",
+        "archive_segments": "segment_rows",
+        "jobs": "job_without_subject",
+    },
+    "summary": {
+        "vectors": "vector_without_row",
+        "summaries_fts": "summaries_fts",
+        "jobs": "job_without_subject",
+    },
+    "entry": {
+        "entry_history": KEY,
+        "entry_links": KEY,
+        "vectors": "vector_without_row",
+        "entries_fts": "entries_fts",
+        "jobs": "job_without_subject",
+    },
+    "artifact": {
+        "artifacts": KEY,
+        "artifacts_fts": "artifacts_fts",
+        "blobs": "blob_unused",
+    },
+    "item": {
+        "item_namespaces": "namespace_without_item",
+        "items_fts": "items_fts",
+        "vectors": "vector_without_row",
+        "jobs": "job_without_subject",
+    },
+    "namespace": {"items": KEY},
+    "blob": {"blob_chunks": KEY},
+    "space": {
+        "vectors": "vector_without_row",
+        "vector_groups": "sketch_differs",
+        "jobs": "job_without_space",
+    },
 }
-
-# Those that a rule of `tables.checks` finds; the engine compares keys and indexes.
-RULES = (
-    ("message_without_session", False),
-    ("artifact_without_session", False),
-    ("state_without_session", False),
-    ("entry_without_session", False),
-    ("tail_without_message", True),
-    ("namespace_without_item", True),
-    ("vector_without_row", True),
-    ("job_without_subject", True),
-    ("job_without_space", True),
-    ("blob_unused", True),
-)
-
-
-def check(tx: Tx) -> Iterator[Finding]:
-    """Yield a finding for each row whose thing is gone, 20 per rule at most."""
-    for code, rebuildable in RULES:
-        yield from checks.by_rule(tx, code, rebuildable=rebuildable)
 
 
 def derive(tx: Tx) -> None:

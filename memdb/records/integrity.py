@@ -94,7 +94,7 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
         yield Finding("digest", text, rebuildable=False)
     for text in tx.find_broken_keys():
         yield Finding("foreign_key", text, rebuildable=False)
-    yield from dependents.check(tx)
+    yield from checks.by_rules(tx)
     yield from messages.check(tx, deep=deep)
     yield from branches.check(tx)
     yield from archive.check(tx)
@@ -103,7 +103,8 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
     yield from summaries.check(tx)
     yield from entries.check(tx, deep=deep)
     yield from link_maker.check(tx, deep=deep)
-    yield from artifacts.check(tx, deep=deep)
+    if deep:
+        yield from artifacts.check(tx)
     yield from spaces.check(tx)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memdb.models.messages import Finding
 from memdb.models.record import Record
-from memdb.tables import checks, jobs, spaces
+from memdb.tables import jobs, spaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -130,7 +130,6 @@ def derive(tx: Tx) -> None:
 
 
 def check(tx: Tx) -> Iterator[Finding]:
-    """Yield vectors of a wrong size, and sketches that differ from their vectors."""
-    yield from checks.by_rule(tx, "vector_size", rebuildable=True)
+    """Yield the sketches that differ from their vectors."""
     for kind, bucket in tx.vectors.wrong_sketches():
         yield Finding("sketch_differs", f"{kind} bucket {bucket}", rebuildable=True)

@@ -32,7 +32,7 @@ from memdb.models.keys import key_value
 from memdb.models.reports import RecoveredTable, Recovery, Restored
 from memdb.records import entry_writer, integrity, summaries
 from memdb.rescue import adoption, found_rows
-from memdb.tables import blobs, entries, messages
+from memdb.tables import blobs, checks, entries, messages
 from memdb.text.validate import flag_value, path_value, refuse_output, refuse_special
 
 if TYPE_CHECKING:
@@ -206,11 +206,8 @@ def _complete_blobs(tx: Tx) -> int:
 def _drop_summaries(tx: Tx) -> None:
     """Remove all summaries of each session if one is lost or wrong."""
     while True:
-        uids = [
-            finding.text.split()[1]
-            for finding in summaries.check(tx)
-            if finding.code in SUMMARY_RULES or finding.code == "summary_hash"
-        ]
+        found = (*checks.by_rules(tx, SUMMARY_RULES), *summaries.check(tx))
+        uids = [finding.text.split()[1] for finding in found]
         if not found_rows.delete_summaries(tx, uids):
             return
 

@@ -14,6 +14,7 @@ from memdb.engine import compose
 from memdb.engine.segments import fill
 from memdb.models.ids import MASKS
 from memdb.models.messages import Finding
+from memdb.models.record import Record
 from memdb.text.derived import bigrams_of, date_spans
 
 if TYPE_CHECKING:
@@ -76,15 +77,35 @@ WITHOUT_SPACE = """
 """
 JOB_KEY = "kind, subject, ref, space_no"
 
-# By the code of the finding: what it says, where it looks, what breaks the rule, and in what order.
-_BROKEN = {
-    "message_without_session": (
+
+class Rule(Record):
+    """
+    Rule for the rows of a sound file, in SQL.
+
+    Attributes:
+        said: What the finding says.
+        source: Where it looks.
+        broken: What breaks the rule.
+        order: In what order the findings come.
+        rebuildable: `rebuild` makes it so again.
+    """
+
+    said: str
+    source: str
+    broken: str
+    order: str
+    rebuildable: bool = False
+
+
+# By the code of the finding.
+BROKEN = {
+    "message_without_session": Rule(
         "'message ' || id",
         "messages",
         LACKS.format("sessions", "messages.id & ~CAST(:seq_mask AS BIGINT)"),
         "id",
     ),
-    "artifact_without_session": (
+    "artifact_without_session": Rule(
         "'artifact ' || name",
         "artifact_names",
         "session_no <> 0 AND "
@@ -93,7 +114,7 @@ _BROKEN = {
         ),
         "id",
     ),
-    "state_without_session": (
+    "state_without_session": Rule(
         "'state ' || session || ' ' || key",
         "state",
         """
@@ -109,13 +130,13 @@ _BROKEN = {
 """,
         "app, user_name, session, key",
     ),
-    "entry_without_session": (
+    "entry_without_session": Rule(
         "'entry ' || id",
         "entries",
         "session_only = 1 AND session_id IS NULL",
         "id",
     ),
-    "seq_above_last": (
+    "seq_above_last": Rule(
         "'session ' || name",
         "sessions",
         """
@@ -125,8 +146,9 @@ EXISTS (
 )
 """,
         "id",
+        rebuildable=True,
     ),
-    "message_lost": (
+    "message_lost": Rule(
         f"""
 'session ' || name || CASE WHEN branch = '' THEN '' ELSE ', branch ' || branch END
   || ' has ' || {MESSAGE_COUNT} || ' of its ' || message_count || ' messages'
@@ -135,7 +157,7 @@ EXISTS (
         f"message_count > {MESSAGE_COUNT}",
         "sessions.id",
     ),
-    "session_counts": (
+    "session_counts": Rule(
         """
 'session ' || name || CASE WHEN branch = '' THEN '' ELSE ', branch ' || branch END
   || ' counts ' || message_count || ' messages, ' || tokens || ' tokens and '
@@ -150,8 +172,9 @@ EXISTS (
   )
 """,
         "sessions.id",
+        rebuildable=True,
     ),
-    "branch_place": (
+    "branch_place": Rule(
         "'branch ' || sessions.branch || ' of ' || sessions.name",
         "sessions JOIN sessions AS parent ON parent.id = sessions.parent_id",
         """
@@ -165,7 +188,7 @@ EXISTS (
 """,
         "sessions.id",
     ),
-    "version_above_last": (
+    "version_above_last": Rule(
         "'artifact ' || artifact_names.name",
         """
 artifact_names
@@ -176,15 +199,19 @@ JOIN artifacts
 """,
         ":max_int - rev_version > last_version",
         "artifact_names.id",
+        rebuildable=True,
     ),
-    "tail_without_message": (
+    "tail_without_message": Rule(
         "'message ' || id",
         "messages_fts_tail",
         LACKS.format("messages", "messages_fts_tail.id"),
         "id",
+        rebuildable=True,
     ),
-    "namespace_without_item": ("'namespace ' || id", "item_namespaces", EMPTY, "id"),
-    "vector_without_row": (
+    "namespace_without_item": Rule(
+        "'namespace ' || id", "item_namespaces", EMPTY, "id", rebuildable=True
+    ),
+    "vector_without_row": Rule(
         f"coalesce(kind || ' ' || {VECTOR_REF}, 'id ' || vectors.id)",
         """
 vectors
@@ -203,8 +230,9 @@ LEFT JOIN vector_groups ON vector_groups.id = vectors.id - (vectors.id & 255)
   )
 """,
         "vectors.id",
+        rebuildable=True,
     ),
-    "vector_size": (
+    "vector_size": Rule(
         f"kind || ' ' || {VECTOR_REF}",
         """
 vectors
@@ -213,20 +241,23 @@ JOIN embedding_spaces ON embedding_spaces.space_no = vector_groups.space_no
 """,
         "length(vector) <> CASE kind WHEN 'message' THEN dim ELSE 4 * dim END",
         "vectors.id",
+        rebuildable=True,
     ),
-    "job_without_subject": (
+    "job_without_subject": Rule(
         "kind || ' of ' || subject || ' ' || ref",
         "jobs",
         WITHOUT_SUBJECT,
         JOB_KEY,
+        rebuildable=True,
     ),
-    "job_without_space": (
+    "job_without_space": Rule(
         "kind || ' of ' || subject || ' ' || ref || ' in space ' || space_no",
         "jobs",
         WITHOUT_SPACE,
         JOB_KEY,
+        rebuildable=True,
     ),
-    "blob_unused": (
+    "blob_unused": Rule(
         "'blob ' || blob_no",
         "blobs",
         """
@@ -234,8 +265,9 @@ JOIN embedding_spaces ON embedding_spaces.space_no = vector_groups.space_no
   AND NOT EXISTS (SELECT 1 FROM artifacts WHERE artifacts.blob_no = blobs.blob_no)
 """,
         "blob_no",
+        rebuildable=True,
     ),
-    "archived_without_segment": (
+    "archived_without_segment": Rule(
         "'message ' || id",
         "messages",
         """
@@ -254,7 +286,7 @@ JOIN embedding_spaces ON embedding_spaces.space_no = vector_groups.space_no
 """,
         "id",
     ),
-    "segment_rows": (
+    "segment_rows": Rule(
         "'segment ' || first_seq || ' of session ' || session_id",
         "archive_segments",
         """
@@ -267,7 +299,7 @@ message_count <> (
 """,
         "session_id, first_seq",
     ),
-    "segment_overlap": (
+    "segment_overlap": Rule(
         "'segment ' || first_seq || ' of session ' || session_id",
         "archive_segments",
         """
@@ -281,7 +313,7 @@ EXISTS (
 """,
         "session_id, first_seq",
     ),
-    "summary_gap": (
+    "summary_gap": Rule(
         "'summary ' || uid || ' does not follow the leaf before it'",
         """
 (
@@ -299,7 +331,7 @@ EXISTS (
     ),
     # What begins a session and has no leaf is its system text; anything else there
     # would be in no context.
-    "summary_head": (
+    "summary_head": Rule(
         """
 'summary ' || summaries.uid || ' is the first leaf, and messages before it are not summarised'
 """,
@@ -322,7 +354,7 @@ EXISTS (
 """,
         "summaries.id",
     ),
-    "summary_sources": (
+    "summary_sources": Rule(
         "'summary ' || summaries.uid || ' is not what its sources cover'",
         """
 summaries
@@ -341,7 +373,7 @@ HAVING
 """,
         "summaries.id",
     ),
-    "summary_link": (
+    "summary_link": Rule(
         "'summary ' || below.uid || ' is part of a summary that is not one above it'",
         "summaries AS below JOIN summaries AS above ON above.id = below.condensed_into",
         """
@@ -351,19 +383,25 @@ HAVING
 """,
         "below.id",
     ),
-    "node_beyond_session": (
+    "node_beyond_session": Rule(
         "'summary ' || summaries.uid || ' covers messages that do not exist'",
         "summaries JOIN sessions ON sessions.id = summaries.session_id",
         "summaries.last_seq > sessions.last_seq",
         "summaries.id",
+        rebuildable=True,
     ),
 }
 
 RULES = {
     code: compose.select(
-        f"checks.{code}", said, source, where, order=order, limit=str(MAX_PER_RULE)
+        f"checks.{code}",
+        rule.said,
+        rule.source,
+        rule.broken,
+        order=rule.order,
+        limit=str(MAX_PER_RULE),
     )
-    for code, (said, source, where, order) in _BROKEN.items()
+    for code, rule in BROKEN.items()
 }
 
 SELECT_SEGMENTS = compose.select(
@@ -376,10 +414,11 @@ SELECT_SEGMENTS = compose.select(
 )
 
 
-def by_rule(tx: Tx, code: str, *, rebuildable: bool) -> Iterator[Finding]:
-    """Yield a finding for each row that breaks the rule *code*, 20 at most."""
-    for (text,) in tx.all(RULES[code], MASKS):
-        yield Finding(code, text, rebuildable)
+def by_rules(tx: Tx, codes: Iterable[str] = RULES) -> Iterator[Finding]:
+    """Yield a finding for each row that breaks a rule, 20 per rule at most."""
+    for code in codes:
+        for (text,) in tx.all(RULES[code], MASKS):
+            yield Finding(code, text, BROKEN[code].rebuildable)
 
 
 def by_hash(
@@ -427,7 +466,7 @@ UPDATE_BIGRAMS = {
     for kind, (table, *_) in _TEXTS.items()
 }
 
-# By kind: the time that the days are counted from of which its text speaks.
+# By kind: the time from which the days are counted that its text names.
 _TIMES = {"message": "created_ms", "entry": "updated_ms"}
 WITH_SPANS = ("id", "text", "said_ms", "spans")
 

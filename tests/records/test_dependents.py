@@ -13,7 +13,7 @@ from memdb.records.dependents import DEPENDENTS
 from memdb.text.terms import word_terms
 
 WORD = "pelican"
-TABLES = sorted({row.table for rows in DEPENDENTS.values() for row in rows} | {"sessions"})
+TABLES = sorted({table for tables in DEPENDENTS.values() for table in tables} | {"sessions"})
 
 # Tables whose rows are counted by the word that the removed things hold, and what they index.
 INDEXED = {
@@ -272,7 +272,9 @@ ORPHANS = {
 
 def test_every_orphan_is_planted() -> None:
     """A new line of the table needs its orphan here."""
-    assert set(ORPHANS) == {(kind, row.table) for kind, rows in DEPENDENTS.items() for row in rows}
+    assert set(ORPHANS) == {
+        (kind, table) for kind, tables in DEPENDENTS.items() for table in tables
+    }
 
 
 @pytest.mark.parametrize(("kind", "table"), ORPHANS)
@@ -287,14 +289,19 @@ def test_check_names_every_orphan(
     connection.execute("PRAGMA foreign_keys = OFF").fetchall()
     connection.execute(ORPHANS[kind, table]).fetchall()
     connection.close()
-    (row,) = [one for one in DEPENDENTS[kind] if one.table == table]
+    code = DEPENDENTS[kind][table]
     db = open_db(path)
 
-    found = db.file.check(deep=True)
+    found = {one.code: one.rebuildable for one in db.file.check(deep=True)}
     db.file.rebuild()
 
-    assert (row.code, row.rebuildable) in {(one.code, one.rebuildable) for one in found}
-    assert (row.code in {one.code for one in db.file.check(deep=True)}) is not row.rebuildable
+    is_truth = (
+        code == "foreign_key"
+        or table in ("artifact_names", "state", "entries")
+        or ((kind, table) in (("session", "messages"), ("message", "archive_segments")))
+    )
+    assert found[code] is not is_truth
+    assert (code in {one.code for one in db.file.check(deep=True)}) is is_truth
 
 
 def test_a_state_of_an_imported_session_makes_the_session(db: MemDB, tmp_path: Any) -> None:
