@@ -359,8 +359,6 @@ class SearchService:
             question = question.replace(terms=word_terms(question.query.words, MAX_TERMS))
             corpora = _read_corpora(tx, question)
             rankings = [self._rank_one(tx, question, *each, vector) for each in corpora]
-            if question.query.content != question.query.words:
-                return question.replace(unknown_names=question.query.content), rankings
         return question.replace(unknown_names=_unknown_names(question, corpora)), rankings
 
     def _rank_one(

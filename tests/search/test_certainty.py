@@ -179,6 +179,20 @@ def test_prompts_hold_nothing_where_nothing_is_known(ann: memdb.Scope) -> None:
     assert "Oslo" in ann.profile(500, [KNOWN]).text
 
 
+@pytest.mark.parametrize("size", [1, 10, 60])
+def test_grammar_alone_is_an_unsure_answer_to_a_question_about_oneself(size: int) -> None:
+    """Without vectors no other word may be shared; the world is not asked for in those words."""
+    told = ["I am allergic to peanuts.", *(f"We saw {n} herons at the lake." for n in range(size))]
+    with memdb.open(":memory:", embedder=None) as db:
+        scope = db.scope("ann")
+        scope.session("s").extend([{"role": "user", "text": text} for text in told[:size]])
+        own = scope.recall("What am I not supposed to eat?")
+        world = scope.recall("What does an octopus weigh?")
+
+        assert (own.certainty, own[0].text, own[0].is_sure) == ("unsure", told[0], False)
+        assert world.certainty == "none"
+
+
 def test_the_answer_says_that_nothing_is_known(ann: memdb.Scope) -> None:
     """With the best score there was, and the one it had to have."""
     hits = ann.recall(NAMED[0])
