@@ -288,12 +288,12 @@ def is_from_assistant(candidate: Candidate, messages: Sequence[Message]) -> bool
 
 
 def _trust_of(
-    candidate: Candidate, messages: Sequence[Message], span: tuple[int, int]
+    candidate: Candidate, messages: Sequence[Message], span: tuple[int, int], *, supported: bool
 ) -> str | None:
     """Return the trust of a fact: the least of the messages that it comes from, and its own."""
     sources = [one for one in messages if span[0] <= one.seq <= span[1] and one.role in SHOWN_ROLES]
     trusts = [trust_of_text(one.text, trust_of_role(one.role)) for one in sources]
-    if not _is_supported(candidate, messages):
+    if not supported:
         trusts.append("untrusted")
     texts = (candidate.text, *candidate.keywords)
     return least_trust([*trusts, *map(trust_of_text, texts)])
@@ -428,11 +428,11 @@ class CandidateResolver:
         last = span[1] if candidate.last_seq is None else candidate.last_seq
         times = [one.created_ms for one in batch.messages if first <= one.seq <= last]
         shared = self._categories.get(candidate.category).shared  # an entry of no session
-        is_own = not by_assistant and _is_supported(candidate, batch.messages)
+        supported = _is_supported(candidate, batch.messages)
         new = NewEntry(
             candidate.text,
             category=candidate.category,
-            key=candidate.key if is_own else None,
+            key=candidate.key if supported and not by_assistant else None,
             keywords=candidate.keywords,
             importance=candidate.importance,
             session=None if shared else session,
@@ -441,7 +441,7 @@ class CandidateResolver:
             expires=candidate.expires_ms,
             created_ms=max(times, default=None),
             source=f"extracted:{source}",
-            trust=_trust_of(candidate, batch.messages, (first, last)),  # type: ignore[arg-type]  # a word of TRUSTS
+            trust=_trust_of(candidate, batch.messages, (first, last), supported=supported),  # type: ignore[arg-type]  # a word of TRUSTS
         )
         try:
             prepared = self._remember.prepare(owner, new)

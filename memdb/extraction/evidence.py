@@ -36,8 +36,7 @@ def support(text: str, sources: Iterable[str], speakers: Iterable[str] = ()) -> 
     told = [word for source in sources for word in words_of(source)]
     names = {word.text for name in speakers for word in words_of(name)}
     heavy = [word for word in _heavy(text) if word.text not in names]
-    found = sum(1 for word in heavy if _stands_in(word, told))
-    return found / len(heavy) if heavy else 1.0
+    return len(_said_in(told, heavy)) / len(heavy) if heavy else 1.0
 
 
 def share_subject(one: str, other: str) -> bool:
@@ -50,16 +49,19 @@ def share_subject(one: str, other: str) -> bool:
     ... )
     (True, False)
     """
-    words = words_of(other)
-    return any(_stands_in(word, words) for word in _heavy(one) if word.kind != "number")
+    return bool(_said_in(words_of(other), [w for w in _heavy(one) if w.kind != "number"]))
 
 
 def _heavy(text: str) -> list[Word]:
     return [word for word in words_of(text) if word.weight > _HEAVY]
 
 
-def _stands_in(word: Word, words: Sequence[Word]) -> bool:
-    return any(
-        word.text == other.text or (word.kind == "word" and same_stem(word.text, other.text))
-        for other in words
-    )
+def _said_in(read: Sequence[Word], words: Sequence[Word]) -> list[Word]:
+    """Return the *words* that stand among *read*, themselves or in another form."""
+    texts = {word.text for word in read}
+    return [
+        word
+        for word in words
+        if word.text in texts
+        or (word.kind == "word" and any(same_stem(word.text, other.text) for other in read))
+    ]

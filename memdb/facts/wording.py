@@ -33,6 +33,7 @@ _WORD = (
 _ELIDED = r"[^\W\d_]{1,2}['\u2019](?=[^\W\d_]{3})"
 _SPACED = r"[^\W\d_]+(?:'[^\W\d_]+)*"
 _GROUPED = r"(?<=\d)[ .,'\u00a0\u2019\u202f](?=\d{3}(?!\d))"
+_ENDS = frozenset(".!?:\n\u3002")
 _LAST_LATIN = "\u024f"
 _LEAST_COMMON = 0.004
 SHORT = 3
@@ -81,23 +82,25 @@ def words_of(text: str) -> tuple[Word, ...]:
     >>> [word.text for word in words_of("L'appartement coûte 15 400 € à Évry")]
     ['appartement', 'coute', '15400', '€', 'a', 'evry']
     """
-    common = common_words().get(recognise(text), {})
+    language = recognise(text)
     text = compiled(_ELIDED).sub("", unicodedata.normalize("NFKC", text[:MAX_CHARS]))
     found: list[Word] = []
     last = 0
     for match in compiled(_WORD).finditer(text):
-        kind, raw = str(match.lastgroup), match.group()
-        between = text[last : match.start()]
+        starts = not found or not _ENDS.isdisjoint(text[last : match.start()])
         last = match.end()
-        starts = not found or any(mark in between for mark in ".!?:\n\u3002")
-        folded = (
-            compiled(_GROUPED).sub("", raw).replace(",", ".") if kind == "number" else fold(raw)
-        )
-        folded = folded.removesuffix("'s")
-        weight = 1.0 if kind == "number" else _weight(folded, raw, common)
-        is_name = not starts and raw[0].isupper() and kind == "word"
-        found.append(Word(folded, kind, weight, is_name))
+        found.append(_word(match.group(), str(match.lastgroup), language, starts))
     return tuple(found)
+
+
+@lru_cache(maxsize=1 << 14)
+def _word(raw: str, kind: str, language: str, starts: bool) -> Word:  # noqa: FBT001 (of a cache)
+    """Return a word as it is written in a language, at the start of a sentence or within."""
+    if kind == "number":
+        return Word(compiled(_GROUPED).sub("", raw).replace(",", "."), kind, 1.0, False)
+    folded = fold(raw).removesuffix("'s")
+    is_name = not starts and raw[0].isupper() and kind == "word"
+    return Word(folded, kind, _weight(folded, raw, common_words().get(language, {})), is_name)
 
 
 def words_and_signs(text: str) -> tuple[str, ...]:
