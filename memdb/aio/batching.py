@@ -249,8 +249,9 @@ async def over(done: Future[Any], *, to_end: bool) -> None:
     """
     Wait until a call in a thread is over, whatever became of it.
 
-    A caller that is cancelled takes a call back that has not begun. One that has begun goes on.
-    With *to_end* the cancelling waits for it, so that its writes are known by then.
+    If the caller is cancelled, a call that has not begun is cancelled too, and one that has begun
+    continues. With *to_end* the cancellation is raised after the call has ended, so its writes are
+    known then.
 
     Cost: 70 µs to the thread and back, which is what waking two threads takes;
     `asyncio.wrap_future` takes 25 more.

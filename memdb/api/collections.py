@@ -276,7 +276,8 @@ class Artifacts:
             mime: Media type of the version; None means guessed from the name.
             metadata: A JSON object for this version.
             message_seq: Number of the message of the session that made it.
-            expected: Fail unless this is the newest version, 0 for none. None means any.
+            expected: Fail unless this is the newest version; 0 means that no version exists. None
+                means any.
             keep_last: Number of versions to keep, including this one. None means all.
 
         Raises:
@@ -382,8 +383,8 @@ class Artifacts:
         Return the lines that differ between two versions of a text.
 
         Args:
-            version: The number of a version; None: the newest.
-            against: The version to compare it with. None means the one before.
+            version: The newer version to compare, by default the newest.
+            against: The older version to compare, by default the one before.
 
         Raises:
             NotFound: there is no such version.

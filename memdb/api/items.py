@@ -69,7 +69,8 @@ class Items:
             key: 1 to 1,024 characters.
             value: What JSON can hold, None too, or bytes of up to 32 MiB.
             metadata: A JSON object of yours, which memdb does not read.
-            expected: Fail unless the item is at this version, 0 for none. None means any.
+            expected: Fail unless the item is at this version; 0 means that it does not exist. None
+                means any.
             ttl: Time until it expires: seconds, a timedelta, or "30d", "12h", "45m". None means
                 never.
             index: False stores it without an index. True indexes all texts of the value, a list

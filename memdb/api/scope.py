@@ -129,9 +129,9 @@ class Scope:
         what is new in it, and its history keeps where it was said. An entry with the same
         *key* is replaced and becomes history ("updated"). All else is "added", and nothing
         is replaced by a guess. Links join the statement to entries that it resembles
-        (`done.links`), and reading puts the newer one first. An order to forget one entry
-        is stored as an inactive entry that retracts it ("retracted").
-        A field that is None leaves that of the known entry as it is.
+        (`done.links`), and reading puts the newer one first. A statement that orders to forget one
+        entry is stored as an inactive entry, which retracts that entry ("retracted"). A field that
+        is None leaves that of the known entry as it is.
 
         Args:
             text: One fact, in a sentence that can be understood alone, of up to 500,000 characters.
@@ -231,9 +231,9 @@ class Scope:
             session: Search only the messages, artifacts and summaries of this session, and all
                 entries but those that only other sessions recall. Without it, entries that only one
                 session recalls are left out.
-            by: "meaning" is words and vectors together. "words": nothing is found by
-                its vector or by its neighbours, and no embedder is asked. "vector":
-                messages and entries by cosine alone, which is their score.
+            by: "meaning" searches words and vectors, "words" words alone, "vector" vectors alone.
+                With "words", neighbours do not count and no embedder is called. With "vector",
+                messages and entries are scored by their cosine.
             min_score: Least score of a hit, 0 to 1; at 0 every match is returned, also
                 where the answer is "none", and equal texts each. None means that these are
                 left out. A match, or the message beside it, has a word of the query, or it is
@@ -440,8 +440,8 @@ class Scope:
                 `receipt.proof` is the result of a search for them in the file, its WAL and the
                 copies beside it.
             dry_run: Remove nothing, and list in `Receipt.rows` what would be removed.
-            expected: Fail unless exactly the rows of this dry run (or its digest) would be removed.
-                None removes what there is.
+            expected: Receipt of an earlier dry run, or its digest: fail unless exactly its rows
+                would be removed. None removes what there is.
 
         Returns:
             The receipt. Removing something that is gone already is no error.

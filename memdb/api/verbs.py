@@ -31,18 +31,18 @@ class Verb(Record):
     Attributes:
         noun: The path below /api/v1.
         method: Of HTTP.
-        call: A method of the API, or a function; its first parameter is what it is asked of.
+        call: A method of the API, or a function whose first parameter is the object of the noun.
         example: Arguments of a call that works on the file of the tests.
         reads: Whether it changes nothing in the file, as each GET.
-        at: Parameters that name a thing, in the query also where others stand in the body.
-        names: Parameters that are called otherwise here, by their name here.
+        at: Parameters that name a thing; they are in the query even if others are in the body.
+        names: Parameters with another name in requests, by that name.
         swaps: Whether `If-Match` gives the parameter *expected*, and must be there.
         fixed: Arguments that every call gets.
-        without: Parameters that a request does not give, besides functions, which it cannot.
-        leaves: Parameters that write outside of the scope that is asked, each with the value
-            that does not. A token of one user cannot give another one.
+        without: Parameters that a request cannot have, besides functions.
+        leaves: Parameters that write outside of the user's scope, each with the value that does
+            not. A token of one user allows only that value.
         creates: Whether it makes something new, so that it takes an `Idempotency-Key`.
-        page: Of a list that comes page by page, the fields of a row that say where it stands.
+        page: The fields of a row that tell its place in a list with pages.
         is_slow: Whether it may take longer than seconds.
     """
 

@@ -45,7 +45,7 @@ WHY_TAKES = {"limit", "since", "until", "rerank"}
     texts={
         "where": "Only messages and entries whose metadata has this value.",
         "kinds": "Which kinds to search.",
-        "by": "Search by meaning and words, or one alone.",
+        "by": '"meaning" searches words and vectors, "words" or "vector" only one of them.',
     },
 )
 @branch_option

@@ -109,7 +109,7 @@ class HostSessionService:
     def date(
         self, owner: ScopeRef, session: str, created_ms: int | None, updated_ms: int | None
     ) -> None:
-        """Set when a session was made and changed; see `Host.date`."""
+        """Set the times of creation and change of a session; see `Host.date`."""
         with self._db.write() as tx:
             target = session_records.ensure(tx, owner, session, self._db.ids)
             sessions.set_times(tx, target, created_ms, updated_ms)

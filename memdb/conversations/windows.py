@@ -399,8 +399,8 @@ def _read_back(source: Source, start_of: Callable[[list[Message]], int]) -> list
     Return the newest messages from where *start_of* begins in all of them.
 
     The newest rows decide alone once the start is not their first row and the
-    call of each tool result behind it is among them. Twice as many are read
-    until then, so a result whose call does not exist leads back to the first.
+    call of each tool result behind it is among them. Until then the number of rows is doubled, so a
+    result without a call makes it read back to the first message.
     """
     held: list[Message] = []
     size = FIRST_PAGE

@@ -76,7 +76,7 @@ class Selector(Record):
         session: Name of a session; with a query, only this one is searched.
         seqs: Of messages of the session.
         last: How many of its newest messages.
-        before_ms: Its messages written before this time.
+        before_ms: Only messages of the session that were written before this time.
         words: Of the query or the name.
         query: The query, or the name of the person, as it was given.
         artifacts: Also artifacts and old versions that contain the words, or that the messages

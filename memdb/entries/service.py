@@ -260,7 +260,7 @@ class EntryService:
                 )
             if entries.leads_to(tx, new.id, old.id):
                 raise InvalidInput(
-                    f"entry {new_id} was superseded by {old_id}: a circle says nothing"
+                    f"entry {new_id} was superseded by {old_id}: give them in the other order"
                 )
             entry_writer.end(tx, old, tx.now_ms)
             entries.link(tx, old.id, new.id)

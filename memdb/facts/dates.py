@@ -569,7 +569,7 @@ def _asked_neighbour(match: re.Match[str], reference: _Reference) -> _Resolved:
 
 
 def _asked_month(match: re.Match[str], reference: _Reference) -> _Resolved:
-    """Resolve the latest month of that name that is over, the next one, or that of this year."""
+    """Resolve "last", "next" or "this" with the name of a month."""
     step, month = _STEPS[match["step"].lower()], _MONTH_NUMBERS[match["month"].lower()]
     year = reference.day.year
     if step < 0 and month >= reference.day.month:

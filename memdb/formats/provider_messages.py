@@ -250,8 +250,8 @@ def read_parts(role: str, parts: Sequence[Any]) -> tuple[str, list[Any]]:
         return role, found
     if any(kind_of(part) in ("text", "tool_call") for part in found):
         raise InvalidInput(
-            "parts hold the result of a tool beside what the user says: give the whole message "
-            "to append, which keeps them apart"
+            "parts mix the result of a tool with other parts: give the whole message to append, "
+            "which separates them"
         )
     return "tool", found
 

@@ -318,7 +318,7 @@ def read_object(source: Source) -> dict[str, Any]:
         problem = json_problem(error)
         raise InvalidInput(f"{source.name} is no JSON ({problem}): get the file again") from error
     if not isinstance(value, dict):
-        raise InvalidInput(f"{source.name} is no JSON object: import one conversation at a time")
+        raise InvalidInput(f"{source.name} is no JSON object: give a file with one conversation")
     return value
 
 

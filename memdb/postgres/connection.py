@@ -228,7 +228,7 @@ class Tx(Asking):
         return rows
 
     def _take_seqs(self, statement: Statement, values: Values) -> list[Row]:
-        """Return what a statement answers that takes seqs, without waiting if they are guessed."""
+        """Run a statement that assigns seqs; do not wait for the server if they can be guessed."""
         guesses = self._facts.guesses
         may_fail = self._asked.is_whole and not self.holds_calls
         guess = guesses.last_after(values, may_fail=may_fail)

@@ -305,7 +305,7 @@ WHERE
 
 
 def _in_rows(sql: str) -> str:
-    """Return a statement that looks for vectors in groups, as files hold them, in words of rows."""
+    """Rewrite a statement about groups of vectors, as files have, to one row per vector."""
     sql = compose.without_digest(sql).replace("/* jobs.", "/* vectors.")
     for kind, ref in (("message", "messages.id"), ("entry", "entries.id"), ("item", "texts.ref")):
         row = (

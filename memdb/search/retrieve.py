@@ -193,7 +193,7 @@ def _parse(
     tx: Tx, text: str, talk: tuple[int, int], authors: Sequence[str], now_ms: int
 ) -> tuple[Query, int]:
     """
-    Return the parsed query, with its dates counted back.
+    Return the parsed query, with its relative dates resolved.
 
     Returns:
         The query, and the time from which its dates are counted back.

@@ -47,7 +47,7 @@ _NAMES = {
 
 
 def thing_of(kind: str, line: Line) -> int:
-    """Return the thing that a line is of."""
+    """Return the hash that identifies the record of a line, by its naming fields."""
     named = [line.get(name) for name in _NAMES.get(kind, ("uid",))]
     return thing_hash(
         *(

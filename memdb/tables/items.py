@@ -389,7 +389,7 @@ def list_keys(
 
 
 def texts(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
-    """Return what full-text search finds of some items, by id, without parsing their values."""
+    """Return the indexed text of some items, by item id, without parsing their values."""
     return {row[0]: row[1] for row in tx.all(SELECT_TEXTS, {"ids": [*ids]})}
 
 

@@ -712,7 +712,7 @@ def rename_branch(tx: Tx, branch: int, name: str) -> None:
 
 
 def set_identity(tx: Tx, session: int, uid: str, created_ms: int) -> None:
-    """Set the uid of a session to that of another file's session with its name."""
+    """Set uid and time of creation of a session to those of the session in another file."""
     tx.run(UPDATE_IDENTITY, {"id": session, "uid": uid, "created_ms": created_ms})
 
 

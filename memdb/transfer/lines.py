@@ -391,7 +391,7 @@ class Target:
             come yet: (id, its uid, the link).
         repeated: By key, and the only session that recalls it, how many versions of its entry
             the file repeated so far.
-        matched: By artifact name, the version that the last hand-written line is.
+        matched: By artifact name, the version of the last hand-written line.
         parts: The bytes of the artifact whose line comes next.
         notes: What the report says of things that are stored, but not as the file has them.
         refused: By the name of an exported branch that contains a secret, the error: its

@@ -233,7 +233,7 @@ class SqliteWords:
 
     def add_messages(self, rows: Sequence[Values]) -> None:
         """
-        Add new messages, given as their rows; few of them to the tail of the index.
+        Add new messages, given as their rows. A few of them are added to the tail of the index.
 
         Cost: 8 µs per row in bulk, 15 µs for a single one.
         """

@@ -179,7 +179,7 @@ def _message(message: dict[str, Any], node_id: str, names: dict[str, str]) -> di
     author, content = message.get("author"), message.get("content")
     content = {"parts": []} if content is None else content  # an answer that failed
     if not isinstance(author, dict) or not isinstance(content, dict):
-        raise InvalidInput("a message has no author or no content: export it again")
+        raise InvalidInput("a message has no author, or no content that is an object: get it again")
     role = role_of(author.get("role"))
     if role not in ROLES:
         raise InvalidInput(f"role is {author.get('role')!r}: use one of {', '.join(ROLES)}")

@@ -570,7 +570,7 @@ class MemDBSession(Compacting):
         await self.aclose()
 
     def __repr__(self) -> str:
-        """Name it and its user."""
+        """Return the name of the session and of its user."""
         return f"<MemDBSession {self.session_id!r} of {self._place[0]!r}>"
 
     def _main_key(self) -> tuple[str, ...]:
