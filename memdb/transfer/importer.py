@@ -52,10 +52,19 @@ CHUNK_BYTES = 4 << 20
 
 
 class _Kind(Record):
-    """How the lines of a kind are read, which checks them, and written."""
+    """
+    How the lines of a kind are read, which checks them, and written.
+
+    Attributes:
+        counter: Field of the report that a dry run adds them to; "" if reading counts them.
+        named: Returns the session and the external id of the message that a hand-written line
+            names, None for none.
+    """
 
     read: Callable[[Target, Item], Any]
     write: Callable[[Target, Any, list[Any]], None]
+    counter: str = ""
+    named: Callable[[Any], tuple[str, str | None] | None] = lambda _: None
 
 
 # In the order in which a chunk writes them.
@@ -63,29 +72,22 @@ _KINDS = {
     "session": _Kind(messages.read_session, messages.write_sessions),
     "branch": _Kind(messages.read_branch, messages.write_branches),
     "message": _Kind(messages.read_message, messages.write_messages),
-    "summary": _Kind(others.read_summary, others.write_summaries),
-    "entry": _Kind(entries.read_entry, entries.write_entries),
-    "artifact": _Kind(artifacts.read_artifact, artifacts.write_artifacts),
+    "summary": _Kind(others.read_summary, others.write_summaries, "summaries_added"),
+    "entry": _Kind(
+        entries.read_entry, entries.write_entries, "entries_added", entries.named_message
+    ),
+    "artifact": _Kind(
+        artifacts.read_artifact,
+        artifacts.write_artifacts,
+        "artifacts_added",
+        artifacts.named_message,
+    ),
     "artifact_name": _Kind(artifacts.read_name, artifacts.write_names),
-    "item": _Kind(others.read_item, others.write_items),
-    "embedding": _Kind(others.read_vector, others.write_vectors),
-    "state": _Kind(others.read_state, others.write_state),
+    "item": _Kind(others.read_item, others.write_items, "items_added"),
+    "embedding": _Kind(others.read_vector, others.write_vectors, "embeddings_added"),
+    "state": _Kind(others.read_state, others.write_state, "state_added"),
     "tombstone": _Kind(others.read_tombstone, others.write_tombstones),
 }
-
-# Which field of the report counts lines of a kind.
-_COUNTERS = {
-    "summary": "summaries_added",
-    "entry": "entries_added",
-    "artifact": "artifacts_added",
-    "item": "items_added",
-    "embedding": "embeddings_added",
-    "state": "state_added",
-}
-
-
-# The session and the external id of the message that a hand-written line names, None for none.
-_NAMED = {"entry": entries.named_message, "artifact": artifacts.named_message}
 
 
 class _Checked(Record):
@@ -285,9 +287,9 @@ class Importer:
     def _count(self, item: Item) -> None:
         """Count an item of a dry run that is no message; keep the first messages."""
         fields = item.fields
-        counter = _COUNTERS.get(item.kind)
-        if counter is not None:
-            self.added[counter] += 1
+        kind = _KINDS.get(item.kind)
+        if kind is not None and kind.counter:
+            self.added[kind.counter] += 1
         if item.kind == "message" and len(self._samples) < SAMPLES and fields.get("text"):
             words = " ".join(str(fields["text"]).split())[:SAMPLE_CHARS]
             self._samples.append(f"{fields.get('role')}: {words}")
@@ -383,7 +385,7 @@ class Importer:
         """Count a group of a dry run, unless it names a session or message that is absent."""
         try:
             for kind, line in group.lines:
-                named = _NAMED[kind](line) if kind in _NAMED else None
+                named = _KINDS[kind].named(line)
                 if named is not None and named not in self._trial.taken:
                     with self._services.db.read() as tx:
                         session, message = named
