@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine.sqlite.cipher import opened
 from memdb.engine.sqlite.connection import MEMORY, open_temporary, translated_errors
-from memdb.engine.sqlite.gate import list_other_tables
 from memdb.engine.sqlite.maintenance import (
     ANALYZE,
     READING,
@@ -29,6 +28,7 @@ from memdb.engine.sqlite.maintenance import (
     describe_copy,
     list_migration_copies,
 )
+from memdb.engine.sqlite.schema import list_other_tables
 from memdb.errors import Busy
 from memdb.models.reports import Proof
 from memdb.rescue.byte_search import ByteSearch

@@ -27,7 +27,6 @@ WHOLE = (
     "remaining.",
     "text_rows.",
     "index_words.",
-    "gate.",
     "adoption.",
     "found_rows.",
     "synced.",  # a sync compares all that is here with what was agreed on
@@ -38,6 +37,8 @@ MAY_SCAN = {
     "overviews.message_days": "the rows of one scope, which a subquery reads by their ids",
     "query.virtual": "a row per table and index of the schema",
     "settings.get_all": "a row per field that was set",
+    "schema.objects": "a row per object of the schema",
+    "schema.attached_to": "a row per object of the schema",
     "schema.marks": "asks whether there is any table",
     "schema.meta": "asks whether there is one table",
     "links.broken": "only check and rebuild run it",

@@ -17,8 +17,8 @@ import apsw
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import open_temporary, translated_errors
 from memdb.engine.sqlite.digests import register_functions
-from memdb.engine.sqlite.gate import find_schema_differences
 from memdb.engine.sqlite.migrations import STEPS
+from memdb.engine.sqlite.schema import find_schema_differences
 from memdb.engine.steps import StepFailed
 from memdb.errors import Busy, MigrationFailed, SchemaTooNew
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import apsw
 
 from memdb.engine.sqlite.connection import open_temporary, translate
-from memdb.engine.sqlite.gate import expected_objects, find_schema_differences
+from memdb.engine.sqlite.schema import expected_objects, find_schema_differences
 from memdb.errors import Interrupted, InvalidInput, MemDBError
 from memdb.text.validate import check_query_values
 
