@@ -19,8 +19,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from memdb.errors import FileError, InvalidInput
-from memdb.text.validate import refuse_special
-from memdb.transfer.export import is_database
+from memdb.text.validate import is_sqlite, refuse_special
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -397,7 +396,7 @@ class Tree:
             head = file.read(4)
         if not head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
             self.is_alone = True
-            self.is_database = is_database(self.path)
+            self.is_database = is_sqlite(self.path)
             self._sizes[self.name] = os.stat(self.path).st_size
             return
         self._archive = zipfile.ZipFile(self.path)

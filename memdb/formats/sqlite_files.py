@@ -17,8 +17,7 @@ from memdb.engine.whole_files import open_private, whole_path
 from memdb.errors import AlreadyExists, FileError, InvalidInput
 from memdb.formats.source import FREE_BYTES, MAX_RATIO
 from memdb.models.ids import MAX_INT
-from memdb.text.validate import refuse_output
-from memdb.transfer.export import is_database, is_memdb
+from memdb.text.validate import is_memdb, is_sqlite, refuse_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -193,7 +192,7 @@ def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
     if os.path.lexists(target) and not replace:
         raise AlreadyExists("file", target)
     refuse_output(target)
-    if is_database(target) and is_memdb(target):
+    if is_sqlite(target) and is_memdb(target):
         raise FileError(f"{target} is a memdb file: choose another place", target)
     try:
         with whole_path(target) as partial:

@@ -18,9 +18,9 @@ from memdb.rescue.pages import (
     INNER_TABLE,
     LEAF_INDEX,
     LEAF_TABLE,
-    MAGIC,
     pointer_pages,
 )
+from memdb.text.validate import SQLITE_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,7 +65,7 @@ class DeadBytes:
         header = read(0, HEADER_BYTES) if size >= HEADER_BYTES else b""
         page_bytes = int.from_bytes(header[16:18], "big")
         self.page_bytes = MAX_PAGE_BYTES if page_bytes == 1 else page_bytes
-        if header[:16] != MAGIC or self.page_bytes < MIN_PAGE_BYTES:
+        if header[:16] != SQLITE_MAGIC or self.page_bytes < MIN_PAGE_BYTES:
             raise ValueError("not a file of plain pages")
         self._unused = header[20]
         self._count = -(-size // self.page_bytes)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.engine.sqlite.wal import read_frames
 from memdb.models.record import Record
+from memdb.text.validate import SQLITE_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     # The key of the row, 0 in a table without one, and what its record holds.
     RawRow = tuple[int, Values]
 
-MAGIC = b"SQLite format 3\0"
+
 HEADER_BYTES = 100
 DEFAULT_PAGE_BYTES = 4096
 
@@ -98,7 +99,7 @@ class PageFile:
         else:
             self._data, wal = data, False
         self.page_bytes, unused = DEFAULT_PAGE_BYTES, 0
-        if self._data[:16] == MAGIC:  # else the first page is damaged too
+        if self._data[:16] == SQLITE_MAGIC:  # else the first page is damaged too
             stated = int.from_bytes(self._data[16:18], "big")
             stated = 65_536 if stated == 1 else stated
             if stated >= 512 and stated & (stated - 1) == 0:  # noqa: PLR2004 (the smallest page)
@@ -172,7 +173,7 @@ class PageFile:
         found: set[int] = set()
         try:
             first = self.page(1)
-            if first[:16] != MAGIC:
+            if first[:16] != SQLITE_MAGIC:
                 return None
             trunk, count = struct.unpack(">II", first[32:40])
             while trunk and trunk not in found:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SQLITE_MAGIC = b"SQLite format 3\0"  # https://sqlite.org/fileformat.html
+
 # What SQLite and memdb keep beside a database, and remove when they no longer need it.
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
@@ -544,6 +546,30 @@ def find_side_file_owner(path: str | os.PathLike[str]) -> str | None:
             if base != name and os.path.isfile(base):
                 return base
     return None
+
+
+def is_sqlite(path: str) -> bool:
+    """
+    Return whether there is a SQLite database at *path*.
+
+    Raises:
+        FileError: the file at *path* cannot be read.
+    """
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+    except OSError as error:
+        raise FileError(
+            f"{path} cannot be read ({error.strerror}): choose another place", path
+        ) from error
+
+
+def is_memdb(path: str) -> bool:
+    """Return whether the SQLite file at *path* says that it is memdb's."""
+    with open(path, "rb") as file:
+        return file.read(72)[68:] == b"memd"
 
 
 def check_query_values(values: Sequence[Any] | Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from memdb.engine.whole_files import PARTIAL, private_file
 from memdb.errors import AlreadyExists, FileError
 from memdb.records.scopes import SHARED
 from memdb.tables import scopes, settings
-from memdb.text.validate import path_value, refuse_output
+from memdb.text.validate import is_sqlite, path_value, refuse_output
 from memdb.transfer import artifacts, entries, messages, others
 from memdb.transfer.lines import EXPORT_VERSION, SCOPE, SPOOL_BYTES
 
@@ -173,31 +173,6 @@ def _whole_apps(tx: Tx, owners: Sequence[ScopeRef]) -> set[str]:
 
 
 BLOCK_BYTES = 1 << 16
-SQLITE_MAGIC = b"SQLite format 3\0"  # https://sqlite.org/fileformat.html
-
-
-def is_memdb(path: str) -> bool:
-    """Return whether the SQLite file at *path* says that it is memdb's."""
-    with open(path, "rb") as file:
-        return file.read(72)[68:] == b"memd"
-
-
-def is_database(path: str) -> bool:
-    """
-    Return whether there is a SQLite database at *path*.
-
-    Raises:
-        FileError: the file at *path* cannot be read.
-    """
-    if not os.path.isfile(path):
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
-    except OSError as error:
-        raise FileError(
-            f"{path} cannot be read ({error.strerror}): choose another place", path
-        ) from error
 
 
 def refuse_database(db: Engine, target: str) -> None:
@@ -211,7 +186,7 @@ def refuse_database(db: Engine, target: str) -> None:
     for path in (target, target + PARTIAL):
         if db.maintenance.is_own_file(path):
             raise FileError(f"{path} is the open file itself: choose another place", path)
-        if is_database(path):
+        if is_sqlite(path):
             raise FileError(f"{path} is a SQLite database: choose another place", path)
 
 

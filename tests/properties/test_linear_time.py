@@ -361,6 +361,7 @@ WITHOUT_TEXT = {
     "validate.path_value",
     "validate.find_side_file_owner",
     "validate.refuse_output",
+    *("validate.is_sqlite", "validate.is_memdb"),
     "keeping.unpacked",
 }
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import apsw
 
 from memdb.errors import CipherMissing, FileError, KeyMissing, NotAMemDB, WrongKey
+from memdb.text.validate import SQLITE_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from memdb.models.keys import FileKey
 
-MAGIC = b"SQLite format 3\0"
+
 # Bytes 21 to 23 of every SQLite file, which the cipher leaves readable.
 # Source: https://www.sqlite.org/fileformat2.html (payload fractions)
 FRACTIONS_AT, FRACTIONS = 21, b"\x40\x20\x20"
@@ -146,7 +147,7 @@ def read_stream(path: str, key: FileKey) -> Iterator[bytes]:
 def is_encrypted(path: str) -> bool:
     """Return whether a file looks like an encrypted SQLite file."""
     start = read_start(path)
-    return start[: len(MAGIC)] != MAGIC and start[FRACTIONS_AT:][: len(FRACTIONS)] == FRACTIONS
+    return not start.startswith(SQLITE_MAGIC) and start.startswith(FRACTIONS, FRACTIONS_AT)
 
 
 def unreadable(path: str, key: FileKey | None) -> FileError:
@@ -155,6 +156,6 @@ def unreadable(path: str, key: FileKey | None) -> FileError:
         if not has_cipher():
             return CipherMissing(path)
         return KeyMissing(path) if key is None else WrongKey(path)
-    if key is not None and read_start(path)[: len(MAGIC)] == MAGIC:
+    if key is not None and read_start(path).startswith(SQLITE_MAGIC):
         return WrongKey(path, is_plain=True)
     return NotAMemDB(f"{path} is not a SQLite file: check the path", path)

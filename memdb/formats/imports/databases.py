@@ -36,7 +36,7 @@ from memdb.formats.source import Tree, parse_line
 from memdb.formats.sqlite_files import ROW, as_lines, list_tables, plain_text, read_rows
 from memdb.formats.transcripts import parse_object
 from memdb.models.record import Record
-from memdb.transfer.export import is_memdb
+from memdb.text.validate import is_memdb
 from memdb.transfer.lines import LEFT_OUT, REFUSALS, Item, any_time
 
 if TYPE_CHECKING:
