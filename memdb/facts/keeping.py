@@ -284,28 +284,25 @@ def _own_paragraphs(text: str, role: str) -> Iterator[list[str]]:
     """Yield the sentences that the writer of a message says himself, by paragraph."""
     for paragraph in re.split(r"\n\s*\n", without_pasted(text)):
         own: list[str] = []
-        for sentence in (
-            one
-            for line in paragraph.splitlines()
-            if not compiled(_LINE).match(line)
-            for one in sentences(line)
-        ):
+        lines = [one for one in paragraph.splitlines() if not compiled(_LINE).match(one)]
+        for sentence in (one for line in lines for one in sentences(line)):
             said = sentence.replace(_HOLE, "").rstrip()
-            if label := compiled(_LABEL).match(said):
-                if _OWN_LABELS.isdisjoint(marks(label[0])):
-                    yield own
-                    return  # "Text: ...", a transcript: the rest is somebody else's
-            elif (
-                said.endswith(_INTRODUCES)
-                and "remember" not in marks(said)
-                and head_shares("says", said, role)[FACT] < _INTRODUCES_OWN
-            ):
+            if _introduces_others(said, role):
                 yield own
-                return  # "A reader writes:"
+                return
             if said == sentence and any(letter.isalpha() for letter in sentence):
                 own.append(sentence)
         if own:
             yield own
+
+
+def _introduces_others(said: str, role: str) -> bool:
+    """Return whether somebody else says the rest: "Text: ...", a transcript, "A reader writes:"."""
+    if label := compiled(_LABEL).match(said):
+        return _OWN_LABELS.isdisjoint(marks(label[0]))
+    if not said.endswith(_INTRODUCES) or "remember" in marks(said):
+        return False
+    return head_shares("says", said, role)[FACT] < _INTRODUCES_OWN
 
 
 def without_pasted(text: str) -> str:
