@@ -1,11 +1,12 @@
 """
 Train the two models of `memdb/facts` from `bench/facts/data`.
 
-    python -m bench.facts.train [--data FOLDER] [--out FOLDER] [--steps N]
+    python -m bench.facts.train [--data FOLDER] [--out FOLDER] [--steps N] [--common]
 
-It writes `common.json` (how many statements hold a word), `sentences.json` (what is worth keeping)
-and `pairs.json` (what a newer statement does to an older one). The same data and code give the
-same files. A fifth of the data is kept apart by the hash of its line, and judges the weights.
+It writes `sentences.json` (what is worth keeping) and `pairs.json` (what a newer statement does to
+an older one), and with `--common` first `common.json` (how many statements hold a word), with which
+`bench/answers/train.py` trained too. The same data and code give the same files. A fifth of the
+data is kept apart by the hash of its line, and judges the weights.
 
 Data, one JSON object a line, by `WRITER-KIND-LANGUAGE`: `pairs` {older, newer, kind, days}, `short`
 of the same form, for `pairs.json` alone, `sentences` {speaker, before, text, keep, why},
@@ -61,7 +62,7 @@ UNRELATED = (0.1, 0.4)  # cosines that unrelated statements of one writer have
 MOST_COMMON, LEAST_COMMON = 120, 5
 MOST_PRODUCTS = 240
 STEPS, STEPS_PAIRS = 60, 50
-PRECISION = 0.87
+PRECISION = 0.88
 LINKED, SURE = 0.5, 0.8  # probabilities from which a link is stored, and hides the older entry
 MOST_WRONG = 0.005  # wrong sure links between statements that somebody wrote as a pair
 MOST_UNRELATED = 0.05  # links between statements that do not
@@ -829,9 +830,8 @@ def write(path: Path, data: Any) -> None:
         cached.cache_clear()
 
 
-def train(data: Path, out: Path, steps: int) -> None:
-    """Train both models from the folder *data* into *out*."""
-    sentences, found = read_sentences(data), read_pairs(data)
+def count_words(sentences: list[Sentence], found: list[Pair], out: Path) -> None:
+    """Write how many of the statements hold a word."""
     texts = [(one.language, one.text) for one in sentences if one.kind not in (OPENING, PLAIN)]
     texts += [
         (one.language, text)
@@ -841,6 +841,13 @@ def train(data: Path, out: Path, steps: int) -> None:
     ]
     write(out / "common.json", {})
     write(out / "common.json", count_common(texts))
+
+
+def train(data: Path, out: Path, steps: int, *, common: bool = False) -> None:
+    """Train both models from the folder *data* into *out*; with *common* count words before."""
+    sentences, found = read_sentences(data), read_pairs(data)
+    if common:
+        count_words(sentences, found, out)
     mark = fingerprint(data)
     write(out / "sentences.json", train_sentences(sentences, steps) | {"hash": mark})
     write(out / "pairs.json", train_pairs(found, min(steps, STEPS_PAIRS)) | {"hash": mark})
@@ -852,8 +859,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=HERE / "data")
     parser.add_argument("--out", type=Path, default=PACKAGE)
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--common", action="store_true")
     given = parser.parse_args()
-    train(given.data, given.out, given.steps)
+    train(given.data, given.out, given.steps, common=given.common)
     for name in ("sentences", "pairs"):
         print(name)
         for part, told in json.loads((given.out / f"{name}.json").read_text())["judged"].items():

@@ -66,7 +66,7 @@ def test_training_twice_gives_the_same_files(train: ModuleType, tmp_path: Path) 
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        train.train(data, tmp_path / name, 5)
+        train.train(data, tmp_path / name, 5, common=True)
         made.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
 
     assert made[0] == made[1]

@@ -226,3 +226,34 @@ def test_a_category() -> None:
 
     assert len(told) == 18
     assert [(one, category_of(one)) for one, wanted in told if category_of(one) != wanted] == []
+
+
+# The same taste, said of oneself and noted about somebody.
+TASTES = (
+    ("I like {}.", "Ann likes {}.", "She likes {}.", "The user likes {}."),
+    ("I love {}.", "Tom loves {}.", "He loves {}.", "The user loves {}."),
+    ("I don't like {}.", "Ann doesn't like {}.", "She doesn't like {}."),
+)
+THINGS = "tea rice opera golf rain winter beer poetry cheese onions hiking museums horses camping"
+TASTES_ELSEWHERE = (
+    ("Ich mag Tee.", "Anna mag Tee."),
+    ("Ich hasse Regen.", "Anna hasst Regen."),
+    ("J'aime le th\u00e9.", "Anne aime le th\u00e9."),
+    ("Me gusta el arroz.", "A Ana le gusta el arroz."),
+    (
+        "\u304a\u8336\u304c\u597d\u304d\u3067\u3059\u3002",
+        "\u30a2\u30f3\u3055\u3093\u306f\u304a\u8336\u304c\u597d\u304d\u3067\u3059\u3002",
+    ),
+    ("\u6211\u559c\u6b22\u4e0b\u96e8\u3002", "\u5c0f\u5b89\u559c\u6b22\u4e0b\u96e8\u3002"),
+)
+
+
+def test_a_taste_has_one_category() -> None:
+    """It is a preference, whoever notes it about whom: at least nine of ten."""
+    said = [form.format(one) for forms in TASTES for form in forms for one in THINGS.split()]
+    said += [one for pair in TASTES_ELSEWHERE for one in pair]
+
+    wrong = [one for one in said if category_of(one) != "preferences"]
+
+    assert len(wrong) <= len(said) / 10, wrong
+    assert {"I like tea.", "Ann likes tea."}.isdisjoint(wrong)
