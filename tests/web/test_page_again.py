@@ -116,7 +116,7 @@ def test_a_search_of_an_empty_file_asks_nothing(
         refused: list[int] = []
         tab.page.on("response", lambda answer: refused.append(answer.status))
         page = tab.open("search")
-        page.wait_for_selector("text=nothing is said yet")
+        page.wait_for_selector("text=Nothing is stored yet")
 
     assert max(refused) < 400
 

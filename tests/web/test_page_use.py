@@ -126,7 +126,7 @@ def test_a_busy_file_is_tried_again(
         with other.transaction():
             other.scope("ann").session("old").append("user", "Long work.")
             page.click("dialog >> text=Save")
-            page.wait_for_selector("dialog .problem:has-text('what you typed is still here')")
+            page.wait_for_selector("dialog .problem:has-text('Your text is still here')")
         assert page.input_value("dialog textarea") == "Ann lives in Bergen."
         page.click("dialog >> text=Save")
         page.wait_for_selector(".read:has-text('Ann lives in Bergen.')")

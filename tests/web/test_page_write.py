@@ -101,7 +101,7 @@ TASKS = {
         see text=/^To decide/
         key Tab =To decide
         key Enter
-        see .question:has-text('No user said it')
+        see .question:has-text('It comes from the assistant')
         key j =Ann likes rice.
         key r
         see .toast:has-text('nothing recalls it')
