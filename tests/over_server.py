@@ -127,6 +127,7 @@ BY_NAME = {
     "test_process_durability_syncs_soon_after_a_commit": "a server syncs its log by itself",
     "test_too_many_open_files_say_so_and_pass": "opens files again",
     "test_a_copy_beside_the_file_is_searched": BYTES,
+    "test_escapes_hide_no_word": BYTES,
     "test_a_database_is_not_a_source": NO_FILE,
     "test_a_deleted_row_is_overwritten_at_once": BYTES,
     "test_a_dry_run_makes_no_file": NO_FILE,

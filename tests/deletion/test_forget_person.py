@@ -109,7 +109,8 @@ def test_a_person_goes_from_each_place(place: str, tmp_path: Path) -> None:
             assert scope.session("s").get(1).text == "The harbour is calm."
             assert [one.text for one in scope.entries.list()][:1] == ["The ferry leaves at noon."]
         assert db.file.check(deep=True) == []
-        assert NAME.lower().encode() not in path.read_bytes().lower()
+        if db.path == str(path):  # bytes of a server are its own
+            assert NAME.lower().encode() not in path.read_bytes().lower()
 
 
 def test_what_remains_is_listed_with_the_call_that_removes_it() -> None:

@@ -50,7 +50,8 @@ def test_forgetting_takes_the_parts_along(tmp_path: Path, asked):
         receipt = db.scope("ann", "travel").forget(**asked, dry_run=True)
         assert receipt.removed["items"] == 2 * len(PARTS)
         assert db.scope("ann", "travel").forget(**asked, prove=True, expected=receipt).proven
-        assert b"quibblitis" not in path.read_bytes().lower()
+        if db.path == str(path):  # bytes of a server are its own
+            assert b"quibblitis" not in path.read_bytes().lower()
         say(db, "ann", "travel")
         say(db, "bob", "travel")
         say(db, "ann", "travel (old)")

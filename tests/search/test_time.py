@@ -123,8 +123,9 @@ def test_the_command_line_lists_a_time(path: str) -> None:
         for day in range(1, 4):
             when = datetime(2026, 9, day, 10, tzinfo=UTC) + timedelta(hours=day)
             db.scope("ann").session("s").append("user", f"Day {day}", created=when)
+        where = db.path
     done = CliRunner().invoke(
-        cli, ["recall", path, "", "--since", "2026-09-02", "--until", "2026-09-02"]
+        cli, ["recall", where, "", "--since", "2026-09-02", "--until", "2026-09-02"]
     )
     assert "Day 2" in done.stdout
     assert "Day 1" not in done.stdout
