@@ -348,7 +348,8 @@ class SqliteEngine(Opened):
         if self.upkeep is not None:
             go_on = self.upkeep.rest()  # the thread uses the connection that is asked
             try:
-                if not self.writing and self.pool.has_its_files():
+                is_due = self.upkeep.has_dropped and not self.writing
+                if is_due and self.pool.has_its_files():
                     self.upkeep.finish()
             finally:
                 go_on()
@@ -358,12 +359,15 @@ class SqliteEngine(Opened):
         lock = self.pool.write_lock
         around = lock.owned()
         block = Block(self.pool)
+        has_files = None  # not looked yet
         try:
             if around is None:
                 lock.acquire(block)
-                if self.commits and not self.pool.is_memory and self.pool.has_its_files():
-                    self._clear_mark()
-            self.pool.close()
+                if self.commits and not self.pool.is_memory:
+                    has_files = self.pool.has_its_files()
+                    if has_files:
+                        self._clear_mark()
+            self.pool.close(has_files=has_files)
             if around is not None and around.tx is not None:
                 around.tx.close()
         finally:
@@ -395,8 +399,9 @@ class SqliteEngine(Opened):
         """Move the WAL into the file; for the owner of the lock."""
 
         def clear(writer: Writer) -> int:
-            self._move_tail(writer)
-            return self.pool.wal_guard.rest(writer) or 0
+            guard = self.pool.wal_guard
+            pages = guard.clear(writer, self._move_tail)
+            return guard.rest(writer) or 0 if pages is None else pages
 
         try:
             return self._in_writer(clear)
@@ -450,16 +455,10 @@ class SqliteEngine(Opened):
 
     def _move_tail(self, writer: Tx) -> None:
         """Complete the index of messages, for other programs that search in a closed file."""
-        if writer.used_words is None:
-            return
-        try:
-            writer.begin()
+        if writer.used_words is not None:
             writer.words.move_tail()
             if self.upkeep is not None and self.upkeep.parts >= MERGED_PARTS:
                 writer.words.merge_messages(CLOSE_PAGES)
-            writer.commit()
-        except MemDBError:
-            writer.roll_back()  # the next close does it, or the next 64 messages
 
     def __del__(self) -> None:
         """Close a file that was not closed, so that its WAL does not stay beside it."""

@@ -325,12 +325,19 @@ class ConnectionPool:
                 let_close(tx.raw)
             tx.close()
 
-    def close(self) -> None:
-        """Close every connection; those that other threads use are closed by these."""
+    def close(self, *, has_files: bool | None = None) -> None:
+        """
+        Close every connection; those that other threads use are closed by these.
+
+        Args:
+            has_files: What `has_its_files` said just now; None: not asked yet.
+        """
         self.is_closed = True
         for block in list(self.reading.values()):
             self.discard(block.tx)
-        is_unused = not self.is_memory and self.has_its_files() and self._is_unused()
+        if has_files is None:
+            has_files = not self.is_memory and self.has_its_files()
+        is_unused = has_files and self._is_unused()
         self.close_idle(remove_wal=is_unused)
         if self._memory is not None:
             self._memory.close()

@@ -328,9 +328,20 @@ class WalGuard:
         try:
             (_, in_wal, moved) = writer.all(CHECKPOINT_NOW)[0]
             self.note_file()
-            if in_wal != moved:
-                return None
-            busy, moved = cut_wal(writer)
+            return self.clear(writer) if in_wal == moved else None
+        except MemDBError:
+            self.note_file()
+            return None
+
+    def clear(self, writer: Tx, work: Callable[[Tx], None] | None = None) -> int | None:
+        """
+        Do as `rest` without a look at who reads before.
+
+        Args:
+            work: What else the transaction does that clears the mark.
+        """
+        try:
+            busy, moved = cut_wal(writer, work)
             self._mark, writer.version = read_mark(writer), writer.raw.data_version()
         except MemDBError:
             busy, moved = True, 0
@@ -339,9 +350,9 @@ class WalGuard:
         return None if busy else moved
 
 
-def cut_wal(tx: Tx) -> tuple[bool, int]:
+def cut_wal(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bool, int]:
     """
-    Clear the mark, move the WAL into the file and cut it.
+    Clear the mark, after *work* in the same transaction, move the WAL into the file and cut it.
 
     A writer may set the mark before the WAL is cut and close meanwhile. It then finds the file
     locked and leaves the mark to this process, which reads it again afterwards.
@@ -349,7 +360,7 @@ def cut_wal(tx: Tx) -> tuple[bool, int]:
     Returns:
         Whether somebody prevents it, and the pages moved.
     """
-    busy, moved = _clear_and_cut(tx)
+    busy, moved = _clear_and_cut(tx, work)
     try:
         for _ in range(TRIES):
             if busy or not read_mark(tx).is_set:
@@ -361,9 +372,11 @@ def cut_wal(tx: Tx) -> tuple[bool, int]:
     return busy, moved
 
 
-def _clear_and_cut(tx: Tx) -> tuple[bool, int]:
+def _clear_and_cut(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bool, int]:
     tx.begin()
     try:
+        if work is not None:
+            work(tx)
         mark = read_mark(tx)
         if mark.is_set:
             tx.run(SET_MARK, {"value": str(mark.replace(is_set=False))})
@@ -715,12 +728,14 @@ def missing_wal_bytes(tx: Tx, path: str) -> int:
     """Return how long the WAL has to be for what SQLite has in it, 0 if it is. Cost: 20 µs."""
     try:
         (_, frames, _) = tx.all(COUNT_FRAMES)[0]
+        if frames <= 0:
+            return 0
         (page_bytes,) = tx.one(SELECT_PAGE_BYTES) or (0,)
         size = os.stat(f"{path}-wal").st_size
     except (MemDBError, OSError):
         return 0  # said where it is used
     needed = WAL_HEADER_BYTES + int(frames) * (FRAME_HEADER_BYTES + int(page_bytes))
-    return needed if frames > 0 and size < needed else 0
+    return needed if size < needed else 0
 
 
 def lost_wal(path: str) -> FileError:
