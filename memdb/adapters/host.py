@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.adapters.shared import SharedFile
 from memdb.aio.batching import waited
 from memdb.aio.parts import Twin, later
-from memdb.api._resolve import STATIC, embedder_by_name, model_by_name
+from memdb.api._resolve import STATIC, begin_file, embedder_by_name, model_by_name
 from memdb.api.session import Preparing
 from memdb.conversations.windows import METADATA_KEY, Source, window_by
 from memdb.errors import InvalidInput
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from memdb.api.session import Session
     from memdb.conversations.host_sessions import Changes
     from memdb.models.entries import Remembered
+    from memdb.models.keys import AnyKey
     from memdb.models.messages import ContextWindow, Message, NewMessage
     from memdb.models.reports import SessionHead, SessionSnapshot
     from memdb.models.summaries import ArchivedSpan
@@ -322,6 +323,11 @@ class HostFile:
         self._opened = db
         self._services = db._services
         self._db = db._services.db
+
+    @staticmethod
+    def begin(path: str, key: AnyKey | None) -> None:
+        """Make an empty file with small pages at *path*, as one of many; none with a key."""
+        begin_file(path, key)
 
     @property
     def commits(self) -> int:

@@ -8,11 +8,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, ReadOnly
+from memdb.models.keys import key_value
 from memdb.models.settings import read_settings
 from memdb.text.validate import is_address
 
 if TYPE_CHECKING:
     from memdb.engine.base import Engine, Tx
+    from memdb.models.keys import AnyKey
     from memdb.models.observation import Meter
     from memdb.models.protocols import Embedder, Model
     from memdb.models.settings import Settings
@@ -56,6 +58,14 @@ def open_engine(path: str, **options: Any) -> Engine:
     from memdb.engine.sqlite.engine import SqliteEngine
 
     return SqliteEngine(path, **options)
+
+
+def begin_file(path: str, key: AnyKey | None) -> None:
+    """Make an empty file with small pages at *path*; not one with a key."""
+    from memdb.engine.sqlite.connection import begin_small_file
+
+    if key_value(key) is None:
+        begin_small_file(path)
 
 
 def open_target(path: str, *, dry_run: bool, **given: Any) -> Engine:

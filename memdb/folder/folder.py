@@ -344,6 +344,7 @@ class Folder:
             if self.is_read_only or not create:
                 raise NotFound("user", user, self.path)
             os.makedirs(os.path.dirname(path), mode=PRIVATE, exist_ok=True)
+            HostFile.begin(path, self._options.get("key"))
         handle = _Handle(memdb.open(path, **self._options))
         handle.host.keep_to(user)
         handle.host.share(self._find_shared)

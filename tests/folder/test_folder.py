@@ -16,7 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 import memdb
+from memdb.adapters.host import HostFile
 from memdb.cli import cli
+from memdb.folder.folder import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,6 +82,23 @@ def test_a_user_of_a_folder_is_as_one_of_a_file(folder: memdb.Folder) -> None:
     with memdb.open(":memory:") as db:
         for user in NAMES:
             assert use(folder.user(user), "Oslo") == use(db.scope(user), "Oslo"), user
+
+
+def test_an_empty_file_is_small(folder: memdb.Folder, tmp_path: Path) -> None:
+    """At most 200 KB; so is what a process left that ended before it made the tables."""
+    folder.user("ann").session("s").append("user", "hello")
+    begun = tmp_path / place_of("bob")
+    begun.parent.mkdir(parents=True)
+    HostFile.begin(str(begun), "")
+    folder.user("bob").session("s").append("user", "hello")
+    folder.close()
+
+    for name in ("ann", "bob"):
+        path = tmp_path / place_of(name)
+        assert path.stat().st_size <= 200 << 10
+        with memdb.open(path, embedder=None) as db:
+            assert db.scope(name).session("s").last_seq == 1
+            assert db.file.check(deep=True) == []
 
 
 def test_names_come_back(folder: memdb.Folder, tmp_path: Path) -> None:

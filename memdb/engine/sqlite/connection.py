@@ -106,6 +106,15 @@ SET_AUTO_VACUUM = """/* connection.set_auto_vacuum */
 PRAGMA auto_vacuum = INCREMENTAL
 """
 
+# Of a file that is one of many: an empty one takes 200 KB, not 364, since each table and index has
+# a page at least.
+SET_SMALL_PAGES = """/* connection.set_small_pages */
+PRAGMA page_size = 2048
+"""
+SET_WAL_MODE = """/* connection.set_wal_mode */
+PRAGMA journal_mode = WAL
+"""
+
 # Bytes 18 and 19 of a database: one in memory that came from a file may say WAL, which SQLite
 # does not open there. Source: sqlite.org/fileformat.html#file_format_version_numbers
 JOURNAL_MODE = slice(18, 20)
@@ -209,6 +218,25 @@ def _begin_file(connection: apsw.Connection, path: str) -> None:
         connection.execute(SET_AUTO_VACUUM).fetchall()
 
 
+def begin_small_file(path: str) -> None:
+    """
+    Make an empty plain file at *path* with small pages, which `SqliteEngine` then fills.
+
+    Raises:
+        FileError, ReadOnly: the file cannot be made.
+    """
+    create_private(path)
+    try:
+        connection = apsw.Connection(path)
+        try:
+            for sql in (SET_SMALL_PAGES, SET_AUTO_VACUUM, SET_WAL_MODE):
+                connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise open_error(error, path) from error
+
+
 def open_temporary(name: str = MEMORY) -> Tx:
     """
     Return a connection to a new temporary database, which the caller closes.
@@ -308,7 +336,7 @@ def _let_write(connection: apsw.Connection, durability: str, timeout_ms: int) ->
     run = connection.execute
     if connection.filename:
         # Readers and one writer at the same time; the file stays in this mode.
-        _retry_busy(lambda: run("PRAGMA journal_mode = WAL").fetchall(), timeout_ms)
+        _retry_busy(lambda: run(SET_WAL_MODE).fetchall(), timeout_ms)
     # Deleted bytes become zeros at once, also where a page is split: ADR-0018.
     run("PRAGMA secure_delete = ON").fetchall()
     run(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
