@@ -180,7 +180,7 @@ class ScopedAdapter(Adapter):
         Args:
             source: A path, made where it is new; or a file that is open (`memdb.open` or
                 `memdb.aio.open`).
-            user: Whose memory it is. None means MEMDB_USER, or "default".
+            user: The user whose memory it is. None means MEMDB_USER, or "default".
             app: The program it belongs to. None means MEMDB_APP, or "default".
             options: For `memdb.open`, with a path.
 

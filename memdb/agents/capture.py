@@ -113,10 +113,10 @@ def capture(
     Store what is new in a transcript.
 
     Args:
-        user: Whose it is.
+        user: The user that it belongs to.
         app: The project; None means by the working directory that the transcript names.
         session: Its name; None means by the id that the transcript names.
-        deadline: When to stop, by `time.monotonic`. What is left is read the next time.
+        deadline: Time to stop, by `time.monotonic`. What is left is read the next time.
         is_whole: Nothing is being written to it, so its last line says what it says.
 
     Raises:

@@ -99,7 +99,7 @@ def import_transcripts(
     Store what is new in transcripts; what is stored already stays as it is.
 
     Args:
-        user: Whose they are.
+        user: The user that they belong to.
         app: The project; None means by the working directory that each names.
         again: Read all of them, also what was read before.
         progress: Called with the bytes done and their total, after each transcript.

@@ -285,7 +285,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             The file keeps them for every program; one that has it open already reads
             them at its next opening. None means as kept, at first the defaults. For this
             handle alone: `db.settings.update(keep=False)`.
-        key: Of an encrypted file, or for a new one: a passphrase, 32 bytes, or a function.
+        key: Key of an encrypted file, or for a new one: a passphrase, 32 bytes, or a function.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -471,7 +471,7 @@ class MemDB:
         Return somebody's memory; it is made at its first write.
 
         Args:
-            user: Whose it is: any text of up to 1,024 characters.
+            user: The user of the memory: any text of up to 1,024 characters.
             app: The program it belongs to.
 
         Raises:
@@ -645,7 +645,7 @@ class MemDB:
         Sync this file with the other devices that use *folder*; see docs/guides/sync.md.
 
         Args:
-            folder: Of its own, without this file. Any program may carry it.
+            folder: A folder of its own, without this file. Any program may carry it.
             pairing_key: What the first sync of the first device returned as `key`.
             dry_run: Count, and write nothing.
             progress: Called with the number of chunks that were merged of a segment.

@@ -108,7 +108,7 @@ class File:
         Copy the file as it is now to *path*, while others write; return its bytes.
 
         Args:
-            path: Where the copy gets its name when it is whole and on the disk.
+            path: Place where the copy gets its name when it is whole and on the disk.
             replace: Write over what is there.
             progress: Called with (done, total) pages after each 4 MB. What it raises ends
                 the backup, and nothing is left of it.

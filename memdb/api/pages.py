@@ -61,7 +61,7 @@ class BackupCopy(Record):
 
     Attributes:
         name: What to call it.
-        folder: Where it is, which the caller removes.
+        folder: Place where it is, which the caller removes.
     """
 
     name: str
@@ -205,7 +205,7 @@ class MessageView(Record):
 
     Attributes:
         text: At most as many characters as were asked for.
-        text_chars: Of the whole text.
+        text_chars: Length of the whole text.
         parts: Without their long texts: `base64_bytes` says how much `message/bytes` gives.
     """
 

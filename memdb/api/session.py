@@ -184,7 +184,7 @@ class Session:
         Args:
             title: What to call it in lists.
             metadata: A JSON object that is kept with it.
-            created: When it began. None means now.
+            created: Time when it began. None means now.
 
         Raises:
             AlreadyExists: it was created before, or has messages. One that only

@@ -107,7 +107,7 @@ def edited(
     error leaves the block, the file stays and the error names it.
 
     Args:
-        suffix: Of the file that the editor sees, by which it knows the language.
+        suffix: Suffix of the file that the editor sees, by which it knows the language.
         instead: What to give where there is no editor and no terminal, for the error.
         may_be_empty: An empty text is stored; else it is no change.
 

@@ -54,7 +54,7 @@ class Line(Record):
     A line of a block, with the piece that accounts for its tokens.
 
     Attributes:
-        day: Of an excerpt, and behind a comma the other conversation that it is of. Excerpts
+        day: Day of an excerpt, and behind a comma the other conversation that it is of. Excerpts
             of one day and conversation stand under one line that names them.
         tokens: What `with_costs` counted, 0 before.
     """

@@ -247,7 +247,7 @@ class MessageService:
         Make sure that a session has a branch; see `Session.branch`.
 
         Args:
-            name: Of the session and the branch.
+            name: Name of the session and the branch.
             source: The branch that it leaves; "" means the session itself.
 
         Transaction: one read; then one write if the branch is new.

@@ -77,11 +77,11 @@ class Selector(Record):
         seqs: Of messages of the session.
         last: How many of its newest messages.
         before_ms: Only messages of the session that were written before this time.
-        words: Of the query or the name.
+        words: Words of the query or the name.
         query: The query, or the name of the person, as it was given.
         artifacts: Also artifacts and old versions that contain the words, or that the messages
             saved.
-        force: Of a branch also those that leave from it.
+        force: Remove also branches that start from it.
     """
 
     what: str
@@ -216,7 +216,7 @@ class Rewriting(Record):
     The new texts of the summaries over some messages.
 
     Attributes:
-        seqs: Of the messages that are forgotten.
+        seqs: Seqs of the messages that are forgotten.
         summaries: As they are, each with its new text; None for one that is
             pruned, which stays so.
         left: The ids of the messages that the leaves among them keep.

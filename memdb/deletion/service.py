@@ -274,7 +274,7 @@ class DeletionService:
         Args:
             prove: Also take its bytes off the disk, and search the file for them.
             dry_run: Remove nothing, and return what would be removed.
-            expected: Of a preview that has to be true still. None means any.
+            expected: Digest of a preview that must still be true. None means any.
 
         Raises:
             InvalidInput: it was called inside a write.

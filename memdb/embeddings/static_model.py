@@ -350,7 +350,7 @@ def near_rows(
     Args:
         words: Lower case, as `words_of` gives them; those that are not in the
             table as a whole have no neighbours.
-        rows: Of the words to compare with, each once, as `rows_of` gives them.
+        rows: Rows of the words to compare with, each once, as `rows_of` gives them.
         floor: Cosines up to this say nothing, 0 to 1.
 
     Returns:

@@ -37,8 +37,8 @@ class Storage(Record):
 
     Attributes:
         format: Number of the file format.
-        size_bytes: Of the file itself, 0 in memory.
-        wal_bytes: Of the WAL, which is not yet moved into the file.
+        size_bytes: Size of the file itself, 0 in memory.
+        wal_bytes: Size of the WAL, which is not yet moved into the file.
         bytes_by_table: By kind of content, with its indexes.
         migration_copies: Names of the copies that migrations left beside the file.
     """
@@ -385,12 +385,12 @@ class Engine(Protocol):
     An open database.
 
     Attributes:
-        path: Where it is, for error messages.
+        path: Place where it is, for error messages.
         clock: Returns UTC milliseconds.
         ids: Returns a new uid for a time.
         commits: Write transactions of this object that were committed so far.
         is_read_only: Whether it was opened with mode="read": every write is refused.
-        key: Of an encrypted file, else None.
+        key: Key of an encrypted file, else None.
         only_user: Whose scopes it may hold; None means anybody's.
     """
 

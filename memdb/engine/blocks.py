@@ -134,7 +134,7 @@ class Opened:
     Base of the blocks of an open database, for both engines.
 
     Attributes:
-        path: Where it is, for error messages.
+        path: Place where it is, for error messages.
         is_read_only: Whether every write is refused.
         only_user: Whose scopes it may hold; None means anybody's.
     """

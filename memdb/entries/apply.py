@@ -241,7 +241,7 @@ class EntryWriter:
 
         Args:
             action: "repeated" or "updated".
-            vector: Of the statement; stored if *old* gets its text.
+            vector: Vector of the statement; stored if *old* gets its text.
             text: New text of the entry; None keeps what it has.
         """
         before = entries.row(tx, old.id)

@@ -46,7 +46,7 @@ class PreparedStatement(Record):
 
     Attributes:
         owner: The scope that it goes to.
-        vector: Of its text; None means that it is embedded later.
+        vector: Vector of its text; None means that it is embedded later.
     """
 
     owner: ScopeRef

@@ -51,7 +51,7 @@ class Question(Record):
         id: Unique in the data set.
         evidence: Ids of the messages or documents that contain the answer.
         sessions: Names of the sessions that contain it.
-        asked_ms: When it is asked, UTC milliseconds; None means after the last message of the
+        asked_ms: Time when it is asked, UTC milliseconds; None means after the last message of the
             scope.
     """
 

@@ -243,7 +243,7 @@ def run(
         arms: Without an embedder only those that need none may be asked for.
         baselines: Of `baselines.BASELINES`; their answers follow those of the arms.
         embedder: As in `memdb.open`.
-        folder: Where the file is made and removed again; None means the system's.
+        folder: Place where the file is made and removed again; None means the system's.
         progress: Called with how many questions are done, and of how many.
 
     Raises:

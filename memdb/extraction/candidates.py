@@ -352,7 +352,7 @@ class ResolvedCandidate(Record):
     Attributes:
         prepared: Checked and embedded; None means that it is dropped.
         reason: Why it is dropped.
-        verdict: Of a model, about `offered`; None means that the rules decide.
+        verdict: Verdict of a model, about `offered`; None means that the rules decide.
         offered: Id and version of the entries that the model was shown.
     """
 

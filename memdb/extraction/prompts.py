@@ -278,7 +278,7 @@ def read_candidates(
     Return the *most* most important facts of an answer, in order.
 
     Args:
-        answer: Of the model called *name*.
+        answer: Answer of the model called *name*.
         categories: Allowed ones; facts of others are left out.
         span: First and last seq of the messages that it read.
         said_ms: Time of the newest of them.
@@ -302,7 +302,7 @@ def read_verdicts(answer: str, name: str, offered: Sequence[Sequence[str]]) -> l
     A label that was not offered for the candidate is no target.
 
     Args:
-        answer: Of the model called *name*.
+        answer: Answer of the model called *name*.
         offered: For each candidate the labels of the entries that it was shown.
 
     Raises:

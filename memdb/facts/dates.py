@@ -242,7 +242,7 @@ def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list
 
     Args:
         text: A sentence.
-        created_ms: When it was written, UTC milliseconds.
+        created_ms: Time when it was written, UTC milliseconds.
         ahead: Whether it is about the future; decides the year of a day or
             month. None means the nearest one.
 
@@ -262,7 +262,7 @@ def days_about(text: str, created_ms: int) -> list[DaySpan]:
 
     Args:
         text: A message or an entry.
-        created_ms: When it was written, UTC milliseconds.
+        created_ms: Time when it was written, UTC milliseconds.
 
     >>> days_about("We flew in yesterday, and go on next month.", 0)
     [DaySpan(first=-1, last=-1), DaySpan(first=31, last=58)]

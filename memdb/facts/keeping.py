@@ -101,7 +101,7 @@ def learn(text: str, *, role: str) -> list[Learnt]:
     Return the sentences of a message that are worth keeping, in order.
 
     Args:
-        role: Of the message; nothing is learnt from those of tools and systems.
+        role: Role of the message; nothing is learnt from those of tools and systems.
 
     >>> [one.text for one in learn("Remember: no nuts. Bye!", role="user")]
     ['Remember: no nuts.']

@@ -85,7 +85,7 @@ def relate(
     A statement that is not trusted ends nothing that is. Cost: about 0.1 ms.
 
     Args:
-        cosine: Of their vectors; None if there are none, or the embedder does
+        cosine: Cosine of their vectors; None if there are none, or the embedder does
             not know the script.
         rarity: How rare a folded word is, 0 for one that stands everywhere, to 1.
     """
@@ -137,7 +137,7 @@ def decided(shares: Sequence[float], slope: float = 1.0, shift: float = 0.0) -> 
     than that it is one.
 
     Args:
-        slope: Of the logarithm of the odds of a link, to which *shift* is added (Platt).
+        slope: Slope of the logarithm of the odds of a link, to which *shift* is added (Platt).
 
     >>> decided([0.1, 0.3, 0.3, 0.0, 0.3])
     ('updates', 0.6)

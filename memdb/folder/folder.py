@@ -100,7 +100,7 @@ class FolderStats(Record):
 
     Attributes:
         users: How many users have a file.
-        size_bytes: Of all files.
+        size_bytes: Size of all files.
         open: Files that are open now.
         due: Users whose file may hold work that is due.
     """

@@ -651,7 +651,7 @@ def gemini_parts_of(message: FormatMessage, names: dict[str, str]) -> list[Block
     Return one message as parts of Gemini, whatever stands around it.
 
     Args:
-        names: Of the functions called so far, by the call's id; gets those called here.
+        names: Names of the functions called so far, by the call's id; gets those called here.
     """
     turn = turn_alone(message, GEMINI)
     names |= {call.id: call.name for call in turn.real_calls}

@@ -195,7 +195,7 @@ def read_head(
 
     Args:
         lines: From the first one on; about `HEAD_LINES` of them are read.
-        path: Where it stands: sub-agents of Claude Code name their session by it.
+        path: Place where it stands: sub-agents of Claude Code name their session by it.
         session: Its name; None means by the id that the transcript names.
         app: The project; None means by the working directory that it names.
     """

@@ -33,7 +33,7 @@ class Memdb(llm.Toolbox):
         Use the file at *file*, made by the first fact that is noted.
 
         Args:
-            user: Whose memory it is. None means MEMDB_USER, or the only user of the file.
+            user: The user whose memory it is. None means MEMDB_USER, or the only user of the file.
             app: The program it belongs to. None means MEMDB_APP, or "default".
         """
         self._file = file

@@ -32,7 +32,7 @@ class NewEntry(Record):
 
     Attributes:
         uid: Identifier of a new entry; None makes one.
-        updated_ms: When a new entry was changed last; None means when it was made.
+        updated_ms: Time when a new entry was changed last; None means when it was made.
     """
 
     text: str
@@ -91,8 +91,8 @@ class Entry(Record):
         session_only: Whether only that session recalls it; of a branch, those that share
             the message.
         source: What stored it, for example "extracted"; None means the host.
-        updated_ms: When it was last stated or changed.
-        stored_ms: When the file got this version.
+        updated_ms: Time when it was last stated or changed.
+        stored_ms: Time when the file got this version.
         outdated_by: Id of the newest entry that updates, corrects or retracts it, by a link
             of at least 0.5; None if there is none, or where no links were read.
     """
@@ -202,7 +202,7 @@ class Link(Record):
         probability: That the link is right, 0 to 1; 1 if it is confirmed.
         reason: The features that decided, with their weights; "" if it is confirmed.
         model: Short hash of the model that guessed; "" if it is confirmed.
-        made_ms: When it was made.
+        made_ms: Time when it was made.
         decided: "guessed", "confirmed" (the older entry was superseded by the newer one) or
             "rejected" (by `Entries.unlink`).
     """

@@ -44,10 +44,10 @@ class Item(Record):
         value: What JSON can hold, or bytes.
         version: 1 when it is new; each put adds 1.
         metadata: A JSON object of the caller; None means none.
-        created_ms: When the key got its first value, UTC milliseconds.
-        updated_ms: When it got this value.
+        created_ms: Time when the key got its first value, UTC milliseconds.
+        updated_ms: Time when it got this value.
         ttl_ms: How long it lives after it was put, or refreshed. None means for ever.
-        expires_ms: When it expires. None means never.
+        expires_ms: Time when it expires. None means never.
         uid: The same in every file that it is exported to.
     """
 

@@ -73,8 +73,8 @@ class NewMessage(Record):
             provider's; None when the text is all there is.
         external_id: The host's id, unique in its session. Adding it again
             returns the stored message and writes nothing.
-        created_ms: When it was said; None means now. A dict may have `created` in its place, which
-            takes a time in any form, as `Session.append` does.
+        created_ms: Time when it was said; None means now. A dict may have `created` in its place,
+            which takes a time in any form, as `Session.append` does.
         metadata: A JSON object that is kept and never searched.
     """
 
@@ -202,7 +202,7 @@ class Piece(Record):
         message: Which of the context's messages contains it, from 0.
         session: The session of *first_seq*. None means that there is none.
         branch: The branch of that session. None means the session itself.
-        pinned: Of an entry that is in every context "entry" if it is pinned itself,
+        pinned: For an entry in every context: "entry" if it is pinned itself,
             "category" if its category is. None for others.
         trust: As in `Entry`, of a message as in `Hit`; "trusted" for the words of memdb.
         role: The role of a message. None for others.
@@ -329,7 +329,7 @@ class SessionInfo(Record):
 
     Attributes:
         title: As the host gave it; None means it gave none.
-        tokens: Of all its messages, each by the counter that it was stored with.
+        tokens: Tokens of all its messages, each by the counter that it was stored with.
         archived_count: How many of its messages are archived.
         opening: The first line that the user said among its first 50 messages, 120
             characters at most. None means that there is none.

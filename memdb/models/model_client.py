@@ -116,7 +116,7 @@ def run_within(
     Args:
         work: Called with a function that returns True after the call was
             abandoned; *work* should then end, as its result is dropped.
-        name: Of the port, for the error.
+        name: Name of the port, for the error.
         timeout_s: Over 0.
         cancelled: Polled every `POLL_S` seconds, in the caller's thread.
         abandon: Called once if *work* is abandoned, to free what it waits for.

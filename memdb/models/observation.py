@@ -65,7 +65,7 @@ class CallStats(Record):
         p50_ms: Half of the newest thousand took at most so long ...
         p99_ms: ... and 99 of 100 of them so long.
         error: The last error that it raised; None means that it raised none.
-        error_ms: When that was, UTC milliseconds.
+        error_ms: Time of that error, UTC milliseconds.
     """
 
     name: str

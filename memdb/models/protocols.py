@@ -29,7 +29,7 @@ class Claim(Record):
     A fact, new or stored, as an arbiter sees it: without ids, and of one scope only.
 
     Attributes:
-        said_ms: When it was stated.
+        said_ms: Time when it was stated.
         similarity: Cosine of a stored fact with the new one; None without vectors.
     """
 
@@ -50,7 +50,7 @@ class Verdict(Record):
             *targets*, which are no longer true. "noop": the first of *targets*
             states it already.
         targets: Places in the list that was given, from 0.
-        text: Of an "update"; None means the text of the new fact.
+        text: Text of an "update"; None means the text of the new fact.
         reason: One line, for people.
         conflict: Why they disagree, one of `memdb.models.entries.CONFLICTS`;
             None means that no reason is known.
@@ -224,7 +224,7 @@ class Summarizer(Protocol):
 
         Args:
             source: What was said, oldest first, never empty.
-            depth: Of the summary to be made: 0 from messages, n from summaries of n - 1.
+            depth: Depth of the summary to be made: 0 from messages, n from summaries of n - 1.
             limit_tokens: Most tokens of the summary's text, from 1.
 
         Raises:

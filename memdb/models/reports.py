@@ -31,7 +31,7 @@ class Proof(Record):
         searched: What was searched: names of files, "archive" and "artifacts"
             (those unpacked).
         found_bytes: Bytes of those pieces that are still there; 0 is the proof.
-        found_in: Where they are.
+        found_in: Place where they are.
         said_elsewhere: Pieces that other rows of the same scope say too. Of
             other scopes nothing is reported.
         said_in: Some places of them.
@@ -139,8 +139,8 @@ class Restored(Record):
 
     Attributes:
         path: The file that now holds what the backup does.
-        kept: Where the file is that was there before, None if there was none.
-        size_bytes: Of the backup.
+        kept: Place where the file is that was there before, None if there was none.
+        size_bytes: Size of the backup.
         dry_run: Nothing was changed.
     """
 
@@ -155,7 +155,7 @@ class CopyReport(Record):
     Result of a copy from one database into another, or of its dry run.
 
     Attributes:
-        target: Where the copy is, without a password.
+        target: Place where the copy is, without a password.
         rows: Copied rows by table; "vectors" counts vectors, "state" values under keys.
         sha256: Hash of all rows, the same in source and target; None for a dry run.
         dry_run: Nothing was stored.
@@ -198,9 +198,9 @@ class DeviceStatus(Record):
 
     Attributes:
         is_own: It is this file.
-        number: Of the last segment that it wrote.
+        number: Number of the last segment that it wrote.
         read: How many of these this file has merged.
-        seen_at: When it synced last, by its own clock; None means not known.
+        seen_at: Time when it synced last, by its own clock; None means not known.
     """
 
     id: str
@@ -278,12 +278,12 @@ class PreviewRow(Record):
             which is rewritten.
         text: What it says; of a session, artifact, item or state its name.
         new_text: What a summary will say. None means that it goes.
-        session: Where it is; of an entry where it was learnt. None means nowhere.
+        session: Place where it is; of an entry where it was learnt. None means nowhere.
         branch: The branch of that session. None means the session itself.
-        seq: Of a message; of an entry or summary the first that it comes from.
+        seq: Seq of a message; of an entry or summary the first that it comes from.
         last_seq: Of a summary, the last that it covers.
-        entry_id: Of an entry or version.
-        version: Of an earlier version; of an artifact the newest.
+        entry_id: Number of an entry or version.
+        version: Number of an earlier version; of an artifact the newest.
     """
 
     kind: str
@@ -438,7 +438,7 @@ class FolderChange(Record):
     Changes in a folder since the last look.
 
     Attributes:
-        report: Of the notes that changed; None if none did, or none could be stored.
+        report: Report of the notes that changed; None if none did, or none could be stored.
         removed: Notes that are gone. Their artifacts stay.
         error: Why none of the changed notes could be stored.
     """
@@ -470,11 +470,11 @@ class QueueState(Record):
         model: The embedder that is to embed; None means no embedder.
         waiting: Jobs in all.
         due: Those whose time has come.
-        oldest_due_ms: When the first of them was due; None means that none is.
+        oldest_due_ms: Time when the first of them was due; None means that none is.
         failing: Those that failed and are tried again.
         error: The newest error of them; None means that none failed.
         attempts: How often that one failed in a row.
-        retry_ms: When it is tried again.
+        retry_ms: Time when it is tried again.
     """
 
     kind: str
@@ -494,7 +494,7 @@ class StateValue(Record):
 
     Attributes:
         version: 1 when the key is new; each change adds 1.
-        updated_ms: When it was changed last.
+        updated_ms: Time when it was changed last.
     """
 
     value: Any
@@ -511,12 +511,12 @@ class RefusedText(Record):
     Attributes:
         kind: "message", "entry" or "item".
         model: The embedder.
-        session: Of the message; None for others.
-        seq: Of the message; None for others.
-        entry_id: Of the entry; None for others.
+        session: Session of the message; None for others.
+        seq: Seq of the message; None for others.
+        entry_id: Number of the entry; None for others.
         attempts: How often it was refused.
         error: What the embedder said last.
-        retry_ms: When it is tried again.
+        retry_ms: Time when it is tried again.
     """
 
     kind: str
@@ -562,7 +562,7 @@ class Upkeep(Record):
 
     Attributes:
         kind: "expire", "retain", "sessions", "optimize" or "checkpoint".
-        done_ms: When it was last done, None if never.
+        done_ms: Time when it was last done, None if never.
         due_ms: From when on it is due again.
         lease_ms: Until when a process is at it; past if none is.
         attempts: How often it failed since.
@@ -645,7 +645,7 @@ class SessionHead(Record):
 
     Attributes:
         last_seq: The highest seq given out, 0 before the first message.
-        newest_seq: Of the newest message that is there, 0 for none; it falls
+        newest_seq: Seq of the newest message that is there, 0 for none; it falls
             where messages are taken back, which `last_seq` never does.
         metadata: As given to `session.create`; None for a session that was
             made by its first message, artifact or state.
@@ -668,9 +668,9 @@ class SessionSnapshot(Record):
 
     Attributes:
         messages: Those asked for, oldest first.
-        state: Of the session itself.
-        user_state: Of its scope.
-        app_state: Of its app.
+        state: State of the session itself.
+        user_state: State of its scope.
+        app_state: State of its app.
     """
 
     head: SessionHead
@@ -712,7 +712,7 @@ class DayCount(Record):
     Additions to a scope within one bucket of days.
 
     Attributes:
-        start_ms: When the bucket begins: midnight by the offset that was asked for.
+        start_ms: Time when the bucket begins: midnight by the offset that was asked for.
         messages: Said then; each branch counts its own.
         sessions: Begun then.
         entries: Told then, those that hold no more among them.
@@ -814,7 +814,7 @@ class TextDiff(Record):
 
     Attributes:
         old: The number of the older one, or of what was compared against.
-        new: Of the other.
+        new: The number of the newer one.
         hunks: () if they are equal.
         added: How many lines are only in the new one.
         removed: How many lines are only in the old one.

@@ -25,9 +25,9 @@ class SourceItem(Record):
 
     Attributes:
         who: The author, or else the role; "summary" for a summary.
-        role: Of a message; None for a summary.
+        role: Role of a message; None for a summary.
         text: Text of a message with its tool calls and results, or of a summary.
-        created_ms: Of a message, UTC milliseconds; None for a summary.
+        created_ms: Time of a message, UTC milliseconds; None for a summary.
         trust: As in `Hit`.
     """
 
@@ -63,7 +63,7 @@ class Summary(Record):
         hint: What expanding it would show; None means unknown.
         quality: One of `QUALITIES`.
         summarizer: Name of what made it.
-        tokens: Of the text, by the counter called *counter*.
+        tokens: Tokens of the text, by the counter called *counter*.
         condensed_into: Id of the summary one level up that covers it; None
             means that it is part of the frontier.
         uid: Unique in its session; the same in every copy of the file.

@@ -64,7 +64,7 @@ def send(link: Link, facts: Facts, kinds: Iterable[str], now_ms: int, *, is_fenc
 
     Args:
         facts: That it relied on; if one holds no more, the commit fails.
-        kinds: Of the things that it changed.
+        kinds: Kinds of the things that it changed.
         is_fenced: Whether the number of the connection grows; not while its table is made.
 
     Raises:

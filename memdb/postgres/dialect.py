@@ -212,7 +212,7 @@ class Statement:
         is_proving: Whether finding a row proves that the session `id` is there until the end.
         is_relying: Whether finding nothing may mean that a fact was untrue.
         is_unsettling: Whether it may make what `Tx.facts` holds untrue.
-        kind: Of the things that it changes, for `db.changes`; None if they are not counted.
+        kind: Kind of the things that it changes, for `db.changes`; None if they are not counted.
         may_miss: Whether it may change no row.
         is_outside: Whether its answer is no part of the transaction, so that it stands if the
             transaction is repeated, and is asked for again each time.

@@ -183,7 +183,7 @@ class PostgresEngine(Opened):
         path: The address without password and options.
         commits: Write transactions of this object that were committed so far.
         is_read_only: Whether every write is refused.
-        partitions: Of each large table.
+        partitions: Partitions of each large table.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class PostgresEngine(Opened):
                 survives the end of the process (`synchronous_commit = off`).
             timeout_ms: How long to wait while another process writes to a scope.
             mode: "write"; or "read": nothing is written or created.
-            partitions: Of each large table, if the tables are new.
+            partitions: Partitions of each large table, if the tables are new.
             verify: Returns what is wrong with the rows of tables that are being migrated, "" if
                 nothing is; then they stay as they were.
 

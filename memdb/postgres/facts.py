@@ -113,7 +113,7 @@ class Facts(dict["Fact", int]):
     Facts by question; notes which of those of earlier transactions were used.
 
     Attributes:
-        guesses: Of the next seqs.
+        guesses: Guesses of the next seqs.
         changed: Statements of the connection that changed rows, so far.
     """
 

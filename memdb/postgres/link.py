@@ -166,9 +166,9 @@ class Link:
     Attributes:
         wire: The connection; None before the first use.
         writer: Its row in the table `commits`, 0 before its first write.
-        number: Of the transaction that it committed last.
+        number: Number of the transaction that it committed last.
         where: The address without password.
-        format: Of the tables, as they were when the database was opened.
+        format: Format of the tables, as they were when the database was opened.
         facts_version: Its item grows when this process makes what others know untrue.
     """
 

@@ -40,8 +40,8 @@ class LinkPool:
     Attributes:
         reading: The outermost reading block of each thread.
         writing: The outermost writing block of each thread.
-        commit_s: When each thread has committed last (`perf_counter`).
-        pid: Of the process that opened it.
+        commit_s: Time when each thread committed last (`perf_counter`).
+        pid: Process id of the process that opened it.
         where: The address without password.
     """
 

@@ -235,7 +235,7 @@ class NewLists:
     Lists that are collected before they are stored.
 
     Attributes:
-        kind: Of their rows.
+        kind: Kind of their rows.
         size: Of the texts of all of them, in characters.
     """
 

@@ -59,7 +59,7 @@ class FastEmbedEmbedder(Client):
                 sentence-transformers exports it. The folder has an ONNX graph
                 (model.onnx, onnx/model.onnx) with one vector per token,
                 tokenizer.json, tokenizer_config.json and config.json.
-            threads: Of the runtime; None means as many as there are cores.
+            threads: Threads of the runtime; None means as many as there are cores.
             batch: Texts of one run.
 
         Raises:

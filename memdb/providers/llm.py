@@ -82,7 +82,7 @@ class LLMModel(_LLMPlugin):
 
         Args:
             name: Model id or alias, as `llm models` prints them.
-            options: Of that model, such as `{"temperature": 0}`.
+            options: Options of that model, such as `{"temperature": 0}`.
             key: API key, or the name of one in llm's keys. None means where llm
                 looks for it (`llm keys`, environment variables).
 

@@ -156,7 +156,7 @@ class OpenAIServer(Client):
 
         Args:
             model: As the server calls it.
-            base_url: Of the server, with its `/v1`. None means OPENAI_BASE_URL
+            base_url: Address of the server, with its `/v1`. None means OPENAI_BASE_URL
                 from the environment, else OpenAI's.
             api_key: None means OPENAI_API_KEY from the environment. A server of
                 your own may need none.

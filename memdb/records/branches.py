@@ -50,7 +50,7 @@ def insert(
     Make a branch and return its id.
 
     Args:
-        name: Of the session and of the new branch.
+        name: Name of the session and of the new branch.
         source: The branch that it leaves; "" means the session itself.
         after_seq: The last seq that it shares; None means all there is.
 

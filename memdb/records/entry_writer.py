@@ -195,7 +195,7 @@ def unite(tx: Tx, entry_id: int, versions: Sequence[Mapping[str, Any]], stored_m
     Replace the old versions of an entry, oldest first; its present text stays.
 
     Args:
-        stored_ms: When what it says now was stored.
+        stored_ms: Time when what it says now was stored.
     """
     ends = [*(old["stored_ms"] for old in versions[1:]), stored_ms]
     entry_history.clear(tx, entry_id)

@@ -181,7 +181,7 @@ def make_anew(tx: Tx, entry_id: int, vector: SpaceVector | None = None) -> None:
     A guess that is made again keeps its time.
 
     Args:
-        vector: Of its text.
+        vector: Vector of its text.
     """
     span = scope_range(scope_of(entry_id))
     before = {
@@ -205,7 +205,7 @@ def make(
     Of the older entries that it ends, those that are sure are linked, else the likeliest.
 
     Args:
-        vector: Of its text.
+        vector: Vector of its text.
         nearby: What `find_near` gave for it; None looks for it.
         before: By the ends of a link, when it was made.
     """

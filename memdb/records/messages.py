@@ -259,7 +259,7 @@ def insert(
     message is returned in its place.
 
     Args:
-        name: Of the session.
+        name: Name of the session.
         space: The space of the embedder at hand, which is made if it is new.
         keep: A stored message stays also if the one with its external id differs.
         summarize_every: Messages after which the session is due to be summarised.
@@ -533,7 +533,7 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
     branch has of its own go.
 
     Args:
-        digest: Of the session's name, which the tombstones hold in its place.
+        digest: Digest of the session's name, which the tombstones hold in its place.
 
     Raises:
         Corrupt: one is archived, and its segment is damaged.

@@ -121,7 +121,7 @@ def remove(tx: Tx, owner: ScopeRef, *names: str, is_forgotten: bool = False) -> 
 
     Entries told in them stay, without the link, but for those that only they
     recall. Tombstones say that they were there. Their branches go too, and with a
-    branch those that leave from it; what others show of them becomes theirs.
+    branch those that start from it; what others show of them becomes theirs.
     """
     scope_no = owner.find(tx)
     named = {(str(name), branch_of(name)) for name in names}

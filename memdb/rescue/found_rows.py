@@ -127,7 +127,7 @@ class Found(Record):
     Rows that the pages of a file contain.
 
     Attributes:
-        shapes: Of the tables, by name.
+        shapes: Shapes of the tables, by name.
         rows: By table, those that equal their digest.
         damaged: By table, how many do not.
         broken_trees: Tables and indexes with a page that cannot be read.
@@ -155,7 +155,7 @@ def read_rows(path: str, *, wal: bool, key: FileKey | None = None) -> Found:
 
     Args:
         wal: Also read what is committed in its WAL.
-        key: Of an encrypted file.
+        key: Key of an encrypted file.
 
     Raises:
         OSError: it cannot be read at all.

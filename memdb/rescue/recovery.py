@@ -71,7 +71,7 @@ def recover(
     the next work on the file.
 
     Args:
-        key: Of an encrypted file, as in `memdb.open`; the new one gets it too. Of such a file
+        key: Key of an encrypted file, as in `memdb.open`; the new one gets it too. Of such a file
             only the pages before the first damaged one can be read.
 
     Returns:
@@ -227,7 +227,7 @@ def restore(
 
     Args:
         dry_run: Check everything, and change nothing.
-        key: Of an encrypted backup, as in `memdb.open`.
+        key: Key of an encrypted backup, as in `memdb.open`.
 
     Returns:
         Where the old file is now, None if there was none.

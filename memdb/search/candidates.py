@@ -107,7 +107,7 @@ class Worth(Record):
         decay: 1.0 for a new one, falling to 0 as it fades.
         use_count: How often it was recalled.
         spans: Days that the text speaks of; only read if the query names a time.
-        created_ms: When it was told; only read if the query names a time. None means that this
+        created_ms: Time when it was told; only read if the query names a time. None means that this
             does not count.
     """
 

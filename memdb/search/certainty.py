@@ -102,7 +102,7 @@ def keep(
     Return how many of *scores*, falling, are kept, and why the others are not.
 
     Args:
-        certainty: Of the answer.
+        certainty: Certainty of the answer.
     """
     if not scores:
         is_excluded = any(one.corpus.excluded and not one.ranked for one in rankings)

@@ -56,7 +56,8 @@ class DateScorer:
         Return what the days of a record add to its score, 0 if the query names none.
 
         Args:
-            created_ms: When it was said, UTC milliseconds. None means that this does not count.
+            created_ms: Time when it was said, UTC milliseconds. None means that this does not
+                count.
             spans: Days that its text speaks of.
         """
         if not self._query.is_dated:

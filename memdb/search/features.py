@@ -159,7 +159,7 @@ class Features(Record):
     Facts about the candidates of a question.
 
     Attributes:
-        ids: Of the candidates.
+        ids: Ids of the candidates.
         columns: By name of a feature, one number for each of `ids`.
         base: What each feature that `base` is the sum of counts in it.
         lenders: By id of a message that has the question's words only beside it, the messages
@@ -182,7 +182,7 @@ class _Chat(Record):
     The candidates and their texts: lists have one item for each of *ids*.
 
     Attributes:
-        ids: Of the candidates, rising.
+        ids: Ids of the candidates, rising.
         place: By id, its place in *ids*.
         traits: One list for each of `TRAITS`, by name.
         lent: What long messages lend to those beside them, by id; others lend 1.0.

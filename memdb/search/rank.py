@@ -96,7 +96,7 @@ def rank(
         weights: `table` and `off` are used.
         limit: Most messages to return.
         explain: Whether to fill `Ranked.terms`.
-        dates: Of a question that names a time.
+        dates: Dates of a question that names a time.
     """
     by_name = weights_of(weights.table, features.assistance)
     base = by_name.pop("base")

@@ -41,7 +41,7 @@ class Step(Record):
     Attributes:
         session: The row whose summary it is: of a session, a branch or its parent.
         source_count: How many summaries the sources are; 0 for a leaf.
-        span_hash: Of the messages of the span when it was planned.
+        span_hash: Hash of the messages of the span when it was planned.
     """
 
     session: int

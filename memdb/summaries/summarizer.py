@@ -251,7 +251,7 @@ class SummaryMaker:
 
         Args:
             source: Oldest first, not empty.
-            depth: Of the summary it is for.
+            depth: Depth of the summary it is for.
             local: Do not call the port.
             cancelled: Polled while the port runs; True cancels the call.
 

@@ -37,7 +37,7 @@ class Device(Record):
         id: 16 hexadecimal digits.
         name: What people call it; it names nothing in the memory.
         key: The pairing key of all devices of the memory, as text.
-        number: Of its last segment; 0 before the first one.
+        number: Number of its last segment; 0 before the first one.
         hash: The SHA-256 of that segment.
         stamp: The highest that it gave or read.
         seen: By other device, the number and the hash of the last segment that was merged.

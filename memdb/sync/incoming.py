@@ -208,7 +208,7 @@ class Stand(Record):
 
     Attributes:
         word: The last one of it.
-        place: Where it is; None if it is not here.
+        place: Place where it is; None if it is not here.
         is_outdated: The line that came is a later word.
     """
 

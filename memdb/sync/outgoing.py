@@ -63,7 +63,7 @@ class Sent(Record):
 
     Attributes:
         stamp: When it changed; of a message, version or artifact 0 until it does.
-        place: Where it is; None for one that is gone.
+        place: Place where it is; None for one that is gone.
         gone: 1 if it was deleted, 2 if it was forgotten.
     """
 

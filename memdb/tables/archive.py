@@ -119,7 +119,7 @@ class Segment(Record):
 
     Attributes:
         data: What `memdb.engine.segments` made of the messages, compressed.
-        sha256: Of the data before compression.
+        sha256: SHA-256 of the data before compression.
     """
 
     first_seq: int

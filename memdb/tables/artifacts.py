@@ -326,7 +326,7 @@ class Named(Record):
 
     Attributes:
         session: None if all sessions share the name.
-        created_ms: Of the newest version.
+        created_ms: Time of the newest version.
     """
 
     id: int

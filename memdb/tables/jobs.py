@@ -293,7 +293,7 @@ class Job(Record):
         next_seq: For a session the first seq still to do, for an entry the version to do. For the
             file the time of the last run.
         attempts: How often it failed in a row.
-        lease_ms: When the lease of the process that has it ends; 0 means none.
+        lease_ms: Time when the lease of the process that has it ends; 0 means none.
     """
 
     kind: str
@@ -314,7 +314,7 @@ class FailedJob(Record):
     A job that failed and waits to be tried again.
 
     Attributes:
-        model: Of the space that it is about; None means that it is about no vectors.
+        model: Model of the space that it is about; None means that it is about no vectors.
     """
 
     kind: str

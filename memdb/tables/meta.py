@@ -68,8 +68,8 @@ class Totals(Record):
 
     Attributes:
         counts: Rows by name of what they are.
-        oldest_ms: When the oldest message was said, None without messages.
-        newest_ms: When the newest message was said, None without messages.
+        oldest_ms: Time when the oldest message was said, None without messages.
+        newest_ms: Time when the newest message was said, None without messages.
         pending: Jobs that are due and not done, by kind.
         summaries: How many there are, by quality.
         archived: Messages that are in segments.

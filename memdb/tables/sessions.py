@@ -653,7 +653,7 @@ def advance(
     Allot *count* seqs and return the last of them; None if it is gone or too full.
 
     Args:
-        newest_ms: When the last message was written; None means now.
+        newest_ms: Time when the last message was written; None means now.
         messages, tokens: Of what is added to the session, for its counts.
     """
     newest_ms = tx.now_ms if newest_ms is None else newest_ms

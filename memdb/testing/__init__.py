@@ -45,7 +45,7 @@ class FakeEmbedder:
     The same words give the same vector on every platform and Python.
 
     Attributes:
-        name: Of its space.
+        name: Name of its space.
         dim: Components of a vector.
         asked: Every text that it was given, in order.
         fails: Raised by the next calls, until it is None again.

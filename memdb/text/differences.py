@@ -161,7 +161,7 @@ def compare_lines(
     Return what two texts differ in, given as lines that end in "\n".
 
     Args:
-        numbers: Of the old and of the new version.
+        numbers: Numbers of the old and of the new version.
         context: Equal lines before and behind what differs.
 
     Cost: 0.1 s per 20,000 lines; lines that are repeated add seconds at most.

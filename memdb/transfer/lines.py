@@ -78,7 +78,7 @@ class Item(Record):
     One thing to import.
 
     Attributes:
-        place: Where it is in the file, for error messages: "line 17".
+        place: Place where it is in the file, for error messages: "line 17".
         kind: "session", "message", "entry" ..., as in the export.
         fields: Its fields as the file has them; after `Codec.from_line` as they
             are stored.
@@ -94,7 +94,7 @@ class Group(Record):
     Items that are stored together or left out together: a conversation, a row, a note.
 
     Attributes:
-        place: Where it is in the file: "conversation 3", or "a.json, conversation 3".
+        place: Place where it is in the file: "conversation 3", or "a.json, conversation 3".
         items: What it holds.
         reason: Why it cannot be read; None means that it can.
     """
@@ -433,7 +433,7 @@ class Target:
         Return what a transaction changes here, for `restore_state` if it is rolled back.
 
         Args:
-            names: Of the sessions that it writes to.
+            names: Names of the sessions that it writes to.
         """
         saved: dict[str, Any] = {name: copy(getattr(self, name)) for name in ROLLED_BACK}
         saved["added"] = copy(self.added)

@@ -592,7 +592,7 @@ class Step(Record):
     Lines that go to a session or a branch, one behind the other.
 
     Attributes:
-        name: Of the session, or of the branch.
+        name: Name of the session, or of the branch.
         source: What a new branch leaves; None means that it is there.
         after: The external id behind which it leaves; None means before all messages.
     """

@@ -185,7 +185,7 @@ class App:
             token: What programs send. None lets none in.
             asks_network: Whether a search by meaning asks a server for the vector: the page
                 then searches by words while somebody types.
-            user: Whose memory the page offers to begin, of a file without any.
+            user: The user whose memory the page offers to begin, of a file without any.
         """
         self.db = db
         self.read_only = read_only

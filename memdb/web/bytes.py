@@ -47,7 +47,7 @@ def image_type(head: bytes, size_bytes: int) -> str | None:
 
     Args:
         head: Its first bytes, `HEAD_BYTES` or all.
-        size_bytes: Of the whole.
+        size_bytes: Size of the whole.
     """
     if size_bytes > MAX_IMAGE_BYTES:
         return None

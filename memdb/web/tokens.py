@@ -30,11 +30,11 @@ class Grant(Record):
 
     Attributes:
         id: Names the token in the file; it is no secret.
-        user: Whose memory; None means everything.
+        user: The user whose memory; None means everything.
         app: The program that the memory belongs to; None with *user*.
         shared: Whether it may also write what all users of the app share.
         sha256: Hash of the token, in hexadecimal.
-        created_ms: When it was made.
+        created_ms: Time when it was made.
     """
 
     id: str

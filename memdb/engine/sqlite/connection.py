@@ -173,7 +173,7 @@ def connect(
         create: Create the file if it is absent.
         immutable: Read a file that nobody can write, without locks and without
             the -shm file that a file in WAL mode needs else.
-        key: Of an encrypted file; one that is made here is encrypted with it.
+        key: Key of an encrypted file; one that is made here is encrypted with it.
 
     Raises:
         FileError, ReadOnly: the file cannot be opened.
@@ -471,7 +471,7 @@ class Tx(Asking):
         version: What each commit changes, as of its last commit.
         used_words: The full-text indexes, None before their first use.
         is_broken: Whether an error of storage happened: the connection is not used again.
-        number: Of the connection, different from any other of this process.
+        number: Number of the connection, different from any other of this process.
         wal: Device and inode of the WAL that the connection has open.
     """
 

@@ -126,7 +126,7 @@ class SqliteEngine(Opened):
             timeout_ms: How long to wait while another process writes.
             mode: "write"; or "read": nothing is written or created. All reads see a copy in
                 memory of a file of an older format, as it was when it was opened.
-            key: Of an encrypted file; a new one is encrypted with it.
+            key: Key of an encrypted file; a new one is encrypted with it.
             verify: Returns what is wrong with the rows of a file that is being migrated, "" if
                 nothing is; then the file stays as it was.
 

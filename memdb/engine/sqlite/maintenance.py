@@ -462,8 +462,8 @@ class SqliteMaintenance:
         Others write meanwhile; what they write is not in the copy.
 
         Args:
-            key: Of the copy; None means that it is plain. With another key than that of the file
-                its rows are rewritten, which takes three times as long.
+            key: Key of the copy; None means that it is plain. With another key than that of the
+                file its rows are rewritten, which takes three times as long.
             replace: Overwrite a file that is there.
             progress: Called with (done, total) pages after each step of 4 MB. What it raises
                 ends the copying, and nothing is left of the copy.

@@ -74,7 +74,7 @@ class ConnectionPool:
     Attributes:
         is_read_only: Whether the file was opened with mode="read".
         identity: Device and inode of the file, None in memory and until it is recognised.
-        key: Of an encrypted file.
+        key: Key of an encrypted file.
         write_lock: Owned by the block that writes; in memory, also by one that reads.
         reading: The outermost reading block of each thread.
     """

@@ -46,8 +46,8 @@ class Request(Record):
         tree: All that was given.
         names: The files of it that the format claimed.
         session: Of messages that name none; None means that each has to.
-        columns: Of a table in another program's SQLite file.
-        engine: Of the file that is filled; it bounds what a stranger's file may cost.
+        columns: Columns of a table in another program's SQLite file.
+        engine: Engine of the file that is filled; it bounds what a stranger's file may cost.
         refused: The places of the groups that the import left out so far.
         user: Whom the caller imports it for; None means those that the lines name.
     """

@@ -55,7 +55,7 @@ class Said(Record):
     Attributes:
         role: As the program calls it; "" for a node that says nothing.
         parts: In the words of docs/parts.md.
-        id: Of the node; "" means by its place and content.
+        id: Id of the node; "" means by its place and content.
         parent: The node that it stands behind; None means the one before it, "" none.
     """
 

@@ -349,7 +349,7 @@ def _is_twin(entry: object, entries: set[object]) -> bool:
     and from the transcript. Two entries are two messages.
 
     Args:
-        entries: Of the messages with the same role, words, time and calls.
+        entries: Entries of the messages with the same role, words, time and calls.
     """
     is_twin = bool(entries) and (entry is None or entry in entries or entries == {None})
     entries.add(entry)
@@ -411,7 +411,7 @@ class Tables(Record):
         said: Yields what a message says, given its row and those of its parts.
         order: The column by which the messages of a session follow each other.
         sessions: The table of sessions, by `id`; "" for none.
-        time: Of a session, as `at` takes it.
+        time: Time of a session, as `at` takes it.
         parts: The table of parts, by `message_id`.
     """
 

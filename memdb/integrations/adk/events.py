@@ -64,7 +64,7 @@ def to_event(message: Message, names: dict[str, str] | None = None) -> Event:
     Return the event of *message*; another client's message keeps its parts.
 
     Args:
-        names: Of the functions that earlier messages called, by the call's id;
+        names: Names of the functions that earlier messages called, by the call's id;
             gets those called here. None means no earlier ones.
     """
     whole = original_of(message.parts, ADK)

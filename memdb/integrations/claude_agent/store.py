@@ -62,8 +62,8 @@ class MemdbSessionStore(Adapter, SessionStore):
 
         Args:
             source: A path, or a file that is open; as for every adapter.
-            user: Whose the transcripts are. None means MEMDB_USER, or "default". The app is
-                the project's key.
+            user: The user of the transcripts. None means MEMDB_USER, or "default". The app
+                is the project's key.
             options: For `memdb.open`, with a path.
 
         Raises:

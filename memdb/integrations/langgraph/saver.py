@@ -119,7 +119,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         Args:
             source: A path, or an open `memdb.MemDB` or `memdb.aio.MemDB`.
             serde: Turns checkpoints into bytes and back. None means LangGraph's own.
-            user: Whose checkpoints they are. None means MEMDB_USER, or "default".
+            user: The user whose checkpoints they are. None means MEMDB_USER, or "default".
             app: They are items of its part `APP (checkpoints)`. None means MEMDB_APP, or
                 "default".
             sessions: Also store the channel `messages` of a graph in the session of *app* with

@@ -98,7 +98,7 @@ class MemdbStore(ScopedAdapter, BaseStore):
                 query searches words.
             ttl: LangGraph's configuration of expiry, in minutes. Expired items are never
                 returned, whatever "omit_expired" is.
-            user: Whose items they are. None means MEMDB_USER, or "default".
+            user: The user whose items they are. None means MEMDB_USER, or "default".
             app: The program they belong to. None means MEMDB_APP, or "default".
             options: For `memdb.open`, with a path.
         """

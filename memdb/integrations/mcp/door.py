@@ -309,7 +309,7 @@ def find_wrong(schema: dict[str, Any], value: Any, place: str = "") -> str | Non
     Args:
         schema: JSON Schema with `type`, `enum`, `minimum`, `maximum`, `items`, `properties`,
             `required` and `additionalProperties`; there are no others among the tools.
-        place: Where the value stands, such as `kinds.0`; empty: all of the arguments.
+        place: Place where the value stands, such as `kinds.0`; empty: all of the arguments.
     """
     kinds = schema.get("type", [*KINDS])
     kinds = [kinds] if isinstance(kinds, str) else kinds

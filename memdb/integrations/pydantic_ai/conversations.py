@@ -52,7 +52,7 @@ class MemdbConversationStore(ConversationStore, ScopedAdapter):  # whose `_read`
 
         Args:
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
-            user: Whose conversations they are. The store's `scope=` is another thing:
+            user: The user whose conversations they are. The store's `scope=` is another thing:
                 it is kept with each conversation.
             options: For `memdb.open`, with a path.
 

@@ -83,7 +83,7 @@ def to_message(stored: Sequence[Message], names: dict[str, str]) -> ModelMessage
     Return the message of Pydantic AI that some messages in a row were stored of.
 
     Args:
-        names: Of the tools called so far, by the call's id; gets those called here.
+        names: Names of the tools called so far, by the call's id; gets those called here.
     """
     for message in stored:
         for part in message.parts or ():
