@@ -256,9 +256,9 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
     Yield the places of a newer hit and of an older one, before it, that answers alike.
 
     Both are of one author and contain the same words of the question, half of them at least. They
-    also share half of their other words but numbers and names. Or both are short and among the
-    first `COMPARED` of their kind, and the newer one ends the older one. If they share no word of
-    the question, only the best hit counts as ended, and it takes more. Not compared are long
+    also share half of their other words but numbers and names. Or both are short and the newer one
+    ends the older one. The older one is the best hit then, or both are among the first `COMPARED`
+    of their kind. It takes more if they share no word of the question. Not compared are long
     messages, which say several things, and messages that only ask. A text without the name that is
     asked for is about something else, and a question with a number asks for that one.
     """
@@ -282,7 +282,7 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
             if _are_alike(traits[newer], traits[older]):
                 yield newer, older
             elif place < most[older > 0] and not {*query.identifiers} & (asked - held):
-                least = SURE if older or place >= COMPARED else PASSING
+                least = SURE if older else PASSING
                 least = LEAST if place < COMPARED and held & asked else least
                 if _ends(query, hit, hits[older], least):
                     yield newer, older

@@ -200,10 +200,10 @@ MOST_COMPARED_WORDS = 25
 """Of so many first hits the newer of two that answer alike goes first: both hold the same words of
 the question, this share of them at least, and share this part of their other words. Of the first
 `COMPARED` ones of a kind, of so many words at most, the newer goes first if it ends what the older
-one says, the best one without a word of the question in common if that is so likely, and of the
-first `RELEVANT_ROWS` if it ends the best one for sure.
+one says. Of the first `RELEVANT_ROWS` it does if it ends the best one and that is so likely.
 
 Source: bench/recall.py, LoCoMo's nDCG@10 (2 conversations): .6661 without, .6652 with; 6 give .664.
+`PASSING` of .8 instead of .6: 3 conversations .6895 and .6892, 30 changed facts .47 and .67 first.
 With sentences of messages of any length .6297 instead of .6726; up to 35 words .6691.
 """
 

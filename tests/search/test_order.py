@@ -175,6 +175,34 @@ def test_what_ends_the_best_hit_goes_before_it_from_far_behind(said: str) -> Non
         assert put_in_order(parse_query(question), hits, words_of)[0].text == first
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        ("I have one cat, Miro.", "We fetched a second cat, Luzi.", "How many pets are there?"),
+        ("I take the bus to work.", "The bus got too slow, I cycle now.", "How do I commute?"),
+        (
+            "The terrace is wooden.",
+            "The terrace rotted away, it's stone now.",
+            "What do we sit on?",
+        ),
+    ],
+)
+def test_a_likely_change_of_the_best_hit_goes_before_it_from_far_behind(
+    older: str, newer: str, question: str
+) -> None:
+    """The pair shares no word of the question, and other texts stand between."""
+    names = ("Ida", "Tim", "Lea", "Max", "Eva")
+    told = [older, *(f"{name} likes the quiet room." for name in names), newer]
+    hits = [
+        Hit("message", text, 0.9 - 0.08 * at, at, Source("s", at, created_ms=1), role="user")
+        for at, text in enumerate(told)
+    ]
+    hits[-1] = hits[-1].replace(source=Source("s", 9, created_ms=2))
+    words_of = {text: query_words(text) for text in told}
+
+    assert put_in_order(parse_query(question), hits, words_of)[0].text == newer
+
+
 def test_a_newer_entry_counts_its_place_among_entries() -> None:
     """Beside many messages the one entry that ends the best hit stands behind them all."""
     told = ["My gym is the YMCA on Dixie.", *(f"We paid the bill of room {n}." for n in range(9))]
