@@ -184,6 +184,17 @@ def test_as_of_shows_what_held_then(tab: Tab) -> None:
     entry_link(page).wait_for()
 
 
+def test_an_entry_of_a_session_as_a_whole_names_no_message(tab: Tab) -> None:
+    """Without a number of a message, its place is the session alone."""
+    tab.site.app.db.scope("ann").remember("Ann rents a boat.", session="trip")
+    page = tab.open("entries?user=ann")
+    page.locator("a[data-entry]", has_text="boat").click()
+    page.wait_for_selector("h2:has-text('◆')")
+
+    page.wait_for_selector("text=Learnt from trip")
+    assert "null" not in page.inner_text("body")
+
+
 def test_forget_shows_every_row_and_then_the_proof(tab: Tab) -> None:
     """Choose, look, forget exactly that, and it is gone after a reload."""
     page = tab.open("conversations?user=ann&session=trip")

@@ -15,6 +15,9 @@ const MOST_COUNTED = 100;
 const DOUBTS = { untrusted: "It comes from the assistant, a tool or another program, and not from a user.", flagged: "It reads like an order to a model." };
 const COUNTS = "SELECT category, count(*), sum(pinned) FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' GROUP BY category ORDER BY 2 DESC, 1 LIMIT 200";
 
+/** Return the session and the first message that an entry was learnt from; "" without a session. @param {{session: string | null, first_seq: number | null}} entry */
+const placeOf = (entry) => entry.session === null ? "" : `${shown(entry.session)}${entry.first_seq === null ? "" : `#${entry.first_seq}`}`;
+
 /** @type {Page.Mount} */
 export async function mount(root, ctx) {
   const list = h("section", { class: "pane", "aria-label": "Entries" });
@@ -55,7 +58,7 @@ export async function mount(root, ctx) {
       h("span", { class: "spread meta" }, h("span", { class: "kind kind-entry" }, isAlways(entry) ? (entry.pinned ? "★ " : "☆ ") : "◆ ", shown(entry.category)),
         entry.active === false ? h("span", { class: "warn" }, entry.superseded_by ? "superseded" : "off") : entry.outdated_by ? h("span", { class: "meta" }, "older") : null),
       words(text.length > 300 ? `${text.slice(0, 300)} …` : text, "words"),
-      h("span", { class: "spread meta" }, importance(entry.importance), h("span", {}, entry.session ? `${shown(entry.session)}#${entry.first_seq}` : ""), h("span", { class: "num" }, day(entry.updated_ms))));
+      h("span", { class: "spread meta" }, importance(entry.importance), h("span", {}, placeOf(entry)), h("span", { class: "num" }, day(entry.updated_ms))));
     return h("div", { class: "pick" }, link, select, params.state === DECIDE && drawQuestion(entry));
   };
 
@@ -157,7 +160,7 @@ export async function mount(root, ctx) {
       const older = versions[index + 1];
       const until = one.replaced_ms === null ? "now" : `until ${day(one.replaced_ms)}`;
       return h("li", { class: "card", "data-version": one.version },
-        h("div", { class: "spread" }, h("b", {}, `v${one.version} ${until}`), h("span", { class: "meta" }, [one.reason && shown(one.reason), one.session && `from ${shown(one.session)}#${one.first_seq}`].filter(Boolean).join(" · "))),
+        h("div", { class: "spread" }, h("b", {}, `v${one.version} ${until}`), h("span", { class: "meta" }, [one.reason && shown(one.reason), one.session && `from ${placeOf(one)}`].filter(Boolean).join(" · "))),
         older && older.text !== one.text ? wordDiff(older.text, one.text) : longWords(one.text),
         h("div", { class: "meta" }, `${shown(one.category)} · importance ${one.importance}${one.pinned ? " · pinned" : ""} · ${one.trust}`),
         one.replaced_ms !== null && !ctx.readOnly ? button("Restore", async () => {
@@ -187,18 +190,18 @@ export async function mount(root, ctx) {
       if (open !== id) return;
       ctx.setTitle(entry.text.slice(0, 60));
       const why = entry.pinned ? "pinned: in every context" : pinnedCategories.has(entry.category) ? `its category ${shown(entry.category)} is pinned: in every context` : "sent when it fits the question";
-      const state = entry.active ? "holds" : entry.superseded_by ? "superseded" : "switched off or expired";
+      const state = entry.active ? "active" : entry.superseded_by ? "superseded" : "switched off or expired";
       const heading = h("h2", { tabindex: -1, "aria-level": 1 }, h("span", { class: "kind-entry" }, "◆ "), shown(entry.category));
       const isHeld = detail.contains(document.activeElement); // what has the focus is redrawn
       fill(detail, button("‹ Entries", () => ctx.up(filters()), { class: "quiet only-narrow" }), heading,
         h("p", {}, longWords(entry.text, "words read")),
-        entry.session ? h("p", {}, "Learnt from ", h("a", { "data-go": true, href: ctx.href("conversations", { session: entry.session, at: entry.first_seq }) }, `${shown(entry.session)}#${entry.first_seq}`), ` · ${day(entry.created_ms)}`)
+        entry.session ? h("p", {}, "Learnt from ", h("a", { "data-go": true, href: ctx.href("conversations", { session: entry.session, at: entry.first_seq }) }, placeOf(entry)), ` · ${day(entry.created_ms)}`)
           : h("p", { class: "meta" }, `Stored by a program · ${day(entry.created_ms)}${entry.source ? ` · ${shown(entry.source)}` : ""}`),
         ctx.readOnly ? null : h("div", { class: "tools" },
           button("Edit", () => actions.edit(id), { title: "e" }), button(entry.pinned ? "Unpin" : "Pin", () => actions.pin(id), { title: "p" }),
           entry.active && button("Supersede …", () => actions.supersede(id), { title: "s" }),
           button(entry.active ? "Switch off" : "Restore this entry", () => actions.switchActive(id)),
-          button(`Trust: ${entry.trust}`, () => actions.trust(id)),
+          button(`Change trust (${entry.trust})`, () => actions.trust(id)),
           button("Forget …", () => actions.forget(id), { class: "danger", title: "#" })),
         h("div", { class: "tools" }, button("Copy text", () => ctx.copy(entry.text), { title: "c" }), button("Copy JSON", () => ctx.copy(JSON.stringify(entry, null, 2))), button("Copy link", () => ctx.copy(location.href, "Link copied."), { title: "y" }),
           button("As Python", () => ctx.copy(`db.scope(${JSON.stringify(ctx.scope.user)}).entries.get(${entry.id})`))),
