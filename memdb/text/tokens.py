@@ -113,11 +113,14 @@ class TiktokenCounter:
 
     Lone surrogates count as U+FFFD; special tokens count as ordinary text.
 
+    Attributes:
+        name: The encoding.
+
     >>> TiktokenCounter("o200k_base").count("I drink green tea.")
     5
     """
 
-    __slots__ = ("_name",)
+    __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
         """
@@ -128,23 +131,18 @@ class TiktokenCounter:
         """
         if name not in _DEFINITIONS:
             raise InvalidInput(f"no encoding {name!r}: use {' or '.join(_DEFINITIONS)}")
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """The name of the encoding."""
-        return self._name
+        self.name = name
 
     def count(self, text: str) -> int:
         """Return the number of tokens in *text*, 0 for the empty text."""
-        count = _counter_of_short(self._name)
-        return count(text) if len(text) <= _CHUNK_CHARS else _count_long(self._name, text)
+        count = _counter_of_short(self.name)
+        return count(text) if len(text) <= _CHUNK_CHARS else _count_long(self.name, text)
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the count of each text, in order; 8 to 15 us per chat message."""
-        count = _counter_of_short(self._name)
+        count = _counter_of_short(self.name)
         return [
-            count(text) if len(text) <= _CHUNK_CHARS else _count_long(self._name, text)
+            count(text) if len(text) <= _CHUNK_CHARS else _count_long(self.name, text)
             for text in texts
         ]
 
@@ -164,10 +162,7 @@ class EstimateCounter:
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        """Always "estimate", so that no stored count passes for an exact one."""
-        return "estimate"
+    name = "estimate"  # so that no stored count passes for an exact one
 
     def count(self, text: str) -> int:
         """Return the estimated number of tokens in *text*, 0 for the empty text."""
@@ -192,21 +187,19 @@ class FactorCounter:
     The count is that of cl100k_base times a factor, rounded up. The factors are
     estimates from published comparisons of English text and code.
 
+    Attributes:
+        name: The family.
+
     >>> FactorCounter("claude").count("I drink green tea.")
     7
     """
 
-    __slots__ = ("_exact", "_family")
+    __slots__ = ("_exact", "name")
 
     def __init__(self, family: str) -> None:
         """Count for the *family* of models, a key of `FACTORS`."""
-        self._family = family
+        self.name = family
         self._exact = TiktokenCounter(DEFAULT_COUNTER)
-
-    @property
-    def name(self) -> str:
-        """The name of the family."""
-        return self._family
 
     def count(self, text: str) -> int:
         """Return the estimated number of tokens in *text*."""
@@ -214,7 +207,7 @@ class FactorCounter:
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the estimate for each text, in order."""
-        percent = FACTORS[self._family]
+        percent = FACTORS[self.name]
         return [-(-count * percent // 100) for count in self._exact.count_many(texts)]
 
 
@@ -398,14 +391,19 @@ class Counting:
         Raises:
             InvalidInput: there is no built-in counter of that name.
         """
-        self._counter = counter_by_name(counter) if isinstance(counter, str) else counter
         self._is_default = counter is None
+        if counter is None:
+            # tiktoken has no wheels for some machines: what was estimated is counted
+            # again where it is installed, because its name stands beside each count.
+            has_tiktoken = _is_installed("tiktoken", (*sys.meta_path, *sys.path))
+            counter = DEFAULT_COUNTER if has_tiktoken else "estimate"
+        self._counter = counter_by_name(counter) if isinstance(counter, str) else counter
         self.settings = settings
 
     @property
     def name(self) -> str:
         """The counter's name, stored beside each count."""
-        return self._loaded().name
+        return self._counter.name
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """
@@ -416,7 +414,7 @@ class Counting:
                 from 0 per text.
         """
         try:
-            counts = list(self._loaded().count_many(texts))
+            counts = list(self._counter.count_many(texts))
         except PortError:
             if not self._is_default:
                 raise
@@ -452,11 +450,3 @@ class Counting:
                 raise
             estimate = EstimateCounter()
             return list(estimate.count_many(texts)), estimate.name
-
-    def _loaded(self) -> TokenCounter:
-        if self._counter is None:
-            # tiktoken has no wheels for some machines: what was estimated is counted
-            # again where it is installed, because its name stands beside each count.
-            has_tiktoken = _is_installed("tiktoken", (*sys.meta_path, *sys.path))
-            self._counter = counter_by_name(DEFAULT_COUNTER if has_tiktoken else "estimate")
-        return self._counter
