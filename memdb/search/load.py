@@ -114,17 +114,19 @@ def _ties(
     if not ids or question.scope_no is None:
         return None
     newest = find_newest(tx, question.scope_no, ids, question.now_ms, LEAST)
-    # A guess is right more often if the newer entry was found too, or if there are few others.
-    least = LEAST if scopes.last_n(tx, question.scope_no) <= FEW_ENTRIES else SURE
     missing = [
-        link.newer_id
+        link
         for link in newest.values()
         if link.newer_id not in ids
-        and link.probability >= least
         and link.kind != "retracts"
         and (own.allowed is None or link.newer_id in own.allowed)
     ]
-    taken = KINDS["entry"].read(tx, question, own, dict.fromkeys(missing, 0.0)) if missing else {}
+    # A guess is right more often if the newer entry was found too, or if there are few others.
+    sure = [link for link in missing if link.probability >= SURE]
+    if len(sure) < len(missing) and scopes.last_n(tx, question.scope_no) > FEW_ENTRIES:
+        missing = sure
+    scores = {link.newer_id: 0.0 for link in missing}
+    taken = KINDS["entry"].read(tx, question, own, scores) if scores else {}
     repeats = dict(repeats_among(tx, question.scope_no, ids, LEAST))
     same = {older: newer for newer, older in reversed(repeats.items())} | repeats
     keys += taken
