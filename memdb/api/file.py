@@ -169,15 +169,16 @@ class File:
             there.close()
         return report.replace(target=shown_address(path) if is_address(path) else path)
 
-    def delete_space(self, model: str, dim: int | None = None) -> SpaceInfo:
+    def delete_space(self, model: str, dim: int | None = None) -> SpaceInfo | None:
         """
-        Remove the vectors of *model*; return what the space was. What was said stays.
+        Remove the vectors of *model*; return what the space was, None if it is absent.
+
+        What was said stays.
 
         A process that has its embedder makes them again. Goes in pieces, between
         which others write; `vacuum` then makes the file smaller.
 
         Raises:
-            NotFound: the file has no such space.
             InvalidInput: *dim* has to be said, as the model has several.
         """
         return self._services.indexer.delete_space(model, dim)

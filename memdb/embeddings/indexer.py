@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, NotFound, PortError, existing
+from memdb.errors import InvalidInput, PortError, existing
 from memdb.models.ids import ALL_IDS, MAX_INT, session_range
 from memdb.models.record import Record
 from memdb.records import entries as entry_records
@@ -463,7 +463,7 @@ class Indexer:
         if filler is not None and not self._db.is_read_only:
             filler.drain(span, DRAIN_TEXTS)
 
-    def delete_space(self, model: str, dim: int | None = None) -> SpaceInfo:
+    def delete_space(self, model: str, dim: int | None = None) -> SpaceInfo | None:
         """
         Remove a space with its vectors and jobs; see `db.file.delete_space`.
 
@@ -480,8 +480,7 @@ class Indexer:
                 if info.model == model and dim in (None, info.dim)
             ]
             if not found:
-                name = model if dim is None else f"{model} ({dim} dimensions)"
-                raise NotFound("space", name, "this file")
+                return None
             if len(found) > 1:
                 known = ", ".join(str(info.dim) for info in found)
                 raise InvalidInput(f"dim is None: {model!r} has spaces of {known} dimensions")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,7 @@ REMOVED: dict[str, Callable[[Scope], object]] = {
     "items.clear": lambda ann: ann.items.clear(("n",)),
     "artifacts.delete": lambda ann: ann.artifacts.delete("a.md"),
     "state.delete": lambda ann: ann.state.delete("k"),
+    "state.clear": lambda ann: ann.state.clear(),
     "summaries.delete": lambda ann: ann.session("none").summaries.delete("1-2"),
     "session.pop": lambda ann: ann.session("none").pop(),
     "session.replace": lambda ann: ann.session("none").replace([1]),
@@ -204,6 +206,8 @@ def test_what_removes_has_one_of_four_names() -> None:
 
     assert {"Entries.delete", "Summaries.delete", "File.delete_space"} <= removing
     assert verbs == {"delete", "forget", "clear", "pop", "replace"}
+    asked = {name.partition(" ")[0] for name in REMOVED}
+    assert {name.lower() for name in removing} - asked == {"file.delete_space", "folder.delete"}
 
 
 def is_nothing(value: object) -> bool:
@@ -231,6 +235,24 @@ def test_what_is_absent_is_answered_in_one_way(db: MemDB, is_new: bool) -> None:
             wrong.append((name, call(db.user("ann"))))
 
     assert wrong == []
+    assert db.file.delete_space("none") is None
+
+
+def test_an_unknown_keyword_is_named_with_the_known_ones(db: MemDB) -> None:
+    """Also where these stand in a TypedDict. Settings refuse one as a field, see test_settings."""
+    ann = db.user("ann")
+    handles = (ann, ann.session("s"), ann.entries)
+    found = {
+        f"{type(one).__name__}.{name}": partial(getattr(one, name), *["x"] * (name == "recall"))
+        for one in handles
+        for name, call in vars(type(one)).items()
+        if inspect.isfunction(call) and "Unpack[" in str(call.__annotations__)
+    }
+    assert len(found) == 7
+    for name, call in found.items():
+        wanted = rf"{name} has no argument 'colour': use \w+, .*\w"
+        with pytest.raises(TypeError, match=wanted):
+            call(colour="red")
 
 
 @pytest.mark.parametrize("name", LISTS)
