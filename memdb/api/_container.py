@@ -385,9 +385,6 @@ class Services:
         """Return the checked request of a recall whose other arguments are *given*."""
         from memdb.search.request import search_request
 
-        unknown = given.keys() - (search_request.__kwdefaults__ or {}).keys()
-        if unknown:
-            raise TypeError(f"recall got an unexpected keyword argument {min(unknown)!r}")
         return search_request(
             query,
             limit,

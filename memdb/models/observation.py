@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.errors import MemDBError
+from memdb.models import types
 from memdb.models.record import Record, numbered
 from memdb.text.validate import flag_value
 
@@ -204,7 +205,8 @@ def observed(owner: Class) -> Class:
     Return the class *owner* with its public methods noted by the meter of their file.
 
     Flags are checked here for all of them: a keyword whose type is bool takes True and
-    False only. What is returned has numbers of the scope in place of packed ids.
+    False only. A keyword that a method lacks is refused with those it has, also where they stand
+    in a TypedDict. What is returned has numbers of the scope in place of packed ids.
     Each object has `_services` with a `meter`. Properties are left alone; what only leads to
     other objects, or yields, has its flags checked and is not noted.
     """
@@ -212,9 +214,9 @@ def observed(owner: Class) -> Class:
         if type(method) is not _FUNCTION or name.startswith("_"):
             continue
         is_noted = name not in _SILENT and not method.__code__.co_flags & _GENERATOR
-        flags = _flags_of(method)
+        check = _Keywords(method)
         wrap = _noted if is_noted else _checked
-        setattr(owner, name, _like(method, wrap(method, flags)))
+        setattr(owner, name, _like(method, wrap(method, check)))
     return handle(owner)
 
 
@@ -249,36 +251,55 @@ def _assign(self: Any, name: str, value: object) -> None:
         raise AttributeError(f"{owner}.{name} cannot be assigned: call {way}") from error
 
 
-def _flags_of(method: Any) -> dict[str, bool]:
-    """Return the keywords of a method whose type is bool, each with whether it may be None."""
-    kinds = {"bool": False, "bool | None": True}
-    code = method.__code__
-    names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    given = {name: method.__annotations__.get(name) for name in names}
-    return {name: kinds[kind] for name, kind in given.items() if kind in kinds}
+class _Keywords:
+    """
+    The keywords of a method: those that are flags, and the names of all of them.
+
+    A flag is one whose type is bool, each with whether it may be None. Methods without
+    `**options` have no names here: Python checks theirs.
+    """
+
+    __slots__ = ("_flags", "_method", "_names")
+
+    def __init__(self, method: Any) -> None:
+        kinds = {"bool": False, "bool | None": True}
+        code = method.__code__
+        first, count = code.co_argcount, code.co_kwonlyargcount
+        names = code.co_varnames[first : first + count]
+        given = {name: method.__annotations__.get(name) for name in names}
+        self._method = method
+        self._flags = {name: kinds[kind] for name, kind in given.items() if kind in kinds}
+        self._names: frozenset[str] | None = None
+        if code.co_flags & _KEYWORDS:
+            options = method.__annotations__[code.co_varnames[first + count]]
+            fields = getattr(types, options[len("Unpack[") : -1]).__annotations__
+            self._names = frozenset((*code.co_varnames[1 : first + count], *fields))
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Refuse a keyword that there is not, and a flag that is neither True nor False."""
+        if self._names is not None and not self._names.issuperset(given):
+            wrong, names = min(given.keys() - self._names), ", ".join(sorted(self._names))
+            raise TypeError(f"{self._method.__qualname__} has no argument {wrong!r}: use {names}")
+        for name, may_be_none in self._flags.items():
+            value = given.get(name, True)
+            if value is not True and value is not False and (value is not None or not may_be_none):
+                flag_value(value, name)
 
 
-def _check_flags(flags: Mapping[str, bool], given: Mapping[str, Any]) -> None:
-    for name, may_be_none in flags.items():
-        value = given.get(name, True)
-        if value is not True and value is not False and (value is not None or not may_be_none):
-            flag_value(value, name)
-
-
-def _checked(method: Any, flags: Mapping[str, bool]) -> Any:
+def _checked(method: Any, keywords: _Keywords) -> Any:
     def call(self: Any, *args: Any, **given: Any) -> Any:
-        _check_flags(flags, given)
+        keywords.check(given)
         return numbered(method(self, *args, **given))
 
     return call
 
 
-def _noted(method: Any, flags: Mapping[str, bool]) -> Any:
+def _noted(method: Any, keywords: _Keywords) -> Any:
     name = method.__qualname__
 
     def call(self: Any, *args: Any, **given: Any) -> Any:
-        if flags and given:
-            _check_flags(flags, given)
+        if given:
+            keywords.check(given)
         start_s = perf_counter()
         meter = self._services.meter
         try:
@@ -313,3 +334,4 @@ def _like(method: Any, call: Any) -> Any:
 
 _FUNCTION = type(observed)
 _GENERATOR = 0x20  # inspect.CO_GENERATOR: it would be timed up to its first item only
+_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
