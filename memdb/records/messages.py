@@ -202,33 +202,43 @@ def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
 
 # What a provider's message may have in place of `content`.
 PROVIDER_FIELDS = frozenset("content tool_calls function_call refusal audio".split())
+# Fields that no provider's message has.
+OWN_FIELDS = ("author", "external_id", "created", "created_ms", "metadata", "uid")
 
 
 def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[NewMessage]:
     """
     Return *value* as messages: a dict has their fields by name, others are a provider's.
 
-    A dict may have `created`, a time in any form, in place of `created_ms`.
+    A dict may have `created`, a time in any form, in place of `created_ms`. What a provider's
+    dict has besides of `OWN_FIELDS` is not the provider's, and counts as in a dict of memdb.
 
     Raises:
         InvalidInput: it is no message, or has an unknown field.
     """
     if isinstance(value, NewMessage):
         return (value,)
+    own: dict[str, Any] = {}
     if isinstance(value, dict) and value.get("role") in ROLES and not _is_geminis(value):
-        if "created" in value:
-            value = {"created_ms": when_ms(value["created"], "created", now_ms), **value}
-            del value["created"]
+        own = {name: value[name] for name in OWN_FIELDS if name in value}
+        value = {name: one for name, one in value.items() if name not in own}
+        if "created" in own:
+            own["created_ms"] = when_ms(own.pop("created"), "created", now_ms)
         if NEW_FIELDS.issuperset(value):
             said = said_value(value.get("text"), value.get("parts"))
-            return (NewMessage(**{**value, "text": said}),)
+            return (NewMessage(**{**value, **own, "text": said}),)
         if not value.keys() & PROVIDER_FIELDS:
             unknown = min(map(str, set(value) - NEW_FIELDS))
             fields = ", ".join(NewMessage._fields).replace("created_ms", "created")
             raise InvalidInput(f"message has no field {unknown!r}: use {fields}, or content")
     from memdb.formats.provider_messages import read_messages  # noqa: PLC0415 (an optional package)
 
-    return read_messages(value)
+    found = read_messages(value)
+    if not own:
+        return found
+    first, *others = found
+    shared = {name: one for name, one in own.items() if name not in ("external_id", "uid")}
+    return [first.replace(**own), *(one.replace(**shared) for one in others)]
 
 
 def _is_geminis(value: dict[str, Any]) -> bool:

@@ -142,6 +142,51 @@ def test_bad_input_is_refused_and_named(db: MemDB, value: Any, named: str) -> No
     assert chat.last_seq == 0
 
 
+OWN = {
+    "author": "Ida",
+    "external_id": "m1",
+    "created": "2020-01-02",
+    "created_ms": 1_577_923_200_000,
+    "metadata": {"page": 3},
+    "uid": "01a22386-05bd-7c59-96f4-ac9c6140050b",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "Hello."},
+        {"role": "user", "content": [{"type": "text", "text": "Hello."}]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "4"},
+                {"type": "text", "text": "Hello."},
+            ],
+        },
+    ],
+    ids=["text", "blocks", "call", "two messages"],
+)
+def test_fields_of_memdb_count_in_a_provider_s_message(
+    db: MemDB, message: dict[str, Any], name: str
+) -> None:
+    """They are stored as in a dict of memdb, and the provider gets its message without them."""
+    plain, chat = db.scope("ann").session("plain"), db.scope("ann").session("chat")
+    plain.append(message)
+    chat.append(message | {name: OWN[name]})
+
+    field = "created_ms" if name == "created" else name
+    first, *others = [getattr(one, field) for one in chat.messages()]
+    assert first == OWN[field]
+    alone = name in ("external_id", "uid")
+    assert all((one == OWN[field]) is not alone for one in others)
+    assert [plain.context(1000).to(shape) for shape in ("openai", "anthropic")] == [
+        chat.context(1000).to(shape) for shape in ("openai", "anthropic")
+    ]
+
+
 def test_too_large_is_refused(db: MemDB) -> None:
     """Over 64 MiB in one part."""
     chat = db.scope("ann").session("s")
