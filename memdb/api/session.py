@@ -93,8 +93,8 @@ class Session:
                 and results of tools, images, files ...
             external_id: Your own id for the message. Adding it again changes nothing and returns
                 the stored message.
-            created: Time of the message; None means now. Times are UTC milliseconds, aware
-                datetimes, or text: "2026-05-01", "2 weeks ago", "30d".
+            created: Time of the message; None means now. Times are UTC milliseconds, dates,
+                aware datetimes, or text: "2026-05-01", "2 weeks ago", "30d".
             metadata: A JSON object to store with the message.
             expected: Fail unless this is the last message, as a Message or its seq; 0 means that
                 there is none. If somebody added one since, nothing is written.

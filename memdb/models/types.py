@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Protocol, TypedDict, Union
 
 if TYPE_CHECKING:
     from memdb.models.record import Record
 
-# A time: UTC milliseconds, an aware datetime, or text ("2026-05-01", "2 weeks ago", "30d").
-When = int | datetime | str
+# A time: UTC milliseconds, an aware datetime, a date, or text ("2026-05-01", "2 weeks ago", "30d").
+When = int | datetime | date | str
 
 Role = Literal["system", "user", "assistant", "tool"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from memdb.errors import InvalidInput
 from memdb.facts.dates import find_times
@@ -19,9 +19,10 @@ def when_ms(
     Return UTC milliseconds of a time that a caller gives; None for None.
 
     Args:
-        value: Milliseconds, an aware datetime, or text. A text is an ISO date or time (UTC if it
-            names no zone), or a span of days, hours or minutes ("30d", "12h", "45m"). English ("2
-            weeks ago", "3 May") means the beginning of the day, week, month or year that it names.
+        value: Milliseconds, an aware datetime, a date, or text. A date is read as its ISO text. A
+            text is an ISO date or time (UTC if it names no zone), or a span of days, hours or
+            minutes ("30d", "12h", "45m"). English ("2 weeks ago", "3 May") means the beginning of
+            the day, week, month or year that it names.
         ahead: Whether a span or a day without a year is after now, or before it.
         end: Whether a day, week, month or year that is named counts to its end.
 
@@ -31,6 +32,8 @@ def when_ms(
     >>> when_ms("2h", "expires", 1_000, ahead=True), when_ms("1970-01-02", "since", 0)
     (7201000, 86400000)
     """
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
     if not isinstance(value, str):
         return moment_ms(value, field)
     text = value.strip()

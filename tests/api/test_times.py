@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,8 +21,9 @@ DAY = 86_400_000
 NOW = 1_700_000_000_000  # Tuesday 14 November 2023, 22:13 UTC
 MIDNIGHT = NOW - NOW % DAY
 
-PAST = {
+PAST: dict[str | date, int] = {
     "2023-11-01": 1_698_796_800_000,
+    date(2023, 11, 1): 1_698_796_800_000,
     " 2023-11-01T06:30:00+01:00 ": 1_698_796_800_000 + 19_800_000,
     "2023-11-01T05:30Z": 1_698_796_800_000 + 19_800_000,
     "30d": NOW - 30 * DAY,
@@ -64,6 +65,9 @@ STORES: dict[str, Callable[[MemDB, Any], int | None]] = {
     "append of a dict": lambda db, at: (
         session(db).append({"role": "user", "text": "x", "created": at}).created_ms
     ),
+    "append of a provider's dict": lambda db, at: (
+        session(db).append({"role": "user", "content": "x", "created": at}).created_ms
+    ),
     "create": lambda db, at: session(db).create(created=at).created_ms,
     "remember": lambda db, at: db.scope("ann").remember("x", created=at).entry.created_ms,
     "valid_from": lambda db, at: db.scope("ann").remember("x", valid_from=at).entry.valid_from_ms,
@@ -86,7 +90,7 @@ READS: dict[str, Call] = {
 
 @pytest.mark.parametrize("text", PAST)
 @pytest.mark.parametrize("name", STORES)
-def test_a_time_in_words_is_stored_as_milliseconds(db: MemDB, name: str, text: str) -> None:
+def test_a_time_in_words_is_stored_as_milliseconds(db: MemDB, name: str, text: str | date) -> None:
     """Spans and days without a year are of the past."""
     assert STORES[name](db, text) == PAST[text]
 
