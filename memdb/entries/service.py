@@ -200,7 +200,7 @@ class EntryService:
                 return now
             old = entry_history.find(tx, now.id, version)
             if old is None:
-                raise NotFound("version", f"{entry_id}@{version}")
+                raise NotFound("version", version, f"entry {entry_id}")
             columns = {
                 **content_columns(old.text, old.category, old.keywords, old.importance),
                 "pinned": int(old.pinned),
