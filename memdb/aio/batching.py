@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from threading import Lock, local
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from memdb.errors import Closed, WrongProcess
@@ -154,9 +155,8 @@ class Threads(ThreadPoolExecutor):
                 store = _outcome(done, partial(context.run, prepare))
                 if store is not None:
                     due.append((done, partial(context.run, store)))
-        with _waking:
-            for done, found in self._stored(transaction, due):
-                done.set_result(found)
+        for done, found in self._stored(transaction, due):
+            done.set_result(found)
 
     @staticmethod
     def _stored(
@@ -271,39 +271,12 @@ async def over(done: Future[Any], *, to_end: bool) -> None:
         raise cancelled
 
 
-class _Waking(local):
-    """`with waking:` wakes each event loop once for all calls that end in it, 50 µs a time."""
-
-    waiters: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] | None = None
-
-    def __enter__(self) -> None:
-        self.waiters = {}
-
-    def __exit__(self, *_: object) -> None:
-        waiters, self.waiters = self.waiters or {}, None
-        for loop, told in waiters.items():
-            _tell_in(loop, told)
-
-
-_waking = _Waking()
-
-
-def _wake(loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None], _: object) -> None:
+def _wake(loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None], _: Future[Any]) -> None:
     """Wake *waiter* in its loop, from any thread."""
-    if _waking.waiters is None:
-        _tell_in(loop, [waiter])
-    else:
-        _waking.waiters.setdefault(loop, []).append(waiter)
+    with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        loop.call_soon_threadsafe(_tell, waiter)
 
 
-def _tell_in(loop: asyncio.AbstractEventLoop, waiters: list[asyncio.Future[None]]) -> None:
-    try:
-        loop.call_soon_threadsafe(_tell, waiters)
-    except RuntimeError:  # the loop was closed: nobody waits any more
-        return
-
-
-def _tell(waiters: list[asyncio.Future[None]]) -> None:
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_result(None)
+def _tell(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
