@@ -218,10 +218,7 @@ class State(Twin[collections.State]):
     clear = later(collections.State.clear)
     setdefault = later(collections.State.setdefault)
     pop = later(collections.State.pop)
-
-    async def get(self, key: str, default: Any = None) -> Any:
-        """Return the value under *key*, *default* without one."""
-        return await run_in(self._worker, lambda: self._sync.get(key, default), "read")
+    get = later(collections.State.get, "read")
 
 
 class Worker(Twin[workers.Worker]):

@@ -233,12 +233,9 @@ def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[Ne
             raise InvalidInput(f"message has no field {unknown!r}: use {fields}, or content")
     from memdb.formats.provider_messages import read_messages  # noqa: PLC0415 (an optional package)
 
-    found = read_messages(value)
-    if not own:
-        return found
-    first, *others = found
-    shared = {name: one for name, one in own.items() if name not in ("external_id", "uid")}
-    return [first.replace(**own), *(one.replace(**shared) for one in others)]
+    rest = {name: one for name, one in own.items() if name not in ("external_id", "uid")}
+    found = enumerate(read_messages(value))
+    return [one.replace(**(rest if number else own)) for number, one in found]
 
 
 def _is_geminis(value: dict[str, Any]) -> bool:
