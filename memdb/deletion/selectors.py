@@ -411,11 +411,13 @@ def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, with_entries: bool
     entry_ids: dict[int, None] = {}
     versions: list[Row] = []
     places: dict[Place, None] = {}
+    parts = list(parts)
+    there = messages.uids(tx, [one for part in parts for one in part.ids])
     for part in parts:
         for row, seqs in rows_sharing(tx, part.session, part.seqs) if with_entries else ():
             entry_ids |= dict.fromkeys(entries.list_from(tx, row, seqs))
             versions += entry_history.texts_from(tx, row, seqs)
-        here = sorted(messages.uids(tx, part.ids))
+        here = sorted(one for one in part.ids if one in there)
         if here:
             present.append(part.replace(seqs=tuple(one - part.session for one in here)))
         if artifacts:

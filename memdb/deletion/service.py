@@ -189,7 +189,7 @@ def is_plan_current(tx: Tx, part: Part, planned: Rewriting) -> bool:
         summary for summary, _ in planned.summaries
     ]:
         return False
-    return len(messages.uids(tx, planned.left)) == len(planned.left)
+    return not planned.left or len(messages.uids(tx, planned.left)) == len(planned.left)
 
 
 def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries) -> None:
@@ -335,6 +335,8 @@ class DeletionService:
         """Return the new summaries of each session that loses messages."""
         parts = [part for _, selection in found for part in selection.parts]
         summaries = self._summaries() if parts else None
+        for part in parts:
+            summary_rows.expect_over(tx, part.session)
         return {part.session: plan_rewriting(tx, part, summaries) for part in parts if summaries}
 
     def _try(

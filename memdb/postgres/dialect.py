@@ -154,7 +154,7 @@ COUNTED = frozenset(
         *("archive.empty", "blobs.delete_stale", "entry_history.delete"),
         *("jobs.lease", "jobs.renew", "jobs.advance", "jobs.done", "jobs.fail"),
         *("jobs.reschedule", "jobs.embed_missing", "jobs.embed_items", "links.reject"),
-        *("messages.delete_range", "spaces.complete", "state.clear"),
+        *("spaces.complete", "state.clear"),
         *("state.insert", "state.delete", "summaries.condense"),
         *("summaries.delete_from",),
     )

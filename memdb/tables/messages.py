@@ -521,9 +521,9 @@ def hashes_between(tx: Tx, low: int, high: int) -> list[Row]:
     return tx.all(SELECT_HASHES_BETWEEN, {"low": low, "high": high})
 
 
-def delete_range(tx: Tx, low: int, high: int) -> int:
-    """Remove the messages with *low* <= id <= *high*; the answer is how many."""
-    return tx.run(DELETE_RANGE, {"low": low, "high": high})
+def delete_range(tx: Tx, low: int, high: int) -> None:
+    """Remove the messages with *low* <= id <= *high*."""
+    tx.run(DELETE_RANGE, {"low": low, "high": high})
 
 
 UPDATE_CONTENT = compose.update(

@@ -509,6 +509,11 @@ def first_bare(tx: Tx, session: int) -> int | None:
     return tx.find_number(SELECT_BARE, {"session_id": session})
 
 
+def expect_over(tx: Tx, session: int) -> None:
+    """Prefetch what `list_over` reads."""
+    tx.expect(SELECT_OVER, {"session": session})
+
+
 def list_over(tx: Tx, session: int, seqs: Collection[int]) -> list[int]:
     """Return the nodes that cover some of *seqs*, those of lower depth first."""
     rising = sorted(seqs)

@@ -181,6 +181,32 @@ OF_MANY: dict[str, Callable[[memdb.Scope], object]] = {
 }
 MORE = 6
 
+# What still grows, and the most round trips that each of sessions and branches with such a message
+# takes.
+GROWING: dict[str, tuple[Callable[[memdb.Scope], object], int]] = {
+    "forget by words": (lambda ann: ann.forget(query="Oslo"), 12),
+    "delete by words": (lambda ann: ann.delete(query="Oslo"), 11),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_messages_of_many_sessions_take_few_round_trips_each(
+    on_server: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """They are found together, and removed session by session."""
+    from memdb.postgres.wire import Wire
+
+    call, most = GROWING[name]
+    waits = []
+    for count in (4, 12):
+        ann = on_server.scope(f"{name} {count}")
+        fill_scope(ann, count)
+        with counted(monkeypatch, Wire, ("_read_until",)) as made:
+            call(ann)
+        waits.append(len(made))
+
+    assert waits[1] - waits[0] <= most * 2 * (12 - 4)
+
 
 @pytest.mark.parametrize("name", OF_MANY)
 def test_many_things_take_as_few_round_trips_as_few(
