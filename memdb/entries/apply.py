@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
     SpaceVector = tuple[int, bytes]
 
-# An order to forget takes back what it is linked to from this probability on: in the data kept
-# apart from training 40 of 47 that somebody wrote for a statement, 8 of 362 for another one.
-SURE_ORDER = 0.65
 
 # Where a statement was made, and how: kept of one that is repeated.
 PLACE = ("session_id", "first_seq", "last_seq")
@@ -178,7 +175,7 @@ class EntryWriter:
             for one in similar.nearby
             if one.ends
             and one.relation.kind == "retracts"
-            and one.relation.probability >= SURE_ORDER
+            and one.relation.probability >= links.SURE
         ]
         return taken_back[0] if len(taken_back) == 1 else None
 

@@ -41,6 +41,9 @@ _HEAVY = 0.6
 _MOST_WORDS, _FEW_WORDS = 60, 3
 _EARLY, _BIG = 0.34, 100
 _IS_FACT = 0.4
+# An order to forget is sure of what it is linked to from the first probability on: in the data kept
+# apart from training 40 of 47 that somebody wrote for a statement, 8 of 362 for another one.
+_ORDERED, _SURE = 0.65, 0.8
 _YEARS = (1900, 2100)
 _NEAR_WORDS, _MOST_REASONS = 3, 8
 BUCKETS = 1 << 14
@@ -106,6 +109,8 @@ def relate(
             0.0 if kind in ENDS else share for kind, share in zip(RELATIONS, shares, strict=True)
         ]
     kind, probability = decided(shares, used.slope, used.shift)
+    if kind == "retracts" and probability >= _ORDERED and is_retraction(newer.text):
+        probability = max(probability, _SURE)
     best = RELATIONS.index(kind)
     parts = [(name, value * weights[best]) for name, value, weights in given]
     parts.sort(key=lambda part: (-abs(part[1]), part[0]))
