@@ -118,23 +118,13 @@ def _statements(text: str) -> Iterator[str]:
 
 
 def _path_of(statement: str) -> tuple[str, ...]:
-    """Return the labels of a header or of the key of a value, () for a comment."""
-    label = ""
-    for token in _TOKEN.findall(statement.removeprefix("\ufeff")):
-        before, equals, _ = token.partition("=") if token[0] not in "\"'#" else (token, "", "")
-        if before.startswith("#") or equals:
-            label += before if equals else ""
-            break
-        label += before
-    label = label.strip()
-    value: Any = parse(label if label.startswith("[") else f"{label} = 0") if label else {}
+    """Return the labels of a header or of a value, as far as there is one way, () for a comment."""
     labels: list[str] = []
-    while value:
-        if isinstance(value, list):
-            value = value[0]
-        else:
-            ((name, value),) = value.items()
-            labels.append(name)
+    value: Any = parse(statement)
+    while isinstance(value, (dict, list)) and len(value) == 1:
+        if isinstance(value, dict):
+            labels += value
+        (value,) = value.values() if isinstance(value, dict) else value
     return tuple(labels)
 
 
