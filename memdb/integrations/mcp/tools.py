@@ -131,6 +131,11 @@ def shape(*required: str, **fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def whole(**fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with all of *fields*."""
+    return shape(*fields, **fields)
+
+
 def text(description: str, **more: Any) -> dict[str, Any]:
     """Return the schema of a text."""
     return {"type": "string", "description": description, **more}
@@ -364,7 +369,7 @@ WRITTEN = {
 
 def rows(**fields: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a list of objects with *fields*, and with who wrote each."""
-    return many(shape(*fields, *WRITTEN, **fields, **WRITTEN))
+    return many(whole(**fields, **WRITTEN))
 
 
 MESSAGES = rows(seq=number("0: not stored"), text=text(""))
@@ -391,21 +396,14 @@ TOOLS = (
             keywords=many({"type": "string"}, "Other words to find it by"),
             importance=number("5 is neutral", minimum=1, maximum=10),
         ),
-        shape(
-            "action",
-            "id",
-            "text",
-            "reason",
-            *WRITTEN,
+        whole(
             **WRITTEN,
             action=text("added, repeated, updated, retracted or refused"),
             id=number("Id of the entry"),
             text=text("What it says now"),
             reason=text("Why"),
             links=many(
-                shape(
-                    "kind",
-                    "older",
+                whole(
                     kind=text("repeats, updates, corrects or retracts"),
                     older=number("Id of the older entry, which stays"),
                     probability={"type": "number", "description": "That it is so, 0.5 to 1"},
@@ -436,10 +434,7 @@ TOOLS = (
             },
             only_sure={"type": "boolean", "description": "Only what answers for sure"},
         ),
-        shape(
-            "certainty",
-            "note",
-            "hits",
+        whole(
             certainty=text("sure, unsure (the closest are given) or none (nothing is known)"),
             note=text("What that means, and what was left out"),
             hits=rows(
@@ -464,10 +459,7 @@ TOOLS = (
             budget_tokens=number("Most tokens", minimum=1, maximum=1 << 20, default=4000),
             query=text("What it is needed for: adds what was said about it"),
         ),
-        shape(
-            "messages",
-            "pieces",
-            "tokens",
+        whole(
             messages=MESSAGES,
             pieces=many(OBJECT, "What the messages with seq 0 are made of"),
             tokens=number(""),
@@ -490,10 +482,7 @@ TOOLS = (
             },
             after=number("Continue behind this message number", minimum=0, default=0),
         ),
-        shape(
-            "summaries",
-            "messages",
-            "next",
+        whole(
             summaries=many(OBJECT),
             messages=MESSAGES,
             next=number("0: that was all"),
@@ -513,7 +502,7 @@ TOOLS = (
             person=text("All that names this person, in any field"),
             dry_run={"type": "boolean", "description": "Only say what would go"},
         ),
-        shape("removed", "dry_run", removed=OBJECT, dry_run={"type": "boolean"}),
+        whole(removed=OBJECT, dry_run={"type": "boolean"}),
         _forget,
         destructive=True,
         idempotent=True,
@@ -530,7 +519,7 @@ TOOLS = (
             session=SESSION,
             mime=text("Media type; guessed from the name without it"),
         ),
-        shape(*ARTIFACT, **ARTIFACT),
+        whole(**ARTIFACT),
         _save,
         ordered=True,
     ),
@@ -577,7 +566,7 @@ TOOLS = (
                 key=text("empty: it has none"),
                 updated=text(""),
             ),
-            artifacts=many(shape(*ARTIFACT, **ARTIFACT)),
+            artifacts=many(whole(**ARTIFACT)),
             next=number("What to skip for the next page; 0: that was all"),
         ),
         _list,
@@ -598,7 +587,7 @@ TOOLS = (
             author=text("Name of who speaks"),
             external_id=text("Your id for it: adding it again changes nothing"),
         ),
-        shape("seq", "tokens", seq=number("Its number"), tokens=number("")),
+        whole(seq=number("Its number"), tokens=number("")),
         _append,
         ordered=True,
     ),
