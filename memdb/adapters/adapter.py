@@ -16,7 +16,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import memdb
-from memdb.aio.batching import Kind, Threads, over
+from memdb.api.threads import Kind, Threads, over
 from memdb.errors import Closed, InvalidInput
 
 if TYPE_CHECKING:

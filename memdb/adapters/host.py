@@ -3,20 +3,17 @@ Bookkeeping for frameworks: of sessions that they own, of answers that they keep
 
 Frameworks with sessions of their own keep state beside a session, and store an event together
 with its changes. They choose the window that a model sees. They use `Host(session)`, and for a
-session of `memdb.aio` `AsyncHost(session)`.
+session of `memdb.aio` `memdb.adapters.async_host.AsyncHost(session)`.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from memdb.adapters.shared import SharedFile
-from memdb.aio.batching import waited
-from memdb.aio.parts import Twin, later
 from memdb.api._resolve import STATIC, begin_file, embedder_by_name, model_by_name
 from memdb.api.session import Preparing
 from memdb.conversations.windows import METADATA_KEY, Source, window_by
@@ -33,7 +30,6 @@ from memdb.text.validate import name_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from memdb.aio import Session as AsyncSession
     from memdb.api._container import Transaction
     from memdb.api.database import MemDB
     from memdb.api.scope import Scope
@@ -436,36 +432,3 @@ class HostEntries:
         remember = self._services.remember
         prepared = remember.prepare(self._owner, new)
         return lambda: numbered(remember.store(prepared))
-
-
-class AsyncHost(Twin[Host]):
-    """Calls of a framework for a session of `memdb.aio`; see `Host`."""
-
-    __slots__ = ()
-
-    create = later(Host.create)
-    commit = later(Host.commit)
-    snapshot = later(Host.snapshot, "read")
-    erase = later(Host.erase)
-    window = later(Host.window, "ask")
-
-    def __init__(self, session: AsyncSession) -> None:
-        """Work on *session*, in the threads of its file."""
-        super().__init__(Host(session._sync), session._worker)
-
-    async def add(
-        self,
-        messages: Iterable[NewMessage | dict[str, Any]],
-        *,
-        after: Callable[[list[Message]], object] | None = None,
-    ) -> list[Message]:
-        """
-        Add messages as `Session.extend` does, to the end also if the caller is cancelled.
-
-        Args:
-            after: Called with the stored messages in the thread that writes,
-                before any later write begins.
-        """
-        prepare = partial(self._sync.prepare, messages)
-        add = partial(self._worker.add, self._sync.transaction, prepare, after)
-        return await waited(self._worker, add, to_end=True)

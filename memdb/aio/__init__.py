@@ -25,7 +25,6 @@ import asyncio
 import functools
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from memdb.aio.batching import Kind, Threads, run_in, waited
 from memdb.aio.parts import (
     Artifacts,
     Entries,
@@ -48,6 +47,7 @@ from memdb.aio.parts import (
 from memdb.api import database
 from memdb.api import scope as scopes
 from memdb.api import session as sessions
+from memdb.api.threads import Kind, Threads, run_in, waited
 from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from memdb.aio.batching import Kind, Threads, run_in
 from memdb.api import collections, database, file, items, tools
 from memdb.api import worker as workers
+from memdb.api.threads import Kind, Threads, run_in
 from memdb.errors import MemDBError
 from memdb.models.observation import handle
 

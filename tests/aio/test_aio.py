@@ -5,7 +5,7 @@ import pytest
 
 import memdb
 import memdb.aio
-from memdb.adapters.host import AsyncHost
+from memdb.adapters.async_host import AsyncHost
 
 
 async def opened(path, **options):

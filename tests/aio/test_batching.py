@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from memdb.aio.batching import Threads, run_in
+from memdb.api.threads import Threads, run_in
 from memdb.errors import Closed
 
 

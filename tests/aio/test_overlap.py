@@ -11,8 +11,9 @@ import pytest
 
 import memdb
 import memdb.aio
-from memdb.adapters.host import AsyncHost, HostFile
-from memdb.aio.batching import ASKERS, READERS, SEARCHERS, Threads, run_in
+from memdb.adapters.async_host import AsyncHost
+from memdb.adapters.host import HostFile
+from memdb.api.threads import ASKERS, READERS, SEARCHERS, Threads, run_in
 from memdb.errors import Closed
 
 WAIT_S = 30

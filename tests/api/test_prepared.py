@@ -12,7 +12,8 @@ import pytest
 import memdb
 import memdb.aio
 from memdb import MemDB
-from memdb.adapters.host import AsyncHost, Host, HostEntries, HostFile
+from memdb.adapters.async_host import AsyncHost
+from memdb.adapters.host import Host, HostEntries, HostFile
 
 
 @pytest.fixture

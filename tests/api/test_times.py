@@ -15,7 +15,7 @@ import memdb
 import memdb.aio
 from memdb import MemDB
 from memdb.adapters.host import Host
-from memdb.aio.batching import Threads
+from memdb.api.threads import Threads
 
 DAY = 86_400_000
 NOW = 1_700_000_000_000  # Tuesday 14 November 2023, 22:13 UTC

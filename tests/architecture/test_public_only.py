@@ -16,9 +16,8 @@ OUTSIDE = (
 # parts of a search or copies ports. `_fields` and its like are public names of tuples.
 TUPLES = {"_asdict", "_fields", "_replace"}
 REACHES = {
-    "adapters/host.py": {
-        *("_container", "_owner", "_ref", "_resolve", "_services", "_sync", "_unpacked", "_worker"),
-    },
+    "adapters/async_host.py": {"_sync", "_worker"},
+    "adapters/host.py": {"_container", "_owner", "_ref", "_resolve", "_services", "_unpacked"},
     "adapters/shared.py": {"_db", "_owner", "_services"},
     "evaluation/measuring.py": {"_db", "_owner", "_services"},
     "fixtures/packs.py": {"_resolve"},

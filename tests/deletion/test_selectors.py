@@ -11,7 +11,7 @@ from cases import each
 import memdb
 import memdb.aio
 from memdb import MemDB
-from memdb.aio.batching import Threads
+from memdb.api.threads import Threads
 
 SCOPE = {"entry": 1, "session": "s", "query": "tea", "person": "Zoe", "everything": True}
 IN_SESSION = {"seqs": [1], "last": 1, "before": 1 << 50, "query": "tea"}

@@ -30,9 +30,9 @@ from writes import WRITES, entry
 
 import memdb
 import memdb.aio
-from memdb.adapters.host import AsyncHost
+from memdb.adapters.async_host import AsyncHost
 from memdb.aio import parts
-from memdb.aio.batching import Threads
+from memdb.api.threads import Threads
 from memdb.cli import cli
 
 if TYPE_CHECKING:

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
     from typing import Any
 
-    from memdb import aio
     from memdb.api.database import MemDB
-    from memdb.integrations.mcp.subscriptions import Caller
+    from memdb.integrations.mcp.subscriptions import Caller, Run
     from memdb.integrations.mcp.tools import Answer, Arguments, Tool
     from memdb.models.messages import ArtifactVersion
 
@@ -95,18 +94,21 @@ class Door:
         subscriptions: Who hears of changes.
     """
 
-    def __init__(self, db: aio.MemDB, user: str, app: str) -> None:
+    def __init__(self, db: MemDB, run: Run, user: str, app: str) -> None:
         """
         Answer from the memory of *user*.
+
+        Args:
+            run: Does a call in a thread of the file, as `memdb.aio.MemDB.run` does.
 
         Raises:
             InvalidInput: a name is unusable.
         """
         db.scope(user, app)  # refuses a name before anybody connects
-        self._db = db
+        self._run = run
         self._place = user, app
         self._tools = {tool.name: tool for tool in TOOLS}
-        self.subscriptions = Subscriptions(db, self._stamps)
+        self.subscriptions = Subscriptions(db, run, self._stamps)
         self.requests: dict[str, Callable[[Caller, Arguments], Awaitable[Answer]]] = {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
@@ -138,10 +140,10 @@ class Door:
 
         try:
             if tool.read_only:
-                answer = await self._db.run(run, kind="ask")
+                answer = await self._run(run, kind="ask")
             else:  # news comes before the answer
                 async with self.subscriptions.changing():
-                    answer = await self._db.run(run, kind="write" if tool.ordered else "ask")
+                    answer = await self._run(run, kind="write" if tool.ordered else "ask")
         except MemDBError as error:
             return _failed(said(error, given))
         except Exception as error:  # noqa: BLE001 (the server outlives any call)
@@ -157,7 +159,7 @@ class Door:
     async def _list_resources(self, _caller: Caller, params: Arguments) -> Answer:
         """Return a page of the conversations and artifacts."""
         start = _start(params.get("cursor"))
-        found = await self._db.run(self._resources, kind="read")
+        found = await self._run(self._resources, kind="read")
         after = {"nextCursor": str(start + PAGE)} if start + PAGE < len(found) else {}
         return {"resources": [escaped(one) for one in found[start : start + PAGE]], **after}
 
@@ -200,7 +202,7 @@ class Door:
         """Return a conversation as JSON lines, or the newest version of an artifact."""
         uri = params["uri"]
         try:
-            found = await self._db.run(lambda db: self._read(db, uri), kind="read")
+            found = await self._run(lambda db: self._read(db, uri), kind="read")
         except MemDBError as error:
             raise Refused(INVALID_PARAMS, said(error, {})) from error
         if found is None:

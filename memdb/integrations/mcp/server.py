@@ -30,12 +30,16 @@ def make_server(db: aio.MemDB, *, user: str, app: str = "default") -> Server[Any
     Raises:
         InvalidInput: the mcp package is not installed, or a name is unusable.
     """
+    return server_of(Door(db.blocking, db.run, user, app))
+
+
+def server_of(door: Door) -> Server[Any]:
+    """Return a server that passes requests on; raise InvalidInput without the mcp package."""
     try:
         import mcp_types as types
         from mcp.server import Server
     except ImportError as error:
         raise missing_extra("mcp", error) from error
-    door = Door(db, user, app)
     server: Server[Any] = Server(
         "memdb", version=__version__, title="memdb", instructions=INSTRUCTIONS
     )

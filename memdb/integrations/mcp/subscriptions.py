@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection
     from typing import Any
 
-    from memdb import aio
     from memdb.api.database import MemDB
 
+    Run = Callable[..., Awaitable[Any]]
     Stamps = Callable[[MemDB, Collection[str]], dict[str, object]]
     Tell = Callable[[str], Awaitable[object]]
 
@@ -54,9 +54,10 @@ class Caller(Protocol):
 class Subscriptions:
     """The clients of one server, and the resources that each wants to hear of."""
 
-    def __init__(self, db: aio.MemDB, stamps: Stamps) -> None:
+    def __init__(self, db: MemDB, run: Run, stamps: Stamps) -> None:
         """Find changes by *stamps*: for each URI a value that changes with the resource."""
         self._db = db
+        self._run = run
         self._stamps = stamps
         self._listeners: dict[object, tuple[set[str], Tell]] = {}
         self._known: dict[str, object] = {}
@@ -142,7 +143,7 @@ class Subscriptions:
             if not wanted:
                 return
             self._stamp = self._stamp_of_file()
-            now = await self._db.run(lambda db: self._stamps(db, wanted), kind="read")
+            now = await self._run(lambda db: self._stamps(db, wanted), kind="read")
             news = {uri for uri in now if uri in self._known and self._known[uri] != now[uri]}
             self._known = now
             for uri in sorted(news):
@@ -151,7 +152,7 @@ class Subscriptions:
                         await tell(uri)
 
     def _stamp_of_file(self) -> int | None:
-        mark = HostFile(self._db.blocking).mark()
+        mark = HostFile(self._db).mark()
         return None if mark is None else mark.stamp
 
     def _wanted(self) -> set[str]:

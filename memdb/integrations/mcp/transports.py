@@ -15,13 +15,13 @@ import hmac
 import os
 import socket
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
-from memdb import aio
-from memdb.aio.batching import Threads
+from memdb.api.threads import Threads, run_in
 from memdb.errors import InvalidInput
 from memdb.integrations.mcp.door import Door
-from memdb.integrations.mcp.server import make_server
+from memdb.integrations.mcp.server import server_of
 from memdb.integrations.mcp.stdio import MAX_REQUEST_BYTES, Ending, catch_signals, over_stdio
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
 
     from memdb.api.database import MemDB
+    from memdb.api.threads import Kind
 
 MIN_TOKEN_CHARS = 16
 
@@ -59,15 +60,18 @@ def serve(
         raise InvalidInput(
             f"token has {len(token or '')} characters: give one of {MIN_TOKEN_CHARS} or more"
         )
-    db.scope(user, app)  # refuses a name before anything else
     end = Ending()
     with catch_signals(end), Threads(db.path) as worker:
-        shared = aio.MemDB(db, worker)
         end.idle = worker.idle
+
+        async def run(work: Callable[[MemDB], Any], *, kind: Kind) -> Any:
+            return await run_in(worker, partial(work, db), kind)
+
+        door = Door(db, run, user, app)
         if port is None:
-            asyncio.run(over_stdio(Door(shared, user, app), end))
+            asyncio.run(over_stdio(door, end))
             return
-        server = make_server(shared, user=user, app=app)
+        server = server_of(door)
         db.file.count_tokens([""])  # loading it later would hold up the event loop
         with listening(port) as socket:
             asyncio.run(over_http(server, end, socket, token or ""))

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any, TypeVar
 
-    from memdb.aio.batching import Kind
     from memdb.api import database
     from memdb.api.scope import Scope
     from memdb.api.session import Session
+    from memdb.api.threads import Kind
     from memdb.models.messages import NewMessage
 
     R = TypeVar("R")

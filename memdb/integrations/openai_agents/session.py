@@ -28,9 +28,10 @@ from weakref import WeakValueDictionary
 
 from memdb import aio
 from memdb.adapters.adapter import place_of
-from memdb.adapters.host import AsyncHost, Host, HostFile
-from memdb.aio.batching import Threads
+from memdb.adapters.async_host import AsyncHost
+from memdb.adapters.host import Host, HostFile
 from memdb.api import database as memory
+from memdb.api.threads import Threads
 from memdb.errors import Closed, InvalidInput, InvalidItem, SessionClosed, VersionConflict
 from memdb.formats.shapes import items_of
 from memdb.integrations.openai_agents.branches import MAIN, Branching
@@ -57,10 +58,10 @@ if TYPE_CHECKING:
 
     from agents import SessionSettings
 
-    from memdb.aio.batching import Kind
     from memdb.api import database
     from memdb.api.database import MemDB
     from memdb.api.session import Session
+    from memdb.api.threads import Kind
     from memdb.models.messages import Hits, Message
     from memdb.models.reports import ChangeMark
 

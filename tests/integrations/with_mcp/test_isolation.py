@@ -11,7 +11,7 @@ from tenants import SECRETS as S
 from tenants import assert_apart
 
 import memdb.aio
-from memdb.aio.batching import Threads
+from memdb.api.threads import Threads
 from memdb.integrations.mcp import make_server
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 import memdb
 import memdb.aio
 from memdb.adapters.host import HostFile
-from memdb.aio.batching import READERS
+from memdb.api.threads import READERS
 from memdb.engine.sqlite.connection import Tx
 from memdb.integrations.openai_agents import MemDBSession
 from memdb.integrations.openai_agents.items import latest
