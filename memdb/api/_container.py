@@ -283,7 +283,7 @@ class Services:
 
     @cached_property
     def remember(self) -> RememberService:
-        """Service that stores facts beside what is known."""
+        """Service that stores facts, with links to known ones."""
         from memdb.entries.remember import RememberService
 
         return RememberService(
@@ -302,7 +302,7 @@ class Services:
         return ModelArbiter(self.caller, self.settings.compare_prompt)
 
     def close(self) -> None:
-        """Write what is only in memory."""
+        """Write the counts that are only in memory."""
         if "usage" in self.__dict__:
             self.usage.flush()
 
@@ -407,7 +407,7 @@ class Services:
     def count_scope(
         self, owner: ScopeRef, since: When | None, until: When | None, offset_minutes: int
     ) -> ScopeCounts:
-        """Count what came in on each day; see `Scope.counts`."""
+        """Count the rows of each day; see `Scope.counts`."""
         from memdb.records.overviews import count_scope
 
         ends = self.when_ms(since, "since"), self.when_ms(until, "until", end=True)
@@ -447,13 +447,13 @@ class Services:
     def import_file(
         self, path: str | os.PathLike[str], *, secrets: str | None, **options: Any
     ) -> ImportReport:
-        """Add what is at *path*; see `memdb.formats.importing.import_file`."""
+        """Import the source at *path*; see `memdb.formats.importing.import_file`."""
         from memdb.formats.importing import import_file
 
         return import_file(self.transfer(secrets), path, **options)
 
     def sync(self, folder: str | os.PathLike[str]) -> FolderSync:
-        """Return what syncs the file with a folder; see `MemDB.sync`."""
+        """Return the service that syncs the file with a folder; see `MemDB.sync`."""
         from memdb.sync.service import FolderSync
 
         if is_address(self.db.path):
@@ -472,7 +472,7 @@ class Services:
         replace: bool = False,
         progress: Callable[[int], object] | None = None,
     ) -> int:
-        """Write what *owners* have to *path*; see `MemDB.export`."""
+        """Write the memory of *owners* to *path*; see `MemDB.export`."""
         shared: dict[str, Any] = {"replace": replace, "progress": progress}
         if sqlite:
             from memdb.formats.sqlite_files import write_plain
@@ -492,7 +492,7 @@ class Services:
         return export_file(self.db, owners, path, **kept, **shared)
 
     def export_lines(self, owners: Sequence[ScopeRef], **options: bool) -> Iterator[str]:
-        """Yield what `export` writes; see `memdb.transfer.export.export_lines`."""
+        """Yield the lines of an export; see `memdb.transfer.export.export_lines`."""
         from memdb.transfer.export import export_lines
 
         return export_lines(self.db, owners, **options)
@@ -510,13 +510,13 @@ class Services:
         return copy_to(self.db, data, path, replace=replace)
 
     def select(self, **given: Any) -> Selector:
-        """Return what a removal from a scope is about; see `memdb.deletion.selectors.select`."""
+        """Return the selection of a removal from a scope; see `memdb.deletion.selectors.select`."""
         from memdb.deletion.selectors import select
 
         return select(**given)
 
     def select_in(self, session: str, **given: Any) -> Selector:
-        """Return what a removal from a session is about; see `select`."""
+        """Return the selection of a removal from a session; see `select`."""
         from memdb.deletion.selectors import select_in
 
         return select_in(session, **given)
@@ -561,7 +561,7 @@ class Services:
         return DeletionService(self.db, lambda: self.summaries, self._new_probes)
 
     def _new_probes(self) -> Probes:
-        """Return what proves that a text is gone."""
+        """Return the service that proves that a text is gone."""
         try:
             from memdb.rescue.proof import new_probes
         except ModuleNotFoundError as error:
@@ -619,7 +619,7 @@ class Services:
         return Worker(run, interval_s, self.failures, self.db.refuse_inside)
 
     def stats(self) -> Stats:
-        """Return what is queued and what fails, and the figures of this process."""
+        """Return queued work, failures, and the figures of this process."""
         from memdb.jobs.runner import read_stats
 
         return read_stats(self.db, self.failures, self.meter)

@@ -135,11 +135,11 @@ class Entries:
         return self._entries.supersede(self._owner, old_id, new_id, expected)
 
     def history(self, entry_id: int) -> list[EntryVersion]:
-        """Return what the entry was before, oldest first; [] if it never changed."""
+        """Return the earlier versions of an entry, oldest first; [] if it never changed."""
         return self._entries.history(self._owner, entry_id)
 
     def replaced(self, entry_id: int) -> list[Entry]:
-        """Return the entries whose place it took, in turn, newest first; [] if there is none."""
+        """Return the entries that an entry replaced, newest first; [] if there is none."""
         return self._entries.replaced(self._owner, entry_id)
 
     def links(self, entry_id: int) -> list[Link]:
@@ -464,7 +464,7 @@ class Summaries:
         self._session = session
 
     def tree(self) -> SummaryTree:
-        """Return the summaries of this session, and what has none yet."""
+        """Return the summaries of this session, and the messages without one."""
         return self._services.trees.tree(self._owner, self._session)
 
     def list(

@@ -149,7 +149,7 @@ class Jobs:
         due: bool = False,
     ) -> int:
         """
-        Do the work that is due, now: embed, summarise and extract what is not yet.
+        Do all pending work now: embed, summarise and extract.
 
         Recall and context do a part of it by themselves. Only here, in `compact`
         and in a worker is a model asked for summaries.
@@ -374,7 +374,7 @@ class MemDB:
 
     @property
     def jobs(self) -> Jobs:
-        """Background work: do what is due now, or in a thread."""
+        """Background work: do it now, or in a thread."""
         if self._jobs is None:
             self._jobs = Jobs(self._services)
         return self._jobs
@@ -388,7 +388,7 @@ class MemDB:
 
     def stats(self) -> Stats:
         """
-        Return what is queued and what fails, and how long the calls of this process took.
+        Return queued work, failures, and the durations of this process's calls.
 
         What is queued and what fails is that of all processes. Cost: 1 ms per 1,000 jobs.
         """
@@ -396,7 +396,7 @@ class MemDB:
 
     def changes(self, since: str | None = None) -> Changes:
         """
-        Return what anybody changed in the file since a mark, this program or another.
+        Return the changes of all programs in the file since a mark.
 
         No clock is asked, and nothing is missed. A recall that counts the use of
         entries is no change.
@@ -424,7 +424,7 @@ class MemDB:
 
     def watch(self, *, interval_s: float = 0.25) -> Iterator[Changes]:
         """
-        Yield what anybody changes from now on, as soon as it is seen, until the file is closed.
+        Yield the changes of all programs from now on, until the file is closed.
 
         What is written between two looks comes together.
 
@@ -480,7 +480,7 @@ class MemDB:
         return Scope(self._services, self._owner(user, app))
 
     def shared(self, app: str = "default") -> Scope:
-        """Return what all users of *app* share, a scope whose user is ""; each recalls it too."""
+        """Return the scope that all users of *app* share and recall; its user is ""."""
         return Scope(self._services, self._scope_ref(name_value(app, "app"), SHARED))
 
     @property
@@ -552,7 +552,7 @@ class MemDB:
         all_or_nothing: bool = False,
     ) -> ImportReport:
         """
-        Add what is at *path*: a file, a folder, an archive, another program's database.
+        Import a file, a folder, an archive or another program's database.
 
         What is here already is left as it is; docs/import.md has the formats. What an
         export holds and was forgotten here stays away, and is counted as `forgotten`;
@@ -660,14 +660,14 @@ class MemDB:
         return sync.run(given, dry_run=flag_value(dry_run, "dry_run"), progress=progress)
 
     def sync_status(self, folder: str | os.PathLike[str]) -> SyncStatus:
-        """Return what *folder* knows of the devices, and what waits to be sent or merged."""
+        """Return the devices of *folder*, and the changes that wait to be sent or merged."""
         return self._services.sync(folder).status()
 
     def export_lines(
         self, *, user: str | None = None, app: str = "default", embeddings: bool = True
     ) -> Iterator[str]:
         """
-        Yield what `export` writes, line by line, without line ends.
+        Yield the lines of an export, without line ends.
 
         Raises:
             InvalidInput: it began in a transaction that was rolled back meanwhile.

@@ -133,7 +133,7 @@ def import_upload(
     dry_run: bool = False,
 ) -> ImportReport:
     """
-    Add what a file holds to the memory of *user*; see `MemDB.import_file`.
+    Import a file into the memory of *user*; see `MemDB.import_file`.
 
     Args:
         name: What the file is called: its ending helps to tell its format.
@@ -295,7 +295,7 @@ def send_context(
     session: Session, budget_tokens: int, query: str | None = None, shape: MessageFormat = "openai"
 ) -> dict[str, Any]:
     """
-    Return what `context` gives as the keyword arguments of a model's client.
+    Return a context as the keyword arguments of a model's client.
 
     Args:
         budget_tokens: Most tokens by the file's counter.
@@ -333,7 +333,7 @@ def find_artifact(
     artifacts: Artifacts, name: str, version: int | None = None, *, session: str | None = None
 ) -> ArtifactVersion | None:
     """
-    Return what is known of a version, without its bytes.
+    Return the facts about a version, without its bytes.
 
     Args:
         version: The number of a version; None: the newest.

@@ -210,7 +210,7 @@ class Scope:
         **options: Unpack[RecallOptions],
     ) -> Hits:
         """
-        Return what this scope knows about *query*, best first.
+        Search this scope for *query*, and return the hits, best first.
 
         Messages, entries and items are found by words and by meaning. Artifacts are found
         by the words of their newest version, sessions by those of their title. Summaries
@@ -338,7 +338,7 @@ class Scope:
         count_use: bool = True,
     ) -> ProfileBlock:
         """
-        Return a text for a prompt: what is worth knowing about this user now.
+        Return the most important facts about this user as a text for a prompt.
 
         A line per entry, by category. Entries that are pinned or of a pinned category
         come first, then those that the last words of the user are about.
@@ -393,7 +393,7 @@ class Scope:
         **selectors: Unpack[Selectors],
     ) -> Receipt:
         """
-        Remove something from the memory, in one transaction, and return what that was.
+        Remove something from the memory, in one transaction, and return a receipt.
 
         Takes the selectors of `forget`. Entries that were learnt from deleted messages stay. Bytes
         may stay in the file until they are overwritten.

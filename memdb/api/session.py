@@ -164,7 +164,7 @@ class Session:
 
     @property
     def name(self) -> str:
-        """Its name in the scope; of a branch that of its session."""
+        """Name in the scope; a branch has the name of its session."""
         return str(self._ref)
 
     def head(self) -> SessionHead | None:
@@ -251,7 +251,7 @@ class Session:
 
     def edit(self, seq: int, message: NewMessage | dict[str, Any]) -> Message:
         """
-        Change what message *seq* says, in its place, and return it as stored.
+        Change the text of message *seq* in place, and return it as stored.
 
         Its seq, time and external id stay. What was derived from the old words
         goes: their index, their vector, and the summaries of the session, which
@@ -298,7 +298,7 @@ class Session:
         expected: int | Message | None = None,
     ) -> list[Message]:
         """
-        Remove messages and add others at the end, in one transaction; what was added.
+        Remove messages and add others at the end, in one transaction; return the added ones.
 
         For hosts that shorten a conversation themselves. The messages go with
         their words, vectors and the summaries from the first of them on. Entries that
@@ -318,7 +318,7 @@ class Session:
         return self._services.writer.replace(self._owner, self._ref, seqs, instead, expected)
 
     def clear(self) -> bool:
-        """Remove every message; what was saved and remembered stays. False without any."""
+        """Remove every message; artifacts and entries stay. False without any message."""
         return self._services.writer.clear(self._owner, self._ref)
 
     def update(
@@ -357,7 +357,7 @@ class Session:
         **options: Unpack[RecallOptions],
     ) -> Hits:
         """
-        Return what this session knows about *query*, best first; see `Scope.recall`.
+        Search this session for *query*, best hits first; see `Scope.recall`.
 
         Its messages, artifacts and summaries, and the entries of the scope that it
         may recall; with *scope_entries* False only the entries that come from it.
@@ -421,7 +421,7 @@ class Session:
         progress: Callable[[str, str], object] | None = None,
     ) -> Extracted:
         """
-        Learn entries from what was said here and not yet looked at; say what became of them.
+        Learn entries from the messages that were not yet read, and return the results.
 
         The file's model picks them, with two calls at most per twenty messages. Without
         one, two small models in memdb do, offline and in fifteen languages. What is known
@@ -646,7 +646,7 @@ class Session:
         return self._services.select_in(self._ref, seqs=seqs, before_ms=before_ms, **given)
 
     def __repr__(self) -> str:
-        """Name the session and whose it is."""
+        """Return the names of the session and of its user."""
         return f"<Session {self._ref!r} of {self._owner.user!r}>"
 
 

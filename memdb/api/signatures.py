@@ -55,7 +55,7 @@ def own_parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def argument_texts(doc: str) -> dict[str, str]:
-    """Return what the "Args:" section of a docstring says, by parameter."""
+    """Return the texts of the "Args:" section of a docstring, by parameter."""
     texts: dict[str, str] = {}
     names: list[str] = []
     for line in doc.partition("Args:\n")[2].splitlines():

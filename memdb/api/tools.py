@@ -150,7 +150,7 @@ class Tools:
 
     def call(self, name: str, arguments: str | dict[str, Any] | None = None) -> str:
         """
-        Run the tool *name* as a model asked for it, and return what to tell it.
+        Run the tool *name* for a model, and return the answer for it.
 
         Args:
             arguments: JSON text, or the same object.
@@ -172,7 +172,7 @@ class Tools:
 
     def _expand(self, id: str, after: int = 0, offset: int = 0) -> str:  # noqa: A002 (name in the schema)
         """
-        Return a page of what a summary, or a span of messages, says.
+        Return a page of the text of a summary, or of a span of messages.
 
         Args:
             id: A number of a summary, or "#12", or "11-20".
@@ -230,7 +230,7 @@ class Tools:
 
     def _compact(self, archive: bool = True) -> str:  # noqa: FBT001, FBT002 (a model's argument)
         """
-        Compact the session, and return what that did as JSON.
+        Compact the session, and return the result as JSON.
 
         Raises:
             InvalidInput: *archive* is no bool.
@@ -316,7 +316,7 @@ def _message_line(message: Message) -> str:
 
 
 def _said(message: Message) -> str:
-    """Return the whole message as text: what it says, its tool calls and results."""
+    """Return the whole message as text, with its tool calls and results."""
     told = text_of(message.parts or ())
     if told in ("", message.text):
         return message.text

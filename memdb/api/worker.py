@@ -134,7 +134,7 @@ class Worker:
         self._continue(None)
 
     def _note(self, _status: str, doing: str) -> None:
-        """Note what a model is asked for."""
+        """Note the request to a model."""
         self._continue(doing)
 
     def _continue(self, doing: str | None) -> None:

@@ -136,7 +136,7 @@ def package(call: Call, program: str, folder: Path, recalls: bool) -> None:
 
 
 def _print_changes(changes: list[Change], *, dry_run: bool) -> None:
-    """Print what happens to each file; with *dry_run* line by line."""
+    """Print the change of each file; with *dry_run* line by line."""
     from difflib import unified_diff
 
     for one in changes:

@@ -121,7 +121,7 @@ class Call:
 
     def use_file(self, path: str) -> None:
         """
-        Take *path* for FILE, also in a command whose arguments are called otherwise.
+        Use *path* as FILE, also in a command whose arguments have other names.
 
         Raises:
             InvalidInput: it is an address that memdb does not open.
@@ -352,7 +352,7 @@ def size_of(path: str) -> int | None:
 
 def embedder_named(spec: str | None) -> str | None:
     """
-    Return what `memdb.open` takes for --embedder: None for "none", the default for None.
+    Return the embedder for `memdb.open`: None for "none", the default for None.
 
     Raises:
         InvalidInput: it contains a secret.

@@ -84,7 +84,7 @@ class Command(click.Command):
         return found if ctx.meta.get(NAMED) is None else [one for one in found if not is_file(one)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read *args*; say what to do where they do not fit."""
+        """Read *args*; print a hint if they do not fit."""
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             args = args[:-1]  # an option whose value the shell completes would hide the arguments
         default = self._read_defaults(ctx, args)

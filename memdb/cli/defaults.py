@@ -52,7 +52,7 @@ def config_path() -> str:
 
 def read_config() -> dict[str, Any]:
     """
-    Return what the config file says, {} if there is none; a path in it is absolute.
+    Return the fields of the config file with absolute paths, {} without a file.
 
     Raises:
         click.UsageError: it cannot be read, or says something else; names it and the field.

@@ -91,7 +91,7 @@ def _print_done(done: Remembered) -> None:
 
 
 def _link_line(link: Link, entry_id: int) -> str:
-    """Return what a link says, from the side of one of its entries."""
+    """Return the text of a link, from the side of one of its entries."""
     newer, older = link.newer_id, link.older_id
     sure = f" ({link.probability:.0%})" if link.decided == "guessed" else f" ({link.decided})"
     if link.newer_id == entry_id:
@@ -182,7 +182,7 @@ plain(
 
 
 def _facts(found: Any, names: str = FACTS) -> list[tuple[str, str]]:
-    """Return what the fields of an entry or a version of it hold, for a person."""
+    """Return the fields of an entry or of a version of it, for a person."""
     return [
         (name.removesuffix("_ms").replace("_", " "), cell_of(name, found))
         for name in names.split()

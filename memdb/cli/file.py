@@ -83,7 +83,7 @@ def _readers(found: FileInfo) -> str:
 
 
 def _wal(found: FileInfo) -> str:
-    """Return how large the WAL of a file is; that of a server is none of a database's."""
+    """Return the size of the file's WAL. A server has one for all databases, so it is not shown."""
     return "" if is_address(found.path) else f", WAL {size(found.wal_bytes)}{_readers(found)}"
 
 
@@ -140,7 +140,7 @@ def _space(one: SpaceInfo) -> str:
 
 
 def _upkeep(known: tuple[Upkeep, ...]) -> str:
-    """Return when a worker last did the upkeep of the file, and what failed."""
+    """Return the time of the last upkeep of the file, and its failures."""
     done = [one.done_ms for one in known if one.done_ms is not None]
     failed = [f"{one.kind} fails: {one.error}" for one in known if one.error is not None]
     if not done and not failed:
@@ -483,7 +483,7 @@ def changes(call: Call, since: str | None, follow: bool) -> None:
 
 
 def _print_changes(call: Call, found: Changes, since: str | None) -> None:
-    """Print what changed since a mark, and the new one."""
+    """Print the changes since a mark, and the new mark."""
     lines = _lines_of(found)
     if since is not None:
         click.echo("\n".join(lines) if lines else "Nothing changed.")
@@ -493,7 +493,7 @@ def _print_changes(call: Call, found: Changes, since: str | None) -> None:
 
 
 def _print_followed(call: Call, found: Changes) -> None:
-    """Print what changed, if anything did."""
+    """Print the changes, if there are any."""
     if found.is_empty:
         return
     if call.as_json:

@@ -26,7 +26,7 @@ OWNERS = {"Entries": "entries", "Items": "items", "Artifacts": "artifacts", "Fil
 @contextmanager
 def asked(call: Call, of: str, given: dict[str, Any], *, create: bool = False) -> Iterator[Any]:
     """
-    Open FILE for a `with` block, and return what calls of the class *of* are made on.
+    Open FILE for a `with` block, and return the object of the class *of*.
 
     Names that people use in *given* become those that the file has.
     """

@@ -96,7 +96,7 @@ def session_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def branch_given() -> str | None:
-    """Return what --branch of the running command names, None if there is none."""
+    """Return the value of --branch of the running command, None without it."""
     found: str | None = click.get_current_context().meta.get(BRANCH)
     return found
 
@@ -188,7 +188,7 @@ class Row(Base):
 
 
 def parsed(text: str) -> Any:
-    """Return JSON text as its value; what is no JSON is a text."""
+    """Return the value of JSON text; any other text stays a text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -314,6 +314,6 @@ def shown(text: str) -> str:
 
 
 def doc_of(call: Callable[..., Any]) -> str:
-    """Return what a docstring says before its sections, for the help of a command."""
+    """Return the part of a docstring before its sections, for the help of a command."""
     text = _END.split(inspect.getdoc(call) or "")[0]
     return "\n\n".join(map(shown, text.split("\n\n")))

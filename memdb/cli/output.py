@@ -88,7 +88,7 @@ def columns_of(spec: str) -> tuple[Column, ...]:
 
 
 def cell_of(field: str, record: Any) -> str:
-    """Return what a person reads of a field of a record or dict; "" for None, False and ()."""
+    """Return a field of a record or dict as a person reads it; "" for None, False and ()."""
     value = record[field] if isinstance(record, dict) else getattr(record, field)
     if field.endswith("_ms"):
         return when(value)
@@ -369,7 +369,7 @@ class Line:
         self.to(self.count + count)
 
     def say(self, text: str) -> None:
-        """Show *text* in place of what was there."""
+        """Show *text* in place of the old text."""
         if not self.seen:
             return
         shown = shorten(one_line(text), terminal_width() - 1)
@@ -378,7 +378,7 @@ class Line:
         self._width = width
 
     def clear(self) -> None:
-        """Remove what is shown, for a line that stays."""
+        """Remove the shown text, for a line that stays."""
         if self._width:
             self.say("")
             click.echo("\r", nl=False, err=True)

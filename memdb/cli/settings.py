@@ -88,7 +88,7 @@ def settings(
 
 
 def _sentences(doc: str) -> dict[str, str]:
-    """Return what a docstring says of each field, by name; {} if Python left docstrings out."""
+    """Return the docstring's text of each field, by name; {} if Python left docstrings out."""
     texts = re.split(r"^ {8}(\w+): ", doc.partition("Attributes:\n")[2], flags=re.MULTILINE)
     return {
         name: " ".join(text.split()) for name, text in zip(texts[1::2], texts[2::2], strict=True)

@@ -205,7 +205,7 @@ def _watch(
 
 
 def _print_change(call: Call, change: FolderChange, embedded: int) -> None:
-    """Print what happened in a folder: with --json a line of it."""
+    """Print the changes of a folder: with --json as a line."""
     if call.as_json:
         report = None if change.report is None else change.report.to_dict()
         error = None if change.error is None else str(change.error)
@@ -242,7 +242,7 @@ def _kept(call: Call) -> str:
 
 
 def _embed(db: MemDB) -> int:
-    """Embed what is due, show how many, and return the number of texts."""
+    """Embed pending texts, show the progress, and return the number of texts."""
     if not db.jobs.pending():
         return 0
     with Line("Embedding") as counter:

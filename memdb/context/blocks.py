@@ -322,7 +322,7 @@ def _cost(lines: Sequence[Line]) -> int:
 
 
 def _place(line: Line) -> tuple[bool, str, str, int]:
-    """Return what quoted messages are put in order by: others by day and session, own by seq."""
+    """Return the sort key of a quoted message: by day and session for others, by seq for own."""
     is_other, piece = "," in line.day, line.piece
     day = line.day if is_other else ""
     return not is_other, day, piece.session or "", piece.first_seq or 0

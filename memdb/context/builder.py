@@ -209,7 +209,7 @@ class ContextService:
         hits: Mapping[str, Sequence[Hit]] = NO_HITS,
         asked: Sequence[str] = (),
     ) -> ContextWindow:
-        """Return the context with what was found for a question of the words *asked*."""
+        """Return the context with the hits of a question of the words *asked*."""
         target = find_session(tx, owner, session)
         pinned, others, before = self._known(owner, session)
         first = {entry.id for entry in pinned}
@@ -345,7 +345,7 @@ class _Plan:
         return Tail(newest.messages[start:], newest.costs[start:]), False
 
     def _least(self, newest: Tail) -> int:
-        """Return the tokens of the newest unit, whole, and of what names the others."""
+        """Return the tokens of the newest unit, whole, and of the line that names the others."""
         if not newest.messages:
             return 0
         unit = sum(newest.costs[unit_starts(newest.messages)[-1] :])

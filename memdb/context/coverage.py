@@ -128,7 +128,7 @@ class Coverage:
             room -= whole.tokens - limit  # lines together may cost more than one by one
 
     def _block(self, lines: list[Line], first_seq: int, end_seq: int) -> Block:
-        """Return *lines*, newest first, and a mark of what is older, as a message."""
+        """Return *lines*, newest first, and a mark for older messages, as a message."""
         oldest = lines[-1].piece.first_seq if lines else end_seq + 1
         assert oldest is not None
         if oldest > first_seq:
@@ -162,7 +162,7 @@ class Coverage:
         return bool(found) and found[0].seq > after_seq
 
     def _opened(self, summary: Summary, end_seq: int) -> list[Part]:
-        """Return *summary*, or what is below it up to *end_seq*, newest first."""
+        """Return *summary*, or its sources up to *end_seq*, newest first."""
         if summary.last_seq <= end_seq:
             return [_part(self._summaries.with_text(self._tx, summary))]
         if summary.depth == 0:

@@ -58,7 +58,7 @@ class HostSessionService:
         self._screen = message_service.screen
 
     def head(self, owner: ScopeRef, session: str) -> SessionHead | None:
-        """Return what the session's row says, None if there is no such session."""
+        """Return the fields of the session's row, None if there is no such session."""
         name_value(session, "session")
         with self._db.read() as tx:
             found = _find(tx, owner, session)
@@ -180,7 +180,7 @@ class HostSessionService:
 
     def erase(self, owner: ScopeRef, session: str, seq: int) -> bool:
         """
-        Remove what a message says, and the summaries of its session; see `Host(session).erase`.
+        Remove the text of a message, and the summaries of its session; see `Host(session).erase`.
 
         The caller brings an archived message back before.
         """
@@ -198,7 +198,7 @@ class HostSessionService:
         self, owner: ScopeRef, session: str, seq: int, new: NewMessage | dict[str, Any]
     ) -> Message:
         """
-        Change what a message says, and return it as stored; see `Session.edit`.
+        Change the text of a message, and return it as stored; see `Session.edit`.
 
         The caller brings an archived message back before.
         """
@@ -373,7 +373,7 @@ def _messages(
 
 
 def _checked(changes: Changes, screen: SecretScreen) -> dict[Place, dict[str, str]]:
-    """Return what is to be stored, screened, as JSON text."""
+    """Return a value to store, screened, as JSON text."""
     found: dict[Place, dict[str, str]] = {}
     for place, given in changes.items():
         if given is None:

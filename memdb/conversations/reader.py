@@ -69,7 +69,7 @@ class Conversations:
             return messages.last(tx, target, session, count, before_seq)
 
     def last_said(self, owner: ScopeRef, session: str) -> list[str]:
-        """Return what the user said last, oldest first: among the newest 50 messages."""
+        """Return the user's last texts, oldest first, from the newest 50 messages."""
         newest = self.last(owner, session, LAST_SAID)
         return [one.text for one in newest if one.role == "user" and one.text.strip()]
 

@@ -46,7 +46,7 @@ METADATA_KEY = "window"
 
 
 def cost_tokens(message: Message, counting: Counting) -> int:
-    """Return what *message* costs in a window: its words, its media, and its frame."""
+    """Return the tokens of *message* in a window: its words, its media and its frame."""
     tokens = message.tokens
     if message.counter != counting.name:
         (tokens,) = counting.count_many([said_by(message)])
@@ -62,7 +62,7 @@ class NewestMedia:
     """
 
     def __init__(self, counting: Counting, budget_tokens: int) -> None:
-        """Keep what the settings of *counting* and *budget_tokens* allow."""
+        """Keep the messages that the settings of *counting* and *budget_tokens* allow."""
         self._counting = counting
         self._images = counting.settings.context_images
         self._bytes = counting.settings.context_media_bytes
@@ -95,7 +95,7 @@ class NewestMedia:
 
 
 def said_by(message: Message) -> str:
-    """Return what is counted of *message*: its text, and what its tools were told and gave."""
+    """Return the counted text of *message*: its text, and arguments and results of its tools."""
     if not message.parts:
         return message.text
     extra = payload_of(message.parts)

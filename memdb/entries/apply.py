@@ -234,7 +234,7 @@ class EntryWriter:
         text: str | None = None,
     ) -> Remembered:
         """
-        Add to *old* what a statement has besides.
+        Add the new fields of a statement to *old*.
 
         Args:
             action: "repeated" or "updated".
@@ -385,7 +385,7 @@ def _merged_expiry(
 
 def _inherit(old: Entry, statement: Statement, now_ms: int, categories: Categories) -> Statement:
     """
-    Return a statement with what it takes over from the entry that it supersedes.
+    Return a statement with the fields that it takes over from the superseded entry.
 
     With the same key that is every field that was not given, else only how
     much the fact matters.

@@ -1,5 +1,5 @@
 """
-Ask somebody who knows what a statement does to the entries that it resembles.
+Ask an arbiter for the relation of a statement to the entries that it resembles.
 
 A host's arbiter or a model may retire an entry; memdb itself only links. It is asked outside
 of a transaction, and its answer counts only if the entries that it saw did not change.
@@ -56,7 +56,7 @@ class Resolution(Record):
 def ask_arbiter(
     arbiter: Arbiter, statement: Statement, neighbors: Sequence[Near], now_ms: int
 ) -> Resolution | None:
-    """Return what *arbiter* decides; None if it failed or its answer is invalid."""
+    """Return the decision of *arbiter*; None if it failed or its answer is invalid."""
     claims = [claim_of(one.entry, one.cosine) for one in neighbors]
     said_ms = now_ms if statement.created_ms is None else statement.created_ms
     new = Claim(statement.text, statement.category, statement.key, said_ms)

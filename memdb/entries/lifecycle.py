@@ -133,7 +133,7 @@ class Quota:
 
     def make_room(self, tx: Tx, scope_no: int, newest: Entry, active: int | None = None) -> None:
         """
-        Evict what is over the quota: what ended first, then what is worth least.
+        Evict entries over the quota: ended ones first, then those of the least worth.
 
         Pinned entries and *newest* stay. An evicted entry is kept, and becomes
         active again when its fact is stated again.

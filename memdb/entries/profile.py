@@ -318,7 +318,7 @@ def entry_line(entry: Entry, *, is_numbered: bool = False, before: Entry | None 
 
 
 def was(entry: Entry, before: Entry | None) -> str:
-    """Return what an entry outdates, in brackets to stand behind it; "" for None."""
+    """Return the outdated text of an entry, in brackets; "" for None."""
     if before is None:
         return ""
     old = before.text

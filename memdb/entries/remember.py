@@ -126,7 +126,7 @@ class RememberService:
 
     def find_similar(self, tx: Tx, prepared: PreparedStatement) -> SimilarEntries:
         """
-        Return what the scope holds beside a prepared fact; a new scope is made.
+        Return the entries that a prepared fact is compared with; make a new scope if needed.
 
         Raises:
             NotFound: its session, or a message of it, does not exist.

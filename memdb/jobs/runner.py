@@ -117,7 +117,7 @@ class JobRunner:
 
     def run_upkeep(self, *, early: bool = False) -> list[StepRun]:
         """
-        Do every step that is due and that no other process does; return what they did.
+        Do every due step that no other process does, and return the results.
 
         The error of a step is recorded with it. It is tried again after a
         minute, then after two, four ...

@@ -51,7 +51,7 @@ class FileKey:
         self._secret = value
 
     def secret(self) -> str:
-        """Return what the cipher takes as the value of `PRAGMA key`."""
+        """Return the value of `PRAGMA key` for the cipher."""
         return self._secret
 
     def __repr__(self) -> str:

@@ -176,7 +176,7 @@ class _UidField:
         return uid_from_bytes(value) if type(value) is bytes else value
 
     def __set__(self, message: Message, value: str | bytes) -> None:
-        """Keep what a record is made of."""
+        """Keep the arguments of a record."""
         self._slot.__set__(message, value)
 
 

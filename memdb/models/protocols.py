@@ -142,7 +142,7 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """Identify the model; stored beside what it made."""
+        """Identify the model; the name is stored beside its results."""
         ...
 
     def complete(
@@ -191,7 +191,7 @@ class Arbiter(Protocol):
 
     def decide(self, new: Claim, stored: Sequence[Claim], /) -> Verdict:
         """
-        Return what *new* does to *stored*, one or more claims, most similar first.
+        Return the relation of *new* to *stored*, one or more claims, most similar first.
 
         Raises:
             PortError: it failed; the new fact is added and linked.

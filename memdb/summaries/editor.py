@@ -102,7 +102,7 @@ class SummaryEditor:
         return found
 
     def _checked(self, given: SummaryText) -> Made:
-        """Return what a host wrote as a summary."""
+        """Return a host's text as a summary."""
         text = content_value(given.text, "text")
         hint = None if given.hint is None else content_value(given.hint, "hint")
         for field, value in (("text", text), ("hint", "x" if hint is None else hint)):

@@ -158,7 +158,7 @@ def compare_lines(
     old: Sequence[str], new: Sequence[str], numbers: tuple[int, int], context: int = 3
 ) -> TextDiff:
     r"""
-    Return what two texts differ in, given as lines that end in "\n".
+    Return the differences of two texts, given as lines that end in "\n".
 
     Args:
         numbers: Numbers of the old and of the new version.

@@ -46,7 +46,7 @@ _PLACES = ("base64", "url", "uri", "file_id")
 
 def text_of(parts: Sequence[Any]) -> str:
     r"""
-    Return what *parts* read as, a line per part.
+    Return the text of *parts*, a line per part.
 
     >>> text_of([{"type": "tool_call", "name": "read", "arguments": '{"path": "a"}'}])
     'read({"path": "a"})'
@@ -68,7 +68,7 @@ def kind_of(part: Any) -> str:
 
 
 def part_text(part: Any) -> str:  # noqa: PLR0911 (a line per type)
-    """Return what one part reads as; only `original`, and a part without content, give ""."""
+    """Return the text of one part; only `original`, and a part without content, give ""."""
     kind = kind_of(part)
     if kind == ORIGINAL:
         return ""
@@ -92,7 +92,7 @@ def part_text(part: Any) -> str:  # noqa: PLR0911 (a line per type)
 
 
 def warnings_of(parts: Sequence[Any], text: str = "") -> tuple[str, ...]:
-    """Return what was not understood of a message with these *parts*, a sentence each."""
+    """Return the warnings of a message with these *parts*, a sentence each."""
     found = []
     if "\ufffd" in text or "\ufffd" in payload_of(parts):
         found.append("U+FFFD replaces a character that no file can hold")
@@ -105,7 +105,7 @@ def warnings_of(parts: Sequence[Any], text: str = "") -> tuple[str, ...]:
 
 
 def content_text(content: Any) -> str:
-    """Return what a tool gave as text: a text, parts, or any other JSON value."""
+    """Return the result of a tool as text: a text, parts, or any other JSON value."""
     if isinstance(content, list) and content and all(kind_of(part) in KINDS for part in content):
         return readable(text_of(content))
     return readable(json_text(content))
@@ -113,7 +113,7 @@ def content_text(content: Any) -> str:
 
 def readable(text: str) -> str:
     r"""
-    Return what a program wrote as a person reads it: no colours, and JSON without its escapes.
+    Return a program's output as a person reads it: without colours and JSON's escapes.
 
     In JSON a line break and a letter can be backslash and n, or u5f35. Both are decoded, so
     that search and forgetting see words. Quotes and backslashes stay escaped.

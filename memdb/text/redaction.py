@@ -60,7 +60,7 @@ def _forms(secrets: Iterable[str | None]) -> list[str]:
 
 def url_secrets(url: str) -> list[str]:
     """
-    Return what is secret in a base URL: user, password and each query value.
+    Return the secrets in a base URL: user, password and each query value.
 
     >>> url_secrets("https://ann:pw@host/v1?code=123")
     ['ann:pw', 'ann', 'pw', '123']

@@ -257,7 +257,7 @@ _HIDDEN = f"[{INVISIBLE_CLASS}\u200c\u200d]{{4,}}|[\U000e0020-\U000e007f]|\x1b[\
 
 def injection_marks(text: str) -> tuple[str, ...]:
     """
-    Return what in *text* reads like orders to a model, by the name of the trick.
+    Return the parts of *text* that read like orders to a model, by the name of the trick.
 
     "override" (ignore previous instructions, in 16 languages), "persona",
     "exfiltration", "standing_order", "role" (role tags), "tool_call" (an

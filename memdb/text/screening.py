@@ -60,7 +60,7 @@ class SecretScreen:
         return find_secrets(text, entropy=entropy, detector=self._detector)
 
     def action_for(self, kind: str) -> str:
-        """Return what the settings say of secrets in a kind of row."""
+        """Return the setting for secrets in a kind of row."""
         name = SETTING if kind in OF_ENTRIES else OTHER_SETTING
         return str(getattr(self.settings, name))
 

@@ -80,7 +80,7 @@ def find_secrets(
 
 
 def _by_rules(text: str, *, is_whole: bool = False) -> Iterable[Secret]:
-    """Yield what the rules find; if the text *is_whole*, also keys in groups."""
+    """Yield the secrets that the rules find; if the text *is_whole*, also keys in groups."""
     if PLACEHOLDER in text:
         text = compiled(_KIND).sub(lambda match: "#" * len(match[0]), text)
     lower = text.replace(_LONGER_IN_LOWER_CASE, "i").lower()  # the places are those of the text
@@ -272,7 +272,7 @@ def redact_secrets(text: str, found: Iterable[Secret] | None = None) -> str:
 
 def shown(text: str, one: Secret) -> str:
     """
-    Return what may be shown of a secret: how it begins, and how long it is.
+    Return the part of a secret that may be shown: its beginning and its length.
 
     >>> text = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
     >>> shown(text, find_secrets(text)[0])

@@ -293,7 +293,7 @@ def _letters_per_word(first: str) -> int:
 
 def cjk_grams(text: str) -> str:
     """
-    Return what the second index column holds for *text*; '' for most languages.
+    Return the second index column of *text*; '' for most languages.
 
     For each run of a script without spaces these are every pair of neighbours and the last
     character alone. So one character finds its run as a prefix. Vowel signs and tone marks are left

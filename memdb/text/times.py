@@ -67,7 +67,7 @@ def _iso_ms(text: str, _now_ms: int, *, ahead: bool, end: bool) -> int | None:  
 
 
 def iso_ms(value: object) -> int | None:
-    """Return ISO 8601 text as UTC milliseconds; None for what is none. UTC if it names no zone."""
+    """Return ISO 8601 text as UTC milliseconds, None for other text. Without a zone it is UTC."""
     try:
         moment = datetime.fromisoformat(value if isinstance(value, str) else "")
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

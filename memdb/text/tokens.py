@@ -263,7 +263,7 @@ def _encoding_of_model(model: str) -> str | None:
 
 
 def _counter_of_short(name: str) -> Callable[[str], int]:
-    """Return what counts texts of up to `_CHUNK_CHARS` characters."""
+    """Return the counter for texts of up to `_CHUNK_CHARS` characters."""
     found = _counters.get(name)
     if found is None:
 
@@ -435,7 +435,7 @@ class Counting:
 
     def count_or_estimate(self, texts: Sequence[str]) -> tuple[list[int], str]:
         """
-        Return the tokens of each text and the name of what counted them.
+        Return the tokens of each text and the name of the counter.
 
         If a host's counter fails they are estimated. A caller that needs exact counts
         counts again, because each count has the name of its counter.

@@ -271,7 +271,7 @@ def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:
 
 
 def list_value(values: object, field: str) -> list[Any]:
-    """Return what can be iterated as a list; InvalidInput for what cannot, and for a text."""
+    """Return an iterable as a list; InvalidInput for a text and for other values."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise InvalidInput(f"{field} is {type(values).__name__}: give a list")
     return [*values]
@@ -328,7 +328,7 @@ def is_other_address(path: str) -> bool:
 
 def check_path(path: str, field: str, *, is_database: bool) -> None:
     """
-    Refuse what would be taken for a path and is none.
+    Refuse a value that would be mistaken for a path.
 
     Args:
         field: What the error names; it does not repeat the path.

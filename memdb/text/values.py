@@ -39,7 +39,7 @@ def is_binary(data: bytes) -> bool:
 
 def text_in(data: bytes) -> str:
     r"""
-    Return what bytes say; of binary ones, each text also without its first letter.
+    Return the text of bytes; for binary ones, each text also without its first letter.
 
     That may be the text's length, which formats such as MessagePack write before it.
 
@@ -116,7 +116,7 @@ def texts_of(value: object, fields: Sequence[str]) -> list[str]:
 
 
 def values_at(value: object, steps: Sequence[Step]) -> Iterator[Any]:
-    """Yield what is at a path in *value*; nothing if there is no such place."""
+    """Yield the values at a path in *value*; nothing if there is no such place."""
     if not steps:
         yield value
         return
@@ -250,7 +250,7 @@ def _needle(steps: tuple[Step, ...], operator: str, wanted: object) -> str | Non
 
 
 def _operand(operator: str, value: object, field: str) -> Any:
-    """Return what an operator compares with, if it can."""
+    """Return the operand of an operator, if it is valid."""
     if operator not in OPERATORS:
         raise InvalidInput(f"{field} has the operator {operator!r}: use {', '.join(OPERATORS)}")
     if operator == "$in" and not isinstance(value, (list, tuple)):
