@@ -168,7 +168,8 @@ LARGE = 1 << 19  # a limit that nobody meets: it helps only who gave more
 def int_value(value: object, field: str, low: int, high: int) -> int:
     """Return *value* if it is an int from *low* to *high*, both inclusive."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidInput(f"{field} is {type(value).__name__}: give an int")
+        shown = f"{value!r:.40}" if isinstance(value, str) else type(value).__name__
+        raise InvalidInput(f"{field} is {shown}: give an int")
     if not low <= value <= high:
         is_open = high >= MANY or (value < low and high >= LARGE)
         wanted = f"of {low:,} or more" if is_open else f"from {low:,} to {high:,}"

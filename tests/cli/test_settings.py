@@ -86,7 +86,7 @@ def test_toml_goes_round(run: Any, file: str, tmp_path: Path) -> None:
     ("args", "code", "why"),
     [
         (("--set", "entry_quota"), 2, "write NAME=VALUE"),
-        (("--set", "entry_quota=many"), 5, "entry_quota"),
+        (("--set", "entry_quota=many"), 5, "entry_quota is 'many': give an int"),
         (("--set", "extract=perhaps"), 5, "extract is 'perhaps'"),
         (("--set", "dream=1"), 5, "no field 'dream'"),
         (("--reset", "dream"), 5, "no field 'dream'"),

@@ -51,7 +51,7 @@ QUESTION = {"type": "question", "scope": "ann", "id": "q", "text": "x", "evidenc
         (MESSAGE | {"session": ""}, "line 25: session is empty"),
         (MESSAGE | {"role": "robot"}, "line 25: role is 'robot'"),
         (MESSAGE | {"id": "trip/1"}, "line 25: id 'trip/1' is there twice"),
-        (MESSAGE | {"created_ms": "noon"}, "line 25: created_ms is str"),
+        (MESSAGE | {"created_ms": "noon"}, "line 25: created_ms is 'noon'"),
         ({"type": "session", "scope": "a", "session": "s"}, "line 25: created_ms is missing"),
         ({"type": "document", "scope": "a", "id": "1", "text": " "}, "line 25: text is empty"),
         (QUESTION | {"evidence": ["nowhere"]}, "line 25: evidence 'nowhere' is no id"),

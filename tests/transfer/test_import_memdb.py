@@ -319,7 +319,7 @@ def test_exports_can_be_joined(
         pytest.param("message", {"seq": 99}, "its session ends at 7", id="seq behind the end"),
         pytest.param("message", {"session": "x"}, "no line before told", id="unknown session"),
         pytest.param("message", {"role": "bird"}, "role is 'bird'", id="role"),
-        pytest.param("message", {"tokens": "3"}, "tokens is str", id="tokens"),
+        pytest.param("message", {"tokens": "3"}, "tokens is '3'", id="tokens"),
         pytest.param("message", {"colour": 1}, "no field 'colour'", id="unknown field"),
         pytest.param("entry", {"active": 1}, "give true or false", id="active"),
         pytest.param("entry", {"history": [3]}, "history is not a list", id="history"),
