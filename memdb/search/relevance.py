@@ -158,6 +158,7 @@ def relevance(query: Query, evidence: Evidence) -> Relevance:
     for row_id, facts in facts_of(query, evidence):
         terms = {name: weight * facts[name] for name, weight in weights.items() if facts[name]}
         value = limited(1 / (1 + math.exp(-sum(terms.values()))), facts)
+        value += EQUAL * evidence.cosines.get(row_id, 0.0)  # of two kinds that say as much
         rows[row_id] = max(value, rows.get(row_id, 0.0))
         if value > most:
             most, best = value, terms

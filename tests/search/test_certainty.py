@@ -179,6 +179,17 @@ def test_prompts_hold_nothing_where_nothing_is_known(ann: memdb.Scope) -> None:
     assert "Oslo" in ann.profile(500, [KNOWN]).text
 
 
+@pytest.mark.parametrize("count", [1, 20])
+def test_of_two_kinds_that_say_as_much_the_nearer_is_first(ann: memdb.Scope, count: int) -> None:
+    """An entry in other words stands above messages that are farther away, however many."""
+    ann.remember("The vet is Dr. Falk.")
+    chat = ann.session("garden")
+    for number in range(count):
+        chat.append("user", f"The garden looks fine this spring, bed {number} too.")
+
+    assert ann.recall("Which doctor treats my animals?", min_score=0)[0].kind == "entry"
+
+
 @pytest.mark.parametrize("size", [1, 10, 60])
 def test_grammar_alone_is_an_unsure_answer_to_a_question_about_oneself(size: int) -> None:
     """Without vectors no other word may be shared; the world is not asked for in those words."""
