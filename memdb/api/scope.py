@@ -222,7 +222,7 @@ class Scope:
                 that time, the newest first. Words in quotes belong
                 together, and a date, also one like
                 "two weeks ago", prefers what was said then.
-            limit: Most hits, 1 to 1,000.
+            limit: Most hits, 0 to 1,000.
             kinds: Which of "message", "entry", "artifact", "session" (titles),
                 "summary" and "item" to search.
             since: Only texts from this time on: UTC milliseconds, an aware datetime, or text such
@@ -299,7 +299,7 @@ class Scope:
 
         Args:
             since, until: As in `recall`; None means from the beginning, or up to now.
-            limit: Most messages, 1 to 1,000.
+            limit: Most messages, 0 to 1,000.
         """
         return self._services.list_messages(self._owner, since, until, limit)
 

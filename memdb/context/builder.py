@@ -42,7 +42,7 @@ from memdb.search.request import search_request
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
-from memdb.text.validate import flag_value, int_value
+from memdb.text.validate import MANY, flag_value, int_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +77,6 @@ NO_HITS: dict[str, tuple[Hit, ...]] = {"entry": (), "message": ()}
 FIRST_PAGE = 64
 MAX_PAGE = 1024
 
-MAX_BUDGET = 1 << 40
 
 # Model APIs require that a user's message comes first.
 OPENING = "[The conversation begins with the assistant.]"
@@ -144,7 +143,7 @@ class ContextService:
         Transaction: one snapshot without a question; with one a second, after
         the question was embedded; with a reranker a third.
         """
-        int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET)
+        int_value(budget_tokens, "budget_tokens", 1, MANY)
         flag_value(count_use, "count_use")
         if query is None:
             with self._db.read() as tx:
@@ -216,8 +215,8 @@ class ContextService:
         entries = tuple(hit for hit in hits["entry"] if hit.source.entry_id not in first)
         shown = {hit.source.entry_id for hit in entries}
         rest = tuple(entry for entry in others if entry.id not in shown)
-        messages = tuple(in_part(hit, asked, budget_tokens) for hit in hits["message"])
-        recalled = Recalled(entries, messages, tuple(pinned), rest, owner.find(tx), before)
+        parts = tuple(in_part(hit, asked, budget_tokens) for hit in hits["message"])
+        recalled = Recalled(entries, parts, tuple(pinned), rest, owner.find(tx), before)
         return _Plan(self, tx, (target or 0, session), budget_tokens).window(recalled)
 
     def summary_buffer(

@@ -22,7 +22,7 @@ from memdb.models.messages import ContextWindow
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS
 from memdb.text.parts import bytes_of, kind_of, media_of, media_tokens, payload_of, without_media
-from memdb.text.validate import int_value
+from memdb.text.validate import MANY, int_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -151,9 +151,6 @@ def newest_within(
     while kept and kept[-1].role == "tool":
         tokens -= cost_tokens(kept.pop(), counting)
     return ContextWindow(tuple(reversed(kept)), tokens, budget_tokens)
-
-
-MAX_BUDGET_TOKENS = 1 << 62
 
 
 def buffer_window(
@@ -347,7 +344,7 @@ def _run_plain(
     if last is not None:
         int_value(last, "last", 0, MAX_SEQ)
     if budget_tokens is not None:
-        int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET_TOKENS)
+        int_value(budget_tokens, "budget_tokens", 1, MANY)
     read = source.read if budget_tokens is None else _read_lean(source, budget_tokens).read
     return newest_within(read, source.counting, last=last, budget_tokens=budget_tokens)
 
@@ -419,7 +416,7 @@ def _last_value(last: int) -> int:
 
 
 def _budget_value(budget_tokens: int) -> int:
-    return int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET_TOKENS)
+    return int_value(budget_tokens, "budget_tokens", 1, MANY)
 
 
 def _keep_value(keep_last: int) -> int:

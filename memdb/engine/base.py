@@ -1,8 +1,9 @@
 """
 Engine protocols: the interface between a storage engine and the tables above it.
 
-Everything above the engine uses these protocols only; `memdb.engine.sqlite` implements them. A
-statement is portable SQL that begins with its name, `/* table.verb */`, and binds values by name.
+Everything above the engine uses these protocols only; `memdb.engine.sqlite` and `memdb.postgres`
+implement them. A statement is portable SQL that begins with its name, `/* table.verb */`, and
+binds values by name.
 An engine may replace a statement, by its name, with its own SQL.
 """
 
@@ -160,7 +161,7 @@ class Tx(Protocol):
 
 
 class Words(Protocol):
-    """Full-text indexes by kind ("message", "entry", "summary", "artifact") and row id."""
+    """Full-text indexes by kind ("message", "entry", "item", "session" ...) and row id."""
 
     def add(self, kind: str, low: int, high: int | None = None) -> None:
         """Add rows to the index: those from *low* to *high*, or only *low*."""
@@ -205,7 +206,7 @@ class Words(Protocol):
 
 
 class Vectors(Protocol):
-    """Vectors of rows by space, kind ("message", "entry", "summary") and row id (ref)."""
+    """Vectors of rows by space, kind ("message", "entry", "item" ...) and row id (ref)."""
 
     def put(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Store the vector of each (ref, vector), replacing an older one."""
@@ -286,7 +287,7 @@ class Probes(Protocol):
 
 
 class Maintenance(Protocol):
-    """Checks and maintenance of an open database. Only `measure` joins a transaction."""
+    """Checks and maintenance of an open database. Only what is given a *tx* joins a transaction."""
 
     def check_pages(self, *, deep: bool) -> list[str]:
         """Return the damage that the engine finds in its storage; reads everything if *deep*."""

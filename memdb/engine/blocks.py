@@ -340,7 +340,7 @@ class Readers:
         Return a connection that nobody else uses; wait if all are in use. Cost: 0.7 µs.
 
         Args:
-            block: The `memdb.engine.sqlite.pool.Block` that uses it, with its thread.
+            block: The `Block` that uses it, with its thread.
         """
         served = -1
         while not self._join(block, is_patient=served != self._served):

@@ -22,7 +22,7 @@ from memdb.tables import entries
 from memdb.tables.entries import KnownFilter
 from memdb.text.sanitize import prompt_line
 from memdb.text.trust import FLAGGED
-from memdb.text.validate import int_value, iso_day, text_value
+from memdb.text.validate import MANY, int_value, iso_day, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -55,7 +55,6 @@ QUERY_CHARS = 500
 
 MAX_LINE_CHARS = 600
 MAX_BEFORE_CHARS = 160
-MAX_BUDGET = 1 << 40
 
 
 class ProfileLine(Record):
@@ -103,7 +102,7 @@ class ProfileService:
         count_use: bool = True,
     ) -> ProfileBlock:
         """Return the block as `Scope.profile` describes it."""
-        int_value(budget_tokens, "budget_tokens", 0, MAX_BUDGET)
+        int_value(budget_tokens, "budget_tokens", 0, MANY)
         query = query_of([text_value(text, "said") for text in said])
         pinned_entries, _, before = self.known(owner, session, 0)
         shown = {entry.id for entry in pinned_entries}
@@ -131,7 +130,7 @@ class ProfileService:
         self, owner: ScopeRef, budget_tokens: int, numbers: Sequence[int], *, ids: bool = False
     ) -> ProfileBlock:
         """Return a block of the entries with these numbers, in this order, as far as they fit."""
-        int_value(budget_tokens, "budget_tokens", 0, MAX_BUDGET)
+        int_value(budget_tokens, "budget_tokens", 0, MANY)
         with self._db.read() as tx:
             own_no, (low, _) = owner.find(tx), owner.span(tx) or (0, 0)
             wanted = dict.fromkeys(low + int_value(n, "entries", 0, MAX_NUMBER) for n in numbers)

@@ -160,8 +160,7 @@ def optional_name(value: object, field: str) -> str | None:
     return None if value is None else name_value(value, field)
 
 
-# No caller has so many: a limit of the code, which an error does not print.
-MANY = 1 << 40
+MANY = 1 << 40  # a limit of the code: no caller has so many
 LARGE = 1 << 19  # a limit that nobody meets: it helps only who gave more
 
 
@@ -171,7 +170,7 @@ def int_value(value: object, field: str, low: int, high: int) -> int:
         shown = f"{value!r:.40}" if isinstance(value, str) else type(value).__name__
         raise InvalidInput(f"{field} is {shown}: give an int")
     if not low <= value <= high:
-        is_open = high >= MANY or (value < low and high >= LARGE)
+        is_open = value < low and high >= LARGE
         wanted = f"of {low:,} or more" if is_open else f"from {low:,} to {high:,}"
         raise InvalidInput(f"{field} is {value}: give a number {wanted}")
     return value

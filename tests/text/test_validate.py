@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from memdb.errors import Corrupt, InvalidInput
-from memdb.text.validate import parse_json
+from memdb.text.validate import LARGE, MANY, int_value, parse_json
 
 
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"a":' * 100_000, "\0", ""])
@@ -28,3 +30,17 @@ def test_seconds_are_no_time(db):
         with pytest.raises(InvalidInput, match=r"is 1756000000: give milliseconds, 1756000000000"):
             call()
     assert chat.append("user", "hi", created=now_s * 1000).created_ms == now_s * 1000
+
+
+@pytest.mark.parametrize("high", [10, LARGE, MANY, (1 << 63) - 1])
+@pytest.mark.parametrize("beyond", [-1, 1])
+def test_a_number_is_told_the_limit_that_it_breaks(high: int, beyond: int) -> None:
+    """What is wanted is true of no number that is refused."""
+    value = high + 1 if beyond > 0 else 0
+    with pytest.raises(InvalidInput) as raised:
+        int_value(value, "limit", 1, high)
+
+    wanted = [
+        int(found.replace(",", "")) for found in re.findall(r"[\d,]+\d|\d", str(raised.value))
+    ]
+    assert not wanted[1] <= value <= (wanted[2:] or [value])[0]
