@@ -326,7 +326,7 @@ def _read(path: Path) -> str | None:
     """Return the text of a file with its own line ends, None if there is none."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
-            raise FileError(f"{path} is no file: remove it, or move the settings", str(path))
+            raise FileError(f"{path} is no regular file: remove it, or use another", str(path))
         return path.read_bytes().decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None

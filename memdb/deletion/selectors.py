@@ -240,7 +240,7 @@ class Selection(Record):
         items: Ids.
         state: Sessions whose state goes; None among them means all of the user's.
         keys: (session, key) of single values of state; session "" means the user's.
-        copies: (place, version) of artifacts that stay.
+        copies: (place, version) of the versions to remove; their artifacts stay.
         titles: (id, name) of sessions that stay, without their title and metadata.
         stones: Uids of tombstones that lose their name.
     """

@@ -150,7 +150,7 @@ def repeat(tx: Tx, entry_id: int, said: dict[str, Any]) -> None:
     Keep in the history of an entry how it was said again; the entry stays as it is.
 
     Args:
-        said: Its text, session_id, first_seq, last_seq and source.
+        said: Text, session_id, first_seq, last_seq and source of the statement.
     """
     entry_history.keep_repeated(tx, entry_id, said)
     entries.repeat(tx, entry_id)

@@ -157,7 +157,7 @@ class FolderSync:
         if device is None:
             device, made = self._join(given)
         elif given not in (None, device.key):
-            raise InvalidInput("pairing_key is not the one of this file: leave it out")
+            raise InvalidInput("pairing_key is not the key of this file: leave it out")
         if mark is None:
             device = device.replace(is_encrypted=self._db.key is not None)
         elif not mark.memory:

@@ -93,7 +93,7 @@ class Tree:
         self._count()
 
     def _count(self) -> None:
-        """Count what follows each message in its home; the tips of rows are those without."""
+        """Find the messages that another one follows in their home. Other messages are tips."""
         self._followed: set[tuple[str | None, str]] = {
             (node.parent, node.home) for node in self.nodes.values()
         }

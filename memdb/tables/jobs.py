@@ -464,7 +464,7 @@ def drop_nodes(tx: Tx, first: int, last: int, from_seq: int = 0) -> None:
     """
     Remove every job about a node that covers *from_seq* or later messages, before the nodes go.
 
-    Those are nodes of the rows in an id range.
+    Only nodes of the rows in the id range count.
     """
     low, high = scope_range(scope_of(first))
     values = {"first": first, "last": last, "seq": from_seq, "low": low, "high": high}

@@ -1,7 +1,7 @@
 """
 The JSON API of a folder of files: the verbs of a file, each asked of the file of its user.
 
-A verb about all of a file takes a user here. Those of `FOLDER_VERBS` are about the folder.
+A verb about a whole file needs a user here. Those of `FOLDER_VERBS` are about the folder.
 """
 
 from __future__ import annotations

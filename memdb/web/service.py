@@ -62,7 +62,7 @@ class Service:
 
         Args:
             read_only: Without any route that writes.
-            meeting_place: The folder that `memdb sync` meets in; None for none.
+            meeting_place: The folder in which devices meet by `memdb sync`, None without one.
         """
         if isinstance(db, Folder):
             self.api: Api = FolderApi(db, read_only=read_only)
