@@ -1,5 +1,5 @@
 """
-Serve MCP over standard input and output, without the mcp package (ADR-0068).
+Serve MCP over standard input and output, without the mcp package (ADR-0069).
 
 Each message is a line of JSON-RPC 2.0; one that is none is answered with an error. The pipes are
 read and written by threads that are left behind, so that a signal ends a server whose client is
