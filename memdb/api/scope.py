@@ -97,6 +97,9 @@ class Scope:
             offset_minutes: How far local time is ahead of UTC, -1,440 to 1,440; days begin
                 at its midnight.
 
+        Raises:
+            InvalidInput: *until* is before *since*, or an argument is out of range.
+
         Cost: 40 ms per 100,000 messages of the scope, up to a million.
         """
         return self._services.count_scope(self._owner, since, until, offset_minutes)

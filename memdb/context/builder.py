@@ -10,11 +10,13 @@ the same for several turns, and a provider's prompt cache keeps hitting.
 
 from __future__ import annotations
 
+from heapq import merge
 from typing import TYPE_CHECKING
 
 from memdb.context.blocks import (
     LEAST_MESSAGES,
     MOST_MESSAGES,
+    PASSAGES,
     SYSTEM_REASON,
     TOKENS_PER_HIT,
     Excerpts,
@@ -72,7 +74,7 @@ SPARE_PERCENT = 5
 # Room for the newest message after the system text.
 LEAST_LEFT_TOKENS = 24
 
-NO_HITS: dict[str, tuple[Hit, ...]] = {"entry": (), "message": ()}
+NO_HITS: dict[str, tuple[Hit, ...]] = {"entry": (), "message": (), "artifact": ()}
 
 FIRST_PAGE = 64
 MAX_PAGE = 1024
@@ -138,7 +140,8 @@ class ContextService:
         Summaries and embeddings that are due are made first, a batch of them.
 
         Args:
-            scope_messages: False quotes no message of another session.
+            scope_messages: False quotes no message of another session, and only the artifacts of
+                this one.
 
         Transaction: one snapshot without a question; with one a second, after
         the question was embedded; with a reranker a third.
@@ -161,7 +164,7 @@ class ContextService:
         request = search_request(
             query,
             most,
-            kinds=("message", "entry"),
+            kinds=("message", "entry", "artifact"),
             session=session,
             count_use=count_use,
         )
@@ -174,7 +177,7 @@ class ContextService:
             with self._db.read() as tx:
                 return self._window(tx, owner, session, budget_tokens)
         embedding = search.embed(retrieved)
-        limits = {"entry": self.settings.context_entries, "message": most}
+        limits = {"entry": self.settings.context_entries, "message": most, "artifact": PASSAGES}
         asked = retrieved.question.query.content
         with self._db.read() as tx:
             hits = search.load_kinds(tx, retrieved, embedding, limits, fill=True)
@@ -215,7 +218,8 @@ class ContextService:
         entries = tuple(hit for hit in hits["entry"] if hit.source.entry_id not in first)
         shown = {hit.source.entry_id for hit in entries}
         rest = tuple(entry for entry in others if entry.id not in shown)
-        parts = tuple(in_part(hit, asked, budget_tokens) for hit in hits["message"])
+        quoted = merge(hits["message"], hits["artifact"], key=lambda hit: -hit.score)
+        parts = tuple(in_part(hit, asked, budget_tokens) for hit in quoted)
         recalled = Recalled(entries, parts, tuple(pinned), rest, owner.find(tx), before)
         return _Plan(self, tx, (target or 0, session), budget_tokens).window(recalled)
 

@@ -188,14 +188,14 @@ class Piece(Record):
     Part of a context: its cost, and why it is there.
 
     Attributes:
-        kind: "system", "summary", "digest", "omitted", "entry", "recalled",
-            "message", or "frame" for the words around summaries and excerpts.
+        kind: "system", "summary", "digest", "omitted", "entry", "artifact",
+            "recalled", "message", or "frame" for the words around summaries and excerpts.
         first_seq: With *last_seq* the span it tells; of an entry the messages that it was
             learnt from. None for frames, and if that is not known.
         tokens: By the file's counter; those of all pieces add up to the context's.
         reason: Why it won its place, in a short sentence.
-        ref: Number of the summary or entry, or the place of a recalled message
-            ("trip#12"). None for an entry that all users of the app share.
+        ref: Number of the summary or entry, name of the artifact, or the place of a recalled
+            message ("trip#12"). None for an entry that all users of the app share.
             None for others.
         score: How well it matches the query, where that decided.
         text: What is sent for it: of a message its text, of a frame the words around.

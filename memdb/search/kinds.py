@@ -206,7 +206,7 @@ def _artifact_corpora(tx: Tx, question: Question) -> list[Corpus]:
     if question.scope_no is None or question.request.is_timed:
         return []  # a version has a time, its text as a whole has none
     allowed: set[int] = set()
-    session = None if question.request.session is None else str(question.request.session)
+    session = str(question.request.session) if question.request.is_of_session else None
 
     def keep(postings: Postings) -> Postings:
         ids = {key for keys in postings.values() for key in keys}

@@ -214,23 +214,23 @@ class SearchService:
 
         Args:
             fill: Whether the hits fill the budget of a prompt, whose maker looks at their
-                trust. No hit is left out by its own score then, but all messages are if
-                none of them answers.
+                trust. No message and no entry is left out by its own score then, but all
+                messages are if none of them answers.
         """
         question, rankings = self.rank(tx, retrieved, embedding.vector)
-        if fill:
-            question = question.replace(request=question.request.replace(min_score=0.0))
+        fills = question.replace(request=question.request.replace(min_score=0.0))
         by_kind: dict[str, list[Hit]] = {}
         for kind, limit in limits.items():
             chosen = [each for each in rankings if each.corpus.kind == kind]
-            answer = load_hits(tx, question, chosen, limit, fill=fill)
+            asked = fills if fill and kind != "artifact" else question
+            answer = load_hits(tx, asked, chosen, limit, fill=fill)
             is_empty = fill and kind == "message" and answer.certainty == "none"
             by_kind[kind] = [] if is_empty else answer.hits
         hits = [hit for some in by_kind.values() for hit in some]
         if self._shared is not None and "entry" in by_kind:
-            own, asked = Hits(tuple(by_kind["entry"])), question.request
-            asked = asked.replace(limit=limits["entry"])
-            by_kind["entry"] = [*self._shared.join(retrieved.scope, asked, own)]
+            own, request = Hits(tuple(by_kind["entry"])), (fills if fill else question).request
+            request = request.replace(limit=limits["entry"])
+            by_kind["entry"] = [*self._shared.join(retrieved.scope, request, own)]
         self.note(retrieved.question.request, hits)
         embedding.to_hits(Answer(hits), retrieved.question.request)
         return by_kind
