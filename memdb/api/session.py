@@ -382,8 +382,9 @@ class Session:
         they have a fifth of the budget, at most `Settings.context_known_tokens`: pinned
         ones come first, then those nearest to *query*, then the newest. Older messages are
         there if one of them may answer *query*, a very long one by its best passage. So is what
-        users and assistants said in other sessions, each named by its title and day, and the
-        best passage of each artifact that shares words with *query*, five at most. Extracts, which no model wrote, have a share only if messages are long.
+        users and assistants said in other sessions, each named by its title and day. Each artifact
+        that shares words with *query* adds its best passage, five at most. Extracts, which no model
+        wrote, have a share only if messages are long.
 
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for
