@@ -21,6 +21,7 @@ from memdb.evaluation.facts_set import CHANGES, NONE, REPEATS
 from memdb.evaluation.measuring import Clock
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
+from memdb.models.settings import MAX_QUOTA
 from memdb.text.validate import DAY_MS, MINUTE_MS
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ def _opened(embedder: Embedder | str | None, *, alone: bool) -> Iterator[_Place]
         path, clock = os.path.join(folder, "bench.db"), Clock()
         clock.now_ms = START_MS
         with memdb.open(path, durability="process", embedder=embedder, clock=clock) as db:
+            db.settings.update(entry_quota=MAX_QUOTA)  # what is evicted is not lost by a guess
             if alone:
                 db.settings.update(categories=[one.replace(merge="never") for one in BUILT_IN])
             yield _Place(db, clock, alone)

@@ -193,6 +193,18 @@ def test_a_crowd_shares_scopes(tmp_path):
     assert [len(group) for group in facts._grouped(data.cases, 1_000)] == [24]
 
 
+def test_no_statement_of_a_crowd_is_evicted():
+    """A quota would count as lost what no guess lost."""
+    told = 1_050
+    with facts._opened(None, alone=True) as place:
+        assert told > memdb.Settings().entry_quota
+        scope = place.db.scope("crowd")
+        for number in range(told):
+            scope.remember(f"{number:x}")
+
+        assert len(scope.entries.list()) == told
+
+
 def test_the_report_counts_by_language_and_kind_and_fits_80_columns(told):
     """With three arms too."""
     data = facts_set.read([str(SAMPLE)])
