@@ -17,8 +17,8 @@ from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, kinds_of
 from memdb.search.order import Ties, held_words, put_in_order, reason_of
 from memdb.search.parse import only_asks
-from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, FEW_ENTRIES, ORDERED, SHOWN_MESSAGES
-from memdb.tables import entries, scopes, sessions
+from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, ORDERED, SHOWN_MESSAGES
+from memdb.tables import entries, sessions
 from memdb.text.terms import query_words
 from memdb.text.trust import least_trust, trust_of_text
 
@@ -114,17 +114,16 @@ def _ties(
     if not ids or question.scope_no is None:
         return None
     newest = find_newest(tx, question.scope_no, ids, question.now_ms, LEAST)
+    # A guess is right more often if the newer entry was found too, or if nothing else was.
+    least = LEAST if len({*keys}) == 1 else SURE
     missing = [
         link
         for link in newest.values()
         if link.newer_id not in ids
+        and link.probability >= least
         and link.kind != "retracts"
         and (own.allowed is None or link.newer_id in own.allowed)
     ]
-    # A guess is right more often if the newer entry was found too, or if there are few others.
-    sure = [link for link in missing if link.probability >= SURE]
-    if len(sure) < len(missing) and scopes.last_n(tx, question.scope_no) > FEW_ENTRIES:
-        missing = sure
     scores = {link.newer_id: 0.0 for link in missing}
     taken = KINDS["entry"].read(tx, question, own, scores) if scores else {}
     repeats = dict(repeats_among(tx, question.scope_no, ids, LEAST))

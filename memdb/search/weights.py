@@ -211,13 +211,6 @@ FRONT = 3
 KEPT_FIRST = 2
 """Of the first `FRONT` hits so many stay among them, whatever a guess puts before them."""
 
-FEW_ENTRIES = 12
-"""In a scope of so many entries an uncertain link brings a newer entry that nothing else found.
-
-Source: `memdb bench facts`, 196 changes, each in a scope of two: the current one is first in 87.8 %
-instead of 82.7. Among hundreds of notes 54 of 61 such links are wrong (ADR-0061).
-"""
-
 RERANKED = 30
 """Hits that a reranker gets: they hold what there is to find nine times in ten."""
 
