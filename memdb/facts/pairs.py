@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from itertools import pairwise
+from operator import mul
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -67,7 +68,8 @@ class Relation(Record):
         kind: One of `RELATIONS`.
         probability: That it is this kind; of an update, a correction and a retraction, that
             it is one of the three.
-        reasons: Features and what each adds to this kind, the largest first.
+        reasons: Features and what each adds to this kind, the largest first. Of "none" only what
+            is shared too little.
     """
 
     kind: str
@@ -99,11 +101,9 @@ def relate(
     used = weights_used()
     given = used.expanded(features(newer, older, cosine=cosine, rarity=rarity))
     given += used.said(grams_of(newer.text, older.text))
-    scores = list(used.bias)
-    for _, value, weights in given:
-        for place, weight in enumerate(weights):
-            scores[place] += value * weight
-    shares = softmax([score * used.scale for score in scores])
+    values = (1.0, *(value for _, value, _ in given))
+    columns = zip(used.bias, *(weights for _, _, weights in given), strict=True)
+    shares = softmax([sum(map(mul, values, column)) * used.scale for column in columns])
     if not newer.trusted and older.trusted:
         shares = [
             0.0 if kind in ENDS else share for kind, share in zip(RELATIONS, shares, strict=True)
@@ -111,6 +111,8 @@ def relate(
     kind, probability = decided(shares, used.slope, used.shift)
     if kind == "retracts" and probability >= _ORDERED and is_retraction(newer.text):
         probability = max(probability, _SURE)
+    if kind == NONE:
+        return Relation(kind, probability)
     best = RELATIONS.index(kind)
     parts = [(name, value * weights[best]) for name, value, weights in given]
     parts.sort(key=lambda part: (-abs(part[1]), part[0]))
@@ -352,8 +354,7 @@ def _places(
             continue
         early = sum(weights[place] for place in left if place / len(words) < _EARLY)
         found[f"differs early in the {side}"] = early / weight
-        runs = sum(1 for at, place in enumerate(left) if not at or left[at - 1] != place - 1)
-        found[f"one gap in the {side}"] = float(runs == 1)
+        found[f"one gap in the {side}"] = float(left[-1] - left[0] == len(left) - 1)
     if found.get("one gap in the newer") and found.get("one gap in the older"):
         found["one place differs"] = 1.0
         found["one word differs"] = float(len(left_new) == len(left_old) == 1)
@@ -361,8 +362,7 @@ def _places(
             found["differs early in the newer"], found["differs early in the older"]
         )
     order = [both[place] for place in sorted(both)]
-    swaps = sum(1 for one, other in pairwise(order) if other < one)
-    found["other order"] = swaps / (len(order) or 1)
+    found["other order"] = sum(two < one for one, two in pairwise(order)) / (len(order) or 1)
     return found
 
 
@@ -379,10 +379,11 @@ def _frames(
         (new, weigh_new, set(both)),
         (old, weigh_old, set(both.values())),
     ):
-        frame = [n for n, word in enumerate(words) if not _is_value(word)]
+        valued = {n for n, word in enumerate(words) if _is_value(word)}
+        frame = [n for n in range(len(words)) if n not in valued]
         whole = sum(weights[n] for n in frame)
         shares.append(sum(weights[n] for n in frame if n in matched) / whole if whole else 0.0)
-        values.append(any(_is_value(word) and n not in matched for n, word in enumerate(words)))
+        values.append(not valued <= matched)
     found = {
         "frame of the newer": shares[0],
         "frame of the older": shares[1],

@@ -139,7 +139,8 @@ def find_near(
     for ids in rarity.count(words, MAX_HOLDERS):
         for entry_id in ids:
             scores[entry_id] = scores.get(entry_id, 0.0) + 1.0 / (1 + len(ids))
-    _add_ranks(ranks, nlargest(BY_WORDS, scores, key=lambda one: (scores[one], one)))
+    best_by_words = nlargest(BY_WORDS, zip(scores.values(), scores, strict=True))
+    _add_ranks(ranks, (entry_id for _, entry_id in best_by_words))
     best: list[Entry] = []
     if len(ranks) <= MAX_PAIRS:
         wanted = entries.EntryFilter(tx.now_ms, inactive=True)
