@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memdb.models.reports import DayCount, ScopeCounts
 from memdb.tables import entries, overviews
 from memdb.tables.overviews import EPOCH_DAYS, DayCounts, DaySpan
-from memdb.text.validate import DAY_MS, MAX_MS, MIN_MS, MINUTE_MS, int_value
+from memdb.text.validate import DAY_MS, MINUTE_MS, int_value, span_value
 
 if TYPE_CHECKING:
     from memdb.engine.base import Engine
@@ -24,8 +24,7 @@ def count_scope(
 ) -> ScopeCounts:
     """Return the counts of a scope, as `Scope.counts` describes it."""
     offset_ms = MINUTE_MS * int_value(offset_minutes, "offset_minutes", -DAY_MINUTES, DAY_MINUTES)
-    since = MIN_MS if since_ms is None else since_ms
-    span = DaySpan(since, MAX_MS + 1 if until_ms is None else until_ms, offset_ms)
+    span = DaySpan(*span_value(since_ms, until_ms), offset_ms)
     with db.read() as tx:
         scope_no = owner.find(tx)
         if scope_no is None:

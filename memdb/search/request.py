@@ -25,6 +25,7 @@ from memdb.text.validate import (
     optional_name,
     parse_json,
     share_value,
+    span_value,
     text_value,
 )
 
@@ -231,13 +232,9 @@ def times_of(since: Moment, until: Moment, as_of: Moment) -> tuple[int, int, int
     Raises:
         InvalidInput: one is no time, or the end is before the beginning.
     """
-    since_ms, until_ms = moment_ms(since, "since"), moment_ms(until, "until")
+    since_ms, end_ms = span_value(moment_ms(since, "since"), moment_ms(until, "until"))
     at_ms = moment_ms(as_of, "as_of")
-    end_ms = MAX_MS + 1 if until_ms is None else until_ms
-    first_ms = MIN_MS if since_ms is None else since_ms
-    if since_ms is not None and until_ms is not None and until_ms < since_ms:
-        raise InvalidInput(f"until is {until_ms}, before since, {since_ms}: swap them")
-    return first_ms, end_ms if at_ms is None else min(end_ms, at_ms + 1), at_ms
+    return since_ms, end_ms if at_ms is None else min(end_ms, at_ms + 1), at_ms
 
 
 def _excluded(given: object) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from memdb.errors import InvalidInput
 from memdb.facts.dates import find_times
-from memdb.text.validate import DAY_MS, UNITS_MS, moment_ms, time_value
+from memdb.text.validate import DAY_MS, MAX_MS, MIN_MS, UNITS_MS, moment_ms
 
 _MAX_SPAN_DIGITS = 6
 _ISO_DAY_CHARS = len("2026-05-01")
@@ -39,8 +39,11 @@ def when_ms(
     text = value.strip()
     for read in (_span_ms, _iso_ms, _english_ms):
         found = read(text, now_ms, ahead=ahead, end=end)
-        if found is not None:
-            return time_value(found, field)
+        if found is None:
+            continue
+        if not MIN_MS <= found - end <= MAX_MS:  # the end of the last day is the first one after it
+            raise InvalidInput(f"{field} is {value!r}: give a time of the years 1 to 9999")
+        return min(found, MAX_MS)
     raise InvalidInput(
         f"{field} is {value[:MAX_CHARS]!r}: give milliseconds, a datetime, a date such as "
         "'2026-05-01', a span such as '30d', '12h' or '45m', or '2 weeks ago'"

@@ -472,6 +472,22 @@ def moment_ms(value: object, field: str) -> int | None:
     return time_value(round(timestamp() * 1000), field)
 
 
+def span_value(since_ms: int | None, until_ms: int | None) -> tuple[int, int]:
+    """
+    Return the beginning and the end of a time as UTC milliseconds; None is an open end.
+
+    Raises:
+        InvalidInput: it ends before it begins.
+
+    >>> span_value(0, 1_000)
+    (0, 1000)
+    """
+    if since_ms is not None and until_ms is not None and until_ms < since_ms:
+        since, until = iso_time(since_ms), iso_time(until_ms)
+        raise InvalidInput(f"until is {until}, before since, {since}: swap them")
+    return MIN_MS if since_ms is None else since_ms, MAX_MS + 1 if until_ms is None else until_ms
+
+
 def iso_day(created_ms: int) -> str:
     """
     Return the UTC day of a time as ISO text, for any time that memdb stores.

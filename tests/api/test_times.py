@@ -37,7 +37,7 @@ PAST: dict[str | date, int] = {
     "1 May 2022": 1_651_363_200_000,
 }
 WRONG = ["", " ", "soon", "30", "d", "-3d", "0d", "1.5h", "30 d", "2023-13-01", "yesterday we flew",
-         "on 31 June", "x" * 100_000, "1" * 5_000 + "d", "2023-11-01T99:00", True, 1.5, [], 1 << 60,
+         "on 31 June", "2023-11-01T09:00 Mars/Phobos", "x" * 100_000, "1" * 5_000 + "d", "2023-11-01T99:00", True, 1.5, [], 1 << 60,
          datetime(2023, 11, 1)]  # fmt: skip  # noqa: DTZ001 (no zone)
 
 
@@ -85,6 +85,15 @@ READS: dict[str, Call] = {
     "forget before": lambda db, at: session(db).forget(before=at),
     "expires": lambda db, at: db.scope("ann").remember("x", expires=at),
     "why": lambda db, at: db.scope("ann").why("tea", "trip", 1, since=at),
+    "counts since": lambda db, at: db.scope("ann").counts(since=at),
+    "counts until": lambda db, at: db.scope("ann").counts(until=at),
+}
+SPANS: dict[str, Callable[..., object]] = {
+    "Scope.counts": lambda db, **span: db.scope("ann").counts(**span),
+    "Scope.messages": lambda db, **span: db.scope("ann").messages(**span),
+    "Scope.recall": lambda db, **span: db.scope("ann").recall("tea", **span),
+    "Scope.why": lambda db, **span: db.scope("ann").why("tea", "trip", 1, **span),
+    "Session.recall": lambda db, **span: session(db).recall("tea", **span),
 }
 
 
@@ -113,8 +122,33 @@ def test_what_is_no_time_is_refused(db: MemDB, name: str) -> None:
             {**STORES, **READS}[name](db, wrong)
             pytest.fail(f"{wrong!r} was taken")
         assert len(str(caught.value)) < 300
+        if isinstance(wrong, str):
+            assert repr(wrong[:50])[:-1] in str(caught.value)
 
     assert db.file.info().counts["messages"] == db.file.info().counts["entries"] == 0
+
+
+def test_a_span_that_ends_before_it_begins_is_refused(db: MemDB) -> None:
+    """By every call that takes a span; the error has dates, and a day counts to its end."""
+    takes = {
+        f"{kind.__name__}.{name}"
+        for kind in (memdb.MemDB, memdb.Scope, memdb.Session, memdb.Entries, memdb.Artifacts,
+                     memdb.File, memdb.Jobs, memdb.Summaries)
+        for name, call in inspect.getmembers(kind, inspect.isfunction)
+        if "until" in arguments_of(call)
+    }  # fmt: skip
+    assert takes == set(SPANS)
+    session(db).append("user", "tea")
+    told = "until is 2023-11-02T00:00:00.000Z, before since, 2023-11-03T00:00:00.000Z: swap them"
+    for name, call in SPANS.items():
+        with pytest.raises(memdb.InvalidInput) as caught:
+            call(db, since="2023-11-03", until="2023-11-01")
+            pytest.fail(name)
+        assert str(caught.value) == told, name
+        call(db, since="2023-11-02", until="2023-11-01")  # empty, and no mistake
+        call(db, since="0001-01-01", until="9999-12-31")
+        with pytest.raises(memdb.InvalidInput, match="'999999d': give a time of the years 1 to"):
+            call(db, since="999999d")
 
 
 def inspect_field(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from web_site import opened, served
 
@@ -90,6 +91,26 @@ def test_search_says_why_a_message_is_not_there(tab: Tab) -> None:
     page.click("text=Why is this not here")
     page.wait_for_selector("main [role=status] p")
     assert "why=trip%234" in page.url
+
+
+def test_search_says_how_certain_its_answer_is(tab: Tab) -> None:
+    """Hits alone if it is sure; hits with a warning; or a sentence in place of hits."""
+    ann = tab.site.app.db.scope("ann")
+    seen = {}
+    for query in ("Where does Ann live?", "boat lease", "Who owns the car?"):
+        page = tab.open("search?" + urlencode({"user": "ann", "q": query}))
+        page.wait_for_selector("main [role=status]:has-text(' ms')")
+        told = page.inner_text("main")
+        seen[ann.recall(query).certainty] = (
+            page.locator("[role=listitem]").count() > 0,
+            "not sure: these are the closest" in told,
+            "Nothing is known about this." in told,
+        )
+    assert seen == {
+        "sure": (True, False, False),
+        "unsure": (True, True, False),
+        "none": (False, False, True),
+    }
 
 
 def test_a_server_is_asked_for_a_vector_on_enter_alone(
