@@ -165,27 +165,35 @@ def test_questions_without_a_category_count_once(data):
 
 
 def test_answers_that_are_sure_unsure_and_none_are_counted(save, lines):
-    """By category; questions that nothing answers stand apart from those with evidence."""
-    more = [("Who is Zoltan?", "unrelated"), ("any nut allergies?", None)]
+    """By category: refusals, near misses, and statements as queries, with and without evidence."""
+    more = [
+        ("Who is Zoltan?", "unrelated", []),
+        ("any nut allergies?", None, []),
+        ("Which hotel did Bob book in Oslo?", "near miss", []),
+        ("I have packed for the flight to Oslo.", "statement", ["trip/1"]),
+    ]
     lines += [
-        {"type": "question", "scope": "ann", "id": f"n{place}", "text": text}
+        {"type": "question", "scope": "ann", "id": f"n{place}", "text": text, "evidence": evidence}
         | ({"category": category} if category else {})
-        for place, (text, category) in enumerate(more)
+        for place, (text, category, evidence) in enumerate(more)
     ]
     data = dataset.read(save(lines))
     told = report.report(data, arms.ARMS, measuring.run(data, (arms.FUSED,)), "static")
 
     rows = {row["category"]: row for row in told["certainty"]}
     assert {name: row["questions"] for name, row in rows.items()} == {
-        "all": 8,
+        "all": 9,
         "travel": 4,
         "health": 2,
         "work": 2,
-        "unanswerable": 2,
+        "statement": 1,
+        "unanswerable": 3,
         "unrelated": 1,
+        "near miss": 1,
     }
     assert all(row["sure"] + row["unsure"] + row["none"] == 1 for row in rows.values())
-    assert (rows["unrelated"]["none"], rows["unanswerable"]["none"]) == (1.0, 0.5)
+    assert (rows["unrelated"]["none"], rows["unanswerable"]["none"]) == (1.0, 1 / 3)
+    assert (rows["near miss"]["unsure"], rows["statement"]["none"]) == (1.0, 0.0)
     assert 0 < rows["all"]["right"] <= rows["all"]["sure"]
     assert rows["unrelated"]["right"] == rows["unanswerable"]["right"] == 0
     assert {row["level"] for row in told["results"]} == {"turn", "session"}

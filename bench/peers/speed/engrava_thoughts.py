@@ -23,7 +23,7 @@ class Peer:
             connection = await aiosqlite.connect(f"{self.folder}/{user}.db")
             connection.row_factory = aiosqlite.Row
             provider = CallbackProvider(lambda _: self.vector, driver.DIM, "given")
-            store = SqliteEngravaCore(connection, embedding_provider=provider)
+            store = SqliteEngravaCore(connection, embedding_provider=provider, auto_embed=True)
             await store.ensure_schema()
             self.stores[user] = store, connection
         return self.stores[user][0]
