@@ -239,15 +239,20 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
     """Rank candidate messages, with words of similar meaning if the request allows them."""
     unwanted = candidates.corpus.excluded
     ranked, near = _rank_messages(question, candidates, weights, unwanted)
-    is_every = question.request.min_score == 0  # asks for every match
-    if not is_every and any(only_asks(candidates.texts[row.id]) for row in ranked):
-        again, unanswered = _again(question.query, candidates)
-        if unanswered:
-            candidates = candidates.without(unanswered, weights)
-        if again:
-            unwanted |= again
+    replies: Mapping[int, int] = {}
+    if any(only_asks(candidates.texts[row.id]) for row in ranked):
+        again, unanswered, replies = _again(question.query, candidates)
+        unwanted |= again
+        if again and question.request.min_score != 0:  # 0 asks for every match
+            if unanswered:
+                candidates = candidates.without(unanswered, weights)
             ranked, near = _rank_messages(question, candidates, weights, unwanted)
     found = _relevance(question, candidates, ranked, unwanted, near)
+    if replies:
+        # Shown, but not sure: a reply may say nothing.
+        asked = _relevance(question, candidates, ranked, unwanted, near, replies)
+        if found.value < (value := min(asked.value, ALMOST_SURE)):
+            found = found.replace(value=value, terms=asked.terms)
     return Ranking(candidates.corpus, ranked, found)
 
 
@@ -268,17 +273,17 @@ def _rank_messages(
     return [row for row in ranked if row.id not in unwanted], features.near
 
 
-def _again(query: Query, candidates: Candidates) -> tuple[set[int], set[int]]:
+def _again(query: Query, candidates: Candidates) -> tuple[set[int], set[int], dict[int, int]]:
     """
-    Return which messages only ask for what is asked, and which of them nobody answered.
+    Return which messages only ask for what is asked, which nobody answered, and the replies.
 
     The first set answers nothing: asked once more, a question would find itself before the fact.
     The second one lends no words to what stands beside it either. Both have the replies that say
-    nothing, with what tools were asked in between.
+    nothing, with what tools were asked in between. Of each other reply the question is given.
     """
-    asking, unanswered = set[int](), set[int]()
+    asking, unanswered, replies = set[int](), set[int](), dict[int, int]()
     if not query.is_question or STOP_WORDS.issuperset(query.content):
-        return asking, unanswered
+        return asking, unanswered, replies
     texts, rows, words = candidates.texts, candidates.rows, candidates.lexical.words()
     least = AGAIN * sum(weight for _, weight, _ in words)
     held = dict[int, float]()
@@ -297,7 +302,9 @@ def _again(query: Query, candidates: Candidates) -> tuple[set[int], set[int]]:
             unanswered.add(key)
         elif STOP_WORDS.issuperset(said):
             unanswered.update(range(key, reply + 1))
-    return asking | unanswered, unanswered
+        else:
+            replies[reply] = key
+    return asking | unanswered, unanswered, replies
 
 
 def _reply(key: int, rows: Mapping[int, Row]) -> int:
@@ -384,9 +391,11 @@ def _relevance(
     ranked: Sequence[Ranked],
     without: frozenset[int],
     near: Mapping[str, Mapping[int, float]] = {},
+    replies: Mapping[int, int] = {},
 ) -> Relevance:
-    """Return how much ranked candidates say about the question."""
-    rows = [row.id for row in ranked if row.fits] or [row.id for row in ranked]
+    """Return how much ranked candidates say about the question, see `Evidence`."""
+    usable = [row for row in ranked if row.id not in without]
+    rows = [row.id for row in usable if row.fits] or [row.id for row in usable]
     holders, cosines, texts = candidates.lexical.holders, candidates.cosine, candidates.texts
     found = (candidates.corpus, rows, holders, cosines, texts, candidates.model)
-    return relevance(question.query, Evidence(*found, question.texts, without, near))
+    return relevance(question.query, Evidence(*found, question.texts, without, near, replies))

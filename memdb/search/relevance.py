@@ -112,6 +112,7 @@ class Evidence(Record):
         crowd: How many texts are searched, of all kinds.
         without: Ids of rows that are no evidence.
         near: By words that were compared already, how near a word of a row is, by id.
+        replies: By id of a reply, the row that asked the question: the reply has its words.
     """
 
     corpus: Corpus
@@ -123,6 +124,7 @@ class Evidence(Record):
     crowd: int = 0
     without: AbstractSet[int] = frozenset()
     near: Mapping[str, Mapping[int, float]] = {}
+    replies: Mapping[int, int] = {}
 
 
 class Word(Record):
@@ -233,7 +235,7 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
                 (NAME_WORD if word in names else 1.0)
                 * word_weight("".join(term.words) if pairs else word, language)
                 * (1 - min(len(ids) / texts, 1.0) ** COMMON_POWER),
-                evidence.holders(term) - evidence.without,
+                _holders(evidence, term),
                 stem,
                 word in names or (word in only_names and bool(ids)),  # else it is missing
                 near.get(word, {}),
@@ -242,6 +244,13 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
             if (ids := postings.get(term)) is not None
         ]
     return words
+
+
+def _holders(evidence: Evidence, term: Term) -> AbstractSet[int]:
+    """Return the ids of the rows that contain a term, replies to those that ask with it too."""
+    held = evidence.holders(term)
+    replies = {reply for reply, asked in evidence.replies.items() if asked in held}
+    return (held - evidence.without) | replies
 
 
 def _near_words(

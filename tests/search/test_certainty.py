@@ -440,3 +440,35 @@ def test_what_is_shown_of_what_was_found(tmp_path: Path) -> None:
 
     assert wrong == []
     assert {("meaning", "none", True), ("vector", "unsure", True)} <= answers
+
+
+TALK = [
+    ("How often do I water a ZZ plant?", "Every two to three weeks, when the soil is dry."),
+    ("Who is our new architect?", "That is Maren Holt, she starts in May."),
+    ("Wann fährt der Bus nach Bremen?", "Um 7.40 Uhr vom Markt."),
+]
+
+
+@pytest.mark.parametrize("embedder", [None, "static"])
+def test_a_question_asked_once_more_finds_its_reply(
+    open_db: Callable[..., memdb.MemDB], embedder: str | None
+) -> None:
+    """Word for word: the reply is shown, unsure, and as certain if every match is asked for."""
+    with open_db(":memory:", embedder=embedder) as db:
+        ann = db.scope("ann")
+        for place, (question, reply) in enumerate(TALK):
+            chat = ann.session(str(place))
+            chat.append("user", question)
+            chat.append("assistant", reply)
+            chat.append("user", "Thanks!")
+        ann.session("open").append("user", "What is the code of the garage?")
+        db.jobs.run()
+        for question, reply in TALK:
+            hits = ann.recall(question)
+            every = ann.recall(question, min_score=0)
+            assert (hits.certainty, every.certainty) == ("unsure", "unsure")
+            assert hits[0].text == reply
+            assert {question, reply} <= {hit.text for hit in every}
+        unanswered = "What is the code of the garage?"
+        assert ann.recall(unanswered).certainty == "none"
+        assert ann.recall(unanswered, min_score=0).certainty == "none"
