@@ -16,7 +16,7 @@ from memdb.text.resources import read_text
 
 KINDS = (
     "change", "correction", "negation", "question", "condition", "hedge", "report", "temporary",
-    "retraction", "remember", "pronoun",
+    "retraction", "forget", "remember", "pronoun",
 )  # fmt: skip
 AT_HEAD = ("pronoun",)
 """Kinds whose markers count at the head of a sentence only."""
@@ -125,7 +125,7 @@ def marks(text: str) -> frozenset[str]:
     folded = fold(text[:MAX_CHARS])
     tables = markers()
     found = {
-        kind
+        "retraction" if kind == "forget" else kind
         for kind, pattern in tables.get(recognise(text), {}).items()
         if (pattern.match if kind in AT_HEAD else pattern.search)(folded)
     }
@@ -134,6 +134,12 @@ def marks(text: str) -> frozenset[str]:
     if text.rstrip(" \"')\u300d\u201d").endswith(("?", "\uff1f", "\u061f")):
         found.add("question")
     return frozenset(found)
+
+
+def orders_to_forget(text: str) -> bool:
+    """Return whether *text* has a marker of an order to take something back."""
+    pattern = markers().get(recognise(text), {}).get("forget")
+    return pattern is not None and pattern.search(fold(text[:MAX_CHARS])) is not None
 
 
 def order_end(folded: str) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from memdb.facts.keeping import FACT, KINDS, head_shares, softmax, unpacked
-from memdb.facts.markers import markers, marks, says_the_same
+from memdb.facts.markers import markers, marks, orders_to_forget, says_the_same
 from memdb.facts.sentences import is_question
 from memdb.facts.wording import fold, recognise, words_of
 from memdb.models.record import Record
@@ -109,10 +109,13 @@ def relate(
             0.0 if kind in ENDS else share for kind, share in zip(RELATIONS, shares, strict=True)
         ]
     kind, probability = decided(shares, used.slope, used.shift)
-    if kind == "retracts" and probability >= _ORDERED and is_retraction(newer.text):
-        probability = max(probability, _SURE)
     if kind == NONE:
         return Relation(kind, probability)
+    if kind == "retracts" and probability >= _ORDERED:
+        if _share_a_subject(newer.text, older.text):
+            probability = _ORDERED  # what is over is not named
+        elif is_retraction(newer.text):
+            probability = max(probability, _SURE)
     best = RELATIONS.index(kind)
     parts = [(name, value * weights[best]) for name, value, weights in given]
     parts.sort(key=lambda part: (-abs(part[1]), part[0]))
@@ -125,15 +128,20 @@ def _share_too_little(newer: str, older: str) -> bool:
     Return whether two texts share too little to be related.
 
     Texts without a shared word are not related if one has a word or two, or if they are in two
-    languages. Texts that share only the subject at their head are not related if the newer one has
-    no word of change: "Ann plays chess", "Ann drives a van".
+    languages. Texts that share only a subject are not related if the newer one has no word of
+    change: "Ann plays chess", "Ann drives a van".
     """
     new, old, both = _aligned(newer, older)
     if not both:
         return min(len(new), len(old)) < _FEW_WORDS or recognise(newer) != recognise(older)
+    return _share_a_subject(newer, older) and _CHANGING.isdisjoint(marks(newer))
+
+
+def _share_a_subject(newer: str, older: str) -> bool:
+    """Return whether two texts share the subject at their head and nothing else that tells."""
+    new, _, both = _aligned(newer, older)
     ahead = next((at for at in range(len(new)) if both.get(at) != at), len(new))
-    telling = [at for at in both if new[at].weight > _HEAVY]
-    return telling == [ahead - 1] and _CHANGING.isdisjoint(marks(newer))
+    return [at for at in both if new[at].weight > _HEAVY] == [ahead - 1]
 
 
 def decided(shares: Sequence[float], slope: float = 1.0, shift: float = 0.0) -> tuple[str, float]:
@@ -169,8 +177,7 @@ def is_retraction(text: str) -> bool:
     >>> is_retraction("Forget what I said about the piano."), is_retraction("I sold the piano.")
     (True, False)
     """
-    found = marks(text)
-    if "retraction" not in found or "condition" in found or is_question(text.rstrip()):
+    if not orders_to_forget(text) or "condition" in marks(text) or is_question(text.rstrip()):
         return False
     return head_shares("says", text, "user")[FACT] < _IS_FACT
 

@@ -418,3 +418,23 @@ def test_what_waits_for_a_decision_is_what_nobody_decided(db: MemDB) -> None:
         found.add((kind, len(expected)))
 
     assert found > {("corrects", 2), ("updates", 2), ("retracts", 2), ("repeats", 1)}
+
+
+OVER = (  # of one person: what is over is named, and it is not the older fact
+    ("Ann's brother Tor keeps bees.", "Ann sold the blue van."),
+    ("Ann is allergic to peanuts.", "Ann cancelled the gym."),
+    ("Tor plays the cello.", "Tor quit his job."),
+    ("Mia wohnt in Bremen.", "Mia hat den Wagen verkauft."),
+    ("Luis es celíaco.", "Luis vendió la moto."),
+)
+
+
+def test_what_is_over_ends_no_other_fact_of_the_person(open_db: Callable[..., MemDB]) -> None:
+    """Only a name is shared: both are stored, both are current, and neither is an order."""
+    for older, newer in OVER:
+        with open_db(":memory:", embedder=None) as db:
+            ann = db.scope("ann")
+            ann.remember(older)
+            done = ann.remember(newer)
+            current = {entry.text for entry in ann.entries.list(current=True)}
+            assert (done.action, done.entry.active, current) == ("added", True, {older, newer})
