@@ -248,7 +248,7 @@ def test_a_pipe_is_not_waited_for(home: Path, is_own: bool) -> None:
         run("claude-code")
         assert own.is_file()
     else:
-        with pytest.raises(FileError, match=r"claude\.json is no file"):
+        with pytest.raises(FileError, match=r"claude\.json is no regular file"):
             run("claude-code")
 
 

@@ -736,8 +736,8 @@ READS = {
     "Transaction": "",
 }
 
-# The table of HTTP calls what the other modules have, and nothing else.
-TABLE = ("verbs", "pages", "signatures")
+# The table of HTTP calls what the other modules have, and nothing else; adapters use the threads.
+TABLE = ("verbs", "pages", "signatures", "threads")
 PLACES = [
     f"memdb.api.{m.name}"
     for m in pkgutil.iter_modules(api.__path__)

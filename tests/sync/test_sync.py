@@ -188,7 +188,7 @@ def test_files_of_a_folder_are_private_and_may_come_in_any_order(pair: Pair) -> 
     assert set(modes.values()) == {0o600}
     mark, new = pair.folder / "memdb-sync.json", pair.open()
     mark.rename(pair.place / "aside")
-    with pytest.raises(memdb.InvalidInput, match="wait until that was carried"):
+    with pytest.raises(memdb.InvalidInput, match="wait until the whole file arrives"):
         new.sync(pair.folder, pairing_key=pair.key)
     (pair.place / "aside").rename(mark)
     new.sync(pair.folder, pairing_key=pair.key)
