@@ -53,3 +53,12 @@ def test_each_source_can_be_looked_up() -> None:
     unknown = [(file, one) for file in FILES for one in sources(file) if not can_be_looked_up(one)]
 
     assert len(unknown) <= MOST_UNKNOWN, unknown
+
+
+def test_no_page_has_the_marks_of_a_merge() -> None:
+    """Each is what somebody decided, not two tries of it."""
+    pages = [page for folder in ("docs", ".") for page in (CHECKOUT / folder).glob("*.md")]
+    pages += (CHECKOUT / "docs").glob("*/**/*.md")
+    marked = [page for page in pages if "\n<<<<<<< " in page.read_text(encoding="utf-8")]
+
+    assert marked == []
