@@ -121,7 +121,6 @@ def _ties(
         for link in newest.values()
         if link.newer_id not in ids
         and link.probability >= least
-        and link.kind != "retracts"
         and (own.allowed is None or link.newer_id in own.allowed)
     ]
     scores = {link.newer_id: 0.0 for link in missing}

@@ -200,9 +200,9 @@ def _newer(
         times[head] = max(times.get(head, 0), hit.source.created_ms or 0)
     named = {*query.identifiers, *filter(compiled(_HAS_DIGIT).search, query.content)}
     found: dict[int, list[int]] = {}
-    for head, hit, link in zip(heads, hits, ties.links, strict=True):
+    for head, hit in zip(heads, hits, strict=True):
         newer = by_id.get(hit.outdated_by or 0)
-        if newer is None or (link and link.kind == "retracts"):
+        if newer is None:
             continue
         asked = held_words(named, words_of[hit.text])
         if len(held_words(asked, words_of[hits[newer].text])) == len(asked):

@@ -311,6 +311,13 @@ def test_what_has_none_of_the_asked_words_does_not_pass_an_answer() -> None:
             id="guessed and found",
         ),
         pytest.param(
+            "I drive a Volvo.",
+            "I sold the Volvo and bought a Kia.",
+            "What do I drive?",
+            True,
+            id="taken back, and another instead",
+        ),
+        pytest.param(
             "I live in Turku.", "I moved to Tampere.", "Where do I live?", False, id="guessed"
         ),
     ],
@@ -330,6 +337,16 @@ def test_links_mark_the_older_and_put_the_newer_first(
     assert by_id[old].outdated_by == new
     assert "is newer" in by_id[old].why
     assert (hits[0].source.entry_id == new) is (is_first or by_id.keys() == {old, new})
+
+
+def test_an_order_to_forget_is_no_hit(ann: memdb.Scope) -> None:
+    """It marks what it takes back, and answers nothing itself."""
+    old = ann.remember("I drive a Volvo.").entry.id
+    order = ann.remember("Forget that I drive a Volvo.")
+    hits = ann.recall("What do I drive?", kinds=["entry"])
+
+    assert order.action == "retracted"
+    assert [(hit.source.entry_id, hit.outdated_by) for hit in hits] == [(old, order.entry.id)]
 
 
 def test_equal_texts_are_one_hit(ann: memdb.Scope) -> None:
