@@ -11,7 +11,7 @@ MemDBError                      "internal"   exit 1   base; never raised itself
   NotFound (LookupError)        "not_found"  exit 3   kind, ref
   Conflict                      "conflict"   exit 4
     AlreadyExists               "exists"              kind, ref
-    VersionConflict             "version"             expected, got
+    VersionConflict             "version"             kind, ref, expected, got
   FileError                     "file"       exit 6   path
     NotAMemDB                   "not_memdb"
     KeyMissing                  "key_missing"         of an encrypted file
@@ -188,13 +188,32 @@ class VersionConflict(Conflict):
 
     code = "version"
 
-    def __init__(self, expected: int, got: int) -> None:
-        """Report that *expected* was wanted and the file holds *got*."""
+    def __init__(self, kind: str, ref: str | int, expected: int, got: int) -> None:
+        """Report that *expected* was wanted and the *kind* under *ref* is at *got*."""
+        unit = "seq" if kind == "session" else "version"
         super().__init__(
-            f"expected version {expected}, it is at {got}: read what was changed and try again"
+            f"{kind} {ref!r} is at {unit} {got}, not at {expected}: "
+            "read what was changed and try again"
         )
+        self.kind = kind
+        self.ref = ref
         self.expected = expected
         self.got = got
+
+
+def require_version(kind: str, ref: str | int, expected: int | None, got: int) -> None:
+    """
+    Refuse to change a *kind* that is not at the version, or seq, that is expected.
+
+    Args:
+        expected: 0 means that there is none yet. None means any.
+        got: The version that the file has, 0 for none.
+
+    Raises:
+        VersionConflict: they differ.
+    """
+    if expected not in (None, got):
+        raise VersionConflict(kind, ref, expected, got)
 
 
 class FileError(MemDBError):

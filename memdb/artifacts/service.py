@@ -15,7 +15,7 @@ from mimetypes import MimeTypes
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.artifacts.streams import BlobStream, Joined, Upload
-from memdb.errors import InvalidInput, NotFound, TooLarge, VersionConflict, existing
+from memdb.errors import InvalidInput, NotFound, TooLarge, existing, require_version
 from memdb.models.fields import SHARED_PREFIX
 from memdb.models.ids import MAX_INT, MAX_SEQ, SESSION_NO_MASK, branch_of, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
@@ -130,7 +130,7 @@ class ArtifactService:
             searched = artifact_records.indexed_text(row["mime"], upload.head)
             with self._db.write() as tx:
                 place, row["message_id"] = self._target(tx, owner, session, name, message_seq)
-                _require_version(tx, place, known)
+                _require_newest(tx, place, name, known)
                 new = NewVersion(blob_no=upload.finish(tx), size_bytes=upload.size_bytes, **row)
                 number = artifact_records.insert(tx, place, new, searched, self._db.ids, version)
                 stored = artifacts.find(tx, place, number)
@@ -277,7 +277,7 @@ class ArtifactService:
         known = expected_value(expected, "version")
         with self._db.write() as tx:
             place = self._place(tx, owner, session, name)
-            _require_version(tx, place, known)
+            _require_newest(tx, place, name, known)
             return place is not None and artifact_records.remove(tx, place, version)
 
     def rename(
@@ -305,7 +305,7 @@ class ArtifactService:
             target = self._place(tx, owner, session, new_name)
             assert place is not None
             assert target is not None
-            _require_version(tx, place, known)
+            _require_newest(tx, place, name, known)
             if target != place:
                 artifact_records.rename(tx, place, target)
             return self._get(tx, owner, session, new_name, None).info
@@ -367,14 +367,11 @@ def _walk_names(
             place = page[-1] if len(page) == page_size else None
 
 
-def _require_version(tx: Tx, place: Place | None, expected: int | None) -> None:
+def _require_newest(tx: Tx, place: Place | None, name: str, expected: int | None) -> None:
     """Raise VersionConflict unless a version is the newest one; 0 means none."""
-    if expected is None:
-        return
-    newest = None if place is None else artifacts.find(tx, place)
-    version = 0 if newest is None else newest.info.version
-    if version != expected:
-        raise VersionConflict(expected, version)
+    if expected is not None:
+        newest = None if place is None else artifacts.find(tx, place)
+        require_version("artifact", name, expected, 0 if newest is None else newest.info.version)
 
 
 def _text_of(tx: Tx, stored: Stored) -> str:

@@ -10,7 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import row_of, runs_of
-from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict, existing
+from memdb.errors import (
+    AlreadyExists,
+    InvalidInput,
+    NotFound,
+    VersionConflict,
+    existing,
+    require_version,
+)
 from memdb.models.ids import MAX_SEQ, branch_of, message_id, session_of
 from memdb.models.reports import SessionHead, SessionSnapshot, StateValue
 from memdb.records import messages as message_records
@@ -168,10 +175,9 @@ class HostSessionService:
                 twin = message_records.find_same(tx, target, session, draft)
                 if twin is not None:
                     return twin
-            if head_seq is not None and head_seq != head.last_seq:
-                raise VersionConflict(head_seq, head.last_seq)
+            require_version("session", session, head_seq, head.last_seq)
             if isinstance(expected, SessionHead) and _moved(expected, head):
-                raise VersionConflict(expected.newest_seq, head.newest_seq)
+                raise VersionConflict("session", session, expected.newest_seq, head.newest_seq)
             (stored,) = self._messages.insert(tx, target, session, [draft])
             self._put(tx, given)
             if described is not None:
@@ -240,7 +246,7 @@ class HostSessionService:
             if expected is not None and (
                 _moved(expected, found[1]) or expected.title != found[1].title
             ):
-                raise VersionConflict(expected.newest_seq, found[1].newest_seq)
+                raise VersionConflict("session", session, expected.newest_seq, found[1].newest_seq)
             if described is not None:
                 sessions.describe(tx, found[0], described)
             if title is not None:
@@ -300,7 +306,7 @@ class HostSessionService:
         version = expected_value(expected, "version")
         text_value(key, "key")
         with self._db.write() as tx:
-            state_records.require_version(tx, place, key, version)
+            state_records.require_key(tx, place, key, version)
             self.put(owner, place, {key: value})
             row = existing(state_rows.find(tx, place, key), "state")
         return _state_value(row)
@@ -326,7 +332,7 @@ class HostSessionService:
         text_value(key, "key")
         version = expected_value(expected, "version")
         with self._db.write() as tx:
-            state_records.require_version(tx, place, key, version)
+            state_records.require_key(tx, place, key, version)
             return state_records.remove(tx, place, key)
 
     def _put(self, tx: Tx, given: Mapping[Place, Mapping[str, str]]) -> None:

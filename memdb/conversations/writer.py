@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.errors import AlreadyExists, Busy, NotFound, VersionConflict
+from memdb.errors import AlreadyExists, Busy, NotFound, require_version
 from memdb.models.ids import MAX_SEQ, scope_of
 from memdb.models.messages import NewMessage
 from memdb.models.settings import ALLOW, DEFAULTS
@@ -143,9 +143,7 @@ class MessageService:
                     return []
             target = session_records.ensure(tx, owner, session, self._db.ids)
             if known_seq is not None:
-                last_seq = sessions.last_seq(tx, target)
-                if last_seq != known_seq:
-                    raise VersionConflict(known_seq, last_seq)
+                require_version("session", session, known_seq, sessions.last_seq(tx, target))
             stored = message_records.insert(
                 tx,
                 target,
@@ -340,9 +338,7 @@ def _newest(
     target = find_session(tx, owner, session)
     newest = [] if target is None else messages.last(tx, target, session, 1)
     seq = newest[0].seq if newest else 0
-    known_seq = expected_value(expected, "seq")
-    if known_seq is not None and known_seq != seq:
-        raise VersionConflict(known_seq, seq)
+    require_version("session", session, expected_value(expected, "seq"), seq)
     return target, newest[0] if newest else None
 
 

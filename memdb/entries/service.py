@@ -19,7 +19,7 @@ from memdb.entries.validation import (
     screen_entry,
     validate,
 )
-from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
+from memdb.errors import AlreadyExists, InvalidInput, NotFound, require_version
 from memdb.models.ids import MAX_INT, MAX_NUMBER, number_of, scope_of, scope_range
 from memdb.records import entries as entry_records
 from memdb.records import entry_writer, links
@@ -135,7 +135,7 @@ class EntryService:
         with self._db.write() as tx:
             self._ensure_space(tx)
             old = self._get(tx, owner, entry_id)
-            _require_version(old, known)
+            require_version("entry", entry_id, known, old.version)
             columns = self._columns(tx, old, changes, exported=exported)
             if flagged and changes.trust is ...:
                 columns["trust"] = FLAGGED
@@ -195,7 +195,7 @@ class EntryService:
         with self._db.write() as tx:
             self._ensure_space(tx)
             now = self._get(tx, owner, entry_id)
-            _require_version(now, known)
+            require_version("entry", entry_id, known, now.version)
             if version == now.version:
                 return now
             old = entry_history.find(tx, now.id, version)
@@ -250,7 +250,7 @@ class EntryService:
         with self._db.write() as tx:
             self._ensure_space(tx)
             old, new = self._get(tx, owner, old_id), self._get(tx, owner, new_id)
-            _require_version(old, known)
+            require_version("entry", old_id, known, old.version)
             if old.id == new.id:
                 raise InvalidInput(f"entry {old_id} cannot supersede itself: name two entries")
             if old.superseded_by is not None:
@@ -336,7 +336,7 @@ class EntryService:
         known = expected_value(expected, "version")
         with self._db.write() as tx:
             old = self._find(tx, owner, entry_id)
-            _require_version(old, known)
+            require_version("entry", entry_id, known, 0 if old is None else old.version)
             if old is None:
                 return False
             entry_records.remove(tx, old.id)
@@ -439,13 +439,6 @@ class EntryService:
         if found is None:
             raise NotFound("entry", entry_id)
         return found
-
-
-def _require_version(old: Entry | None, expected: int | None) -> None:
-    """Raise VersionConflict unless an entry is at a version; 0 means no entry."""
-    version = 0 if old is None else old.version
-    if expected not in (None, version):
-        raise VersionConflict(expected, version)
 
 
 def _holding(tx: Tx, old: Entry) -> dict[str, Any]:

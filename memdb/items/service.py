@@ -436,7 +436,7 @@ class ItemService:
 
         def apply(tx: Tx) -> bool:
             stored = item_records.find(tx, owner.find(tx), path, key, tx.now_ms)
-            item_records.require_version(stored, expected)
+            item_records.require_item(path, key, stored, expected)
             if stored is not None:
                 item_records.remove(tx, stored)
             return stored is not None

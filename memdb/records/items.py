@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from memdb.errors import Corrupt, VersionConflict
+from memdb.errors import Corrupt, require_version
 from memdb.models.ids import scope_of, scope_range
-from memdb.models.items import path_of
+from memdb.models.items import labels_of, path_of
 from memdb.models.record import Record
 from memdb.records import dependents, spaces
 from memdb.tables import checks, items, jobs, scopes, tombstones
@@ -105,7 +105,7 @@ def put(tx: Tx, scope_no: int, draft: ItemDraft, ids: Ids, expected: int | None 
     if old is not None and is_expired(old, tx.now_ms):
         _remove_rows(tx, old)
         old = None
-    require_version(old, expected)
+    require_item(draft.path, draft.key, old, expected)
     row = {**_columns(draft), "updated_ms": tx.now_ms, "expires_ms": None}
     if draft.ttl_ms is not None:
         row["expires_ms"] = tx.now_ms + draft.ttl_ms
@@ -146,11 +146,10 @@ def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> StoredIte
     return items.find(tx, scope_no, draft.path, draft.key)
 
 
-def require_version(found: StoredItem | None, expected: int | None) -> None:
+def require_item(path: str, key: str, found: StoredItem | None, expected: int | None) -> None:
     """Raise VersionConflict unless an item is at a version; 0 means no item."""
-    version = 0 if found is None else found.item.version
-    if expected not in (None, version):
-        raise VersionConflict(expected, version)
+    name = "/".join((*labels_of(path), key))
+    require_version("item", name, expected, 0 if found is None else found.item.version)
 
 
 def remove(tx: Tx, *doomed: StoredItem) -> None:

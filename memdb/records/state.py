@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.errors import VersionConflict
+from memdb.errors import require_version
 from memdb.records import dependents, sessions
 from memdb.tables import state
 
@@ -40,14 +40,11 @@ def put(tx: Tx, owner: ScopeRef | None, place: Place, values: Mapping[str, str],
     state.put(tx, place, values)
 
 
-def require_version(tx: Tx, place: Place, key: str, expected: int | None) -> None:
+def require_key(tx: Tx, place: Place, key: str, expected: int | None) -> None:
     """Raise VersionConflict unless a key is at a version; 0 means no such key."""
-    if expected is None:
-        return
-    found = state.find(tx, place, key)
-    version = 0 if found is None else found.version
-    if version != expected:
-        raise VersionConflict(expected, version)
+    if expected is not None:
+        found = state.find(tx, place, key)
+        require_version("key", key, expected, 0 if found is None else found.version)
 
 
 def restore(tx: Tx, owner: ScopeRef, row: StateRow, ids: Ids) -> bool:

@@ -54,7 +54,10 @@ FACTS = [
     (memdb.SecretFound("text", ["jwt", "jwt"]), {"field": "text", "kinds": ["jwt"]}),
     (memdb.NotFound("entry", 7), {"kind": "entry", "ref": 7}),
     (memdb.AlreadyExists("file", "a"), {"kind": "file", "ref": "a"}),
-    (memdb.VersionConflict(1, 2), {"expected": 1, "got": 2}),
+    (
+        memdb.VersionConflict("entry", 7, 1, 2),
+        {"kind": "entry", "ref": 7, "expected": 1, "got": 2},
+    ),
     (memdb.FileError("bad", "p"), {"path": "p"}),
     (memdb.SchemaTooNew("p", 9, 1), {"path": "p", "file_version": 9, "code_version": 1}),
     (memdb.MigrationFailed("p", 1, 2, "why"), {"path": "p", "from_version": 1, "to_version": 2}),

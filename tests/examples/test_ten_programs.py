@@ -109,7 +109,7 @@ with memdb.open("files.db") as db:
     print(files.load("plan.md", 1).text, end="")
     print([one.version for one in files.versions("plan.md")])
 """,
-        "expected version 1, it is at 2: read what was changed and try again\nDay 1: Oslo\n[2, 1]\n",
+        "artifact 'plan.md' is at version 2, not at 1: read what was changed and try again\nDay 1: Oslo\n[2, 1]\n",
     ),
     "an import of ChatGPT": (
         "basic-memory",
