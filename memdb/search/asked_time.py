@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _LAST_DAY = (date(9998, 12, 31) - EPOCH).days
 _CHARS = 1_000
-_WEEK, _YEAR = 7, 366
+_WEEK, _YEAR, _MARGIN = 7, 366, 3
 _SENTENCE = 3
 _UNITS = {"w": "week", "m": "month", "y": "year"}
 _MONTHS = 12
@@ -61,6 +61,7 @@ _WEEKDAY = rf"\b({'|'.join(WEEKDAYS)})\b"
 _PAST_WEEKDAY = rf"\b(on|last|this|since) ({'|'.join(WEEKDAYS)})\b"
 _BEFORE_LAST = r"(?i)\b(week|weekend|month|year) before last\b"
 _SAME = ((r"(?i)\bago today\b", "ago"), (r"(?i)\ba fortnight\b", "two weeks"))
+_EXACT = r"(?i)\bago today\b|\bexactly .*\bago\b"
 _WEEKEND = r"(?i)\b(?:over|at|on) the (weekend)\b"
 _FIGURES = r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})(?:\2(\d{4})|\2?)(?![\d./]\d)"
 
@@ -88,6 +89,7 @@ def read_time(text: str, today: int | None) -> AskedTime:
     if today is None or not 0 < today < _LAST_DAY or len(text) > _CHARS:
         return AskedTime(asked_days(text, today), is_all=False)
     day = EPOCH + timedelta(days=today)
+    is_exact = compiled(_EXACT).search(text) is not None
     for pattern, same in _SAME:
         text = compiled(pattern).sub(same, text)
     periods: list[DaySpan] = []
@@ -103,6 +105,8 @@ def read_time(text: str, today: int | None) -> AskedTime:
     if language == "en":
         found = [_past_weekday(match, day) for match in compiled(_PAST_WEEKDAY).finditer(rest)]
         spans = found if asked.is_empty else []
+        if is_exact:
+            asked = asked.replace(spans=tuple(map(_middle, asked.spans)))
         asked = _in_week(asked, periods, rest)
         if compiled(_LATEST).search(rest):
             spans.append(DaySpan(0, today))
@@ -121,6 +125,12 @@ def read_time(text: str, today: int | None) -> AskedTime:
     # A word or two are a topic, in whatever language they seem to be.
     is_short = asked.is_empty and bool(text.strip()) and len(text.split()) < _SENTENCE
     return AskedTime(asked, not (is_short or _topics(rest, language)))
+
+
+def _middle(span: DaySpan) -> DaySpan:
+    """Return the middle day of a week, or of less; a longer *span* as it is."""
+    middle = (span.first + span.last) // 2
+    return span if span.last - span.first >= _WEEK else DaySpan(middle, middle)
 
 
 def _in_week(asked: AskedDays, periods: list[DaySpan], text: str) -> AskedDays:
@@ -203,6 +213,21 @@ def _read(language: str, text: str, day: date) -> tuple[list[DaySpan], list[Date
             name = max((word for word in unit if word in match[0]), key=len)
             spans.append(span_of(*period_of(_UNITS[unit[name]], day, step)))
         text = pattern.sub(" ", text)
+    # vor drei Tagen, hace dos semanas, 3日前
+    steps, counts = known["steps"], [names.split("|") for names in known["numbers"].split()]
+    numbers = {name: place for place, names in enumerate(counts, start=1) for name in names}
+    gap, edges = (r"\s+", (r"(?<!\w)", r"(?!\w)")) if has_spaces else (r"\s*", ("", ""))
+    counted = rf"(?<![\d月])(?P<count>\d{{1,3}}|{_any(numbers)}){gap}(?P<step>{_any(steps)})"
+    before, _, after = known["ago"].partition("{}")
+    about = r"(?:\w+\s+)?" if before else ""  # hace exactamente tres días
+    pattern = compiled(edges[0] + before + about + counted + after + edges[1])
+    for match in pattern.finditer(text):
+        count, step = match["count"], steps[match["step"]]
+        back = step * (int(count) if count.isdecimal() else numbers[count])
+        margin = timedelta(days=_MARGIN if step > 1 else 0)
+        middle = day - timedelta(days=back)
+        spans.append(span_of(middle - margin, middle + margin))
+    text = pattern.sub(" ", text)
     days = known["days"]
     take(days, lambda match: spans.append(_around(day, days[match[0]])))
     months = [names.split("|") for names in known["months"].split()]

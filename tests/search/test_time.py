@@ -38,6 +38,7 @@ ASKED = {
     "What did we talk about in March?": ADLER,
     "What did we do last month?": ROOF,
     "What did we talk about two days ago?": None,
+    "What did we talk about three days ago today?": TRAILER,
     "what was the last thing I told you?": FERRY,
     "What about the ferry yesterday?": FERRY,
     "Which hotel did we book in March?": ADLER,
@@ -61,6 +62,27 @@ MEANT = {
     "Summarise everything from the past seven days.": FERRY,
     "What did I want from you on Tuesday of last week?": BOILER,
 }
+
+
+# (question, days from and to before the Thursday)
+AGO = (
+    ("What came up exactly a fortnight ago today?", 14, 14),
+    ("What did I write a week ago today?", 7, 7),
+    ("Worüber haben wir vor drei Tagen gesprochen?", 3, 3),
+    ("Was habe ich vor etwa 2 Wochen gesagt?", 17, 11),
+    ("De quoi avons-nous parlé il y a trois jours ?", 3, 3),
+    ("¿Qué decidimos hace exactamente quince días?", 15, 15),
+    ("O que você me disse há três dias?", 3, 3),
+    ("Di cosa abbiamo parlato tre giorni fa?", 3, 3),
+    ("Waar hebben we drie dagen geleden over gepraat?", 3, 3),
+    ("O czym rozmawialiśmy trzy dni temu?", 3, 3),
+    ("О чём мы говорили три дня назад?", 3, 3),
+    ("Üç gün önce ne konuştuk?", 3, 3),
+    ("عن ماذا تحدثنا قبل ثلاثة أيام؟", 3, 3),
+    ("我们两周前聊了什么？", 17, 11),
+    ("3日前に何を話しましたか？", 3, 3),
+    ("3일 전에 무슨 얘기 했지?", 3, 3),
+)
 
 
 @pytest.fixture
@@ -107,6 +129,14 @@ def test_a_filter_without_a_question_lists(ann: memdb.Scope) -> None:
     for call in (lambda: ann.recall("x", since="2d", until="9d"), lambda: ann.messages("2d", "9d")):
         with pytest.raises(memdb.InvalidInput, match=r"until .* before since"):
             call()
+
+
+@pytest.mark.parametrize(("question", "first", "last"), AGO)
+def test_a_number_of_days_or_weeks_ago(question: str, first: int, last: int) -> None:
+    """In every language of `times.json`; a week is vague by three days."""
+    today = round(NOW.timestamp()) // 86_400
+    found = read_time(question, today).asked.spans
+    assert [(today - one.first, today - one.last) for one in found] == [(first, last)]
 
 
 @pytest.mark.parametrize("question", MEANT)
