@@ -137,8 +137,8 @@ def find_near(
     scores: dict[int, float] = {}
     words = content_words(query_words(said.text))[:MAX_TERMS]
     for ids in rarity.count(words, MAX_HOLDERS):
-        for entry_id in ids:
-            scores[entry_id] = scores.get(entry_id, 0.0) + 1.0 / (1 + len(ids))
+        share = 1.0 / (1 + len(ids))
+        scores.update({entry_id: scores.get(entry_id, 0.0) + share for entry_id in ids})
     best_by_words = nlargest(BY_WORDS, zip(scores.values(), scores, strict=True))
     _add_ranks(ranks, (entry_id for _, entry_id in best_by_words))
     best: list[Entry] = []
