@@ -209,7 +209,7 @@ class Host:
         """Return which messages are archived, oldest first, and how many bytes they take."""
         return self._services.archivist.spans(self._owner, self._name)
 
-    def context(self, budget_tokens: int, query: str | None = None) -> ContextWindow:
+    def context(self, budget_tokens: int | None = None, query: str | None = None) -> ContextWindow:
         """Return what `Session.context` does, without messages of other sessions."""
         return self._services.contexts.context(
             self._owner, self._name, budget_tokens, query, scope_messages=False

@@ -292,13 +292,16 @@ def open_part(session: Session, seq: int, part: int = 0) -> OpenBytes:
 
 
 def send_context(
-    session: Session, budget_tokens: int, query: str | None = None, shape: MessageFormat = "openai"
+    session: Session,
+    budget_tokens: int | None = None,
+    query: str | None = None,
+    shape: MessageFormat = "openai",
 ) -> dict[str, Any]:
     """
     Return a context as the keyword arguments of a model's client.
 
     Args:
-        budget_tokens: Most tokens by the file's counter.
+        budget_tokens: Most tokens by the file's counter. None means `Settings.window_tokens`.
         query: The question for the model. With None nothing is recalled.
         shape: The client.
     """

@@ -367,7 +367,11 @@ class Session:
         return self._services.recaller.recall(self._owner, request)
 
     def context(
-        self, budget_tokens: int, query: str | None = None, *, count_use: bool = True
+        self,
+        budget_tokens: int | None = None,
+        query: str | None = None,
+        *,
+        count_use: bool = True,
     ) -> ContextWindow:
         """
         Return the messages for a model: the whole conversation, in any budget.
@@ -388,7 +392,7 @@ class Session:
 
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for
-                its frame included.
+                its frame included. None means `Settings.window_tokens`.
             query: The question for the model, usually the user's last words. With None nothing is
                 recalled, and the beginning of the context stays the same for several turns, which
                 helps prompt caches.

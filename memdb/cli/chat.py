@@ -136,7 +136,10 @@ plain(
 )
 @session_argument
 @click.option(
-    "--budget", type=int, required=True, metavar="N", help="Most tokens of the whole context."
+    "--budget",
+    type=int,
+    metavar="N",
+    help="Most tokens of the whole context.  [default: the setting window_tokens]",
 )
 @click.option(
     "--shape",
@@ -144,7 +147,11 @@ plain(
     help="Print the messages as JSON for this API, or as plain text.",
 )
 def context(
-    call: Call, session: str, budget: int, shape: MessageFormat | None = None, **options: Any
+    call: Call,
+    session: str,
+    budget: int | None = None,
+    shape: MessageFormat | None = None,
+    **options: Any,
 ) -> None:
     """
     Show the context that a model gets of a conversation, within a budget of tokens.

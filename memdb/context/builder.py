@@ -128,7 +128,7 @@ class ContextService:
         self,
         owner: ScopeRef,
         session: str,
-        budget_tokens: int,
+        budget_tokens: int | None = None,
         query: str | None = None,
         *,
         count_use: bool = True,
@@ -146,6 +146,8 @@ class ContextService:
         Transaction: one snapshot without a question; with one a second, after
         the question was embedded; with a reranker a third.
         """
+        if budget_tokens is None:
+            budget_tokens = self.settings.window_tokens
         int_value(budget_tokens, "budget_tokens", 1, MANY)
         flag_value(count_use, "count_use")
         if query is None:

@@ -183,7 +183,8 @@ class Settings(Record):
             that names no strategy of its own; None means the newest messages
             within the limits.
         window_messages: Newest messages of "buffer_window", from 1.
-        window_tokens: Budget of "token_window" and "summary_buffer", from 1.
+        window_tokens: Budget of a context, "token_window" and "summary_buffer" for which
+            none is given, from 1.
         window_keep_last: Newest messages that "token_window" keeps, from 1.
         buffer_trigger_percent: Share of the budget from which on "summary_buffer"
             condenses, 50 to 100 ...

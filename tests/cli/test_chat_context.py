@@ -114,7 +114,6 @@ def test_shape_and_json_exclude_each_other(run, long):
         (("long", "--budget", 0), 5),
         (("long", "--budget", -5), 5),
         (("long", "--budget", "many"), 2),
-        (("long",), 2),
         (("tripp", "--budget", 100), 3),
         (("long\x00", "--budget", 100), 5),
         (("", "--budget", 100), 5),

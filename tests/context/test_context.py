@@ -1116,3 +1116,15 @@ def test_pieces_of_a_summary_buffer_have_their_text_too(db: MemDB) -> None:
         message = window.messages[piece.message]
         if piece.kind in ("system", "message"):
             assert (piece.text, piece.session) == (message.text, "trip")
+
+
+def test_the_setting_is_the_budget_if_none_is_given(db: MemDB) -> None:
+    """By a session and by a host's session; a given one comes first."""
+    chat = db.scope("ann").session("trip")
+    say(chat, 40)
+    db.settings.update(window_tokens=200)
+
+    assert chat.context() == chat.context(200)
+    assert Host(chat).context() == Host(chat).context(200)
+    assert chat.context(query="row").budget_tokens == 200
+    assert chat.context(300).budget_tokens == 300
