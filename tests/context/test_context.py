@@ -912,8 +912,8 @@ def test_each_piece_says_what_it_is_and_why(written: MemDB) -> None:
 # -- bad input
 
 
-@each("budget", [0, -1, -4_000, True, "4000", 1.5, None, float("nan"), 1 << 41])
-def test_a_budget_that_is_none_is_refused(chat: Session, budget: Any) -> None:
+@each("budget", [0, -1, -4_000, True, "4000", 1.5, float("nan"), 1 << 41])
+def test_a_budget_that_is_no_number_of_tokens_is_refused(chat: Session, budget: Any) -> None:
     """The error names it, in a session of nothing too."""
     with pytest.raises(memdb.InvalidInput, match="budget_tokens"):
         chat.context(budget)

@@ -320,7 +320,7 @@ WITHOUT_TEXT = {
         "values.values_at",
         "values.words_of",
         *("validate.check_query_values", "validate.expected_value"),
-        *("validate.page_of", "validate.row_after"),
+        *("validate.page_of", "validate.row_after", "validate.span_value"),
     ),
     *("calendar.span_of", "calendar.month_of", "calendar.period_of", "calendar.season_of"),
     *("calendar.holiday_of", "calendar.write_spans", "calendar.days_of", "calendar.nearest"),
