@@ -34,7 +34,7 @@ Below are the calls that a program makes first. All names can be imported from
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
                         RecallOptions EntryFields SettingsFields Selectors MessageSelectors
                         SecretAction Trust MergePolicy Retention OpenMode Durability Work
-                        WindowStrategy ToolFormat MessageFormat
+                        ToolFormat MessageFormat
     parts of messages   TextPart Thinking ToolCall ToolResult Image FilePart Other Original,
                         each of them a Part (memdb.models.types, docs/parts.md)
     errors              all of them, as a tree (memdb.errors)
@@ -212,7 +212,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.types import ToolResult as ToolResult
     from memdb.models.types import Trust as Trust
     from memdb.models.types import When as When
-    from memdb.models.types import WindowStrategy as WindowStrategy
     from memdb.models.types import Work as Work
     from memdb.rescue.recovery import recover as recover
     from memdb.rescue.recovery import rekey as rekey
@@ -275,7 +274,7 @@ _HOMES = {
         "Durability EntryFields FilePart Image ItemOrder Kind MergePolicy MessageFormat "
         "MessageSelectors OpenMode Original Other Part Partition RecallOptions Retention Role "
         "SearchBy SecretAction Selectors SettingsFields TextPart Thinking ToolCall ToolFormat "
-        "ToolResult Trust When WindowStrategy Work"
+        "ToolResult Trust When Work"
     ),
 }
 

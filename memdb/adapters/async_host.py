@@ -25,7 +25,7 @@ class AsyncHost(Twin[Host]):
     commit = later(Host.commit)
     snapshot = later(Host.snapshot, "read")
     erase = later(Host.erase)
-    window = later(Host.window, "ask")
+    window = later(Host.window, "read")
 
     def __init__(self, session: AsyncSession) -> None:
         """Work on *session*, in the threads of its file."""

@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from memdb.adapters.shared import SharedFile
 from memdb.api._resolve import STATIC, begin_file, embedder_by_name, model_by_name
 from memdb.api.session import Preparing
-from memdb.conversations.windows import METADATA_KEY, Source, window_by
+from memdb.conversations.windows import NewestMedia, newest_within
 from memdb.errors import InvalidInput
 from memdb.formats.provider_messages import read_messages
 from memdb.models.entries import NewEntry
+from memdb.models.ids import MAX_SEQ
 from memdb.models.observation import observed
 from memdb.models.record import numbered
 from memdb.models.reports import ChangeMark
 from memdb.records.scopes import composed
 from memdb.records.state import places_of
-from memdb.text.validate import name_value
+from memdb.text.validate import MANY, int_value, name_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import ContextWindow, Message, NewMessage
     from memdb.models.reports import SessionHead, SessionSnapshot
     from memdb.models.summaries import ArchivedSpan
-    from memdb.models.types import SecretAction, When, WindowStrategy
+    from memdb.models.types import SecretAction, When
 
 
 # The longest id of a host that is an external id as it is; of others their digest.
@@ -217,51 +219,38 @@ class Host:
 
     def window(
         self,
-        strategy: WindowStrategy | None = None,
         *,
         last: int | None = None,
         budget_tokens: int | None = None,
-        keep_last: int | None = None,
-        progress: Callable[[str, str], object] | None = None,
     ) -> ContextWindow:
         """
-        Return the newest messages that *strategy* chooses, oldest of them first.
+        Return the newest messages within both limits, oldest of them first.
+
+        A tool result whose call would be missing is left out. `context` adds summaries of
+        what is older.
 
         Args:
-            strategy: None keeps to both limits and skips tool results whose
-                call would be missing. The others never begin inside a tool call and its results.
-                They go back to a user's message for the first, also where that is over a limit:
-                "buffer_window" for the newest *last* (20), "token_window" for those within
-                *budget_tokens* (8,000), but the newest *keep_last* (5) at least, "none" for all.
-                "summary_buffer" never is over *budget_tokens* (8,000): from 85 % of it on,
-                summaries replace all but the newest 56 to 71 %. The numbers are those of
-                `Settings`. "session" is what the session's metadata says under "window", a name or
-                such as `{"strategy": "token_window", "budget_tokens": 4000}`, else
-                `Settings.window_strategy`.
-            last: Most messages; None means all that fit, or the strategy's number.
+            last: Most messages. None means all that fit.
             budget_tokens: Most tokens by the file's counter, 4 per message for
-                its frame included; None means no limit, or the strategy's number.
-            keep_last: See "token_window".
-            progress: Called with status and message before a model is asked
-                for summaries, which only "summary_buffer" does.
+                its frame included. None means no limit.
 
         Raises:
-            InvalidInput: no such strategy, or an argument does not apply to it.
-            TooLarge: without a strategy, the newest message alone is over the
-                budget.
+            TooLarge: the newest message alone is over the budget.
         """
-        limits = {"last": last, "budget_tokens": budget_tokens, "keep_last": keep_last}
-        options: dict[str, Any] = {**limits, "progress": progress}
-        services, owner, name = self._services, self._owner, self._name
-        source = Source(
-            lambda count, before: services.conversations.last(owner, name, count, before),
-            services.counting,
-            services.settings,
-            lambda: self._session.metadata.get(METADATA_KEY),
-            lambda budget, tell: services.contexts.summary_buffer(owner, name, budget, tell),
-        )
-        given = {option: value for option, value in options.items() if value is not None}
-        return window_by(strategy, source, given)
+        if last is not None:
+            int_value(last, "last", 0, MAX_SEQ)
+        counting = self._services.counting
+        read = partial(self._services.conversations.last, self._owner, self._name)
+        if budget_tokens is not None:
+            int_value(budget_tokens, "budget_tokens", 1, MANY)
+            media = NewestMedia(counting, budget_tokens)
+            return newest_within(
+                lambda count, before: media.views(read(count, before)),
+                counting,
+                last=last,
+                budget_tokens=budget_tokens,
+            )
+        return newest_within(read, counting, last=last, budget_tokens=None)
 
     def _changes(self, *states: Mapping[str, Any] | None) -> Changes:
         return dict(zip(places_of(self._owner, self._name), states, strict=True))

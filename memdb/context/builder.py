@@ -26,7 +26,6 @@ from memdb.context.blocks import (
     omitted_tokens,
 )
 from memdb.context.coverage import Coverage
-from memdb.context.summary_buffer import Limits, Measured, summary_buffer
 from memdb.context.truncation import LEAST_TOKENS, in_part, shorten
 from memdb.conversations.tool_calls import orphans, unit_starts, unknown_answers
 from memdb.conversations.windows import (
@@ -224,25 +223,6 @@ class ContextService:
         parts = tuple(in_part(hit, asked, budget_tokens) for hit in quoted)
         recalled = Recalled(entries, parts, tuple(pinned), rest, owner.find(tx), before)
         return _Plan(self, tx, (target or 0, session), budget_tokens).window(recalled)
-
-    def summary_buffer(
-        self,
-        owner: ScopeRef,
-        session: str,
-        budget_tokens: int,
-        progress: Callable[[str, str], object] | None = None,
-    ) -> ContextWindow:
-        """Return the window of that strategy; a failing model costs quality only."""
-        with self._db.read() as tx:
-            target = find_session(tx, owner, session)
-            if target is None:
-                return ContextWindow((), 0, budget_tokens)
-            limits = Limits(budget_tokens, self.settings)
-            measured = Measured(tx, self.counting, (target, session), limits)
-        if not (measured.whole or self._db.writing or self._db.is_read_only):
-            self.summaries.catch_up(target, progress)
-        with self._db.read() as tx:
-            return summary_buffer(tx, self.summaries, self.counting, (target, session), limits)
 
 
 class _Plan:

@@ -270,8 +270,7 @@ class ContextWindow(Record):
 
     Attributes:
         tokens: What they cost by the file's counter, overhead included.
-        budget_tokens: The limit that *tokens* keeps to (the strategy
-            "token_window" may go over it); None means no limit given.
+        budget_tokens: The limit that *tokens* keeps to. None means no limit given.
         pieces: What each token was spent on, in the order of the messages, and
             why; () for a plain window.
 

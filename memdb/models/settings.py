@@ -19,7 +19,7 @@ from memdb.text.validate import between, flag_value, name_value, one_of, text_va
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from memdb.models.types import MergePolicy, Retention, SecretAction, WindowStrategy, Work
+    from memdb.models.types import MergePolicy, Retention, SecretAction, Work
     from memdb.text.validate import Check
 
 # Kinds of work, in the order in which they are done. Here, because a reader loads this module.
@@ -34,7 +34,6 @@ NEVER = "never"
 # What a statement is compared with before it is stored; the first is the default.
 BY_MEANING, BY_WORDS, NO_MERGE = MERGE_POLICIES = ("meaning", "words", "never")
 
-WINDOWS = ("none", "buffer_window", "token_window", "summary_buffer")
 
 # New messages after which background work looks for summaries that are due; with smaller
 # summaries it looks after each.
@@ -179,18 +178,7 @@ class Settings(Record):
             show; None means every category.
         context_flagged: Whether contexts show what is recalled and reads like an order to a
             model, under a line of its own behind all else. False leaves it out.
-        window_strategy: What `Host(session).window("session")` does for a session
-            that names no strategy of its own; None means the newest messages
-            within the limits.
-        window_messages: Newest messages of "buffer_window", from 1.
-        window_tokens: Budget of a context, "token_window" and "summary_buffer" for which
-            none is given, from 1.
-        window_keep_last: Newest messages that "token_window" keeps, from 1.
-        buffer_trigger_percent: Share of the budget from which on "summary_buffer"
-            condenses, 50 to 100 ...
-        buffer_target_percent: ... until so much is left, 10 to that ...
-        buffer_recent_percent: ... and so much of that is for messages, 10 to 95.
-        buffer_keep_last: Newest messages that it keeps as far as the budget goes, from 1.
+        window_tokens: Budget of a context for which none is given, from 1.
         counter: Name of what counts tokens, if `memdb.open` is given none: a
             model ("gpt-4o", "claude-sonnet-4-5"), an encoding ("o200k_base") or "estimate".
     """
@@ -237,14 +225,7 @@ class Settings(Record):
     context_entries: int = 20
     context_categories: tuple[str, ...] | None = None
     context_flagged: bool = True
-    window_strategy: WindowStrategy | None = None
-    window_messages: int = 20
     window_tokens: int = 8_000
-    window_keep_last: int = 5
-    buffer_trigger_percent: int = 85
-    buffer_target_percent: int = 70
-    buffer_recent_percent: int = 80
-    buffer_keep_last: int = 10
     counter: str | None = None
 
     def groups(self) -> dict[str, dict[str, Any]]:
@@ -291,13 +272,7 @@ _RANGES = {
     "context_recall_percent": (0, 90),
     "context_known_tokens": (0, 1_000_000),
     "context_entries": (0, 1_000),
-    "window_messages": (1, MAX_SEQ),
     "window_tokens": (1, 1 << 62),
-    "window_keep_last": (1, MAX_SEQ),
-    "buffer_trigger_percent": (50, 100),
-    "buffer_target_percent": (10, 100),
-    "buffer_recent_percent": (10, 95),
-    "buffer_keep_last": (1, MAX_SEQ),
 }
 MAX_PROMPT_CHARS = 20_000
 
@@ -348,7 +323,6 @@ _CHECKS: dict[str, Check] = {
     **{field: between(*span) for field, span in _RANGES.items()},
     **dict.fromkeys(_SECRETS, one_of(*ACTIONS)),
     "session_retention": one_of(*RETENTIONS),
-    "window_strategy": one_of(*WINDOWS),
     **dict.fromkeys(_FLAGS, flag_value),
     "categories": _tuple_of(Category, _category),
     **dict.fromkeys(_NAMES, _tuple_of(str, name_value)),
@@ -405,12 +379,6 @@ def changed(settings: Settings, changes: Settings | Mapping[str, Any]) -> Settin
     for field, value, other, limit in (
         ("summary_group", new.summary_group, "summary_condense_at", new.summary_condense_at),
         ("session_archive_keep", new.session_archive_keep, "session_archive_at", most),
-        (
-            "buffer_target_percent",
-            new.buffer_target_percent,
-            "buffer_trigger_percent",
-            new.buffer_trigger_percent,
-        ),
     ):
         if value >= limit:
             raise InvalidInput(

@@ -116,14 +116,7 @@ class SettingsFields(TypedDict, total=False):
     context_entries: int
     context_categories: Sequence[str] | None
     context_flagged: bool
-    window_strategy: WindowStrategy | None
-    window_messages: int
     window_tokens: int
-    window_keep_last: int
-    buffer_trigger_percent: int
-    buffer_target_percent: int
-    buffer_recent_percent: int
-    buffer_keep_last: int
     counter: str | None
 
 
@@ -156,7 +149,6 @@ ArtifactOrder = Literal["name", "updated"]
 Work = Literal["embed", "summarize", "extract"]
 OpenMode = Literal["write", "read"]
 Durability = Literal["power", "process"]
-WindowStrategy = Literal["none", "buffer_window", "token_window", "summary_buffer", "session"]
 ToolFormat = Literal["openai", "anthropic", "gemini"]
 MessageFormat = Literal["openai", "openai-responses", "anthropic", "gemini", "langchain"]
 Trust = Literal["trusted", "untrusted", "flagged"]

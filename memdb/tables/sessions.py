@@ -620,16 +620,6 @@ def totals(tx: Tx, low: int, high: int) -> tuple[int, int]:
     return (0, 0) if row is None else (row[0], row[1])
 
 
-def tokens(tx: Tx, session: int, first_seq: int) -> tuple[int, int]:
-    """Return the tokens and the number of messages from *first_seq* on. 10 ms per 100,000."""
-    total = count = 0
-    for run in runs_of(tx, session):
-        low = run.session | max(first_seq, run.first_seq)
-        some = totals(tx, low, run.span[1])
-        total, count = total + some[0], count + some[1]
-    return total, count
-
-
 def total(tx: Tx, scope_no: int) -> int:
     """Return how many seqs the scope's sessions gave out: about its number of messages."""
     return tx.read_number(SELECT_TOTAL, {"scope_no": scope_no})

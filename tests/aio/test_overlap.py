@@ -92,9 +92,6 @@ ASKING = {
     "context": lambda db: db.scope("ann").session("trip").context(400, "Oslo"),
     "extract": lambda db: db.scope("ann").session("trip").extract(),
     "compact": lambda db: db.scope("ann").session("trip").summaries.compact(keep_last=5),
-    "window": lambda db: AsyncHost(db.scope("ann").session("trip")).window(
-        "summary_buffer", budget_tokens=120
-    ),
     "tools": lambda db: (
         db.scope("ann").session("trip").tools().call("memory_search", {"query": "Oslo"})
     ),
@@ -329,7 +326,7 @@ def test_no_port_is_asked_in_the_thread_that_writes(tmp_path):
         await ann.profile(200)
         await ann.entries.delete(first.id)
         await chat.artifacts.save("list.md", "passport")
-        await AsyncHost(chat).window("token_window", budget_tokens=100)
+        await AsyncHost(chat).window(budget_tokens=100)
         await chat.fork("other")
         await chat.archive()
         await chat.unarchive()

@@ -173,7 +173,6 @@ NAMES = [
     "VersionConflict",
     "When",
     "Why",
-    "WindowStrategy",
     "Work",
     "Worker",
     "WrongKey",

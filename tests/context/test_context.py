@@ -643,6 +643,33 @@ def test_messages_of_images_alone(chat: Session) -> None:
     assert narrow.tokens <= 120
 
 
+def test_one_turn_of_200_tools_is_compacted(written: MemDB) -> None:
+    """One user's message and then nothing but tools: the cut moves on like anywhere."""
+    chat = written.scope("ann").session("trip")
+    chat.append("user", "Do it all.")
+    for number in range(200):
+        chat.extend([call(f"c{number}"), answer(f"c{number}", f"row {number} " * 9)])
+    chat.summaries.compact()
+
+    window = chat.context(1_000)
+
+    assert window.tokens <= 1_000
+    assert "summary" in kinds(window)
+    assert shown(window)[-1] == 401
+    assert told(window) == list(range(1, 402))
+
+
+def test_facts_outlive_three_compactions(open_db: Callable[..., MemDB]) -> None:
+    """A later summary is made from the earlier ones: what the first kept is still told."""
+    chat = open_db(":memory:", summarizer=Writer()).scope("ann").session("trip")
+    chat.append("user", "fact-oslo")
+    for _ in range(3):
+        say(chat, 120)
+        chat.summaries.compact()
+
+    assert any("fact-oslo" in one.text for one in chat.context(1_000).messages)
+
+
 # -- the same beginning
 
 
@@ -1098,24 +1125,6 @@ def test_each_piece_has_its_text_and_where_it_comes_from(written: MemDB) -> None
     assert "its category profile is pinned" in nuts.reason
     assert (sails.pinned, sails.session, sails.first_seq) == ("entry", None, None)
     assert (boats.pinned, boats.session, boats.first_seq) == (None, "trip", 4)
-
-
-def test_pieces_of_a_summary_buffer_have_their_text_too(db: MemDB) -> None:
-    """The strategy that makes pieces besides `context`."""
-    chat = db.scope("ann").session("trip")
-    chat.append("system", "You are a guide.")
-    chat.extend(
-        [{"role": "user", "text": f"Line {n} about Oslo and its boats."} for n in range(90)]
-    )
-
-    window = Host(chat).window("summary_buffer", budget_tokens=700)
-
-    assert {piece.kind for piece in window.pieces} >= {"system", "summary", "message"}
-    assert all(piece.text for piece in window.pieces)
-    for piece in window.pieces:
-        message = window.messages[piece.message]
-        if piece.kind in ("system", "message"):
-            assert (piece.text, piece.session) == (message.text, "trip")
 
 
 def test_the_setting_is_the_budget_if_none_is_given(db: MemDB) -> None:

@@ -670,7 +670,7 @@ def test_tool_calls_are_kept_together_across_the_fork(db: MemDB) -> None:
         result = {"type": "tool_result", "tool_call_id": "c1", "content": text}
         head.extend([{"role": "tool", "parts": [result]}, {"role": "user", "text": "thanks"}])
 
-    window = Host(other).window("token_window", budget_tokens=1, keep_last=2)
+    window = other.context(300)
 
     assert [one.role for one in window.messages][-3:] == ["assistant", "tool", "user"]
     assert "there" in str(window.messages)

@@ -181,7 +181,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Session.context with a query": lambda db: [trip(db).context(300, query) for query in QUERIES],
     "Session.find": lambda db: trip(db).find("m1"),
     "Session.get": lambda db: trip(db).get(1),
-    "Session.host": lambda db: [Host(trip(db)).window(last=2), Host(long(db)).window("none")],
+    "Session.host": lambda db: [Host(trip(db)).window(last=2), Host(long(db)).window()],
     "Session.last": lambda db: trip(db).last(50),
     "Session.last_seq": lambda db: trip(db).last_seq,
     "Session.messages": lambda db: ann(db).session("cold").messages(),

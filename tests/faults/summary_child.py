@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import memdb
-from memdb.adapters.host import Host
 from memdb.models.settings import Settings
 from memdb.models.summaries import SourceItem, SummaryText
 
@@ -92,7 +91,7 @@ def work(db: memdb.MemDB, who: str, moments: random.Random) -> None:
         elif what == "unarchive":
             chat.unarchive()
         else:
-            Host(chat).window("summary_buffer", budget_tokens=400)
+            chat.context(400)
 
 
 def main() -> None:

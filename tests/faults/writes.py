@@ -639,11 +639,6 @@ WRITES: dict[str, Write] = {
     "edit": Write(("Session.edit",), _in("trip", lambda chat: chat.edit(2, _many("other")[0]))),
     "title": Write(("Session.update",), _in("trip", lambda chat: chat.update(title="other"))),
     "erase": Write(("Host.erase",), _in("trip", lambda chat: Host(chat).erase(2))),
-    "window": Write(
-        ("Host.window",),
-        _in("due", lambda chat: Host(chat).window("summary_buffer", budget_tokens=60)),
-        stepwise=True,
-    ),
     "rewrite": Write(
         ("Summaries.rewrite",),
         _in("long", lambda chat: chat.summaries.rewrite(first(chat), "other")),
@@ -720,7 +715,7 @@ READS = {
     "Artifacts": "diff export list load open versions",
     "Entries": "find get history links list replaced",
     "File": "check copy count_tokens info",
-    "Host": "segments snapshot",
+    "Host": "segments snapshot window",
     "Items": "keys namespaces",
     "Jobs": "pending",
     "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats sync_status user watch",

@@ -13,7 +13,6 @@ from cases import each
 
 import memdb
 from memdb import Category, InvalidInput, MemDB, Settings
-from memdb.adapters.host import Host
 from memdb.api._container import KEPT, Services
 
 # A value of each field that differs from its default, as a program gives it.
@@ -60,14 +59,7 @@ OTHER: dict[str, Any] = {
     "context_entries": 5,
     "context_categories": ("events", "recipes"),
     "context_flagged": False,
-    "window_strategy": "token_window",
-    "window_messages": 7,
     "window_tokens": 900,
-    "window_keep_last": 2,
-    "buffer_trigger_percent": 90,
-    "buffer_target_percent": 60,
-    "buffer_recent_percent": 70,
-    "buffer_keep_last": 4,
     "counter": "gpt-4o",
 }
 WRONG = {
@@ -120,14 +112,7 @@ WRONG = {
     "context_entries": [-1, 1_001, None],
     "context_categories": ["events", ("",), (7,)],
     "context_flagged": [1, "no", None],
-    "window_strategy": ["session", "newest", 7],
-    "window_messages": [0, None],
     "window_tokens": [0, None],
-    "window_keep_last": [0, None],
-    "buffer_trigger_percent": [49, 101, None],
-    "buffer_target_percent": [9, 101, None],
-    "buffer_recent_percent": [9, 96, None],
-    "buffer_keep_last": [0, None],
     "counter": ["llama-4", "", 7],
 }
 
@@ -182,7 +167,6 @@ def test_what_are_no_settings_is_refused(tmp_path: Path, settings: Any) -> None:
     ("fields", "why"),
     [
         ({"session_archive_at": 100, "session_archive_keep": 100}, "session_archive_at is 100"),
-        ({"buffer_target_percent": 85}, "buffer_trigger_percent is 85"),
     ],
 )
 def test_a_limit_is_above_what_it_leaves(tmp_path: Path, fields: Any, why: str) -> None:
@@ -428,42 +412,6 @@ def test_context_shares_follow_the_settings(db: MemDB) -> None:
     assert wide["message"] > 2 * narrow["message"]
     assert sum(wide.values()) <= 1000
     assert "excerpt" not in wide or wide["excerpt"] < narrow["excerpt"]
-
-
-def test_a_session_names_its_window(db: MemDB) -> None:
-    """In its metadata; else the settings do, else the newest messages are it."""
-    chat = db.scope("ann").session("s")
-    chat.create(metadata={"window": {"strategy": "buffer_window", "last": 2}})
-    other = db.scope("ann").session("other")
-    for session in (chat, other):
-        for number in range(9):
-            session.append("user", f"{number}")
-
-    assert len(Host(chat).window("session").messages) == 2
-    assert len(Host(chat).window("session", last=3).messages) == 3
-    assert len(Host(other).window("session").messages) == 9
-    db.settings.update(window_strategy="buffer_window", window_messages=4)
-    assert len(Host(other).window("session").messages) == 4
-    db.settings.update(window_strategy="token_window", window_tokens=11, window_keep_last=1)
-    assert len(Host(other).window("session").messages) == 2
-    wrong = db.scope("ann").session("wrong")
-    wrong.create(metadata={"window": 7})
-    with pytest.raises(InvalidInput, match=r"metadata\['window'\]"):
-        Host(wrong).window("session")
-
-
-@pytest.mark.parametrize("fields", [{"buffer_recent_percent": 30}, {"buffer_keep_last": 2}])
-def test_summary_buffers_follow_the_settings(db: MemDB, fields: Any) -> None:
-    """Fewer messages word for word, never over the budget."""
-    chat = db.scope("ann").session("s")
-    for number in range(60):
-        chat.append("user", f"message number {number} about flights, hotels and boats")
-    usual = Host(chat).window("summary_buffer", budget_tokens=400)
-    db.settings.update(keep=False, buffer_target_percent=50, **fields)
-    small = Host(chat).window("summary_buffer", budget_tokens=400)
-
-    assert small.messages != usual.messages
-    assert small.tokens <= 400
 
 
 def test_a_long_session_archives_its_oldest(db: MemDB) -> None:

@@ -215,7 +215,7 @@ class Play:
         snapshot = Host(chat).snapshot()
         assert snapshot is not None
         assert [one.seq for one in snapshot.messages] == [seq for seq, _ in wanted]
-        window = Host(chat).window("none")
+        window = Host(chat).window()
         assert [one.text for one in window.messages] == [text for _, text in wanted]
         word = self.random.choice(WORDS)
         hits = chat.recall(word, 1000, kinds=("message",), by="words", min_score=0.0)

@@ -488,14 +488,7 @@ declare namespace Api {
     context_entries: number;
     context_categories: Array<string> | null;
     context_flagged: boolean;
-    window_strategy: "none" | "buffer_window" | "token_window" | "summary_buffer" | "session" | null;
-    window_messages: number;
     window_tokens: number;
-    window_keep_last: number;
-    buffer_trigger_percent: number;
-    buffer_target_percent: number;
-    buffer_recent_percent: number;
-    buffer_keep_last: number;
     counter: string | null;
   }
   interface Source {
