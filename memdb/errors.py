@@ -126,6 +126,13 @@ class TooLarge(InvalidInput):
         self.got = got
 
 
+# How a secret passes; an interface that has another way puts that in its place.
+LET_THROUGH = (
+    ", or give secrets='redact' or 'allow' (remember, append, import_file; for every call the "
+    "settings secrets_in_entries and secrets_in_messages)"
+)
+
+
 class SecretFound(InvalidInput):
     """A text that is to be stored contains a key, token or password."""
 
@@ -136,8 +143,7 @@ class SecretFound(InvalidInput):
         self.field = field
         self.kinds = sorted(set(kinds))
         super().__init__(
-            f"{field} holds a secret ({', '.join(self.kinds)}): take it out"
-            f", or redact it (secrets='redact', or in the settings){note}"
+            f"{field} holds a secret ({', '.join(self.kinds)}): take it out{LET_THROUGH}{note}"
         )
 
 

@@ -428,13 +428,14 @@ class Scope:
             session: Remove a session as a whole, with its artifacts, its state and the entries that
                 were learnt from it.
             seqs: Remove only these messages of *session*, by their numbers.
-            query: Remove every message, entry, version of an entry and item that contains all words
-                of this text, by stems. An entry that was learnt from such a message in other words
-                is kept.
+            query: Remove each message, entry, version of an entry, item, value of state and title
+                that contains all words of this text, by stems. Words in quotes belong together. An
+                entry that was learnt from such a message in other words is kept.
+                `Receipt.remaining` lists names of sessions and artifacts that contain them.
             person: Remove every row that contains all words of this name, in any field and version.
                 Fields are authors, titles, metadata, keys, state, summaries and artifacts too. A
                 session is removed if its name contains them. `Receipt.remaining` lists the other
-                apps of the user that contain them.
+                apps of the user.
             everything: Remove the whole memory of the user in this app. The name stays, so that its
                 numbers are never reused.
             artifacts: Remove also artifacts that contain the words of *query*, or that messages of

@@ -14,7 +14,14 @@ import click
 from memdb.cli import discard_output
 from memdb.cli.defaults import default_file, read_config, shown_path
 from memdb.cli.output import clean, flush, note, print_json
-from memdb.errors import AlreadyExists, FileError, MemDBError, NotFound, SecretFound
+from memdb.errors import (
+    LET_THROUGH,
+    AlreadyExists,
+    FileError,
+    MemDBError,
+    NotFound,
+    SecretFound,
+)
 from memdb.models.keys import KEY_FILE_VARIABLE
 
 if TYPE_CHECKING:
@@ -221,7 +228,8 @@ def _for_a_shell(error: Exception, message: str, given: Mapping[str, Any]) -> st
         advice = f"`memdb {LISTS[error.kind]}` shows what there is"
         return f"{message.partition(': list what')[0]}: {advice}"
     if isinstance(error, SecretFound):
-        return message.replace("secrets='redact'", "--secrets redact")
+        way = ", or give --secrets redact or allow" if "secrets" in given else ""
+        return message.replace(LET_THROUGH, f"{way}, or change `memdb settings`")
     if isinstance(error, AlreadyExists) and error.kind == "file" and "replace" in given:
         return message.replace(" or remove it first", ", remove it first or give --replace")
     for name in given:

@@ -44,7 +44,7 @@ from memdb.tables import (
     summaries,
 )
 from memdb.tables.artifacts import Place
-from memdb.text.terms import content_words, query_words, word_terms
+from memdb.text.terms import content_words, phrase_terms, query_words, quoted_runs, word_terms
 from memdb.text.validate import flag_value, int_value, list_value, name_value, text_value
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from memdb.text.terms import Term
 
     Found = tuple[ScopeRef, "Selection"]  # a scope, and what goes of it
+
+NO_SPAN = (1, 0)  # of no scope
 
 # Most words of a query: more would be a text, not what it is about.
 MAX_WORDS = 64
@@ -77,7 +79,7 @@ class Selector(Record):
         seqs: Of messages of the session.
         last: How many of its newest messages.
         before_ms: Only messages of the session that were written before this time.
-        words: Words of the query or the name.
+        terms: Of the query or the name: each word, and each run of words in quotes.
         query: The query, or the name of the person, as it was given.
         artifacts: Also artifacts and old versions that contain the words, or that the messages
             saved.
@@ -90,7 +92,7 @@ class Selector(Record):
     seqs: tuple[int, ...] | None = None
     last: int | None = None
     before_ms: int | None = None
-    words: tuple[str, ...] = ()
+    terms: tuple[Term, ...] = ()
     query: str = ""
     artifacts: bool = False
     force: bool = False
@@ -142,9 +144,9 @@ def select(
     if entry is not None:
         return Selector("entry", entry=int_value(entry, "entry", 0, MAX_NUMBER))
     if query is not None:
-        return Selector("query", words=_words_of(query), query=query, artifacts=artifacts)
+        return Selector("query", terms=_terms_of(query), query=query, artifacts=artifacts)
     if person is not None:
-        return Selector("person", words=_words_of(person, "person"), query=person)
+        return Selector("person", terms=_terms_of(person, "person"), query=person)
     if everything:
         return Selector("everything", artifacts=True)
     return select_in(name_value(session, "session"), seqs=seqs, artifacts=artifacts)
@@ -176,8 +178,8 @@ def select_in(
     if not given:
         return Selector("session", session=session, artifacts=artifacts, force=force)
     if query is not None:
-        words = _words_of(query)
-        return Selector("query", session=session, words=words, query=query, artifacts=artifacts)
+        terms = _terms_of(query)
+        return Selector("query", session=session, terms=terms, query=query, artifacts=artifacts)
     chosen = None
     if seqs is not None:
         wanted = [seqs] if isinstance(seqs, int) else list_value(seqs, "seqs")
@@ -260,12 +262,16 @@ class Selection(Record):
 
 def list_remaining(tx: Tx, owner: ScopeRef, selector: Selector) -> Iterator[str]:
     """
-    Yield where the memory of the user still contains a person's words, each with what removes them.
+    Yield where the memory of the user still contains the words, each with what removes them.
 
-    These are the user's other apps, and the names of scopes, which no removal takes. Other
+    After a query these are names of sessions, and artifacts that were not asked for. After a
+    person they are the user's other apps, and the names of scopes, which no removal takes. Other
     users are not looked at. Cost: 10 µs per row of the other apps.
     """
-    terms = word_terms(selector.words)
+    terms = [*selector.terms]
+    if selector.what == "query":
+        yield from dict.fromkeys(_names_remaining(tx, owner, selector))
+        return
     family = {one.app for one in owner.family(tx)}
     for scope_no, app, user in scopes.list_all(tx):
         if user != owner.user:
@@ -278,6 +284,17 @@ def list_remaining(tx: Tx, owner: ScopeRef, selector: Selector) -> Iterator[str]
         if any(kind != "scope" for _, (kind, *_), _ in rows):
             call = f"scope({user!r}, {app!r}).forget(person={selector.query!r})"
             yield f"app {app!r} of the user: {call}"
+
+
+def _names_remaining(tx: Tx, owner: ScopeRef, selector: Selector) -> Iterator[str]:
+    scope_no = owner.find(tx)
+    span = NO_SPAN if scope_no is None or selector.session else scope_range(scope_no)
+    rows = rows_holding(tx, *span, [*selector.terms], texts=False, blobs=False)
+    for _, (kind, name, *_), _ in rows:
+        if kind == "session":
+            yield f"the name of session {name!r}: forget(session={name!r})"
+        if kind in ARTIFACT_KINDS and not selector.artifacts:
+            yield f"artifact {name!r}: add artifacts=True"
 
 
 def find_all(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> list[Found]:
@@ -305,7 +322,7 @@ def _items_of_session(tx: Tx, part: ScopeRef, selector: Selector) -> tuple[int, 
     """Return the items of a part whose namespace begins with the session, of a query's words."""
     scope_no = existing(part.find(tx), "scopes")
     ids = list_ids(tx, scope_no, list_request((str(selector.session),)))
-    return _holding_items(tx, ids, word_terms(selector.words)) if selector.words else tuple(ids)
+    return _holding_items(tx, ids, [*selector.terms]) if selector.terms else tuple(ids)
 
 
 def find(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> Selection:
@@ -434,15 +451,15 @@ def _matching(
     """
     Return what contains all words, by the stems of the index; old versions by the same.
 
-    The author of a message does not count, the name of an artifact does, and so do
-    namespace, key and metadata of an item. An entry goes only if it contains the words
-    itself; in a session, also only with the messages that told it.
+    Author and metadata of a message do not count. The name of an artifact does, and so do
+    namespace, key and metadata of an item, and the keys of state. An entry goes only if it contains
+    the words itself; in a session, also only with the messages that told it.
     """
     if selector.what == "person":
         return _saying(tx, scope_no, selector)
     span = scope_range(scope_no)
     spans = [span] if session is None else [run.span for run in runs_of(tx, session)]
-    terms = word_terms(selector.words)
+    terms = [*selector.terms]
     texts = [term.replace(fields=("text",)) for term in terms]
     by_session: dict[int, list[int]] = {}
     for ids in spans:
@@ -459,23 +476,32 @@ def _matching(
         own = {row[:2] for row in versions}
         entry_ids = tuple(one for one in holding if session is None or one in entry_ids)
         versions = tuple(row for row in old if session is None or row[:2] in own)
-    places = dict.fromkeys(selection.artifacts)
-    copies: tuple[tuple[Place, int], ...] = ()
-    if selector.artifacts:
-        rows = rows_holding(tx, *span, terms, only_artifacts=True)
-        named, copies = _artifacts_saying(tx, scope_no, (ref for _, ref, _ in rows))
-        if session is not None:
-            number = session_no_of(session)
-            named = [place for place in named if place.session_no == number]
-            copies = tuple(one for one in copies if one[0].session_no == number)
-        places |= dict.fromkeys(named)
+    small = [
+        (row_id, ref)
+        for row_id, ref, _ in rows_holding(tx, *span, terms, texts=False, blobs=selector.artifacts)
+        if session is None or _is_of(session, selector.session, row_id, ref)
+    ]
+    of_artifacts = (ref for _, ref in small if selector.artifacts and ref[0] in ARTIFACT_KINDS)
+    named, copies = _artifacts_saying(tx, scope_no, of_artifacts)
+    places = dict.fromkeys([*selection.artifacts, *named])
+    titled = [row_id for row_id, ref in small if ref[0] == "title"]
+    titles = sessions.names(tx, titled) if titled else {}
     return selection.replace(
+        keys=tuple((ref[2], ref[1]) for _, ref in small if ref[0] == "state"),
+        titles=tuple((row_id, titles[row_id]) for row_id in titled),
         items=_holding_items(tx, items.list_ids(tx, scope_no), terms) if session is None else (),
         entries=entry_ids,
         versions=tuple(row for row in versions if row[0] not in entry_ids),
         artifacts=tuple(places),
         copies=tuple(one for one in copies if one[0] not in places),
     )
+
+
+def _is_of(session: int, name: str, row_id: int, ref: Ref) -> bool:
+    """Return whether a title, a value of state or an artifact is of a session or branch."""
+    if ref[0] == "state":
+        return not is_branch(session) and ref[2] == name
+    return row_id == session if ref[0] == "title" else ref[3] == session_no_of(session)
 
 
 def _artifacts_saying(
@@ -511,7 +537,7 @@ def _saying(tx: Tx, scope_no: int, selector: Selector) -> Selection:
     """
     low, high = scope_range(scope_no)
     found: dict[str, dict[Row, None]] = {kind: {} for kind in PLACES}
-    for row_id, (kind, *place), _ in rows_holding(tx, low, high, word_terms(selector.words)):
+    for row_id, (kind, *place), _ in rows_holding(tx, low, high, [*selector.terms]):
         found[kind][row_id, *place] = None
     names = dict(_all_sessions(tx, scope_no))
     sessions_said = [row_id for row_id, *_ in found["session"]]
@@ -580,15 +606,15 @@ def _holding_items(tx: Tx, every: Sequence[int], terms: list[Term]) -> tuple[int
     return tuple(found)
 
 
-def _words_of(query: str, field: str = "query") -> tuple[str, ...]:
-    """Return the words that *query* asks for, those without a meaning left out."""
+def _terms_of(query: str, field: str = "query") -> tuple[Term, ...]:
+    """Return the terms of *query*, without words that have no meaning; quotes as in `recall`."""
     every = query_words(text_value(query, field))
     chosen = content_words(every) or every
     if not chosen:
         raise InvalidInput(f"{field} has no word: say what to forget")
     if len(chosen) > MAX_WORDS:
         raise InvalidInput(f"{field} has {len(chosen)} words: give {MAX_WORDS} at most")
-    return tuple(chosen)
+    return (*word_terms(chosen), *phrase_terms(quoted_runs(query)))
 
 
 def _holding_all(tx: Tx, kind: str, terms: list[Term], span: tuple[int, int]) -> set[int]:

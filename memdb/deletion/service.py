@@ -311,8 +311,8 @@ class DeletionService:
         raise Busy("the summaries of the session kept changing: try again")
 
     def _with_remaining(self, owner: ScopeRef, receipt: Receipt, selector: Selector) -> Receipt:
-        """Return *receipt*; of a person with where the user's memory still contains the words."""
-        if selector.what != "person":
+        """Return *receipt*; of words with where the user's memory still contains them."""
+        if not selector.terms:
             return receipt
         with self._db.read() as tx:
             return receipt.replace(remaining=tuple(selectors.list_remaining(tx, owner, selector)))
@@ -401,7 +401,7 @@ class DeletionService:
         """Return *receipt* with the proof; the file is packed only if something was left."""
         with self._db.read() as tx:
             numbers = [one.find(tx) for one in owner.family(tx)]
-        probes.ask(selector.words)
+        probes.ask(selector.terms)
         probes.mend_indexes()
         pending = self._db.maintenance.empty_log()
         proof = probes.prove(pending, [one for one in numbers if one is not None])
@@ -434,6 +434,10 @@ def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
     session_records.remove(tx, owner, *(name for _, name in selection.whole))
     for name_or_all in selection.state:
         state_records.remove_user(tx, owner, name_or_all)
+    for session, key in selection.keys:
+        state_records.remove(tx, (owner.app, owner.user, session), key)
+    for row, _ in selection.titles:
+        session_records.undescribe(tx, row)
 
 
 def _forget_rest(tx: Tx, owner: ScopeRef, selection: Selection) -> None:

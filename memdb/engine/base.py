@@ -270,8 +270,8 @@ class Vectors(Protocol):
 class Probes(Protocol):
     """Pieces and words of forgotten texts: purge them from the disk, and search for them."""
 
-    def ask(self, words: Sequence[str]) -> None:
-        """Look for places that still say all of *words*, which a query named."""
+    def ask(self, terms: Sequence[Term]) -> None:
+        """Look for places that still say all *terms*, which a query named."""
 
     def add(self, values: Iterable[str | bytes | None], *, summary: bool = False) -> None:
         """Add texts, or bytes as they are stored; None and "" are nothing."""

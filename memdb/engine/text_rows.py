@@ -183,23 +183,24 @@ PLACES = {
 
 
 def rows_holding(
-    tx: Tx, low: int, high: int, terms: list[Term], *, only_artifacts: bool = False
+    tx: Tx, low: int, high: int, terms: list[Term], *, texts: bool = True, blobs: bool = True
 ) -> Iterator[TextRow]:
     """
     Yield each row of the scopes in the range that contains every one of *terms*.
 
     Args:
-        only_artifacts: Look at artifacts and their versions alone.
+        texts: Look at the rows of `PAGED` and at messages too.
+        blobs: Look at the bytes of artifacts too.
     """
-    rows = text_rows(tx, low, high, only_artifacts=only_artifacts) if terms else iter(())
+    rows = text_rows(tx, low, high, texts=texts, blobs=blobs) if terms else iter(())
     held: dict[tuple[int, Ref], set[int]] = {}
     while batch := list(islice(rows, WORDS_AT_ONCE)):
-        texts = [
+        plain = [
             (place, _plain(data), "")
             for place, (_, ref, data) in enumerate(batch)
             if ref[0] not in PACKED_KINDS
         ]
-        postings = [set(ids) for ids in postings_in(texts, terms).values()]
+        postings = [set(ids) for ids in postings_in(plain, terms).values()]
         for place in sorted(set.union(*postings)):
             row_id, ref, _ = batch[place]
             own = {number for number, ids in enumerate(postings) if place in ids}
@@ -219,18 +220,18 @@ def _plain(data: bytes) -> str:
     return f"{text}\n{compiled(ESCAPE).sub(' ', text)}" if "\\" in text else text
 
 
-def text_rows(tx: Tx, low: int, high: int, *, only_artifacts: bool = False) -> Iterator[TextRow]:
+def text_rows(
+    tx: Tx, low: int, high: int, *, texts: bool = True, blobs: bool = True
+) -> Iterator[TextRow]:
     """Yield (id, kind, text) of every row with text of the scopes whose ids are in the range."""
     if low > high:
         return
-    if not only_artifacts:
+    if texts:
         yield from _text_rows(tx, low, high)
     for row_id, *names, text in tx.all(SELECT_NAMES, {"low": low, "high": high}):
-        if not only_artifacts or names[0] in ARTIFACT_KINDS:
-            yield row_id, tuple(names), text.encode()
-    for blob_no, scope_no, session_no, name, rev_version in tx.all(
-        SELECT_BLOBS, {"low": low, "high": high}
-    ):
+        yield row_id, tuple(names), text.encode()
+    stored = tx.all(SELECT_BLOBS, {"low": low, "high": high}) if blobs else []
+    for blob_no, scope_no, session_no, name, rev_version in stored:
         after = {"blob_no": blob_no, "chunk_no": -1}
         ref = ("version", name, str(rev_version), session_no)
         tail = b""  # a word may end in the next chunk

@@ -236,8 +236,8 @@ class Receipt(Record):
         rows: Of a dry run, what would be removed or rewritten, 1,000 at most.
         more_rows: How many there are besides.
         digest: Of a dry run, of all its rows: what `forget` takes as *expected*.
-        remaining: Of a person, where the same user's memory contains the words besides, each
-            with the call that removes them.
+        remaining: Of a person, where the same user's memory contains the words besides. Of a
+            query, names and artifacts that contain them. Each with what removes it.
     """
 
     what: str

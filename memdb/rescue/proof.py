@@ -35,7 +35,6 @@ from memdb.rescue.byte_search import ByteSearch
 from memdb.rescue.dead_bytes import DeadBytes
 from memdb.rescue.index_words import find_indexed, mend_indexes
 from memdb.rescue.remaining import Remaining, unpacked
-from memdb.text.terms import word_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -130,9 +129,9 @@ class SqliteProbes:
         self._asked: list[Term] = []
         self.short = 0
 
-    def ask(self, words: Iterable[str]) -> None:
-        """Look for places that still say all of *words*, as a search would find them."""
-        self._asked = word_terms([*words])
+    def ask(self, terms: Sequence[Term]) -> None:
+        """Look for places that still say all *terms*, as a search would find them."""
+        self._asked = [*terms]
 
     def add(self, values: Iterable[str | bytes | None], *, summary: bool = False) -> None:
         """

@@ -17,11 +17,13 @@ from memdb.search.asked_time import read_time
 from memdb.search.weights import KEYWORDS
 from memdb.text.resources import compiled
 from memdb.text.terms import (
+    MAX_PHRASES,
     STOP_WORDS,
     content_words,
     has_cjk,
     phrase_terms,
     query_words,
+    quoted_runs,
     spellings,
     word_terms,
 )
@@ -51,12 +53,10 @@ STATING_MARKS = (".", "!", "\u3002", "\uff01")
 ASKING_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 
 
-_QUOTED = r"""["“«「]([^"“”«»「」]{3,200})["”»」]"""
 # Words joined without a space: a path, a file name, an identifier, a version, a number; and a flag
 # with the word before it.
 # Possessive, from the first letter on: backing up takes quadratic time in a long word.
 _JOINED = r"(?<!\w)(?:\w++(?:[./:@#\\-]{1,2}\w++)+|_*+[^\W_]++_\w++|\w++ -{1,2}\w++)"
-_MAX_PHRASES = 8
 _PHRASE_CHARS = 10_000
 
 # More marks upon one letter than any language has; signs and emoji are no part of words either.
@@ -361,9 +361,9 @@ def _without_piles(text: str) -> str:
 
 def _phrases(text: str) -> tuple[tuple[str, ...], ...]:
     """Return the runs of two and more words that are quoted or joined, each once."""
-    pieces = compiled(_QUOTED).findall(text) + compiled(_JOINED).findall(text[:_PHRASE_CHARS])
-    runs = [tuple(query_words(piece)) for piece in pieces[: 4 * _MAX_PHRASES]]
-    return tuple(dict.fromkeys(run for run in runs if len(run) > 1))[:_MAX_PHRASES]
+    joined = compiled(_JOINED).findall(text[:_PHRASE_CHARS])
+    runs = quoted_runs(text) + [tuple(query_words(piece)) for piece in joined[: 4 * MAX_PHRASES]]
+    return tuple(dict.fromkeys(run for run in runs if len(run) > 1))[:MAX_PHRASES]
 
 
 def _only(piece: str, gone: set[str]) -> bool:

@@ -138,6 +138,10 @@ MAX_TERMS = 64
 # scope of 400,000 messages, 2,000 words 10 s.
 TERMS_AT_ONCE = 64
 
+# What stands in quotes; most such parts of a query that are looked up as phrases.
+_QUOTED = r"""["“«「]([^"“”«»「」]{3,200})["”»」]"""
+MAX_PHRASES = 8
+
 # Scripts without spaces between words, as the inside of a character class.
 _HAN = "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _HAN_RARE = "\U0001aff0-\U0001b16f\U00020000-\U0003fffd"
@@ -407,6 +411,17 @@ def _completed(word: str) -> list[str]:
                 found.append(word + ending[size:])
                 break
     return found
+
+
+def quoted_runs(text: str) -> list[tuple[str, ...]]:
+    """
+    Return the words of each part of *text* in quotes, for `phrase_terms`.
+
+    >>> quoted_runs('the "green tea" of Ann')
+    [('green', 'tea')]
+    """
+    found = compiled(_QUOTED).findall(text)[: 4 * MAX_PHRASES]
+    return [run for run in (tuple(query_words(piece)) for piece in found) if len(run) > 1]
 
 
 def phrase_terms(phrases: Iterable[Sequence[str]]) -> list[Term]:

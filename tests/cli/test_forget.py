@@ -56,7 +56,7 @@ def test_forget_golden(run_json, told):
         "rows": [],
         "more_rows": 0,
         "digest": None,
-        "remaining": [],
+        "remaining": ["artifact 'zoe.md': add artifacts=True"],
         "proven": False,
     }
     assert (proof["found_bytes"], proof["found_in"]) == (0, [])

@@ -74,6 +74,34 @@ def test_what_an_arbiter_writes_is_screened(path, open_db):
     assert KEY not in done.entry.text
 
 
+OF_FACTS = {
+    "remember": lambda ann, text: ann.remember(text),
+    "update": lambda ann, text: ann.entries.update(ann.remember("Tea.").entry.id, text=text),
+}
+OF_OTHERS = {
+    "append": lambda ann, text: ann.session("s").append("user", text),
+    "state": lambda ann, text: ann.state.update(a=text),
+    "item": lambda ann, text: ann.items.put(("n",), "k", text),
+    "title": lambda ann, text: ann.session("s").create(title=text),
+    "artifact": lambda ann, text: ann.artifacts.save("user:a.md", text),
+}
+
+
+@pytest.mark.parametrize("action", ["refuse", "allow"])
+@pytest.mark.parametrize(("way", "write"), [*OF_FACTS.items(), *OF_OTHERS.items()])
+def test_one_setting_for_each_kind_of_row(open_db, way, write, action):
+    """A PIN is refused by every call that stores the kind, and the error names each way round it."""
+    setting = "secrets_in_entries" if way in OF_FACTS else "secrets_in_messages"
+    others = {"secrets_in_entries": "refuse", "secrets_in_messages": "refuse"}
+    db = open_db(":memory:", settings={**others, setting: action})
+    if action == "allow":
+        write(db.scope("ann"), "Her bank PIN is 4711.")
+        return
+
+    with pytest.raises(SecretFound, match=rf"\(pin\).*secrets='redact' or 'allow'.*{setting}"):
+        write(db.scope("ann"), "Her bank PIN is 4711.")
+
+
 def test_messages_are_kept_as_they_were_said(db):
     """Unless the call asks for more."""
     session = db.scope("ann").session("s")

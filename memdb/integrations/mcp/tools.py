@@ -14,7 +14,7 @@ from base64 import b64decode, b64encode
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
-from memdb.errors import AlreadyExists, InvalidInput, NotFound
+from memdb.errors import LET_THROUGH, AlreadyExists, InvalidInput, NotFound
 from memdb.formats.provider_messages import role_of
 from memdb.models.record import Record
 from memdb.models.types import Kind
@@ -42,7 +42,7 @@ WORDS = (
     ("after_seq is", "after is"),
     ("prefix is", "uri is"),
     (", or add yours with db.settings.update(categories=...)", ""),
-    (", or redact it (secrets='redact', or in the settings)", ""),
+    (LET_THROUGH, ""),
 )
 
 
