@@ -182,7 +182,7 @@ def _learnt(scope: Scope) -> list[Entry]:
 
 STEPS = """\
 Now with your own:
-  1. memdb import {0} chatgpt-export.zip --user YOU
+  1. memdb import {0} chatgpt-export.zip
        conversations of ChatGPT, Claude and others
   2. memdb recall {0} "which plants did I ask about?"
        ask; `memdb web FILE` shows all of it in a browser

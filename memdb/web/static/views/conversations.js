@@ -11,7 +11,7 @@ const openForget = async (...given) => (await import("./forget.js")).openForget(
 
 /** Return three steps for a file without conversations. */
 const firstSteps = () => h("div", { class: "empty" }, h("p", {}, "Nothing is stored yet. Three first steps:"), h("ol", {},
-  h("li", {}, "Import your conversations: ", h("code", {}, "memdb import FILE chatgpt-export.zip --user YOU")),
+  h("li", {}, "Import your conversations: ", h("code", {}, "memdb import FILE chatgpt-export.zip")),
   h("li", {}, "Ask, with / on this page: ", h("code", {}, 'memdb recall FILE "what did I ask about?"')),
   h("li", {}, "Give your coding agent a memory: ", h("code", {}, "memdb agent install claude-code"))));
 

@@ -175,7 +175,8 @@ export async function mount(root, ctx) {
     const other = isNewer ? one.older_id : one.newer_id;
     const sure = one.decided === "guessed" && one.probability !== null ? `${Math.round(one.probability * 100)} %` : one.decided;
     const link = h("a", { "data-go": true, href: ctx.href("entries", { entry: other }) }, isNewer ? "an older entry" : "a newer entry");
-    return h("li", {}, isNewer ? [`It ${one.kind} `, link] : ["Older: ", link, ` ${one.kind} it`], h("span", { class: "meta" }, ` · ${sure} · ${day(one.made_ms)}${one.reason ? ` · ${shown(one.reason)}` : ""}`));
+    return h("li", {}, isNewer ? [`It ${one.kind} `, link] : ["Older: ", link, ` ${one.kind} it`], h("span", { class: "meta" }, ` · ${sure} · ${day(one.made_ms)}`),
+      one.reason ? h("details", { class: "meta" }, h("summary", {}, "Why"), shown(one.reason)) : null);
   };
 
   /** @param {Page.Id} id */
