@@ -9,7 +9,7 @@ its tokens are counted as a whole, so the figure is exact for every counter.
 
 from __future__ import annotations
 
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice, tee
 from typing import TYPE_CHECKING
 
 from memdb.conversations.windows import MESSAGE_OVERHEAD_TOKENS
@@ -225,20 +225,25 @@ class Excerpts:
             room: Tokens of the block, its frame included.
             left: The same if all entries fit into it; it may be less than *room*.
         """
-        pinned = [_entry_line(entry, _pinned_reason(entry), recalled) for entry in recalled.pinned]
-        hits = [_hit_line(hit, "") for hit in recalled.entries]
-        others = [_entry_line(entry, OTHER_REASON, recalled) for entry in recalled.others]
         frame = frame_tokens(RECALLED, self._counting) + 1
-        room -= frame
-        if max(room, left - frame) <= 0 or not (pinned or hits or others):
+        room, wide = room - frame, max(room, left) - frame
+        if wide <= 0:
             return [], 0
-        lines = with_costs([*pinned, *hits, *others], self._counting)
-        if _cost(lines) > max(room, left - frame):
-            pinned = lines[: len(pinned)]
-            first = self._chosen(iter(pinned), room * PINNED_PER_MILLE // 1000 if hits else room)
-            taken = {*map(id, first)}
-            rest = [line for line in lines if id(line) not in taken]
-            lines = first + self._chosen(iter(rest), room - _cost(first))
+        counted = self._counted(_known_lines(recalled))
+        tried, tokens = [], 0
+        for line in counted:
+            tried.append(line)
+            tokens += line.tokens
+            if tokens > wide:
+                break
+        else:
+            return tried, tokens + frame if tried else 0
+        pinned, rest = tee(chain(tried, counted))
+        share = room * PINNED_PER_MILLE // 1000 if recalled.entries else room
+        first = self._chosen(islice(pinned, len(recalled.pinned)), share)
+        taken = {*map(id, first)}
+        others = (line for line in rest if id(line) not in taken)
+        lines = first + self._chosen(others, room - _cost(first))
         return lines, _cost(lines) + frame if lines else 0
 
     def block(
@@ -333,6 +338,16 @@ def _place(line: Line) -> tuple[bool, str, str, int]:
 
 def _is_of(source: Source, session: str) -> bool:
     return source.session == str(session)
+
+
+def _known_lines(recalled: Recalled) -> Iterator[Line]:
+    """Yield a line per pinned entry, then per hit of the question, then per other entry."""
+    for entry in recalled.pinned:
+        yield _entry_line(entry, _pinned_reason(entry), recalled)
+    for hit in recalled.entries:
+        yield _hit_line(hit, "")
+    for entry in recalled.others:
+        yield _entry_line(entry, OTHER_REASON, recalled)
 
 
 def _hit_line(hit: Hit, session: str) -> Line:

@@ -9,7 +9,7 @@ often started from shell prompts and editor hooks (ADR-0007). A type checker see
 from __future__ import annotations
 
 from binascii import b2a_base64
-from itertools import repeat
+from itertools import islice, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -93,12 +93,13 @@ class Record(metaclass=RecordType):
         fields = self._fields
         if kwargs or len(args) != len(fields):
             args = self._complete(args, kwargs)
-        for _ in map(setattr, repeat(self), fields, args):  # each append makes three
-            pass
+        any(map(setattr, repeat(self), fields, args))  # each append makes three
 
     @classmethod
     def _complete(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return a value for each field: those given by place or name, and defaults."""
+        if not kwargs and len(cls._needed) <= len(args) < len(cls._fields):
+            return (*args, *islice(cls._blank.values(), len(args), None))
         given = {**dict(zip(cls._fields, args, strict=False)), **kwargs}
         values = {**cls._blank, **given}  # in the order of the fields
         is_once = len(given) == len(args) + len(kwargs) and len(values) == len(cls._fields)
@@ -139,7 +140,10 @@ class Record(metaclass=RecordType):
         """Return a copy with some fields changed; TypeError if there is no such field."""
         if not changes.keys() <= self._blank.keys():
             return type(self)(**{**self._asdict(), **changes})  # says what is wrong
-        return type(self)(*map(changes.get, self._fields, self._values(self)))
+        copy = self.__class__.__new__(self.__class__)
+        any(map(setattr, repeat(copy), self._fields, self._values(self)))
+        any(map(setattr, repeat(copy), changes, changes.values()))
+        return copy
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields as they are, by name: what a statement binds."""

@@ -72,7 +72,7 @@ SELECT_REPEATS = compose.select(
     "links.repeats",
     "newer_id, older_id",
     "entry_links",
-    f"newer_id BETWEEN :low AND :high AND newer_id {_IN} AND older_id {_IN}"
+    f"newer_id BETWEEN :low AND :high AND newer_id {_IN}"
     " AND kind = 'repeats' AND probability >= :least AND rejected_ms IS NULL",
     order="older_id, newer_id",
 )
@@ -173,8 +173,10 @@ def list_repeats(
     tx: Tx, span: tuple[int, int], ids: Collection[int], least: float
 ) -> list[tuple[int, int]]:
     """Return the newer and the older id of each guess that one of *ids* repeats another."""
+    wanted = {*ids}  # with both ends in SQL each pair of ids is sought
     values = {"low": span[0], "high": span[1], "ids": ids, "least": least}
-    return [*map(tuple, tx.all(SELECT_REPEATS, values))] if len(ids) > 1 else []
+    found = tx.all(SELECT_REPEATS, values) if len(ids) > 1 else []
+    return [(newer, older) for newer, older in found if older in wanted]
 
 
 def delete_guesses(tx: Tx, span: tuple[int, int], entry_id: int) -> None:

@@ -32,6 +32,7 @@ from cases import each
 import memdb
 from memdb import MemDB, Session
 from memdb.adapters.host import Host
+from memdb.context.blocks import COUNTED_AT_ONCE
 from memdb.conversations.tool_calls import answer_ids, call_ids
 from memdb.formats.turns import UNKNOWN_TOOL
 from memdb.models.messages import ContextWindow
@@ -841,6 +842,39 @@ def test_entries_have_a_part_of_the_budget(open_db: Callable[..., MemDB]) -> Non
     ] * 4
     assert spent[-1] > 600
     assert less <= 300
+
+
+class Noting(Joining):
+    """A counter that keeps what it counted."""
+
+    name = "noting"
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.counted: list[str] = []
+
+    def count_many(self, texts: list[str]) -> list[int]:
+        """Return a count per text."""
+        self.counted += texts
+        return super().count_many(texts)
+
+
+def test_only_entries_that_may_fit_are_counted(open_db: Callable[..., MemDB]) -> None:
+    """Of 150 those of the first page, however many there are."""
+    counter = Noting()
+    with open_db(":memory:", counter=counter) as db:
+        ann = db.scope("ann")
+        for number in range(150):
+            box = f"Box {number} in the cellar holds w{number}a w{number}b w{number}c."
+            ann.remember(box, category="entities" if number % 2 else "profile")
+        chat = ann.session("trip")
+        say(chat, 300)
+        counter.counted.clear()
+
+        shown = entries_in(chat.context(4_000))
+
+    assert 5 < len(shown) < 30
+    assert sum(text.startswith("(") for text in counter.counted) <= COUNTED_AT_ONCE
 
 
 def test_more_entries_are_shown_where_the_session_leaves_room(db: MemDB, chat: Session) -> None:
