@@ -24,6 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import units
 from google.adk.events import Event, EventActions
 from google.adk.memory._sqlite_memory_service import SqliteMemoryService
 from google.adk.sessions.base_session_service import GetSessionConfig
@@ -80,6 +81,7 @@ async def sessions(folder: Path, count: int, rounds: int) -> list[tuple[str, flo
     took: dict[str, list[list[float]]] = {}
     rng = random.Random(2)
     for number in range(rounds):
+        units.turn()
         new = [event(rng, {"n": number, "user:n": number}) for _ in range(10)]
         for one in new:
             for place in shuffled():
@@ -111,6 +113,7 @@ async def memory(folder: Path, count: int, rounds: int) -> list[tuple[str, float
             await side.add_events_to_memory(**WHO, events=part, session_id="s")
     took: dict[str, list[list[float]]] = {}
     for _ in range(rounds):
+        units.turn()
         new = [event(rng) for _ in range(5)]
         queries = [f"{rng.choice(WORDS)} {rng.choice(WORDS[:50])} {WORDS[1]}" for _ in range(3)]
         for one in new:
@@ -175,6 +178,7 @@ def main() -> None:
             missed += not good
             mark = f"  bar {BAR:g} {'ok' if good else 'MISSED'}" if barred else ""
             print(f"{task:18}{ours:10.3f}{theirs:10.3f}{theirs / ours:8.1f}{mark}")
+        print(units.line())
         missed += asyncio.run(blocking(folder, given.events))
     sys.exit(1 if missed else 0)
 

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import units
+
 import memdb
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -80,6 +82,7 @@ def main() -> None:
         source = Path(folder) / "source.db"
         fill(source, given.messages)
         for number in range(3):
+            units.turn(10)
             with memdb.open(source, mode="read", embedder=None) as db:
                 begun_s, wall_s = time.process_time(), time.perf_counter()
                 report = db.file.copy(target(number))
@@ -89,6 +92,7 @@ def main() -> None:
             print(
                 f"{rows:,} rows: {rows / cpu_s:,.0f}/s of CPU, {rows / wall_s:,.0f}/s by the clock"
             )
+        print(units.line())
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import corpus
 import locomo_data
+import units
 
 import memdb
 
@@ -111,6 +112,8 @@ def in_turns(calls: dict[str, Callable[[int], object]], count: int) -> dict[str,
     """Return the sorted times in ms of *count* calls of each, which take turns."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(count):
+        if number % 10 == 0:
+            units.turn()
         for name, call in calls.items():
             begun = time.perf_counter()
             call(number)
@@ -168,6 +171,7 @@ def measure(address: str, folder: Path, messages: int, calls: int) -> None:
             }
             in_turns(appended, 5)
             show(f"append, {embedder or 'no'} vectors", in_turns(appended, 10 * calls))
+    print(units.line())
 
 
 def main() -> None:

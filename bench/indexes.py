@@ -16,6 +16,8 @@ import time
 from statistics import median
 from typing import TYPE_CHECKING
 
+import units
+
 import memdb
 
 if TYPE_CHECKING:
@@ -106,6 +108,7 @@ def main() -> None:
         for name, (call, count) in CALLS.items():
             took: dict[bool, list[float]] = {False: [], True: []}
             for _ in range(given.rounds):
+                units.turn(5)
                 for erases, file in both.items():
                     began = time.process_time()
                     for _ in range(count):
@@ -113,6 +116,7 @@ def main() -> None:
                     took[erases].append((time.process_time() - began) / count * 1000)
             before, now = median(took[False]), median(took[True])
             print(f"{name:20} {before:6.2f} ms {now:6.2f} ms  {now / before:5.2f}", flush=True)
+        print(units.line())
         for file in both.values():
             file.db.close()
 

@@ -37,6 +37,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "faults" / "postgres")]
 import beside
 import corpus
 import psycopg
+import units
 from nodes import Server, descendants, new_server
 
 import memdb
@@ -132,6 +133,7 @@ def measure_append(given: argparse.Namespace) -> None:
             for text in texts[:50]:
                 chats[name].append("user", text)
         for start in range(50, 50 + given.rounds * 50, 50):
+            units.turn()
             for name in source.sample(list(places), k=2):
                 cpu_s = time.process_time()
                 for text in texts[start % 3900 : start % 3900 + 50]:
@@ -240,6 +242,7 @@ def measure_writers(given: argparse.Namespace) -> None:
         open_plain(server.url).close()
         source = random.Random(4)
         for turn in range(given.turns):
+            units.turn(20)
             for number in source.sample(list(found), k=2):
                 found[number].append(
                     run_writers(server, number, given.seconds, f"t{turn}n{number}w")
@@ -368,6 +371,7 @@ def main() -> None:
         "size": measure_size,
     }
     measures[given.what](given)
+    print(units.line())
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import locomo_data
+import units
 
 from memdb.evaluation import convert, dataset, measuring
 from memdb.evaluation import measuring as report
@@ -104,7 +105,10 @@ def ask_peers(data: dataset.Dataset) -> list[measuring.Answer]:
             driver.start()
             for scope, given in items(data).items():
                 driver.ask(op="add", scope=scope, items=given)
-            answers += [_answer(driver, asked) for asked in data.questions if asked.evidence]
+            for asked in data.questions:
+                if asked.evidence:
+                    answers.append(_answer(driver, asked))
+                    units.turn()
             driver.stop()
             print(f"{name}: asked", file=sys.stderr)
     return answers
@@ -173,6 +177,7 @@ def main() -> None:
     if given.json:
         given.json.write_text(json.dumps(told, indent=2))
     print("\n".join(report.text(told)))
+    print(units.line())
     if given.data is None:
         sys.exit(1 if judge(told) else 0)
 

@@ -31,6 +31,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import locomo_data
+import units
 
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.facts.sentences import sentences
@@ -221,11 +222,14 @@ def main() -> None:
             ]
             print(f"  {way_name:16}" + "".join(f"{value:13.3f}" for value in row))
     print(f"extractive-1: {took_ms(files[0]):.2f} ms per leaf (median)")
+    print(units.line())
 
 
 def took_ms(path: Path) -> float:
     times = []
-    for _, items in leaves(path, 10):
+    for number, (_, items) in enumerate(leaves(path, 10)):
+        if number % 10 == 0:
+            units.turn()
         start = time.perf_counter()
         extractive(items, 100)
         times.append((time.perf_counter() - start) * 1000)

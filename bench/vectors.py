@@ -23,6 +23,7 @@ from statistics import median
 
 import apsw
 import numpy as np
+import units
 
 from memdb.embeddings.static_model import StaticEmbedder
 from memdb.engine import sketches
@@ -94,6 +95,7 @@ def report(took: dict[str, list[float]], hits: dict[str, int]) -> None:
         share = hits[name] / (10 * len(seconds))
         ms = median(seconds) * 1000
         print(f"{name:22} p50 {ms:8.2f} ms {ms / reference / 1000:6.2f} x  recall@10 {share:.3f}")
+    print(units.line())
 
 
 def main() -> None:
@@ -161,6 +163,7 @@ def main() -> None:
             hits = dict.fromkeys(ways, 0)
             chance = random.Random(1)
             for query in asked:
+                units.turn()
                 truth = {False: set(scan(query)), True: set(scan(query, TAGS))}
                 for name in chance.sample(sorted(ways), len(ways)):
                     start = time.thread_time()

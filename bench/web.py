@@ -22,9 +22,10 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import corpus
+import units
 
 import memdb
-from memdb.web.app import App, Server, bind
+from memdb.web.app import App, PageServer, bind
 
 TOKEN = "t" * 40
 ROUNDS = 20
@@ -65,7 +66,7 @@ def main() -> None:
             listener = bind(0, app, print)
             app.warm()
             print(f"start {(time.perf_counter() - start) * 1000:.0f} ms")
-            server = Server(app)
+            server = PageServer(app)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
             thread.start()
             try:
@@ -101,7 +102,9 @@ def measure(port: int, messages: int) -> None:
     order = [name for name in requests for _ in range(ROUNDS)]
     random.Random(3).shuffle(order)
     first: dict[str, float] = {}
-    for name in order:
+    for number, name in enumerate(order):
+        if number % 10 == 0:
+            units.turn()
         start, cpu_start = time.perf_counter(), time.process_time()
         for noun, query in requests[name]:
             text = urlencode(query)
@@ -122,6 +125,7 @@ def measure(port: int, messages: int) -> None:
             f"{name:64.64}  first {first[name]:7.1f}  median {middle:6.1f}  p95 {high:6.1f} ms"
             f"  cpu {work:6.1f} ms"
         )
+    print(units.line())
 
 
 if __name__ == "__main__":

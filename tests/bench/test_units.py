@@ -15,8 +15,15 @@ calls = pytest.importorskip("calls")
 goals = pytest.importorskip("goals")
 units = pytest.importorskip("units")
 
-# Programs whose numbers are milliseconds or rates; the others measure what is found, or bytes.
-TIMED = "appends archive beside calls cold context growth keeping langgraph_paths openai_agents"
+# What a program of bench/ that measures time contains: a clock, or a question to a peer with one.
+CLOCKS = re.compile(r"perf_counter|thread_time|process_time|\bask\(op=")
+TIMED = [
+    path
+    for path in (ROOT / "bench").rglob("*.py")
+    if ".venvs" not in path.parts
+    and "__main__" in (source := path.read_text())
+    and CLOCKS.search(source)
+]
 
 
 def test_the_line_of_units_is_what_goals_read() -> None:
@@ -30,13 +37,18 @@ def test_the_line_of_units_is_what_goals_read() -> None:
     assert goal.read("context p50 3.0 ms\n", []) is None
 
 
-@each("name", [*TIMED.split(), "readers", "reading"])
-def test_programs_that_time_calls_measure_the_units_beside(name: str) -> None:
+@each("path", TIMED)
+def test_programs_that_time_calls_measure_the_units_beside(path: Path) -> None:
     """In their own loops, and print them."""
-    source = (ROOT / "bench" / f"{name}.py").read_text()
+    source = path.read_text()
 
     assert "units.turn(" in source
-    assert "units.line()" in source
+    assert "print(units.line())" in source
+
+
+def test_the_walk_finds_programs_with_clocks_of_their_own_and_of_peers() -> None:
+    """A pattern that matches nothing would test nothing."""
+    assert {"appends", "growth", "recall", "web"} <= {path.stem for path in TIMED}
 
 
 def run_of(loops: float, opcodes: int = 100, functions: int = 100) -> dict[str, object]:
