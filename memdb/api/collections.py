@@ -75,7 +75,7 @@ class Entries:
                 any.
             changes: New values by name, of *text*, *category*, *keywords* and those below; None
                 removes an *expires*, *metadata* or *key*.
-            importance: How much it matters, 1 to 10.
+            importance: Importance of the fact, 1 to 10.
             pinned: Whether the entry is in every context; it is then never evicted.
             active: Whether recall may find it. True restores it, also if it expired, and retires
                 the entry that replaced it or has its key.
@@ -199,8 +199,8 @@ class Entries:
             category: Only entries of this category; None means of every category.
             pinned: Only pinned entries, or only the others; None means both.
             inactive: List inactive entries too: superseded, expired, evicted.
-            current: Leave out entries that a newer one outdates, by a link of at least 0.8. With
-                a weaker link, `Entry.outdated_by` is set.
+            current: Leave out entries that a newer entry outdates with a probability of at least
+                0.8. Less likely ones stay, with `Entry.outdated_by` set.
             undecided: Only entries that wait for a decision: they are not trusted, or a newer entry
                 seems to outdate them. `update(trust=)`, `supersede` and `unlink` decide.
             as_of: List the entries that were known and valid at this time. Entries that were
@@ -317,7 +317,7 @@ class Artifacts:
         session: str | None = None,
     ) -> ArtifactVersion:
         """
-        Rename every version of *name*, and return the newest one.
+        Rename an artifact with all its versions, and return the newest one.
 
         Numbers stay, unless the new name had versions before: then they go on behind
         those. A number of the old name never comes back.
@@ -440,7 +440,7 @@ class Artifacts:
                 first page.
             limit: Most names. None means all.
             order: "name" sorts by session and name, "updated" by the time of the newest version,
-                the last one first.
+                newest first.
 
         Raises:
             InvalidInput: an argument is not one of these.
@@ -556,8 +556,8 @@ class Summaries:
         Summaries that another process is making now are left to it.
 
         Args:
-            keep_last: Archive all messages but this many of the newest. None archives nothing.
-            prune: False keeps texts that can be made again.
+            keep_last: Archive all messages except this many of the newest. None archives nothing.
+            prune: False keeps stored texts that memdb could compute again.
             progress: Called with status ("active", "done" or "error") and what
                 is being done, also before each call of a model.
 

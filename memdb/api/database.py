@@ -571,8 +571,8 @@ class MemDB:
                 such a file must be a log of `llm`.
             progress: Called with how much is done, and of how much.
             dry_run: Read and check everything, report it with samples, and store nothing.
-            all_or_nothing: Refuse all if a record cannot be stored, which else is left out
-                and named in the report.
+            all_or_nothing: Store nothing if any record cannot be stored. Default: leave out that
+                record and name it in the report.
 
         Raises:
             FileError: *path* cannot be read.

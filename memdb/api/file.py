@@ -66,9 +66,9 @@ class File:
         Rebuild all derived data from the rows: full text, sketches, counters.
 
         Args:
-            links: Guess every link between entries again, not only those that are broken
-                or that another version of memdb guessed. What was confirmed or rejected
-                stays. Cost: 2 s per 1,000 entries.
+            links: Guess every link between entries again. Default: only links that are broken or
+                that another version of memdb guessed. What was confirmed or rejected stays. Cost: 2
+                s per 1,000 entries.
         """
         integrity.rebuild(self._db, links=flag_value(links, "links"))
 

@@ -68,14 +68,14 @@ class Items:
             namespace: Its labels, () for the root; each 1 to 1,024 characters.
             key: 1 to 1,024 characters.
             value: What JSON can hold, None too, or bytes of up to 32 MiB.
-            metadata: A JSON object of yours, which memdb does not read.
+            metadata: A JSON object to store with the item; memdb does not read it.
             expected: Fail unless the item is at this version; 0 means that it does not exist. None
                 means any.
             ttl: Time until it expires: seconds, a timedelta, or "30d", "12h", "45m". None means
                 never.
-            index: False stores it without an index. True indexes all texts of the value, a list
-                only these field paths: ["title", "parts[*].text"]. If the file has an embedder,
-                each field gets a vector too.
+            index: False stores the item without indexing it for search. True indexes all texts of
+                the value, a list only these field paths: ["title", "parts[*].text"]. If the file
+                has an embedder, each field gets a vector too.
             vectors: Vectors of your own to index it by, in place of the embedder's: up to 1,000 of
                 one dimension, as numbers or float32 bytes.
 

@@ -384,7 +384,7 @@ def save_artifact(
         data: The bytes, in base64.
         mime: None means guessed from the name.
         metadata: A JSON object for this version.
-        message_seq: Number of the message of the session that made it.
+        message_seq: Number of the message that made this version, in its session.
         session: The session it belongs to; None for a `user:` name.
         keep_last: Number of versions to keep, including this one. None means all.
     """

@@ -94,8 +94,8 @@ class Scope:
         Args:
             since: Only days from this time on, as in `recall`.
             until: Only days before this time. Categories are counted whole.
-            offset_minutes: How far local time is ahead of UTC, -1,440 to 1,440; days begin
-                at its midnight.
+            offset_minutes: Local time minus UTC, in minutes, -1,440 to 1,440; days begin at local
+                midnight.
 
         Raises:
             InvalidInput: *until* is before *since*, or an argument is out of range.
@@ -144,8 +144,9 @@ class Scope:
             keywords: Other words to find it by.
             importance: How much it matters, 1 to 10; 5 is neutral, and what a new entry gets.
             pinned: Whether the entry is in every context; it is then never evicted.
-            expires: Time from which it is no longer recalled: as in `recall`, or "never". A span
-                such as "30d", "12h" or "45m" counts from now on. None means as its category says.
+            expires: Time from which the entry is no longer recalled, written as in `recall`, or
+                "never". A span such as "30d", "12h" or "45m" counts from now on. None means as its
+                category says.
             valid_from: Time from which the fact is true. A time to come takes effect then. A fact
                 with a time before that of a known statement of the same fact is past.
             session: Session that the fact comes from; *seq* names its message, or the first and
@@ -157,8 +158,8 @@ class Scope:
             trust: "trusted", "untrusted" or "flagged"; it never changes what is
                 trusted more. None: "flagged" where it reads like an order to a
                 model, else "trusted".
-            secrets: "refuse", "redact" or "allow" keys and passwords in it;
-                None means as the file's settings say.
+            secrets: "refuse", "redact" or "allow" keys and passwords in the text. None means as the
+                file's settings say.
 
         Raises:
             InvalidInput: a field cannot be stored.
@@ -231,33 +232,33 @@ class Scope:
             since: Only texts from this time on: UTC milliseconds, an aware datetime, or text such
                 as "2026-05-01", "30d" for 30 days ago, or "2 weeks ago".
             until: Only texts before this time; a day, week, month or year counts to its end.
-            session: Search only the messages, artifacts and summaries of this session, and all
-                entries but those that only other sessions recall. Without it, entries that only one
-                session recalls are left out.
+            session: Search messages, artifacts and summaries of this session alone, and entries
+                except those limited to other sessions. Without it, entries that only one session
+                recalls are left out.
             by: "meaning" searches words and vectors, "words" words alone, "vector" vectors alone.
                 With "words", neighbours do not count and no embedder is called. With "vector",
                 messages and entries are scored by their cosine.
-            min_score: Least score of a hit, 0 to 1; at 0 every match is returned, also
-                where the answer is "none", and equal texts each. None means that these are
-                left out. A match, or the message beside it, has a word of the query, or it is
-                nearer in meaning than texts by chance.
+            min_score: Least score of a hit, 0 to 1. With 0, every match is returned: repeated texts
+                too, and even if the answer is "none". None means that these are left out. A match,
+                or the message beside it, has a word of the query, or it is nearer in meaning than
+                texts by chance.
             options: Those below, by name.
-            explain: Return the terms of each hit's score.
-            rerank: Also compare the words of the best messages with those of the
-                query by meaning; False saves 3 ms.
+            explain: Return the terms that make up each hit's score.
+            rerank: Also compare single words of the best messages and of the query by their
+                meaning. False saves 3 ms.
             group: "session" returns the best sessions by title and messages, each as one hit with
                 its best messages in `hits`.
-            as_of: Answer as the file would have answered at this time, with the messages and valid
-                entries of then. Artifacts are left out; what was deleted since stays unknown, and
-                how often an entry was used does not count. 10 ms per 100 entries.
+            as_of: Answer from the messages and valid entries of this earlier time. Artifacts are
+                left out; what was deleted since stays unknown, and how often an entry was used does
+                not count. 10 ms per 100 entries.
             categories: Only entries of these categories.
             roles: Only messages of these roles.
-            authors: Only messages of these authors, as they were stored.
+            authors: Only messages of these authors, spelled as they were stored.
             where: Only messages and entries whose metadata has each of these
                 values under its top-level key, for example {"source": "mail"}.
                 Archived messages are unpacked for it.
-            partition: Search only these entries: "own" are those of the scope, "shared" those of
-                all users of the app. "shared" searches entries alone.
+            partition: "own" leaves out entries that all users of the app share. "shared" searches
+                only those.
             scope_entries: False, with *session*: only entries that come from it.
             vector: The vector of the query, where the host has it already: as many
                 numbers as the embedder gives, or their bytes as float32. None means
@@ -266,8 +267,9 @@ class Scope:
             cut: "auto" leaves out hits that score far less than the best one.
             count_use: Count a use of each entry found, and embed what is pending; False
                 leaves the file unchanged, for programs that show a memory.
-            prefix: Match the last word as a beginning while it is typed: from two letters on
-                ("Birg" finds Birger). A space or mark behind it ends it.
+            prefix: Let the last word match longer words that begin with it, for search while
+                typing. It needs two letters ("Bi" finds Birger); a space or mark after it ends the
+                word.
             exclude: Leave out hits that contain a word of these texts.
 
         A filter leaves out the kinds that it cannot apply to: *roles* finds
@@ -429,23 +431,23 @@ class Scope:
                 were learnt from it.
             seqs: Remove only these messages of *session*, by their numbers.
             query: Remove each message, entry, version of an entry, item, value of state and title
-                that contains all words of this text, by stems. Words in quotes belong together. An
-                entry that was learnt from such a message in other words is kept.
-                `Receipt.remaining` lists names of sessions and artifacts that contain them.
+                that contains all words of this text. Forms of a word count as equal; words in
+                quotes belong together. An entry that was learnt from such a message in other words
+                is kept. `Receipt.remaining` lists names of sessions and artifacts with the words.
             person: Remove every row that contains all words of this name, in any field and version.
                 Fields are authors, titles, metadata, keys, state, summaries and artifacts too. A
                 session is removed if its name contains them. `Receipt.remaining` lists the other
                 apps of the user.
             everything: Remove the whole memory of the user in this app. The name stays, so that its
                 numbers are never reused.
-            artifacts: Remove also artifacts that contain the words of *query*, or that messages of
+            artifacts: Also remove artifacts that contain the words of *query*, or that messages of
                 *session* saved under shared names.
             prove: Prove that the bytes are gone: rebuild indexes, pack the file, cut the WAL.
                 `receipt.proof` is the result of a search for them in the file, its WAL and the
                 copies beside it.
             dry_run: Remove nothing, and list in `Receipt.rows` what would be removed.
-            expected: Receipt of an earlier dry run, or its digest: fail unless exactly its rows
-                would be removed. None removes what there is.
+            expected: Fail unless exactly the rows of this dry run (its receipt or digest) would be
+                removed. None removes what there is now.
 
         Returns:
             The receipt. Removing something that is gone already is no error.

@@ -96,10 +96,10 @@ class Session:
             created: Time of the message; None means now. Times are UTC milliseconds, dates,
                 aware datetimes, or text: "2026-05-01", "2 weeks ago", "30d".
             metadata: A JSON object to store with the message.
-            expected: Fail unless this is the last message, as a Message or its seq; 0 means that
-                there is none. If somebody added one since, nothing is written.
-            secrets: "refuse", "redact" or "allow" keys and passwords in it;
-                None means as the file was opened, which stores them unchanged.
+            expected: Fail unless this message (its seq, or a Message) is the last one. 0 means that
+                there is none. A call that fails writes nothing.
+            secrets: "refuse", "redact" or "allow" keys and passwords in the text. None means as the
+                file was opened, which stores them unchanged.
 
         Raises:
             InvalidInput: a field cannot be stored.
@@ -634,8 +634,8 @@ class Session:
             prove: Prove that the bytes are gone from the disk too.
             dry_run: Remove nothing, and list in `Receipt.rows` what would be removed.
             force: Remove the branches that start from this one too.
-            expected: Receipt of an earlier dry run, or its digest: fail unless exactly its rows
-                would be removed. None removes what there is.
+            expected: Fail unless exactly the rows of this dry run (its receipt or digest) would be
+                removed. None removes what there is now.
 
         Raises:
             InvalidInput: two selectors contradict each other, or one is invalid; or other

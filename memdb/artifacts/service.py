@@ -289,7 +289,7 @@ class ArtifactService:
         expected: int | ArtifactVersion | None = None,
     ) -> ArtifactVersion:
         """
-        Rename every version of *name*, and return the newest one.
+        Rename an artifact with all its versions, and return the newest one.
 
         Raises:
             NotFound: there is no version under *name*.

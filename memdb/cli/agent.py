@@ -36,7 +36,7 @@ program_argument = click.argument("program", type=click.Choice(PROGRAM_NAMES))
 
 
 recall_option = click.option(
-    "--recall", "recalls", is_flag=True, help="Add memories that answer it to each prompt."
+    "--recall", "recalls", is_flag=True, help="Add to each prompt the memories that answer it."
 )
 
 
@@ -234,7 +234,7 @@ def _print_status(data: dict[str, Any]) -> None:
 @program_argument
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
 @file_option
-@click.option("--again", is_flag=True, help="Read transcripts again that were read before.")
+@click.option("--again", is_flag=True, help="Also read the transcripts that were read before.")
 def import_(
     call: Call, program: str, paths: tuple[str, ...], memory: str | None, again: bool
 ) -> None:

@@ -70,7 +70,9 @@ def chat() -> None:
 @session_argument
 @click.argument("text")
 @click.option("--role", type=click.Choice(ROLES), default="user", show_default=True)
-@click.option("--message", is_flag=True, help="Read TEXT as messages of a provider in JSON.")
+@click.option(
+    "--message", is_flag=True, help="Read TEXT as JSON: messages in the format of a provider."
+)
 def append(
     call: Call, session: str, text: str, role: Role, *, message: bool, **fields: Any
 ) -> None:
@@ -139,7 +141,7 @@ plain(
     "--budget",
     type=int,
     metavar="N",
-    help="Most tokens of the whole context.  [default: the setting window_tokens]",
+    help=("The largest number of tokens in the context.  [default: the setting window_tokens]"),
 )
 @click.option(
     "--shape",
@@ -221,8 +223,9 @@ plain(
     help="""
     List the summaries of a conversation, with the sources of each.
 
-    Each has a span of messages, its number, its writer (extractive, model, or fallback if a model
-    failed), its tokens and its text. `chat expand` takes the number or the span.
+    Of each summary it prints the span of messages, the number, the tokens, the text and the
+    writer. The writer is extractive, model, or fallback if a model failed. `chat expand` takes
+    the number or the span.
     """,
 )
 
@@ -304,8 +307,7 @@ plain(
     help="""
     Compress the older messages of a conversation, within FILE.
 
-    They are read, found and exported as before. `memdb vacuum --whole` makes FILE
-    smaller.
+    Reading, search and export work as before. `memdb vacuum --whole` makes FILE smaller.
     """,
 )
 plain(
@@ -321,8 +323,11 @@ plain(
     of=chat,
     shows="{0.name} is called {0.title}",
     without=("expected",),
-    texts={"title": 'Title shown in lists, "" for none.', "metadata": "A JSON object of yours."},
-    help="Set the title of a conversation, which is searched too, or its metadata.",
+    texts={
+        "title": 'Title shown in lists, "" for none.',
+        "metadata": "A JSON object to store with the conversation.",
+    },
+    help=("Set the title of a conversation, or its metadata. Search finds the title too."),
 )
 
 
@@ -358,7 +363,10 @@ def edit(call: Call, session: str, seq: int, text: str | None) -> None:
 @session_argument
 @click.argument("name")
 @click.option(
-    "--after", type=click.IntRange(0), metavar="SEQ", help="Number of the last shared message."
+    "--after",
+    type=click.IntRange(0),
+    metavar="SEQ",
+    help="Number of the last message that the branch shares.",
 )
 def branch(call: Call, session: str, name: str, after: int | None) -> None:
     """
@@ -388,7 +396,7 @@ plain(
 
 @verb("memdb chat delete agent.db trip --dry-run", of=chat)
 @session_argument
-@click.option("--force", is_flag=True, help="Remove branches that start from it too.")
+@click.option("--force", is_flag=True, help="Also remove the branches that start from it.")
 @confirm_options
 def delete(call: Call, session: str, *, force: bool, yes: bool, dry_run: bool) -> None:
     """

@@ -54,7 +54,12 @@ class Moment(Record):
 
 
 @verb("memdb demo", "memdb demo --keep demo.db", file=False, scope=False)
-@click.option("--keep", type=click.Path(), metavar="PATH", help="Keep the example file at PATH.")
+@click.option(
+    "--keep",
+    type=click.Path(),
+    metavar="PATH",
+    help="Keep the memory file of the example, at PATH.",
+)
 def demo(call: Call, keep: str | None) -> None:
     """
     Show in a few seconds what memdb does.

@@ -184,7 +184,11 @@ def _print_stats(found: Stats, upkeep: list[Upkeep]) -> None:
 
 @verb("memdb check agent.db --deep", scope=False)
 @click.option("--deep", is_flag=True, help="Read every page and the bytes of every artifact too.")
-@click.option("--accept", is_flag=True, help="Stop reporting wal_missing and message_lost.")
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Accept the findings wal_missing and message_lost, and stop reporting them.",
+)
 def check(call: Call, deep: bool, accept: bool) -> None:
     """
     Prove that FILE is sound.
@@ -220,7 +224,7 @@ rebuild = plain(
     help="""
     Rebuild the indexes and counters of FILE.
 
-    All of them are derived from the rows, which stay as they are.
+    They are derived from the rows, which stay unchanged.
     """,
 )
 
@@ -289,7 +293,9 @@ def rekey(call: Call, new_key_file: str) -> None:
 
 
 @verb("memdb vacuum agent.db", "memdb vacuum agent.db --whole", scope=False)
-@click.option("--whole", is_flag=True, help="Rewrite FILE, also its half-full pages.")
+@click.option(
+    "--whole", is_flag=True, help="Rewrite all of FILE, so that half-full pages shrink too."
+)
 def vacuum(call: Call, whole: bool) -> None:
     """
     Return the free room of FILE to the disk.
@@ -384,7 +390,7 @@ def list_spaces(call: Call) -> None:
 @verb("memdb space delete agent.db static-en-1 --dry-run", of=space, scope=False)
 @click.argument("name", metavar="MODEL")
 @click.option(
-    "--dim", type=click.IntRange(1, 65_536), help="Dimension, if MODEL has several spaces."
+    "--dim", type=click.IntRange(1, 65_536), help="Dimension of the space, if MODEL has several."
 )
 @confirm_options
 def delete(call: Call, name: str, dim: int | None, **asked: bool) -> None:
@@ -451,7 +457,11 @@ counts = plain(
     "memdb changes agent.db --follow --json",
     scope=False,
 )
-@click.option("--since", metavar="MARK", help="Print the changes since this MARK was printed.")
+@click.option(
+    "--since",
+    metavar="MARK",
+    help="Print only the changes after this MARK, which an earlier run printed.",
+)
 @click.option("--follow", is_flag=True, help="Keep printing changes until Ctrl-C.")
 def changes(call: Call, since: str | None, follow: bool) -> None:
     """

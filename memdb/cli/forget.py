@@ -123,7 +123,7 @@ def secrets() -> None:
     of=secrets,
 )
 @click.option("--all-users", is_flag=True, help="Search the memory of every user and app.")
-@click.option("--entropy", is_flag=True, help="List runs of characters that look random too.")
+@click.option("--entropy", is_flag=True, help="Also list runs of characters that look random.")
 def scan(call: Call, all_users: bool, entropy: bool) -> None:
     """
     List the secrets in messages, entries and artifacts of FILE.

@@ -70,9 +70,9 @@ embedder_option = click.option(
     envvar="MEMDB_EMBEDDER",
     show_envvar=True,
     metavar="NAME",
-    help="What makes the vectors: static, use, fastembed:DIR, openai:NAME, openai:NAME@URL, "
-    "llm:NAME, or none for words alone. Keys come from the environment, or from where llm "
-    "keeps them.",
+    help="The model that makes the vectors: static, use, fastembed:DIR, openai:NAME, "
+    "openai:NAME@URL, llm:NAME, or none to search by words alone. Keys come from the environment, "
+    "or from where llm keeps them.",
 )
 BRANCH = "memdb.branch"
 
@@ -113,8 +113,10 @@ def model_option(task: str, without: str) -> Callable[[Any], Any]:
 
 def confirm_options(function: Any) -> Any:
     """Add --yes and --dry-run to the command."""
-    dry = click.option("--dry-run", is_flag=True, help="List what would be removed, and keep it.")
-    return click.option("--yes", "-y", is_flag=True, help="Do it without asking first.")(
+    dry = click.option(
+        "--dry-run", is_flag=True, help="List what would be removed, and remove nothing."
+    )
+    return click.option("--yes", "-y", is_flag=True, help="Delete without asking first.")(
         dry(function)
     )
 
@@ -132,7 +134,7 @@ TEXTS = {
     "key": "A name for the fact, which one entry may have.",
     "keywords": "An additional word to find it by.",
     "metadata": "A JSON object of yours.",
-    "refresh": "Start its time to live again.",
+    "refresh": "Restart the item's time to live.",
     "seq": "Number of the message in its session.",
     "session": "The conversation that it belongs to.",
     "text": 'Its new text, or "-" to read standard input.',
@@ -142,7 +144,7 @@ TEXTS = {
 
 # What others mean on every command line.
 OWN = {
-    "after": "Last row of the page before, as JSON. The list continues after it.",
+    "after": "Last row of the previous page, as JSON. The list continues after it.",
     "limit": "Print at most this many.",
 }
 
@@ -175,7 +177,7 @@ class Labels(Base):
 
 
 class Row(Base):
-    """The last row of the page before, as --json printed it."""
+    """The last row of the previous page, as --json printed it."""
 
     name = "row"
 
@@ -183,7 +185,7 @@ class Row(Base):
         """Return the fields of the row."""
         row = parsed(value) if isinstance(value, str) else value
         if not isinstance(row, dict):
-            self.fail("give the last row of the page before, a JSON object.", param, ctx)
+            self.fail("give the last row of the previous page, a JSON object.", param, ctx)
         return row
 
 

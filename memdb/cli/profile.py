@@ -92,7 +92,7 @@ def changes_of(old: list[Fact], new: list[Fact]) -> tuple[list[Fact], list[Fact]
 
 
 @verb("memdb profile agent.db --user ann", "memdb profile agent.db --user ann --edit")
-@click.option("--edit", is_flag=True, help="Change it in the editor of VISUAL or EDITOR.")
+@click.option("--edit", is_flag=True, help="Edit it in the editor that VISUAL or EDITOR names.")
 @confirm_options
 def profile(call: Call, edit: bool, yes: bool, dry_run: bool) -> None:
     """

@@ -55,14 +55,18 @@ NETWORK = ("openai:", "llm:")  # embedders that may ask a server
     show_default=True,
     help="The first port to try; 0 takes any that is free.",
 )
-@click.option("--host", metavar="NAME", help="Only 127.0.0.1: for another computer use a tunnel.")
+@click.option(
+    "--host",
+    metavar="NAME",
+    help=("Address to listen on; only 127.0.0.1 is allowed. For another computer use a tunnel."),
+)
 @click.option("--read-only", is_flag=True, help="Open FILE for reading only.")
 @click.option("--no-browser", is_flag=True, help="Print the link, and open no browser.")
 @click.option(
     "--token-file",
     type=click.Path(),
     metavar="PATH",
-    help="Accept programs that send the token in this file. A new file is created.",
+    help=("Accept programs that send the token of this file. The file is created if it is absent."),
 )
 @click.option("--user", metavar="NAME", help="The user whose file is shown, if FILE is a folder.")
 @embedder_option
@@ -210,7 +214,9 @@ COLUMNS = (
     help="Private key of the certificate, a PEM file.",
 )
 @click.option(
-    "--plain", is_flag=True, help="Serve other hosts without TLS, behind a proxy that has it."
+    "--plain",
+    is_flag=True,
+    help="Serve other hosts without TLS, because a proxy in front of it has TLS.",
 )
 @click.option(
     "--max-open",
@@ -301,9 +307,11 @@ def token() -> None:
 )
 @click.argument("tokens", type=click.Path())
 @click.option(
-    "--everything", is_flag=True, help="Allow all users and calls about the whole memory."
+    "--everything",
+    is_flag=True,
+    help="Let the token reach all users, and calls about the whole memory.",
 )
-@click.option("--shared", is_flag=True, help="Allow writing what all users of the app share.")
+@click.option("--shared", is_flag=True, help="Let the token write what all users of the app share.")
 def add(call: Call, tokens: str, everything: bool, shared: bool) -> None:
     """
     Make a token for one user, and keep its hash in the file TOKENS.

@@ -59,7 +59,7 @@ def _handling(handlers: Mapping[signal.Signals, Callable[[int, Any], object]]) -
     default=1.0,
     show_default=True,
     metavar="S",
-    help="Seconds between two checks with --watch if nothing is due.",
+    help="With --watch: seconds between two checks while nothing is due.",
 )
 def work(call: Call, watch: bool, limit: int | None, interval: float) -> None:
     """

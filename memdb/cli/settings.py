@@ -26,14 +26,16 @@ COLUMNS = columns_of("group setting value default meaning")
     "memdb settings agent.db --from settings.toml",
     scope=False,
 )
-@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="Change one; repeat it.")
 @click.option(
-    "--reset", multiple=True, metavar="NAME", help="Reset this setting to its default; repeatable."
+    "--set", "given", multiple=True, metavar="NAME=VALUE", help="Change one setting. Repeatable."
+)
+@click.option(
+    "--reset", multiple=True, metavar="NAME", help="Reset this setting to its default. Repeatable."
 )
 @click.option(
     "--from", "source", type=click.Path(), help="Change the settings that a TOML file names."
 )
-@click.option("--changed", is_flag=True, help="Show only those that differ from the defaults.")
+@click.option("--changed", is_flag=True, help="Show only settings that differ from the defaults.")
 @click.option("--toml", "as_toml", is_flag=True, help="Print all settings as TOML.")
 def settings(
     call: Call,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Count what would be sent, and write nothing.")
 @click.option(
-    "--status", is_flag=True, help="List the devices, and waiting segments with the reason."
+    "--status", is_flag=True, help="List the devices, and the segments that wait, with the reason."
 )
 @click.option("--watch", is_flag=True, help="Keep syncing changes until Ctrl-C.")
 @click.option(

@@ -48,15 +48,25 @@ if TYPE_CHECKING:
 @click.option("--watch", is_flag=True, help="Keep importing changes of a folder of notes.")
 @click.option("--table", metavar="NAME", help="The table with messages, in a SQLite file.")
 @click.option("--text-column", metavar="NAME", help="Column of the table with the text.")
-@click.option("--role-column", metavar="NAME", help="Column with the role. Default: the user's.")
 @click.option(
-    "--session-column", metavar="NAME", help="Column with the session. Default: one session."
+    "--role-column",
+    metavar="NAME",
+    help="Column with the role. Default: every message is the user's.",
+)
+@click.option(
+    "--session-column",
+    metavar="NAME",
+    help="Column with the session. Default: all messages are in one session.",
 )
 @click.option(
     "--time-column", metavar="NAME", help="Column with the time; without a zone it is UTC."
 )
-@click.option("--id-column", metavar="NAME", help="Column with a unique id, for repeated imports.")
-@click.option("--no-embed", is_flag=True, help="Let the first recall make the vectors.")
+@click.option(
+    "--id-column",
+    metavar="NAME",
+    help="Column with a unique id, so that repeated imports add nothing twice.",
+)
+@click.option("--no-embed", is_flag=True, help="Make no vectors now; the first recall makes them.")
 @embedder_option
 def import_(
     call: Call,
@@ -275,7 +285,9 @@ ENDINGS: dict[str, Literal["markdown", "html", "csv"]] = {
     "--format",
     "format_",
     type=click.Choice(("jsonl", "markdown", "html", "csv")),
-    help="Form to write. Default: by the ending of TARGET (.md, .html, .csv), else jsonl.",
+    help=(
+        "Format to write. Default: chosen by the ending of TARGET (.md, .html, .csv), else jsonl."
+    ),
 )
 def export(
     call: Call,
