@@ -417,11 +417,10 @@ class Scope:
         """
         Remove something for good, in one transaction, and return a receipt.
 
-        A message is removed with its words, its vector and its archived copy. The
-        summaries that cover it are rewritten without it, and its seq stays a gap. An
-        entry is removed with all its versions. A tombstone is left, with the kind of thing and the
-        time, and never its text. Copies made before (backups, exports) are not changed; importing
-        such an export here does not restore it.
+        A message is removed with its words, its vector and its archived copy. The summaries that
+        cover it are rewritten without it, and its seq stays a gap. An entry is removed with all
+        its versions. A tombstone is left, with the kind of thing and the time, never its text.
+        Backups and exports are not changed; importing such an export here does not restore it.
 
         Args:
             selectors: What to remove, by name: *entry*, *session* with or without *seqs*, *query*,
@@ -431,9 +430,8 @@ class Scope:
                 were learnt from it.
             seqs: Remove only these messages of *session*, by their numbers.
             query: Remove each message, entry, version of an entry, item, value of state and title
-                that contains all words of this text. Forms of a word count as equal; words in
-                quotes belong together. An entry that was learnt from such a message in other words
-                is kept. `Receipt.remaining` lists names of sessions and artifacts with the words.
+                with all words of this text. Words in quotes belong together. Entries learnt from it
+                in other words stay. `Receipt.remaining` lists names that stay.
             person: Remove every row that contains all words of this name, in any field and version.
                 Fields are authors, titles, metadata, keys, state, summaries and artifacts too. A
                 session is removed if its name contains them. `Receipt.remaining` lists the other

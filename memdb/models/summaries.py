@@ -122,6 +122,36 @@ class SummaryTree(Record):
         roots = [summary for summary in self.summaries if summary.condensed_into is None]
         return tuple(sorted(roots, key=lambda summary: summary.first_seq))
 
+    def text(self, budget_tokens: int) -> str:
+        """
+        Return the summaries as one text within a budget, oldest first, a line break between two.
+
+        It covers all of the frontier if that fits, else the end of it. If the budget allows more,
+        the summaries below replace one, the newest first. Messages without a summary, from
+        *first_raw_seq* on, are left out.
+
+        Args:
+            budget_tokens: Most tokens, 0 or more, by the counter of the summaries.
+        """
+        chosen = [*self.frontier]
+        while sum(one.tokens + 1 for one in chosen) > budget_tokens and chosen:
+            chosen.pop(0)
+        left = budget_tokens - sum(one.tokens + 1 for one in chosen)
+        waiting = [*chosen]
+        while waiting:
+            summary = waiting.pop()
+            below = sorted(
+                (one for one in self.summaries if one.condensed_into == summary.id),
+                key=lambda one: one.first_seq,
+            )
+            more = sum(one.tokens + 1 for one in below) - summary.tokens - 1
+            if below and more <= left:
+                left -= more
+                place = chosen.index(summary)
+                chosen[place : place + 1] = below
+                waiting += below
+        return "\n".join(one.text for one in chosen)
+
 
 class Expansion(Record):
     """

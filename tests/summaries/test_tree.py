@@ -94,6 +94,22 @@ def test_the_tree_is_deepest_first(chat: Session) -> None:
     assert (tree.head_seq, tree.first_raw_seq, tree.last_seq) == (0, 301, 300)
 
 
+def test_a_text_of_the_tree_fits_its_budget(chat: Session, db: MemDB) -> None:
+    """More tokens say more; the whole frontier is there as soon as it fits, the leaves at the end."""
+    tree = chat.summaries.tree()
+    whole = sum(one.tokens + 1 for one in tree.frontier)
+    leaves = [one for one in tree.summaries if one.depth == 0]
+    texts = {budget: tree.text(budget) for budget in (0, 40, whole - 1, whole, 2 * whole, 100_000)}
+
+    for budget, text in texts.items():
+        assert db.file.count_tokens([text])[0] <= budget
+    assert texts[0] == ""
+    assert texts[whole] == "\n".join(one.text for one in tree.frontier)
+    assert texts[whole].endswith(texts[40])
+    assert texts[100_000] == "\n".join(one.text for one in leaves)
+    assert memdb.SummaryTree((), 0, 1, 0).text(100) == ""
+
+
 def test_the_tree_tells_what_has_no_summary(chat: Session) -> None:
     """Messages behind the last leaf, and system text before the first."""
     chat.append("user", "One more.")
