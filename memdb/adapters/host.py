@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.adapters.shared import SharedFile
 from memdb.api._resolve import STATIC, begin_file, embedder_by_name, model_by_name
+from memdb.api.calls import observed
 from memdb.api.session import Preparing
 from memdb.conversations.windows import NewestMedia, newest_within
 from memdb.errors import InvalidInput
 from memdb.formats.provider_messages import read_messages
 from memdb.models.entries import NewEntry
 from memdb.models.ids import MAX_SEQ
-from memdb.models.observation import observed
 from memdb.models.record import numbered
 from memdb.models.reports import ChangeMark
 from memdb.records.scopes import composed

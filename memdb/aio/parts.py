@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from memdb.api import collections, database, file, items, tools
 from memdb.api import worker as workers
+from memdb.api.calls import handle
 from memdb.api.threads import Kind, Threads, run_in
 from memdb.errors import MemDBError
-from memdb.models.observation import handle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable

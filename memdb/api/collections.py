@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
+from memdb.api.calls import handle, observed
 from memdb.models.entries import EntryChanges
-from memdb.models.observation import handle, observed
 from memdb.models.summaries import SummaryText
 from memdb.text.validate import page_of, path_value, row_after
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from memdb.api._container import Ports, Services, Transaction
 from memdb.api._resolve import STATIC, model_by_name, open_engine, settings_changes
+from memdb.api.calls import handle, observed
 from memdb.api.scope import Scope
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import InvalidInput
 from memdb.models.ids import system_clock, uuid7
 from memdb.models.keys import key_value
-from memdb.models.observation import handle, observed
 from memdb.models.reports import Rows, WorkRequest
 from memdb.models.settings import WORK
 from memdb.records.scopes import SHARED, ScopeRef

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.api._resolve import open_target
+from memdb.api.calls import observed
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import InvalidInput
 from memdb.models.keys import key_value
-from memdb.models.observation import observed
 from memdb.records import integrity
 from memdb.text.validate import flag_value, is_address, path_value, shown_address
 

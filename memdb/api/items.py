@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from memdb.api.calls import observed
 from memdb.errors import InvalidInput
 from memdb.models.items import DeleteItem, FindItem, PutItem
-from memdb.models.observation import observed
 from memdb.models.record import Page
 from memdb.text.validate import flag_value, page_of
 

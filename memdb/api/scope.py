@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
+from memdb.api.calls import observed
 from memdb.api.collections import Artifacts, Entries, State
 from memdb.api.items import Items
 from memdb.api.session import Session
 from memdb.models.entries import NewEntry
-from memdb.models.observation import observed
 from memdb.text.validate import name_value, page_of
 
 if TYPE_CHECKING:

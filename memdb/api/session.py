@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from memdb.api._container import Transaction
+from memdb.api.calls import observed
 from memdb.api.collections import Artifacts, State, Summaries
 from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
-from memdb.models.observation import observed
 from memdb.text.validate import page_of, row_after, said_value
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from memdb.api.calls import handle
 from memdb.api.collections import Summaries
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ, number_of
-from memdb.models.observation import handle
 from memdb.search.request import search_request
 from memdb.text.parts import text_of
 from memdb.text.sanitize import quoted

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from memdb.api.calls import handle
 from memdb.errors import Closed, MemDBError
-from memdb.models.observation import handle
 from memdb.models.reports import WorkRequest
 from memdb.text.validate import flag_value
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from memdb.errors import MemDBError
     from memdb.models.keys import FileKey
     from memdb.models.protocols import Clock, Ids
     from memdb.models.reports import Proof
@@ -437,6 +438,17 @@ class Engine(Protocol):
         Return what tells whether writes of this thread's open transaction were undone since.
 
         None outside of a transaction: what is read there was committed.
+        """
+
+    def run_again(self, call: Callable[[], Any], start_s: float, error: MemDBError) -> Any:
+        """
+        Return what *call* returns, whose transaction was undone with *error*, not by the call.
+
+        Args:
+            start_s: When it was first begun, by `perf_counter`.
+
+        Raises:
+            MemDBError: *error*, if this thread has committed since, or what it raised last.
         """
 
     def stamp(self, *, start: bool = False) -> int | None:

@@ -1,8 +1,7 @@
 """
 Observation: how often each public call, port and kind of work ran, how long, and what failed.
 
-`observed` wraps the public methods of a class, and checks their flags; `Meter` keeps
-the figures of one open file and tells an observer of the host. Failures of background
+`Meter` keeps the figures of one open file and tells an observer of the host. Failures of background
 work go to the log "memdb" as warnings, all else as DEBUG.
 """
 
@@ -10,28 +9,19 @@ from __future__ import annotations
 
 import sys
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import cache
 from itertools import count
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from memdb.errors import MemDBError
-from memdb.models import types
-from memdb.models.record import Record, numbered
-from memdb.text.validate import flag_value
+from memdb.models.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from logging import Logger
-
-    Class = TypeVar("Class", bound=type)
 
 # Newest durations of each name that the quantiles are taken from.
 KEPT = 1_000
-
-# Names that only lead to other objects, or return what reads later.
-_SILENT = frozenset(("session", "scope", "shared", "transaction", "close", "find"))
-
 
 # Gets each failure of a port in the work that runs now, before it is tried again. Calls
 # of ports run in threads of their own, which take it along.
@@ -198,140 +188,3 @@ def warn(text: str, *values: object) -> None:
     """Write a warning to the log, if there is one."""
     if (log := logger()) is not None:
         log.warning(text, *values)
-
-
-def observed(owner: Class) -> Class:
-    """
-    Return the class *owner* with its public methods noted by the meter of their file.
-
-    Flags are checked here for all of them: a keyword whose type is bool takes True and
-    False only. A keyword that a method lacks is refused with those it has, also where they stand
-    in a TypedDict. What is returned has numbers of the scope in place of packed ids.
-    Each object has `_services` with a `meter`. Properties are left alone; what only leads to
-    other objects, or yields, has its flags checked and is not noted.
-    """
-    for name, method in list(vars(owner).items()):
-        if type(method) is not _FUNCTION or name.startswith("_"):
-            continue
-        is_noted = name not in _SILENT and not method.__code__.co_flags & _GENERATOR
-        check = _Keywords(method)
-        wrap = _noted if is_noted else _checked
-        setattr(owner, name, _like(method, wrap(method, check)))
-    return handle(owner)
-
-
-def handle(owner: Class) -> Class:
-    """Return the class *owner*, whose objects belong to an open file and keep no other names."""
-    if "__repr__" not in vars(owner):
-        owner.__repr__ = _name  # type: ignore[method-assign, assignment]  # a method of any class
-    owner.__copy__ = _refuse_copy  # type: ignore[attr-defined]  # a method of any class
-    owner.__setattr__ = _assign  # type: ignore[method-assign, assignment]  # unseen: names are checked
-    return owner
-
-
-def _refuse_copy(_handle: object) -> Any:
-    """Refuse pickling and copying: closing a copy would close the original."""
-    raise TypeError("an open memdb file cannot be pickled or copied: give its path and open it")
-
-
-def _name(self: Any) -> str:
-    """Name the class of a handle, and whose memory it is about."""
-    owner, session = (getattr(self, name, None) for name in ("_owner", "_session"))
-    whose = "" if owner is None else f" of {owner.user!r}"
-    return f"<{type(self).__name__}{'' if session is None else f' of {session!r}'}{whose}>"
-
-
-def _assign(self: Any, name: str, value: object) -> None:
-    known: Any = getattr(type(self), name, None)  # a slot, or a property with a setter
-    try:
-        type(known).__set__(known, self, value)
-    except AttributeError as error:
-        way = "`update`" if hasattr(self, "update") else "the method that changes it"
-        owner = type(self).__name__
-        raise AttributeError(f"{owner}.{name} cannot be assigned: call {way}") from error
-
-
-class _Keywords:
-    """
-    The keywords of a method: those that are flags, and the names of all of them.
-
-    A flag is one whose type is bool, each with whether it may be None. Methods without
-    `**options` have no names here: Python checks theirs.
-    """
-
-    __slots__ = ("_flags", "_method", "_names")
-
-    def __init__(self, method: Any) -> None:
-        kinds = {"bool": False, "bool | None": True}
-        code = method.__code__
-        first, count = code.co_argcount, code.co_kwonlyargcount
-        names = code.co_varnames[first : first + count]
-        given = {name: method.__annotations__.get(name) for name in names}
-        self._method = method
-        self._flags = {name: kinds[kind] for name, kind in given.items() if kind in kinds}
-        self._names: frozenset[str] | None = None
-        if code.co_flags & _KEYWORDS:
-            options = method.__annotations__[code.co_varnames[first + count]]
-            fields = getattr(types, options[len("Unpack[") : -1]).__annotations__
-            self._names = frozenset((*code.co_varnames[1 : first + count], *fields))
-
-    def check(self, given: Mapping[str, Any]) -> None:
-        """Refuse a keyword that there is not, and a flag that is neither True nor False."""
-        if self._names is not None and not self._names.issuperset(given):
-            wrong, names = min(given.keys() - self._names), ", ".join(sorted(self._names))
-            raise TypeError(f"{self._method.__qualname__} has no argument {wrong!r}: use {names}")
-        for name, may_be_none in self._flags.items():
-            value = given.get(name, True)
-            if value is not True and value is not False and (value is not None or not may_be_none):
-                flag_value(value, name)
-
-
-def _checked(method: Any, keywords: _Keywords) -> Any:
-    def call(self: Any, *args: Any, **given: Any) -> Any:
-        keywords.check(given)
-        return numbered(method(self, *args, **given))
-
-    return call
-
-
-def _noted(method: Any, keywords: _Keywords) -> Any:
-    name = method.__qualname__
-
-    def call(self: Any, *args: Any, **given: Any) -> Any:
-        if given:
-            keywords.check(given)
-        start_s = perf_counter()
-        meter = self._services.meter
-        try:
-            try:
-                result = method(self, *args, **given)
-            except MemDBError as error:
-                if not error._is_undone or any(map(_is_iterator, (*args, *given.values()))):
-                    raise
-                again = partial(method, self, *args, **given)
-                result = self._services.db.run_again(again, start_s, error)
-        except BaseException as error:
-            meter.note(name, start_s, error)
-            raise
-        meter.note(name, start_s)
-        return numbered(result)
-
-    return call
-
-
-def _is_iterator(value: Any) -> bool:
-    """Return whether a value can be read once only."""
-    return hasattr(value, "__next__")
-
-
-def _like(method: Any, call: Any) -> Any:
-    """Return *call* with the name and the documentation of *method*."""
-    call.__wrapped__ = method
-    for field in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
-        setattr(call, field, getattr(method, field))
-    return call
-
-
-_FUNCTION = type(observed)
-_GENERATOR = 0x20  # inspect.CO_GENERATOR: it would be timed up to its first item only
-_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS

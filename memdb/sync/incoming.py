@@ -69,8 +69,6 @@ UNSAID = -1  # no version of a thing, so that it is sent
 
 SAID_OF_SESSION = ("created_ms", "updated_ms", "title", "metadata")
 
-ORDER = tuple("session branch message summary entry version link artifact item state".split())
-
 
 class Chunk(Record):
     """Lines of one scope: its app and user, what is gone, and the others."""
@@ -133,20 +131,20 @@ class Merge:
         """Merge a chunk. Transaction: joins the caller's."""
         owner = self.services.scope(chunk.app, chunk.user) if chunk.app else None
         is_state = owner is None or chunk.lines[0]["kind"] == "state"
-        part = _Part(self, tx, owner, 0 if owner is None or is_state else owner.ensure(tx))
+        writer = _ChunkWriter(self, tx, owner, 0 if owner is None or is_state else owner.ensure(tx))
         groups: dict[str, list[Line]] = {}
         for line in chunk.lines:
             groups.setdefault(line["kind"].removesuffix("_part"), []).append(line)
-        part.remove(groups.get("gone", ()))
-        for kind in ORDER:
+        writer.remove(groups.get("gone", ()))
+        for kind, rules in KINDS.items():
             if kind in groups:
-                getattr(part, f"write_{kind}")(groups[kind])
-        part.finish()
+                rules.write(writer, groups[kind])
+        writer.finish()
 
     def settle(self, tx: Tx) -> None:
         """Choose the fact of each key that several state here, as other devices do."""
         for scope_no, key, session_only, session in synced.rival_keys(tx):
-            _Part(self, tx, None, scope_no).settle({(key, session_only, session)})
+            _ChunkWriter(self, tx, None, scope_no).settle({(key, session_only, session)})
 
     def end_segment(self, tx: Tx) -> None:
         """Move branches to where their last words say; all messages of the segment are here."""
@@ -162,7 +160,7 @@ class Merge:
                 self.drop_tree(session)
         while self.forks:
             owner, line = self.forks.pop()
-            _Part(self, tx, owner, owner.ensure(tx)).write_fork(line)
+            _ChunkWriter(self, tx, owner, owner.ensure(tx)).write_fork(line)
 
     def arrange(self, tx: Tx, tree: Tree) -> None:
         """
@@ -230,7 +228,7 @@ def _stand(known: Known | None, version: int | None, place: int | str | None = N
     return Stand(Word(UNTOLD, int(is_gone)), place)
 
 
-class _Part:
+class _ChunkWriter:
     """One chunk, in its transaction."""
 
     def __init__(self, merge: Merge, tx: Tx, owner: ScopeRef | None, scope_no: int) -> None:
@@ -277,7 +275,7 @@ class _Part:
         by_kind: dict[str, list[Line]] = {}
         for line in lines:
             by_kind.setdefault(line["of"], []).append(line)
-        for kind in reversed(ORDER):
+        for kind in reversed(KINDS):
             if kind in by_kind:
                 self._remove_kind(kind, by_kind[kind])
 
@@ -294,9 +292,10 @@ class _Part:
         if doomed:
             self._merge.counts[f"{kind}_removed"] += len(doomed)
             self._merge.has_forgotten |= any(forgotten for _, forgotten in doomed)
-            getattr(self, f"_remove_{kind}")(doomed)
+            KINDS[kind].remove(self, doomed)
 
-    def _remove_message(self, doomed: list[tuple[int, bool]]) -> None:
+    def remove_message(self, doomed: list[tuple[int, bool]]) -> None:
+        """Remove messages, and rows that are empty then."""
         rows: dict[tuple[int, bool], list[int]] = {}
         for place, forgotten in sorted(doomed):
             rows.setdefault((session_of(place), forgotten), []).append(seq_of(place))
@@ -316,14 +315,14 @@ class _Part:
         self._merge.drop_tree(session)
         self._arranged.add(session)
 
-    def _remove_session(self, doomed: list[tuple[int, bool]]) -> None:
+    def remove_session(self, doomed: list[tuple[int, bool]]) -> None:
+        """Take title and metadata from sessions and branches; what is empty then goes."""
         for row, forgotten in doomed:
             session_records.undescribe(self._tx, row)
             self._emptied[row] = forgotten
 
-    _remove_branch = _remove_session
-
-    def _remove_entry(self, doomed: list[tuple[int, bool]]) -> None:
+    def remove_entry(self, doomed: list[tuple[int, bool]]) -> None:
+        """Remove entries; others that state their keys may stand then."""
         keys = set()
         for entry_id, _ in doomed:  # it states its key no longer; others that do may stand then
             row = entries.row(self._tx, entry_id)
@@ -342,18 +341,18 @@ class _Part:
         entry = existing(entries.find(self._tx, entry_id), "entries")
         entry_writer.set_outcome(self._tx, entry, active=0, successor=None)
 
-    def _remove_summary(self, doomed: list[tuple[int, bool]]) -> None:
-        """Leave it: it goes with its messages, which are gone on both devices."""
-
-    def _remove_link(self, doomed: list[tuple[int, bool]]) -> None:
+    def remove_link(self, doomed: list[tuple[int, bool]]) -> None:
+        """Forget which entries succeeded others."""
         for entry_id, _ in doomed:
             entries.link(self._tx, entry_id, None)
 
-    def _remove_version(self, doomed: list[tuple[str, bool]]) -> None:
+    def remove_version(self, doomed: list[tuple[str, bool]]) -> None:
+        """Remove old versions of entries."""
         for place, _ in doomed:
             entry_records.remove_version(self._tx, *json.loads(place))
 
-    def _remove_artifact(self, doomed: list[tuple[str, bool]]) -> None:
+    def remove_artifact(self, doomed: list[tuple[str, bool]]) -> None:
+        """Remove versions of artifacts."""
         for text, forgotten in doomed:
             session_no, name, version = json.loads(text)
             place = Place(self._scope_no, session_no, name)
@@ -362,12 +361,14 @@ class _Part:
             if session_no:
                 self._emptied.setdefault(session_id(self._scope_no, session_no), False)
 
-    def _remove_item(self, doomed: list[tuple[int, bool]]) -> None:
+    def remove_item(self, doomed: list[tuple[int, bool]]) -> None:
+        """Remove items."""
         for item_id, forgotten in doomed:
             for stored in items.get_many(self._tx, [item_id]).values():
                 (item_records.forget if forgotten else item_records.remove)(self._tx, stored)
 
-    def _remove_state(self, doomed: list[tuple[str, bool]]) -> None:
+    def remove_state(self, doomed: list[tuple[str, bool]]) -> None:
+        """Remove values of state."""
         for text, _ in doomed:
             app, user, session, key = json.loads(text)
             state_records.remove(self._tx, (app, user, session), key)
@@ -719,7 +720,7 @@ class _Part:
 
     def _make_room(self, kind: str, stand: Stand) -> None:
         if stand.place is not None:
-            getattr(self, f"_remove_{kind}")([(stand.place, False)])
+            KINDS[kind].remove(self, [(stand.place, False)])
         self._merge.counts[f"{kind}_changed"] += 1
 
     # What follows from all of it.
@@ -786,6 +787,32 @@ class _Part:
                 if (active, before) != (int(stands), successor):
                     entry = existing(entries.find(tx, entry_id), "entries")
                     entry_writer.set_outcome(tx, entry, active=int(stands), successor=successor)
+
+
+class Kind(Record):
+    """How lines of a kind are merged: those of what is new or changed, and of what is gone."""
+
+    write: Callable[[_ChunkWriter, list[Line]], None]
+    remove: Callable[[_ChunkWriter, list[Any]], None]
+
+
+def _leave(_writer: _ChunkWriter, _lines: list[Any]) -> None:
+    """Do nothing: versions come with their entry, and summaries go with their messages."""
+
+
+# In the order in which lines are written; what is gone is removed in the other one.
+KINDS = {
+    "session": Kind(_ChunkWriter.write_session, _ChunkWriter.remove_session),
+    "branch": Kind(_ChunkWriter.write_branch, _ChunkWriter.remove_session),
+    "message": Kind(_ChunkWriter.write_message, _ChunkWriter.remove_message),
+    "summary": Kind(_ChunkWriter.write_summary, _leave),
+    "entry": Kind(_ChunkWriter.write_entry, _ChunkWriter.remove_entry),
+    "version": Kind(_leave, _ChunkWriter.remove_version),
+    "link": Kind(_ChunkWriter.write_link, _ChunkWriter.remove_link),
+    "artifact": Kind(_ChunkWriter.write_artifact, _ChunkWriter.remove_artifact),
+    "item": Kind(_ChunkWriter.write_item, _ChunkWriter.remove_item),
+    "state": Kind(_ChunkWriter.write_state, _ChunkWriter.remove_state),
+}
 
 
 def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> None:

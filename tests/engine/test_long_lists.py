@@ -9,7 +9,7 @@ import pytest
 
 import memdb
 from memdb.adapters.host import Host
-from memdb.engine.sqlite import long_lists
+from memdb.engine.sqlite import words
 from memdb.models.ids import scope_range
 from memdb.text.terms import word_terms
 
@@ -31,7 +31,7 @@ def test_kept_lists_are_those_of_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, newest: int | None
 ) -> None:
     """Appended, moved, edited, erased, rebuilt, undone, by this connection or another."""
-    monkeypatch.setattr(long_lists, "LONG", 2)
+    monkeypatch.setattr(words, "LONG", 2)
     source = random.Random(seed)
     path = tmp_path / "agent.db"
     with memdb.open(path, embedder=None) as db, memdb.open(path, embedder=None) as other:
@@ -72,7 +72,7 @@ def test_kept_lists_are_those_of_the_index(
         def fresh(to: memdb.MemDB) -> dict[object, list[int]]:
             with to._db.read() as tx, monkeypatch.context() as changed:
                 tx.words._lists._lists.clear()
-                changed.setattr(long_lists, "LONG", 1 << 40)
+                changed.setattr(words, "LONG", 1 << 40)
                 return read(to)
 
         append(db, 200)

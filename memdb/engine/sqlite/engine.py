@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from weakref import ref
 
 from memdb.engine.blocks import Block, Opened
@@ -263,6 +263,10 @@ class SqliteEngine(Opened):
         """Return the outermost block in which this thread writes, None if there is none."""
         owner = self.pool.write_lock.owned()
         return owner if owner is not None and owner.depth else None
+
+    def run_again(self, _call: Callable[[], Any], _start_s: float, error: MemDBError) -> NoReturn:
+        """Raise *error*: nobody but this program undoes a transaction of a file."""
+        raise error
 
     def stamp(self, *, start: bool = False) -> int | None:
         """
