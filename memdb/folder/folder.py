@@ -361,11 +361,14 @@ class Folder:
         victims: dict[str, _Handle] = {}
         with self._change:
             most = len(self._open) - self.max_open
-            for user, handle in [*self._open.items()] if most > 0 else ():
-                if not handle.pins and user not in self._moving and len(victims) < most:
+            for user, handle in self._open.items() if most > 0 else ():
+                if not handle.pins and user not in self._moving:
                     victims[user] = handle
-                    self._moving.add(user)
-                    del self._open[user]
+                if len(victims) == most:
+                    break
+            for user in victims:
+                self._moving.add(user)
+                del self._open[user]
         for user, handle in victims.items():
             try:
                 self._settle(user, handle)

@@ -152,6 +152,41 @@ def test_a_file_is_open_once(folder: memdb.Folder) -> None:
         assert db.scope("ann").session("s").append("user", "there").seq == 2
 
 
+def calls_of(action: Callable[[], object]) -> int:
+    """Return how many calls of Python functions *action* makes in this thread."""
+    made = 0
+
+    def note(_frame: object, event: str, _arg: object) -> None:
+        nonlocal made
+        made += event == "call"
+
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return made
+
+
+def test_a_file_is_opened_as_fast_among_many_as_among_few(tmp_path: Path) -> None:
+    """Whatever is open beside it, whether one of those is closed for it or not."""
+    made: dict[tuple[int, int], int] = {}
+    for open_before in (4, 60):
+        for spare in (0, 1):
+            place = tmp_path / f"{open_before} {spare}"
+            place.mkdir()
+            with memdb.open_folder(place, max_open=open_before + spare) as folder:
+                for number in range(open_before):
+                    folder.user(f"u{number}").session("s").append("user", "hello")
+                counts = [
+                    calls_of(lambda name=f"new {number}": folder.user(name)) for number in range(3)
+                ]
+            made[open_before, spare] = min(counts)
+
+    for spare in (0, 1):
+        assert made[60, spare] <= made[4, spare] + 20
+
+
 def test_many_threads_on_few_handles(folder: memdb.Folder) -> None:
     """Whatever thread asks for whom while files open and close, all that was stored is there."""
     failures: list[Exception] = []

@@ -106,7 +106,7 @@ class ConnectionPool:
         self._writers: list[Writer] = []  # one at most
         self._watch: Tx | None = None
         self._checked = 0.0
-        _pools[:] = [*(pool for pool in _pools if pool() is not None), ref(self)]
+        _pools.add(ref(self, _pools.discard))
 
     def guard(self) -> None:
         """Raise Closed if the file was closed, WrongProcess after a fork."""
@@ -548,7 +548,7 @@ class ReadBlock(Block):
 
 
 # Every pool of this process, for the fork and for files whose connections must all be closed.
-_pools: list[ref[ConnectionPool]] = []
+_pools: set[ref[ConnectionPool]] = set()
 
 # Files with connections in this process that its parent opened.
 _inherited: set[Identity] = set()
@@ -573,7 +573,7 @@ def _refuse_inherited(path: str) -> None:
 
 
 def _live_pools() -> list[ConnectionPool]:
-    return [pool for one in _pools if (pool := one()) is not None]
+    return [pool for one in tuple(_pools) if (pool := one()) is not None]
 
 
 def _file_of(connection: apsw.Connection) -> Identity:

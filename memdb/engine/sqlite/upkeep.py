@@ -143,7 +143,7 @@ class Upkeep:
         self._mark_at = 0.0  # when the mark of a burst is to be moved, 0 if it is
         self.dropped = self.parts = self.wal_pages = 0
         self.is_running = self.is_waiting = False
-        _all[:] = [*(one for one in _all if one() is not None), ref(self)]
+        _all.add(ref(self, _all.discard))
 
     def note_wal(self, connection: apsw.Connection, _schema: str, pages: int) -> int:
         """Note how long the WAL is; SQLite calls it after each commit of *connection*."""
@@ -381,21 +381,21 @@ def _run(kept: ref[Upkeep], wake: Event) -> None:
         wake.clear()
 
 
-_all: list[ref[Upkeep]] = []
+_all: set[ref[Upkeep]] = set()
 _resting: list[Callable[[], None]] = []
 
 
 @atexit.register
 def _stop_all() -> None:
     """End the threads before the interpreter ends, which would stop them in the middle."""
-    for one in _all:
+    for one in tuple(_all):
         upkeep = one()
         if upkeep is not None:
             upkeep.stop()
 
 
 def _rest_all() -> None:
-    for one in _all:
+    for one in tuple(_all):
         upkeep = one()
         if upkeep is not None:
             _resting.append(upkeep.rest(FORK_S))
