@@ -2,7 +2,7 @@
 Stored text for prompts: make it visible, one line and free of markup; detect injections.
 
 A memory is read back into prompts, so its text is data. `prompt_line` makes a
-line that cannot end the block around it; `injections` names the instructions to
+line that cannot end the block around it; `injection_marks` names the instructions to
 a model that a text holds, so that a caller can flag it. The stored text stays
 unchanged. Pure and linear.
 """

@@ -1,7 +1,7 @@
 """
 Assembly of `memdb web`: the application, the port, the server and its end.
 
-`make_app` gives the ASGI application of an open file. `serve` binds it to 127.0.0.1 and
+`application` returns the ASGI application of an open file. `serve` binds it to 127.0.0.1 and
 runs until it is stopped.
 
 The files of the page are read once at start, and served under the hash of all of them. The hash

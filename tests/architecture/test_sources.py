@@ -1,12 +1,14 @@
 """What a comment or a docstring gives as its source can be looked up."""
 
+import ast
+import builtins
 import re
 import tokenize
 from collections.abc import Iterator
 from io import StringIO
 
 import pytest
-from source_tree import CHECKOUT, FILES, text_of
+from source_tree import CHECKOUT, FILES, ROOT, nodes_of, text_of
 
 # A URL, a paper by author and year, a standard; decisions, programs and pages are files.
 PUBLIC = re.compile(
@@ -53,6 +55,35 @@ def test_each_source_can_be_looked_up() -> None:
     unknown = [(file, one) for file in FILES for one in sources(file) if not can_be_looked_up(one)]
 
     assert len(unknown) <= MOST_UNKNOWN, unknown
+
+
+# Names of other programs, and examples, that docstrings quote.
+FOREIGN = frozenset(
+    "FILE.vN.bak AdvancedSQLiteSession BaseDb OpenAIResponsesCompactionSession RepositorySessionManager "
+    "StorageBackend MyActivity.json dataclasses memory_table session_table pg_amcheck set_llm_cache "
+    "session_1 session_1_date_time session_2 vec_quantize_binary xxxx zcat caféбар".split()
+)
+
+
+def test_each_name_in_backticks_exists() -> None:
+    """In docstrings of memdb: the name of something in its code, in schema.sql or in Python."""
+    known = {*re.findall(r"\w+", (CHECKOUT / "schema.sql").read_text("utf-8")), *dir(builtins)}
+    known |= {part for file in ROOT.glob("web/static/**/*") for part in file.name.split(".")}
+    quoted: dict[str, str] = {}
+    for file in FILES:
+        code = text_of(file)
+        for node in nodes_of(file):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                told = ast.get_docstring(node, clean=False) or ""
+                names = re.findall(r"`([A-Za-z_][\w.]*)(?:\(\))?`", told)
+                quoted |= dict.fromkeys(names, f"{file}: {told[:40]}")
+                code = code.replace(told, "") if told else code
+        known |= {*re.findall(r"\w+", re.sub("#.*", "", code))}
+
+    unknown = {name: place for name, place in quoted.items() if not {*name.split(".")} <= known}
+
+    assert len(quoted) > 900
+    assert {name: place for name, place in unknown.items() if name not in FOREIGN} == {}
 
 
 def test_no_page_has_the_marks_of_a_merge() -> None:
