@@ -74,14 +74,14 @@ class SharedFile:
             if keys.get(hit.source.entry_id or 0) not in taken
         ]
 
-    def known(self, owner: ScopeRef) -> Known:
+    def known(self, owner: ScopeRef, most: int) -> Known:
         """Return what belongs into every prompt of the users of an app."""
         db = self._find()
         if db is None or owner.user == SHARED:
             return [], [], {}
-        always, others, before = db._services.profiles.known(db.shared(owner.app)._owner, None)
-        outdated = {foreign_id(newest): _moved(old) for newest, old in before.items()}
-        return [*map(_moved, always)], [*map(_moved, others)], outdated
+        *known, before = db._services.profiles.known(db.shared(owner.app)._owner, None, most)
+        always, others = ([(foreign_id(row[0]), *row[1:]) for row in rows] for rows in known)
+        return always, others, {foreign_id(newest): _moved(old) for newest, old in before.items()}
 
     def find(self, owner: ScopeRef, ids: Collection[int]) -> dict[int, Entry]:
         """Return those of *ids* that are of shared entries."""

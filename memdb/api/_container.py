@@ -704,7 +704,7 @@ class Services:
             self.counting,
             self.summaries,
             lambda: self.recaller,
-            lambda owner, session: self.profiles.known(owner, session),  # noqa: PLW0108 (a service made later)
+            lambda: self.profiles,
             self.settings,
         )
 

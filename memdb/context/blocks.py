@@ -22,7 +22,7 @@ from memdb.text.trust import FLAGGED, trust_of_message, trust_of_text
 from memdb.text.validate import iso_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from memdb.models.entries import Entry
     from memdb.models.messages import Hit, Source
@@ -192,16 +192,18 @@ class Recalled(Record):
     Attributes:
         entries: Hits of the question, best first.
         messages: Hits of the question, best first, passages of artifacts among them.
-        pinned: Entries that belong into every context, the most important first.
-        others: The newest of the other entries, by category.
+        pinned: Ids of entries that belong into every context, the most important first.
+        others: Ids of the newest of the other entries, by category.
+        load: Returns entries by their ids, in order.
         own_no: The scope whose entries are named by their numbers.
         before: By the id of an entry, the one that it outdates.
     """
 
     entries: tuple[Hit, ...]
     messages: tuple[Hit, ...]
-    pinned: tuple[Entry, ...]
-    others: tuple[Entry, ...]
+    pinned: tuple[int, ...]
+    others: tuple[int, ...]
+    load: Callable[[Sequence[int]], list[Entry]]
     own_no: int | None
     before: dict[int, Entry]
 
@@ -342,12 +344,18 @@ def _is_of(source: Source, session: str) -> bool:
 
 def _known_lines(recalled: Recalled) -> Iterator[Line]:
     """Yield a line per pinned entry, then per hit of the question, then per other entry."""
-    for entry in recalled.pinned:
+    for entry in _loaded(recalled.pinned, recalled):
         yield _entry_line(entry, _pinned_reason(entry), recalled)
     for hit in recalled.entries:
         yield _hit_line(hit, "")
-    for entry in recalled.others:
+    for entry in _loaded(recalled.others, recalled):
         yield _entry_line(entry, OTHER_REASON, recalled)
+
+
+def _loaded(ids: Sequence[int], recalled: Recalled) -> Iterator[Entry]:
+    """Yield the entries of *ids*, read as they are wanted."""
+    for start in range(0, len(ids), COUNTED_AT_ONCE):
+        yield from recalled.load(ids[start : start + COUNTED_AT_ONCE])
 
 
 def _hit_line(hit: Hit, session: str) -> Line:

@@ -10,6 +10,7 @@ the same for several turns, and a provider's prompt cache keeps hitting.
 
 from __future__ import annotations
 
+from functools import partial
 from heapq import merge
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
     from memdb.context.blocks import Block, Line
     from memdb.engine.base import Engine, Tx
-    from memdb.models.entries import Entry
+    from memdb.entries.profile import ProfileService
     from memdb.models.messages import Hit
     from memdb.models.settings import Settings
     from memdb.records.scopes import ScopeRef
@@ -104,7 +105,7 @@ class ContextService:
         counting: Counting,
         summaries: Summaries,
         search: Callable[[], SearchService],
-        known: Callable[[ScopeRef, str], tuple[list[Entry], list[Entry], dict[int, Entry]]],
+        profiles: Callable[[], ProfileService],
         settings: Settings,
     ) -> None:
         """
@@ -112,15 +113,14 @@ class ContextService:
 
         Args:
             search: Returns the search service, if there is a question.
-            known: Returns the entries that belong into every context of a scope's
-                session, and the newest others, within the caller's snapshot.
+            profiles: Returns the service that knows which entries belong into every prompt.
             settings: The shares of a budget.
         """
         self._db = db
         self.counting = counting
         self.summaries = summaries
         self._search = search
-        self._known = known
+        self._profiles = profiles
         self.settings = settings
 
     def context(
@@ -214,14 +214,16 @@ class ContextService:
     ) -> ContextWindow:
         """Return the context with the hits of a question of the words *asked*."""
         target = find_session(tx, owner, session)
-        pinned, others, before = self._known(owner, session)
-        first = {entry.id for entry in pinned}
+        profiles = self._profiles()
+        pinned, others, before = profiles.known(owner, session)
+        first = dict.fromkeys(row[0] for row in pinned)
         entries = tuple(hit for hit in hits["entry"] if hit.source.entry_id not in first)
         shown = {hit.source.entry_id for hit in entries}
-        rest = tuple(entry for entry in others if entry.id not in shown)
+        rest = tuple(row[0] for row in others if row[0] not in shown)
         quoted = merge(hits["message"], hits["artifact"], key=lambda hit: -hit.score)
         parts = tuple(in_part(hit, asked, budget_tokens) for hit in quoted)
-        recalled = Recalled(entries, parts, tuple(pinned), rest, owner.find(tx), before)
+        load = partial(profiles.load, owner)
+        recalled = Recalled(entries, parts, tuple(first), rest, load, owner.find(tx), before)
         return _Plan(self, tx, (target or 0, session), budget_tokens).window(recalled)
 
 

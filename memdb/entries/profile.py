@@ -27,7 +27,7 @@ from memdb.text.validate import MANY, int_value, iso_day, text_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from memdb.engine.base import Engine, Tx
+    from memdb.engine.base import Engine, Row, Tx
     from memdb.entries.categories import Categories
     from memdb.models.entries import Entry
     from memdb.models.messages import Hits
@@ -104,8 +104,8 @@ class ProfileService:
         """Return the block as `Scope.profile` describes it."""
         int_value(budget_tokens, "budget_tokens", 0, MANY)
         query = query_of([text_value(text, "said") for text in said])
-        pinned_entries, _, before = self.known(owner, session, 0)
-        shown = {entry.id for entry in pinned_entries}
+        known, _, before = self.known(owner, session, 0)
+        shown = {row[0] for row in known}
         request = self._request(query, session, count_use=count_use) if query else None
         found = [] if request is None else self._find_matching(owner, request, shown, session)
         found = self._fold(found, before, shown | {old.id for old in before.values()})
@@ -115,8 +115,9 @@ class ProfileService:
             return ProfileBlock("", 0, ())
         with self._db.read() as tx:
             own_no = owner.find(tx)
-        always = self._lines(pinned_entries, own_no if ids else None, before)
-        matching = self._lines(found, own_no if ids else None, before)
+        pinned, others = self.load(owner, [row[0] for row in known]), self.load(owner, found)
+        always = self._lines(pinned, own_no if ids else None, before)
+        matching = self._lines(others, own_no if ids else None, before)
         first = _fitting(always, room * PINNED_PER_MILLE // 1000 if matching else room)
         room -= _cost(first)
         second = _fitting(matching, room)
@@ -145,62 +146,82 @@ class ProfileService:
         """
         Return the entries of every prompt, the newest others by category, and what they outdate.
 
+        The first two as rows, whose first value is an id: most of them fit into no prompt.
+
         Those of every prompt are pinned themselves or by their category, in the scope or in the
         app's shared one. One of a category that is flagged as an instruction is left out.
 
         Each newest one replaces the entry that it outdates, which is the third by its id.
         """
         before: dict[int, Entry] = {}
-        always, others = self._read_always(owner, session, most)
-        always = self._fold(always, before)
-        shown = {entry.id for entry in (*always, *before.values())}
-        others = self._fold(others, before, shown)
-        if self._shared is not None:
-            first, newest, outdated = self._shared.known(owner)
-            always = sorted([*always, *first], key=self._order())[:MOST_PINNED]
-            others = sorted([*others, *newest], key=self._order()) if most else []
-            before |= outdated
-        return always, others, before
+        found, others_found = self._read_always(owner, session, most)
+        rows = {row[0]: row for row in (*found, *others_found)}
+        always = self._fold([row[0] for row in found], before)
+        shown = {*always, *(old.id for old in before.values())}
+        others = self._fold([row[0] for row in others_found], before, shown)
+        unread = [one for one in (*always, *others) if one not in rows]
+        rows |= {one.id: _row_of(one) for one in self.load(owner, unread)}
+        known = [rows[one] for one in always], [rows[one] for one in others]
+        if self._shared is None:
+            return *known, before
+        first, newest, outdated = self._shared.known(owner, most)
+        order = self._order()
+        pinned = sorted([*known[0], *first], key=order)[:MOST_PINNED]
+        return pinned, sorted([*known[1], *newest], key=order), before | outdated
+
+    def load(self, owner: ScopeRef, ids: Sequence[int]) -> list[Entry]:
+        """Return those of the entries *ids* that exist, in this order."""
+        if not ids:
+            return []
+        with self._db.read() as tx:
+            by_id = entries.get_many(tx, ids)
+        by_id |= {} if self._shared is None else self._shared.find(owner, ids)
+        return [by_id[one] for one in ids if one in by_id]
 
     def _read_always(
         self, owner: ScopeRef, session: str | None, most: int
-    ) -> tuple[list[Entry], list[Entry]]:
+    ) -> tuple[list[Row], list[Row]]:
         """Return those of every prompt, and the newest *most* of the others of each scope."""
         names = [category.name for category in self._categories if category.pinned]
         wanted = KnownFilter(names, self._db.clock(), MOST_PINNED, most)
         owners: dict[int, ScopeRef] = {}
-        scopes: dict[int, ScopeRef] = {}
+        rows: dict[int, Row] = {}
         first: set[int] = set()
         with self._db.read() as tx:
             for scope in (owner, owner.shared()):
                 scope_no = scope.find(tx)
                 if scope_no is not None:
                     owners[scope_no] = scope
-            for scope_no, (always, newest) in entries.list_known(tx, owners, wanted).items():
-                first.update(always)
-                scopes |= dict.fromkeys([*always, *newest], owners[scope_no])
-            by_id = entries.get_many(tx, [*scopes])
-            found = [
-                by_id[entry_id]
-                for entry_id, scope in scopes.items()
-                if _may_show(tx, scope, by_id[entry_id], session)
-                and (self._wanted is None or by_id[entry_id].category in self._wanted)
-            ]
+            for always, newest in entries.list_known(tx, owners, wanted).values():
+                first.update(row[0] for row in always)
+                rows |= {row[0]: row for row in (*always, *newest)}
+            private = entries.get_many(tx, [key for key, row in rows.items() if row[-1]])
+            hidden = {
+                key
+                for key, entry in private.items()
+                if not comes_from(tx, owners[scope_of(key)], session, entry)
+            }
+        found = [
+            row
+            for key, row in rows.items()
+            if key not in hidden
+            and (row[2] or row[5] != FLAGGED)
+            and (self._wanted is None or row[1] in self._wanted)
+        ]
         found.sort(key=self._order())
-        always_shown = [entry for entry in found if entry.id in first][:MOST_PINNED]
-        return always_shown, [entry for entry in found if entry.id not in first]
+        always_shown = [row for row in found if row[0] in first][:MOST_PINNED]
+        return always_shown, [row for row in found if row[0] not in first]
 
-    def _order(self) -> Callable[[Entry], tuple[Any, ...]]:
-        """Return the key by which entries of a prompt are sorted."""
+    def _order(self) -> Callable[[Row], tuple[Any, ...]]:
+        """Return the key by which rows of entries are sorted for a prompt."""
         ranks = self._category_ranks()
-        return lambda entry: (
-            ranks.get(entry.category, len(ranks)),
-            entry.category,
-            not entry.pinned,
-            -entry.importance,
-            -entry.updated_ms,
-            -entry.id,
-        )
+
+        def key(row: Row) -> tuple[Any, ...]:
+            entry_id, category, pinned, importance, updated_ms, *_ = row
+            rank = ranks.get(category, len(ranks))
+            return rank, category, not pinned, -importance, -updated_ms, -entry_id
+
+        return key
 
     def _request(self, query: str, session: str | None, *, count_use: bool) -> SearchRequest:
         return search_request(
@@ -214,40 +235,38 @@ class ProfileService:
 
     def _find_matching(
         self, owner: ScopeRef, request: SearchRequest, shown: set[int], session: str | None
-    ) -> list[Entry]:
-        """Return the entries that match a query, by category, then best first."""
+    ) -> list[int]:
+        """Return the ids of the entries that match a query, by category, then best first."""
         hits = self._recall(owner, request)
         numbers = [hit.source.entry_id for hit in hits]
         ids = [number for number in numbers if number is not None and number not in shown]
         with self._db.read() as tx:
-            by_id = entries.get_many(tx, ids)
-            by_id |= {} if self._shared is None else self._shared.find(owner, ids)
-            found = [by_id[number] for number in ids if number in by_id]  # it may be deleted since
+            found = self.load(owner, ids)  # some may be deleted since
             found = [entry for entry in found if _may_show(tx, owner, entry, session)]
         ranks = self._category_ranks()
         found.sort(key=lambda entry: (ranks.get(entry.category, len(ranks)), entry.category))
-        return found
+        return [entry.id for entry in found]
 
     def _fold(
-        self, found: Sequence[Entry], before: dict[int, Entry], shown: Collection[int] = ()
-    ) -> list[Entry]:
+        self, found: Sequence[int], before: dict[int, Entry], shown: Collection[int] = ()
+    ) -> list[int]:
         """
-        Return entries, each newest one for the entry that it outdates, without *shown*.
+        Return ids of entries, each newest one for the entry that it outdates, without *shown*.
 
         Args:
             before: Gets the entry that each of them outdates, by its id.
         """
-        folded: dict[int, Entry] = {}
+        folded: set[int] = set()
         with self._db.read() as tx:
-            for scope_no, some in groupby(sorted(found, key=_scope_of), _scope_of):
+            for scope_no, some in groupby(sorted(found, key=scope_of), scope_of):
                 done = links.fold(tx, scope_no, list(some), self._db.clock())
-                folded |= {entry.id: entry for entry in done.entries}
+                folded.update(done.ids)
                 for newest, old in done.before.items():
                     if before.setdefault(newest, old) is not old:
-                        folded[old.id] = old  # it covers another one, in a line of its own
+                        folded.add(old.id)  # it covers another one, in a line of its own
         stands = {old.id: newest for newest, old in before.items()}
-        order = dict.fromkeys(stands.get(entry.id, entry.id) for entry in found)
-        return [folded[one] for one in order if one in folded and one not in shown]
+        order = dict.fromkeys(stands.get(one, one) for one in found)
+        return [one for one in order if one in folded and one not in shown]
 
     def _category_ranks(self) -> dict[str, int]:
         """Return the place of each category, most important first."""
@@ -296,6 +315,19 @@ def query_of(said: Sequence[str]) -> str:
     if len(joined) <= QUERY_CHARS:
         return joined
     return joined[-QUERY_CHARS:].partition(" ")[2] or joined[-QUERY_CHARS:]
+
+
+def _row_of(entry: Entry) -> Row:
+    """Return an entry as a row of `entries.list_known`."""
+    return (
+        entry.id,
+        entry.category,
+        entry.pinned,
+        entry.importance,
+        entry.updated_ms,
+        entry.trust,
+        entry.session_only,
+    )
 
 
 def _scope_of(entry: Entry) -> int:

@@ -123,44 +123,38 @@ def _follow(
 
 class Folded(Record):
     """
-    Entries of a scope; a newer one may replace an older one.
+    Ids of entries of a scope; a newer one may replace an older one.
 
     Attributes:
         before: By the id of an entry, the one that it replaces.
     """
 
-    entries: list[Entry]
+    ids: list[int]
     before: dict[int, Entry]
 
 
-def fold(tx: Tx, scope_no: int, found: Sequence[Entry], at_ms: int) -> Folded:
+def fold(tx: Tx, scope_no: int, ids: Sequence[int], at_ms: int) -> Folded:
     """
-    Return entries, each newest one in the place of the entry that it surely outdates.
+    Return ids of entries, each newest one in the place of the entry that it surely outdates.
 
     It replaces one entry, the last before it. A list that shows the one shows the other too, so
     that a wrong guess loses nothing. Others that it outdates stay. What was taken back is left out,
     and of two that repeat each other the older one.
     """
-    newest = find_newest(tx, scope_no, [entry.id for entry in found], at_ms, SURE)
-    newer = entries.get_many(tx, {link.newer_id for link in newest.values()})
-    ids = {entry.id for entry in found} | newer.keys()
-    left_out = {older_id for _, older_id in repeats_among(tx, scope_no, ids, SURE)}
+    newest = find_newest(tx, scope_no, ids, at_ms, SURE)
+    newer_ids = {link.newer_id for link in newest.values()}
+    linked = entries.get_many(tx, newer_ids | newest.keys())
+    left_out = {older for _, older in repeats_among(tx, scope_no, {*ids, *newer_ids}, SURE)}
     before: dict[int, Entry] = {}
-    for entry in found:
-        if entry.id in newest:
-            stands = newer[newest[entry.id].newer_id]
-            if not stands.holds(at_ms):
-                left_out.add(entry.id)
-            elif stands.id not in before or _said(before[stands.id]) < _said(entry):
-                before[stands.id] = entry
-    standing = {old.id: newer[newest_id] for newest_id, old in before.items()}
-    kept = {
-        one.id: one
-        for entry in found
-        if entry.id not in left_out
-        for one in [standing.get(entry.id, entry)]
-    }
-    return Folded(list(kept.values()), before)
+    for old in [linked[one] for one in ids if one in newest]:
+        stands = linked[newest[old.id].newer_id]
+        if not stands.holds(at_ms):
+            left_out.add(old.id)
+        elif stands.id not in before or _said(before[stands.id]) < _said(old):
+            before[stands.id] = old
+    standing = {old.id: newest_id for newest_id, old in before.items()}
+    kept = dict.fromkeys(standing.get(one, one) for one in ids if one not in left_out)
+    return Folded([*kept], before)
 
 
 def _said(entry: Entry) -> tuple[int, int]:

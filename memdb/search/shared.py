@@ -13,13 +13,15 @@ from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT, number_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from memdb.engine.base import Row
     from memdb.models.entries import Entry
     from memdb.models.messages import Hits
     from memdb.records.scopes import ScopeRef
     from memdb.search.request import SearchRequest
 
-    # Entries of every prompt, the newest others, and what some of them outdate by their ids.
-    Known = tuple[list[Entry], list[Entry], dict[int, Entry]]
+    # Entries of every prompt, the newest others, and what some of them outdate by their ids. The
+    # first two as rows of `entries.list_known`.
+    Known = tuple[list[Row], list[Row], dict[int, Entry]]
 
 
 class SharedEntries(Protocol):
@@ -28,7 +30,7 @@ class SharedEntries(Protocol):
     def join(self, owner: ScopeRef, request: SearchRequest, own: Hits) -> Hits:
         """Return the hits of a user's own file and those that match of the shared entries."""
 
-    def known(self, owner: ScopeRef) -> Known:
+    def known(self, owner: ScopeRef, most: int) -> Known:
         """Return what belongs into every prompt of the users of an app; see `ProfileService`."""
 
     def find(self, owner: ScopeRef, ids: Collection[int]) -> dict[int, Entry]:

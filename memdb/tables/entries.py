@@ -751,13 +751,16 @@ def damaged(tx: Tx) -> Iterable[int]:
                 yield row["id"]
 
 
+# What puts an entry at its place in a prompt, or leaves it out.
+_KNOWN = "id, category, pinned, importance, updated_ms, trust, session_only"
+
 SELECT_PINNED = f"""/* entries.list_pinned */
-SELECT id
+SELECT {_KNOWN}
 FROM (
-  SELECT id, pinned, importance, updated_ms FROM entries
+  SELECT {_KNOWN} FROM entries
   WHERE scope_no = :scope_no AND pinned = 1 AND {HOLDS}
   UNION
-  SELECT id, pinned, importance, updated_ms FROM entries
+  SELECT {_KNOWN} FROM entries
   WHERE scope_no = :scope_no AND {HOLDS}
     AND category IN (SELECT value FROM json_each(:categories))
 ) AS made
@@ -784,8 +787,8 @@ ORDER BY category, state
 """
 
 
-SELECT_NEWEST_IDS = f"""/* entries.newest_ids */
-SELECT id FROM entries
+SELECT_RECENT = f"""/* entries.recent */
+SELECT {_KNOWN} FROM entries
 WHERE id BETWEEN :low AND :high AND {HOLDS}
 ORDER BY id DESC
 LIMIT :limit
@@ -810,8 +813,12 @@ class KnownFilter(Record):
 
 def list_known(
     tx: Tx, scopes: Collection[int], wanted: KnownFilter
-) -> dict[int, tuple[list[int], list[int]]]:
-    """Return by scope the ids of pinned entries, the most important first, and of the newest."""
+) -> dict[int, tuple[list[Row], list[Row]]]:
+    """
+    Return by scope the pinned entries, the most important first, and the newest.
+
+    A row has id, category, pinned, importance, updated_ms, trust and session_only.
+    """
     asked = []
     for scope_no in scopes:
         low, high = scope_range(scope_no)
@@ -825,11 +832,11 @@ def list_known(
         asked.append((scope_no, pinned, span))
         tx.expect(SELECT_PINNED, pinned)
         if wanted.most_others:
-            tx.expect(SELECT_NEWEST_IDS, span)
+            tx.expect(SELECT_RECENT, span)
     return {
         scope_no: (
-            [row[0] for row in tx.all(SELECT_PINNED, pinned)],
-            [row[0] for row in tx.all(SELECT_NEWEST_IDS, span)] if wanted.most_others else [],
+            tx.all(SELECT_PINNED, pinned),
+            tx.all(SELECT_RECENT, span) if wanted.most_others else [],
         )
         for scope_no, pinned, span in asked
     }
