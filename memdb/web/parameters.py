@@ -10,19 +10,12 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from binascii import Error as Base64Error
-from binascii import a2b_base64
 from typing import TYPE_CHECKING, Any
 
-from memdb.api.signatures import (
-    INTEGER,
-    argument_texts,
-    own_parameters,
-    schema_of,
-)
+from memdb.adapters.schemas import check_value, short, wanted
+from memdb.api.signatures import argument_texts, own_parameters, schema_of
 from memdb.errors import InvalidInput
-from memdb.models.ids import MAX_INT
-from memdb.models.record import MAX_EXACT_INT, Record
+from memdb.models.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,29 +42,11 @@ IDENTITY_TEXTS = {
     "branch": "A branch of the session. Default: the session itself.",
 }
 MISSING = object()
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-    "null": type(None),
-}
 # Media types of the files that a list can be.
 KINDS = {
     "jsonl": "application/jsonl",
     "csv": "text/csv; charset=utf-8",
     "md": "text/markdown; charset=utf-8",
-}
-_ARTICLES = {
-    "string": "a text",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "null",
 }
 
 
@@ -185,7 +160,7 @@ def read_query(parameter: Parameter, values: Sequence[str]) -> Any:
             raise InvalidInput(f"{parameter.name}: {error}") from error
         if value is not MISSING:
             return check_value(value, schema, parameter.name)
-    raise InvalidInput(f"{parameter.name} is {_short(values[0])}: give {_wanted(schema)}")
+    raise InvalidInput(f"{parameter.name} is {short(values[0])}: give {wanted(schema)}")
 
 
 def _but_null(schemas: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -229,7 +204,7 @@ def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{_short(twice)} is given twice")
+        raise ValueError(f"{short(twice)} is given twice")
     return found
 
 
@@ -247,63 +222,3 @@ def _check_depth(value: Any) -> None:
         if not level:
             return
     raise InvalidInput(f"the JSON is nested more than {MAX_DEPTH} deep: make it flatter")
-
-
-def check_value(value: Any, schema: Mapping[str, Any], field: str) -> Any:
-    """
-    Return *value* as the call takes it: bytes for base64.
-
-    Raises:
-        InvalidInput: it is not of the schema; the error names *field*.
-    """
-    schemas = schema.get("anyOf", [schema])
-    if INTEGER in schemas and isinstance(value, str) and _is_large(value):
-        value = int(value)
-    chosen = next((one for one in schemas if _is_of(value, one)), None)
-    if chosen is None:
-        raise InvalidInput(f"{field} is {_short(value)}: give {_wanted(schema)}")
-    if "enum" in chosen and value not in chosen["enum"]:
-        raise InvalidInput(f"{field} is {_short(value)}: use {', '.join(chosen['enum'])}")
-    if chosen.get("type") == "array":
-        return _check_list(value, chosen, field)
-    if chosen.get("type") == "integer" and abs(value) > MAX_INT:
-        raise InvalidInput(f"{field} is {value}: it is out of range")
-    if chosen.get("contentEncoding") == "base64":
-        try:
-            return a2b_base64(value, strict_mode=True)
-        except (Base64Error, ValueError) as error:
-            raise InvalidInput(f"{field} is no base64: {error}") from error
-    return value
-
-
-def _is_large(text: str) -> bool:
-    """Return whether *text* is a number that a browser would round."""
-    return bool(re.fullmatch("[1-9][0-9]{15,18}", text)) and int(text) > MAX_EXACT_INT
-
-
-def _check_list(value: list[Any], schema: Mapping[str, Any], field: str) -> Any:
-    count = len(value)
-    if not schema.get("minItems", 0) <= count <= schema.get("maxItems", count):
-        raise InvalidInput(f"{field} has {count} elements: give {schema['minItems']}")
-    items = schema.get("items", {})
-    checked = [check_value(one, items, f"{field}[{at}]") for at, one in enumerate(value)]
-    return tuple(checked) if "minItems" in schema else checked
-
-
-def _is_of(value: Any, schema: Mapping[str, Any]) -> bool:
-    kind = schema.get("type")
-    if kind is None:
-        return True
-    if isinstance(value, bool) and kind in ("integer", "number"):
-        return False
-    return isinstance(value, _TYPES[kind])
-
-
-def _wanted(schema: Mapping[str, Any]) -> str:
-    kinds = [_ARTICLES[one["type"]] for one in _but_null(schema.get("anyOf", [schema]))]
-    return " or ".join(dict.fromkeys(kinds))
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 40 else f"{shown[:40]}…"  # noqa: PLR2004 (of a message)

@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response, StreamingResponse
 
+from memdb.adapters.schemas import check_value
 from memdb.api.pages import BackupCopy, OpenBytes, owner_of
 from memdb.api.verbs import VERBS
 from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
@@ -33,7 +34,6 @@ from memdb.web.errors import Refused, from_error
 from memdb.web.formats import lines_of
 from memdb.web.parameters import (
     KINDS,
-    check_value,
     owner_kind,
     parameters_of,
     read_json,

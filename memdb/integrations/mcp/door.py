@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from types import NoneType
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from memdb.errors import MemDBError
+from memdb.adapters.schemas import check_value
+from memdb.errors import InvalidInput, MemDBError
 from memdb.integrations.mcp.subscriptions import Subscriptions
 from memdb.integrations.mcp.tools import (
     TOOLS,
@@ -131,9 +131,10 @@ class Door:
             shown = params["name"][:MAX_SHOWN]
             return _failed(f"there is no tool {shown!r}: use one of {', '.join(self._tools)}")
         given = _whole(tool, params.get("arguments") or {})
-        wrong = find_wrong(tool.arguments, given)
-        if wrong is not None:
-            return _failed(wrong)
+        try:
+            given = check_value(given, tool.arguments, "arguments")
+        except InvalidInput as error:
+            return _failed(str(error))
 
         def run(db: MemDB) -> Answer:
             return tool.run(db.scope(*self._place), {**given})
@@ -293,72 +294,9 @@ def _start(cursor: str | None) -> int:
     return start
 
 
-KINDS: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-    "null": NoneType,
-}
-
-
-def find_wrong(schema: dict[str, Any], value: Any, place: str = "") -> str | None:
-    """
-    Return what is wrong with *value*, None if nothing is.
-
-    Args:
-        schema: JSON Schema with `type`, `enum`, `minimum`, `maximum`, `items`, `properties`,
-            `required` and `additionalProperties`; there are no others among the tools.
-        place: Place where the value stands, such as `kinds.0`; empty: all of the arguments.
-    """
-    kinds = schema.get("type", [*KINDS])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    wrong = ""
-    if not any(_is_a(kind, value) for kind in kinds):
-        wrong = f"{value!r:.80} is not of type {' or '.join(kinds)}"
-    elif "enum" in schema and value not in schema["enum"]:
-        wrong = f"{value!r:.80} is not one of {', '.join(schema['enum'])}"
-    elif "minimum" in schema and value < schema["minimum"]:
-        wrong = f"{value!r:.80} is less than {schema['minimum']}"
-    elif "maximum" in schema and value > schema["maximum"]:
-        wrong = f"{value!r:.80} is more than {schema['maximum']}"
-    elif isinstance(value, dict):
-        wrong = _wrong_fields(schema, value)
-    if wrong:
-        return f"{place or 'arguments'}: {wrong}"
-    parts: dict[str, tuple[dict[str, Any], Any]] = {}
-    if isinstance(value, list):
-        parts = {f"{at}": (schema.get("items", {}), one) for at, one in enumerate(value)}
-    elif isinstance(value, dict):
-        fields = schema.get("properties", {})
-        parts = {name: (fields[name], one) for name, one in value.items() if name in fields}
-    found = (find_wrong(one, it, f"{place}.{at}".lstrip(".")) for at, (one, it) in parts.items())
-    return next(filter(None, found), None)
-
-
-def _wrong_fields(schema: dict[str, Any], value: dict[str, Any]) -> str:
-    """Return which field is missing or not known, "" if none is."""
-    fields = schema.get("properties", {})
-    missing = [name for name in schema.get("required", ()) if name not in value]
-    if missing:
-        return f"{missing[0]!r} is required"
-    more = [] if schema.get("additionalProperties", True) else [*value.keys() - fields.keys()]
-    return f"{min(more)!r:.80} is not known: use {', '.join(fields)}" if more else ""
-
-
-def _is_a(kind: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, KINDS[kind])
-
-
 def _whole(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
     """
-    Return *given* as models mean it: without null, and with 5 for "5" and 5.0.
+    Return *given* as models mean it: without null, and with 5 for "5".
 
     A tool that takes null itself gets it.
     """
@@ -372,10 +310,9 @@ def _whole(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _count(value: Any) -> Any:
-    """Return a whole number that is written as a text or a fraction; others as they are."""
-    if isinstance(value, str) and re.fullmatch("-?[0-9]{1,15}", value):
-        return int(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    """Return a whole number that is written as a text; others as they are."""
+    is_number = isinstance(value, str) and re.fullmatch("-?[0-9]{1,15}", value)
+    return int(value) if is_number else value
 
 
 def _failed(sentence: str) -> Answer:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb import __version__
+from memdb.adapters.schemas import check_value
+from memdb.errors import InvalidInput
 from memdb.integrations.mcp.door import (
     INSTRUCTIONS,
     INVALID_PARAMS,
     PARAMS,
     Refused,
-    find_wrong,
     takes,
 )
 from memdb.integrations.mcp.tools import text
@@ -118,9 +119,10 @@ async def _answer(door: Door, caller: Caller, method: str, params: dict[str, Any
 
 
 def _check(schema: dict[str, Any], params: dict[str, Any]) -> None:
-    wrong = find_wrong(schema, params)
-    if wrong is not None:
-        raise Refused(INVALID_PARAMS, wrong)
+    try:
+        check_value(params, schema, "params")
+    except InvalidInput as error:
+        raise Refused(INVALID_PARAMS, str(error)) from error
 
 
 def _capabilities(*, changes: bool) -> Answer:

@@ -19,7 +19,9 @@ from with_mcp.test_server import answer, stdio
 from with_mcp.test_subscriptions import PLAN, TIMEOUT_S
 
 import memdb
-from memdb.integrations.mcp.door import KINDS, PARAMS, find_wrong
+from memdb.adapters.schemas import TYPES, check_value
+from memdb.errors import InvalidInput
+from memdb.integrations.mcp.door import PARAMS
 from memdb.integrations.mcp.tools import TOOLS
 
 OURS = [sys.executable, "-m", "memdb", "mcp", "--user", "ann"]
@@ -233,7 +235,7 @@ def test_the_schemas_say_only_what_is_checked() -> None:
 
     assert set().union(*map(keywords, SCHEMAS)) <= known
     types = [one["type"] for schema in SCHEMAS for one in schema["properties"].values()]
-    assert {kind for one in types for kind in ([one] if isinstance(one, str) else one)} <= {*KINDS}
+    assert {kind for one in types for kind in ([one] if isinstance(one, str) else one)} <= {*TYPES}
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda one: "+".join(one["properties"])[:40])
@@ -243,4 +245,10 @@ def test_arguments_are_judged_as_by_json_schema(schema: dict[str, Any], data: An
     names = st.sampled_from([*schema["properties"], "other"])
     value = data.draw(VALUES | st.dictionaries(names, VALUES, max_size=4))
 
-    assert (find_wrong(schema, value) is None) == Draft202012Validator(schema).is_valid(value)
+    try:
+        taken = check_value(value, schema, "arguments")
+    except InvalidInput:
+        assert not Draft202012Validator(schema).is_valid(value)
+    else:
+        assert Draft202012Validator(schema).is_valid(value)
+        assert taken == value
