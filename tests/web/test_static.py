@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
+import memdb
+from memdb.cli import cli
 from memdb.web.app import FOREVER, StaticFiles
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from web_site import Site
 
 
@@ -34,6 +37,22 @@ def test_the_hash_is_that_of_every_file(folder: Path) -> None:
     assert StaticFiles(folder).prefix == first.prefix
     (folder / "views" / "map.js").write_text("export  {};")
     assert StaticFiles(folder).prefix != first.prefix
+
+
+def test_each_command_that_the_page_shows_exists() -> None:
+    """In backticks, or between tags of code."""
+    folder = Path(memdb.__file__).parent / "web" / "static"
+    text = "\n".join(file.read_text("utf-8") for file in folder.rglob("*.*"))
+    shown = set(re.findall(r'["`>]memdb ([a-z-]+)(?: ([a-z-]+))?', text))
+    missing = []
+    for noun, verb in shown:
+        found = cli.get_command(click.Context(cli), noun)
+        if isinstance(found, click.Group) and verb:
+            found = found.get_command(click.Context(found), verb)
+        missing += [] if found else [f"{noun} {verb}"]
+
+    assert len(shown) > 3
+    assert missing == []
 
 
 def test_the_files_of_the_package(reading_site: Site) -> None:

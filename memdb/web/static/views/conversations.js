@@ -138,17 +138,18 @@ export async function mount(root, ctx) {
 
   const actions = () => {
     const read = `read?${new URLSearchParams(Object.entries({ ...ctx.scope, session: open }).flatMap(([key, value]) => (value === null || value === undefined ? [] : [[key, value]])))}`;
+    const info = sessions.items.find((one) => one.name === open);
     const { node, close } = ctx.dialog("Actions", h("div", { class: "tools" },
       h("a", { href: read, target: "_blank", rel: "noopener" }, "Plain text"),
       button("Copy all as Markdown", async () => { ctx.copy(await getText("messages", { ...ctx.scope, session: open, format: "md" })); }),
       button("Find in it", () => { close(); ctx.go("search", { session: open }); ctx.box.focus(); }),
       button("Copy the link", () => ctx.copy(location.href, "Link copied.")),
-      button("The same as a command", () => ctx.copy(`memdb show ${JSON.stringify(open)} --user ${JSON.stringify(ctx.scope.user)}`)),
+      button("The same as a command", () => ctx.copy(`memdb chat show FILE ${JSON.stringify(open)} --user ${JSON.stringify(ctx.scope.user)}`)),
       ctx.readOnly ? null : [
         button("Rename …", () => { close(); rename(); }, { title: "e" }),
-        button("Compact", () => { close(); run("compact", {}, "Compacted: summaries are finished, old messages are archived.")(); }),
-        button("Archive", () => { close(); run("archive", {}, "Archived.")(); }),
-        button("Unarchive", () => { close(); run("unarchive", {}, "Unarchived.")(); }),
+        button("Compact", () => { close(); run("compact", {}, "Compacted: the summaries are finished.")(); }),
+        info && info.archived_count === info.message_count ? null : button("Archive", () => { close(); run("archive", {}, "Archived.")(); }),
+        info && !info.archived_count ? null : button("Unarchive", () => { close(); run("unarchive", {}, "Unarchived.")(); }),
         button("Forget …", () => { close(); openForget(ctx, { session: open }, () => { closeSession(); ctx.go("conversations"); sessions.load(); }); }, { class: "danger" })],
       button("Close", () => close(), { class: "primary" })));
     find(node, "a, button")?.focus();

@@ -3,7 +3,7 @@ import { button, fill, find, h, longWords, plural, shown, words } from "../dom.j
 import { failure, send } from "../http.js";
 
 /** @type {Record<string, string>} */
-const LETTERS = { message: "U", entry: "◆", version: "◆", summary: "Σ", artifact: "▤" };
+const LETTERS = { entry: "◆", version: "◆", summary: "Σ", artifact: "▤" };
 
 /** Return the words of a button: "Forget 4 messages and 1 entry". @param {string} verb @param {Record<string, number>} counts */
 function sentence(verb, counts) {
