@@ -124,7 +124,7 @@ def test_without_a_thread_fts5_and_sqlite_do_it(
 
     monkeypatch.setattr(upkeep.Thread, "start", refuse)
     db = open_db(path)
-    kept(db)._wal_from = 15
+    monkeypatch.setattr(upkeep, "WAL_PAGES", 15)
     chat = db.scope("ann").session("s")
     for at in range(70):
         chat.extend([{"role": "user", "text": f"tea {at} {n}"} for n in range(64)])
@@ -135,10 +135,13 @@ def test_without_a_thread_fts5_and_sqlite_do_it(
     assert found(db) == 70 * 64
 
 
-def test_the_wal_is_moved_and_begins_anew(path: str, open_db: Callable[..., MemDB]) -> None:
+def test_the_wal_is_moved_and_begins_anew(
+    path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a pause too; it does not grow with what is written."""
     db = open_db(path)
-    kept(db)._wal_from = kept(db)._wal_due = 50
+    monkeypatch.setattr(upkeep, "WAL_PAGES", 50)
+    kept(db)._wal_due = 50
     largest = 0
     for _ in range(15):
         append(db, 20)
@@ -150,12 +153,13 @@ def test_the_wal_is_moved_and_begins_anew(path: str, open_db: Callable[..., MemD
 
 
 def test_a_reader_keeps_the_wal_from_beginning_anew_and_nothing_else(
-    path: str, open_db: Callable[..., MemDB]
+    path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Writes and the thread go on, and it does not try at each commit."""
     db = open_db(path)
     append(db, 1)
-    kept(db)._wal_from = kept(db)._wal_due = 20
+    monkeypatch.setattr(upkeep, "WAL_PAGES", 20)
+    kept(db)._wal_due = 20
     tries = []
     apart = db._db.apart
 
@@ -178,7 +182,8 @@ def test_one_process_moves_the_wal(
 ) -> None:
     """A thread that finds a WAL which began anew, or another at work, keeps no writer waiting."""
     db, other = open_db(path), open_db(path)
-    kept(db)._wal_from = kept(db)._wal_due = 1 << 20
+    monkeypatch.setattr(upkeep, "WAL_PAGES", 1 << 20)
+    kept(db)._wal_due = 1 << 20
     append(db, 1)
     wait_until(lambda: not kept(db)._mark_at)  # which moves the WAL too
     append(db, 59)
@@ -190,7 +195,7 @@ def test_one_process_moves_the_wal(
         return write_briefly()
 
     monkeypatch.setattr(db._db, "write_briefly", ask)
-    kept(db)._wal_from = 20
+    monkeypatch.setattr(upkeep, "WAL_PAGES", 20)
 
     with monkeypatch.context() as at_work:
         at_work.setattr(upkeep, "CHECKPOINT_NOW", "SELECT 1, -1, -1")  # what SQLite answers then
@@ -204,11 +209,14 @@ def test_one_process_moves_the_wal(
     assert found(db) == 61
 
 
-def test_closing_waits_for_the_step(path: str, open_db: Callable[..., MemDB]) -> None:
+def test_closing_waits_for_the_step(
+    path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The file is whole then, without a WAL, whatever the thread was doing."""
     for number in range(12):
         db = open_db(path)
-        kept(db)._wal_from = kept(db)._wal_due = 10
+        monkeypatch.setattr(upkeep, "WAL_PAGES", 10)
+        kept(db)._wal_due = 10
         append(db, 64 * 4 + number, f"s{number}")
         db.close()
         assert not Path(f"{path}-wal").exists()
@@ -228,10 +236,13 @@ def test_a_program_may_end_while_it_works(path: str, count: int) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_fork_while_it_works_harms_nobody(path: str, open_db: Callable[..., MemDB]) -> None:
+def test_a_fork_while_it_works_harms_nobody(
+    path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The child opens the file, because no connection was in use by the thread."""
     db = open_db(path)
-    kept(db)._wal_from = kept(db)._wal_due = 10
+    monkeypatch.setattr(upkeep, "WAL_PAGES", 10)
+    kept(db)._wal_due = 10
     context = multiprocessing.get_context("fork")
     for number in range(5):
         append(db, 64 * 4)
@@ -250,10 +261,13 @@ def _append_in_child(path: str, session: str) -> None:
         append(db, 2, session)
 
 
-def test_threads_write_while_it_works(path: str, open_db: Callable[..., MemDB]) -> None:
+def test_threads_write_while_it_works(
+    path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All of them get their turn, and every message is there once."""
     db = open_db(path)
-    kept(db)._wal_from = kept(db)._wal_due = 30
+    monkeypatch.setattr(upkeep, "WAL_PAGES", 30)
+    kept(db)._wal_due = 30
     threads = [threading.Thread(target=append, args=(db, 150, f"t{number}")) for number in range(4)]
     for thread in threads:
         thread.start()

@@ -42,8 +42,8 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="proc
 
 UPKEEP = """
 import sys, memdb
-from memdb.engine.sqlite import connection, upkeep
-connection.CHECKPOINT_PAGES = 30
+from memdb.engine.sqlite import upkeep
+upkeep.WAL_PAGES = 30
 upkeep.PARTS, upkeep.PAUSE_S, upkeep.MERGE_PAGES = 1, 0, 2
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process") as db:
     chat = db.scope("ann").session(sys.argv[2])
@@ -57,8 +57,8 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="proc
 # Deletes what it wrote, so that upkeep merges the index whole and cuts the file.
 SHRINK = """
 import sys, memdb
-from memdb.engine.sqlite import connection, upkeep
-connection.CHECKPOINT_PAGES = 30
+from memdb.engine.sqlite import upkeep
+upkeep.WAL_PAGES = 30
 upkeep.PAUSE_S, upkeep.MERGE_PAGES, upkeep.MOVED_PIECES = 0, 2, 1
 upkeep.LEAST_DROPPED, upkeep.FREE_PART = 1, 1000
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process") as db:

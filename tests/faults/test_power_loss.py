@@ -29,7 +29,7 @@ from writes import POLICY, WRITES, Summarizer, make_old, migrate, next_format
 
 import memdb
 from memdb.engine.sqlite import connection as connections
-from memdb.engine.sqlite import wal_sync, writer
+from memdb.engine.sqlite import upkeep, wal_sync, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -372,7 +372,7 @@ def opener_of(path: Path, open_db: Any, make_embedder: Any, durability: str) -> 
 @pytest.fixture(params=[40, 4_000], ids=["often", "as shipped"])
 def checkpoint(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Let a commit copy the WAL back after so many pages."""
-    monkeypatch.setattr(connections, "CHECKPOINT_PAGES", request.param)
+    monkeypatch.setattr(upkeep, "WAL_PAGES", request.param)
     return int(request.param)
 
 
@@ -409,7 +409,7 @@ def test_a_power_cut_loses_nothing_acknowledged(
     history_of: Callable[..., History], folder: Path, monkeypatch: pytest.MonkeyPatch, link: bool
 ) -> None:
     """Some eighty images, spread over eleven writes."""
-    monkeypatch.setattr(connections, "CHECKPOINT_PAGES", 40)
+    monkeypatch.setattr(upkeep, "WAL_PAGES", 40)
     tried, wrong = cut_often(
         folder / "images", history_of("power", 0, 6, link=link), "power", seed=1, most=100
     )
@@ -495,7 +495,7 @@ def test_the_control_without_syncs_fails(
     history_of: Callable[..., History], folder: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """With synchronous=OFF the same cuts lose and damage: the simulator bites."""
-    monkeypatch.setattr(connections, "CHECKPOINT_PAGES", 40)
+    monkeypatch.setattr(upkeep, "WAL_PAGES", 40)
     monkeypatch.setitem(connections.SYNCHRONOUS, "power", "OFF")
     monkeypatch.setattr(writer, "SYNC_APART", "PRAGMA synchronous = OFF")
     monkeypatch.setattr(wal_sync.SharedSync, "wait", lambda *_: None)

@@ -54,12 +54,6 @@ NO_WAL_YET = (0, 0)
 # for 1.5 s. Source: ADR-0002.
 BUSY_SLEEP_S = 0.0004
 
-# Pages in the WAL before they are moved into the file: 16 MB. With SQLite's 1,000
-# every 150th append pays for it (p99 1.5 ms instead of 0.4). With 10,000 the WAL
-# file grows for longer, and a sync that makes a file longer takes twice the
-# time: durable appends were 20 % slower.
-CHECKPOINT_PAGES = 4_000
-
 # The WAL file is cut to this size after a checkpoint; else it never shrinks.
 JOURNAL_LIMIT_BYTES = 64 << 20
 
@@ -344,7 +338,6 @@ def _let_write(connection: apsw.Connection, durability: str, timeout_ms: int) ->
     run(f"PRAGMA fullfsync = {durability == 'power':d}").fetchall()
     run(f"PRAGMA checkpoint_fullfsync = {durability == 'power':d}").fetchall()
     run(f"PRAGMA journal_size_limit = {JOURNAL_LIMIT_BYTES}").fetchall()
-    connection.wal_autocheckpoint(CHECKPOINT_PAGES)
 
 
 def harden(connection: apsw.Connection) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from weakref import ref
 
 from memdb.engine.blocks import Block, Opened
-from memdb.engine.sqlite import connection as connections
 from memdb.engine.sqlite import migrate, schema
 from memdb.engine.sqlite.connection import MEMORY, Tx, load_image
 from memdb.engine.sqlite.maintenance import SqliteMaintenance
@@ -395,7 +394,7 @@ class SqliteEngine(Opened):
                     partial(is_cleared, key=self.key),
                 )
                 self.sync = SharedSync(self.path, move, is_moved)
-            self.upkeep = Upkeep(self, connections.CHECKPOINT_PAGES, syncs=not waits)
+            self.upkeep = Upkeep(self, syncs=not waits)
             self.pool.close_writers()  # a new one tells it how long the WAL is
             self.pool.on_commit = self.upkeep.note_wal
 

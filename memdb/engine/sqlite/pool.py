@@ -601,7 +601,8 @@ def _after_fork_in_child() -> None:
         files |= {pool.identity for pool in _live_pools()}
     _inherited.update(files - {None})
     if files:
-        # Closing one could remove the WAL that the parent uses: never let them be collected.
+        # Closing one could remove the WAL that the parent uses: never let them be collected
+        # (ADR-0070).
         import ctypes  # noqa: PLC0415 (after a fork alone)
 
         for connection in connections:
