@@ -172,7 +172,8 @@ class SecretScan(Record):
         place = version.session, version.name, version.version
         seen: set[tuple[str, int]] = set()
         with self.artifacts.open(self.owner, *place) as stream:
-            start, data = 0, stream.read(STEP_BYTES)
+            start, data = 0, stream.read(min(STEP_BYTES, version.size_bytes))
+            left = version.size_bytes - len(data)  # behind the end another question would be asked
             while data and not is_binary(data):
                 text = data.decode("utf-8", errors="replace")
                 for one in self._in_text(text, where):
@@ -180,9 +181,10 @@ class SecretScan(Record):
                     if found not in seen:
                         seen.add(found)
                         yield one.replace(start=found[1])
-                more = stream.read(STEP_BYTES)
+                more = stream.read(min(STEP_BYTES, left))
                 if not more:
                     return
+                left -= len(more)
                 start += max(0, len(data) - OVERLAP_BYTES)
                 data = data[-OVERLAP_BYTES:] + more
 

@@ -7,6 +7,7 @@ the caller's transaction.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
@@ -521,9 +522,11 @@ def _artifacts_saying(
             named[place] = None
         elif rev_version:
             copies.setdefault(place, {})[MAX_INT - int(rev_version)] = None
-    for place, gone in copies.items():
-        if len(gone) == len(artifact_rows.versions(tx, place)):
-            named[place] = None
+    if copies:
+        ids = {one: name_id for one, name_id, _ in artifact_rows.places(tx, scope_no)}
+        doomed = [ids[place] for place in copies]
+        stored = Counter(one.name_id for one in artifact_rows.versions_of(tx, scope_no, doomed))
+        named |= {place: None for place, gone in copies.items() if len(gone) == stored[ids[place]]}
     kept = [place for place in copies if place not in named]
     return [*named], tuple((place, version) for place in kept for version in copies[place])
 

@@ -390,8 +390,7 @@ class DeletionService:
         if selector.what == "session":
             names.add(selector.session)  # it may have been deleted before
         session_records.forget(tx, owner, *sorted(names))
-        for name_or_all in selection.state:
-            state_records.forget(tx, owner, name_or_all)
+        state_records.forget(tx, owner, selection.state)
         if None in selection.state and scope_no is not None:
             dependents.hide_all(tx, scope_no)
 
@@ -434,8 +433,7 @@ def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
     session_records.remove(tx, owner, *(name for _, name in selection.whole))
     for name_or_all in selection.state:
         state_records.remove_user(tx, owner, name_or_all)
-    for session, key in selection.keys:
-        state_records.remove(tx, (owner.app, owner.user, session), key)
+    state_records.remove_keys(tx, owner, selection.keys)
     for row, _ in selection.titles:
         session_records.undescribe(tx, row)
 
@@ -444,8 +442,7 @@ def _forget_rest(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
     """Remove what goes of things that stay."""
     for entry_id, version, *_ in selection.versions:
         entry_records.forget_version(tx, entry_id, version)
-    for session, key in selection.keys:
-        state_records.forget(tx, owner, session, key)
+    state_records.forget(tx, owner, keys=selection.keys)
     for place, version in selection.copies:
         artifact_records.forget_version(tx, place, version)
     for row, _ in selection.titles:

@@ -35,6 +35,9 @@ WORDS_AT_ONCE = 500
 # The end of a chunk of an artifact that is read again with the next one.
 TAIL_BYTES = 256
 
+# Artifacts whose first chunks, of 256 KB at most, are read together.
+BLOBS_AT_ONCE = 20
+
 SELECT_SEGMENTS = """/* text_rows.segments */
 SELECT session_id, first_seq, data, codec FROM archive_segments
 WHERE (session_id, first_seq) > (:session, :first_seq)
@@ -46,6 +49,17 @@ SELECT_BLOBS = """/* text_rows.blobs */
 SELECT blob_no, scope_no, session_no, name, rev_version FROM artifacts
 WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
 ORDER BY blob_no, scope_no, session_no, name, rev_version
+"""
+
+SELECT_FIRST_CHUNKS = """/* text_rows.first_chunks */
+SELECT
+  blob_no,
+  chunk_no,
+  codec,
+  data,
+  (SELECT max(chunk_no) FROM blob_chunks AS every WHERE every.blob_no = blob_chunks.blob_no)
+FROM blob_chunks
+WHERE blob_no IN (SELECT value FROM json_each(:ids)) AND chunk_no = 0
 """
 
 SELECT_CHUNKS_OF = """/* text_rows.chunks_of */
@@ -231,16 +245,27 @@ def text_rows(
     for row_id, *names, text in tx.all(SELECT_NAMES, {"low": low, "high": high}):
         yield row_id, tuple(names), text.encode()
     stored = tx.all(SELECT_BLOBS, {"low": low, "high": high}) if blobs else []
-    for blob_no, scope_no, session_no, name, rev_version in stored:
-        after = {"blob_no": blob_no, "chunk_no": -1}
+    for place, (blob_no, scope_no, session_no, name, rev_version) in enumerate(stored):
+        if place % BLOBS_AT_ONCE == 0:
+            ids = [row[0] for row in stored[place : place + BLOBS_AT_ONCE]]
+            firsts = {row[0]: row for row in tx.all(SELECT_FIRST_CHUNKS, {"ids": ids})}
         ref = ("version", name, str(rev_version), session_no)
         tail = b""  # a word may end in the next chunk
-        for _, _, codec, data in chain.from_iterable(tx.pages(SELECT_CHUNKS_OF, after)):
+        for _, _, codec, data in _chunks(tx, blob_no, firsts.get(blob_no)):
             said = tail + inflated(codec, data)
             yield scope_no << SCOPE_SHIFT, ref, b"\n".join((name.encode(), said))
             if codec == "zlib":
                 yield scope_no << SCOPE_SHIFT, ("packed", name), data
             tail = said[-TAIL_BYTES:]
+
+
+def _chunks(tx: Tx, blob_no: int, first: Row | None) -> Iterator[Row]:
+    """Yield the chunks of a blob; *first* is one that was read, with the number of the last."""
+    if first is not None:
+        yield first[:4]
+    if first is None or first[1] < first[4]:
+        after = {"blob_no": blob_no, "chunk_no": -1 if first is None else first[1]}
+        yield from chain.from_iterable(tx.pages(SELECT_CHUNKS_OF, after))
 
 
 def _text_rows(tx: Tx, low: int, high: int) -> Iterator[TextRow]:

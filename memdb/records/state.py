@@ -14,7 +14,7 @@ from memdb.records import dependents, sessions
 from memdb.tables import state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.protocols import Ids
@@ -59,16 +59,38 @@ def remove(tx: Tx, place: Place, key: str | None = None) -> bool:
     return state.clear(tx, *place) > 0 if key is None else state.delete(tx, place, key)
 
 
-def forget(tx: Tx, owner: ScopeRef, session: str | None, key: str | None = None) -> None:
-    """Remove a value of a session, or all of them for None, so that no import brings it back."""
+def remove_keys(tx: Tx, owner: ScopeRef, keys: Iterable[tuple[str, str]]) -> None:
+    """Remove some of a user's values, given as (session, key)."""
+    state.delete_keys(tx, owner.app, owner.user, keys)
+
+
+def forget(
+    tx: Tx,
+    owner: ScopeRef,
+    sessions: Collection[str | None] = (),
+    keys: Collection[tuple[str, str]] = (),
+) -> None:
+    """
+    Remove some of a user's values so that no import brings them back.
+
+    Args:
+        sessions: All values of these go; None among them means all of the user's.
+        keys: Single values that go, as (session, key).
+    """
+    if not sessions and not keys:
+        return
     after, doomed = None, []
     while page := state.list_page(tx, owner.app, owner.user, after=after):
         after = page[-1]
-        doomed += [row for row in page if session in (None, row.session) and key in (None, row.key)]
+        doomed += [
+            row
+            for row in page
+            if not {None, row.session}.isdisjoint(sessions) or (row.session, row.key) in keys
+        ]
     names = [_source_names(row) for row in doomed]
     if names:
         dependents.keep_away(tx, owner.ensure(tx), "item", names)
-    state.delete_rows(tx, doomed)
+    state.delete_keys(tx, owner.app, owner.user, [(row.session, row.key) for row in doomed])
 
 
 def find_kept_away(tx: Tx, owner: ScopeRef, rows: Sequence[StateRow]) -> list[StateRow]:

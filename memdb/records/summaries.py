@@ -87,8 +87,9 @@ def _remove_own(tx: Tx, session: int, from_seq: int) -> int:
     gone = 0
     seq: int | None = from_seq
     while seq is not None:
-        gone += remove_all(tx, session, session, seq)
-        seq = summaries.first_bare(tx, session)
+        removed = remove_all(tx, session, session, seq)
+        gone += removed
+        seq = summaries.first_bare(tx, session) if removed else None
     return gone
 
 

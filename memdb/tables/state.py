@@ -156,10 +156,9 @@ def clear(tx: Tx, app: str, user: str, session: str | None) -> int:
     return tx.run(DELETE_STATE, {"app": app, "user": user, "session": session})
 
 
-def delete_rows(tx: Tx, rows: Iterable[StateRow]) -> None:
-    """Remove some values."""
-    keys = ("app", "user", "session", "key")
-    tx.many(DELETE_KEY, [{key: getattr(row, key) for key in keys} for row in rows])
+def delete_keys(tx: Tx, app: str, user: str, keys: Iterable[tuple[str, str]]) -> None:
+    """Remove some values of a user, given as (session, key)."""
+    tx.many(DELETE_KEY, [{**_named((app, user, session)), "key": key} for session, key in keys])
 
 
 def clear_sessions(tx: Tx, app: str, user: str, names: Collection[str]) -> None:

@@ -498,7 +498,10 @@ def delete_between(tx: Tx, low: int, high: int, from_seq: int = 0) -> int:
     The answer is how many; 0 means all.
     """
     values = {"low": low, "high": high, "seq": from_seq}
-    tx.words.drop_each("summary", [row_id for (row_id,) in tx.all(SELECT_FROM, values)])
+    going = [row_id for (row_id,) in tx.all(SELECT_FROM, values)]
+    if not going:
+        return 0
+    tx.words.drop_each("summary", going)
     if from_seq:
         tx.run(UPDATE_UNLINKED, values)
     return tx.run(DELETE_FROM, values)

@@ -185,7 +185,9 @@ MORE = 6
 # takes.
 GROWING: dict[str, tuple[Callable[[memdb.Scope], object], int]] = {
     "forget by words": (lambda ann: ann.forget(query="Oslo"), 12),
-    "delete by words": (lambda ann: ann.delete(query="Oslo"), 11),
+    "delete by words": (lambda ann: ann.delete(query="Oslo"), 8),
+    "forget a person": (lambda ann: ann.forget(person="Oslo"), 12),
+    "find secrets": (lambda ann: len([*ann.find_secrets()]), 14),
 }
 
 
@@ -193,7 +195,7 @@ GROWING: dict[str, tuple[Callable[[memdb.Scope], object], int]] = {
 def test_messages_of_many_sessions_take_few_round_trips_each(
     on_server: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """They are found together, and removed session by session."""
+    """They are found together, and removed or read session by session."""
     from memdb.postgres.wire import Wire
 
     call, most = GROWING[name]
