@@ -114,6 +114,7 @@ CREATE TABLE messages (
   uid BLOB NOT NULL CHECK (length(uid) > 0),   -- 16 bytes; other ids in UTF-8: models/messages.py
   role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'system', 'tool')),
   author TEXT,                         -- NULL: only the role is known
+  writer TEXT,                         -- program, adapter or client that stored it; NULL: nobody said
   text TEXT,                           -- NULL: archived, with parts and metadata
   parts TEXT,                          -- JSON array of parts; NULL: the text is all there is
   external_id TEXT CHECK (external_id <> ''),   -- the host's id, unique in its session; NULL: none
@@ -203,7 +204,7 @@ CREATE TABLE entries (
   first_seq INTEGER,                   -- span in that session; NULL with session_id
   last_seq INTEGER,
   session_only INTEGER NOT NULL DEFAULT 0 CHECK (session_only IN (0, 1)),   -- not for other sessions
-  source TEXT CHECK (source <> ''),    -- what put it here, for example 'extracted'; NULL: the host
+  writer TEXT CHECK (writer <> ''),    -- as in messages, or for example 'extracted:sentences-1'
   use_count INTEGER NOT NULL DEFAULT 0 CHECK (use_count >= 0),
   last_used_ms INTEGER,                -- NULL: never recalled
   valid_from_ms INTEGER,               -- when it became true in the world; NULL: not said
@@ -249,7 +250,7 @@ CREATE TABLE entry_history (
   first_seq INTEGER,
   last_seq INTEGER,
   session_only INTEGER NOT NULL,
-  source TEXT,
+  writer TEXT,
   valid_from_ms INTEGER,
   valid_to_ms INTEGER,
   expires_ms INTEGER,
@@ -321,6 +322,7 @@ CREATE TABLE items (
   value TEXT,                          -- JSON; NULL: the value is bytes
   data BLOB,                           -- the bytes; NULL: the value is JSON
   text TEXT,                           -- NULL: no words
+  writer TEXT CHECK (writer <> ''),    -- of this version, as in messages
   digest INTEGER NOT NULL DEFAULT 0,
   bigrams TEXT,                        -- derived, as in messages
   UNIQUE (namespace_id, key),
@@ -432,6 +434,7 @@ CREATE TABLE artifacts (
   created_ms INTEGER NOT NULL,
   moved_ms INTEGER,                    -- when it got this name; NULL: it was saved under it
   first_version INTEGER,               -- its number before a sync gave it another; NULL: the same
+  writer TEXT CHECK (writer <> ''),    -- as in messages
   digest INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (scope_no, session_no, name, rev_version),
   FOREIGN KEY (scope_no, session_no, name)
@@ -610,6 +613,7 @@ SELECT
   messages.tokens,
   strftime('%Y-%m-%dT%H:%M:%fZ', messages.created_ms / 1000.0, 'unixepoch') AS created,
   external_id,
+  messages.writer,
   messages.metadata,
   CASE length(messages.uid)
     WHEN 16 THEN lower(
@@ -681,7 +685,7 @@ SELECT
   sessions.name AS session,
   entries.first_seq,
   entries.last_seq,
-  entries.source,
+  entries.writer,
   strftime('%Y-%m-%dT%H:%M:%fZ', entries.valid_from_ms / 1000.0, 'unixepoch') AS valid_from,
   strftime('%Y-%m-%dT%H:%M:%fZ', entries.valid_to_ms / 1000.0, 'unixepoch') AS valid_to,
   strftime('%Y-%m-%dT%H:%M:%fZ', entries.expires_ms / 1000.0, 'unixepoch') AS expires,
@@ -715,6 +719,7 @@ SELECT
   lower(hex(sha256)) AS sha256,
   strftime('%Y-%m-%dT%H:%M:%fZ', artifacts.created_ms / 1000.0, 'unixepoch') AS created,
   artifacts.metadata,
+  artifacts.writer,
   artifacts.uid
 FROM artifacts
 JOIN scopes ON scopes.scope_no = artifacts.scope_no
@@ -741,6 +746,7 @@ SELECT
   strftime('%Y-%m-%dT%H:%M:%fZ', items.updated_ms / 1000.0, 'unixepoch') AS updated,
   strftime('%Y-%m-%dT%H:%M:%fZ', items.expires_ms / 1000.0, 'unixepoch') AS expires,
   items.metadata,
+  items.writer,
   items.uid
 FROM items
 JOIN item_namespaces ON item_namespaces.id = items.namespace_id

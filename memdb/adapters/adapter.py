@@ -42,13 +42,14 @@ class Adapter:
     A context manager, async too; leaving it closes the file, unless it was open before.
     """
 
-    def __init__(self, source: Source, **options: Any) -> None:
+    def __init__(self, source: Source, *, framework: str | None = None, **options: Any) -> None:
         """
         Use a memdb file.
 
         Args:
             source: A path, made where it is new; or a `memdb.MemDB` or `memdb.aio.MemDB`,
                 which several objects can share and which stays open after them.
+            framework: Writer of what is stored in a file opened here. None: by the package.
             options: For `memdb.open`, with a path.
 
         Raises:
@@ -65,7 +66,11 @@ class Adapter:
             raise InvalidInput(f"{names} cannot be given with an open file: open it with them")
         if not isinstance(opened, (str, os.PathLike, memdb.MemDB)):
             raise InvalidInput(f"source is {type(source).__name__}: give a path or an open file")
-        self._db = opened if isinstance(opened, memdb.MemDB) else memdb.open(opened, **options)
+        if isinstance(opened, memdb.MemDB):
+            self._db = opened
+        else:
+            package = type(self).__module__.removeprefix("memdb.integrations.").partition(".")[0]
+            self._db = memdb.open(opened, **{"writer": framework or package, **options})
         self._worker = Threads(self._db.path)
 
     def _translate(self, error: memdb.MemDBError) -> Exception:
@@ -166,6 +171,11 @@ class Adapter:
     def __repr__(self) -> str:
         """Name the class and its file."""
         return f"<{type(self).__name__} {self._db.path}>"
+
+
+def name_writer(db: MemDB, name: str) -> None:
+    """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
+    db._services.name_writer(name)
 
 
 class ScopedAdapter(Adapter):

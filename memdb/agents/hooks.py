@@ -221,7 +221,11 @@ class Call:
         app = app_of(self.folder) if self.folder else None
         rest = [path for path, _ in paths]
         try:
-            with memdb.open(self.path, busy_timeout_s=BUSY_TIMEOUT_S) as db:
+            options: dict[str, Any] = {
+                "busy_timeout_s": BUSY_TIMEOUT_S,
+                "writer": self.program or None,
+            }
+            with memdb.open(self.path, **options) as db:
                 for path, session in paths:
                     try:
                         done = capture(

@@ -18,11 +18,11 @@ from memdb.engine.blocks import SingleUse
 from memdb.errors import FileError, InvalidInput, PortError, SettingsTooNew, Unsupported
 from memdb.models.observation import Meter
 from memdb.models.record import Record
-from memdb.models.settings import DEFAULTS, Settings, changed, differences, read_stored
+from memdb.models.settings import DEFAULTS, REFUSE, Settings, changed, differences, read_stored
 from memdb.records.scopes import ScopeRef
 from memdb.tables import settings
 from memdb.text.times import when_ms
-from memdb.text.validate import int_value, is_address, path_value
+from memdb.text.validate import int_value, is_address, name_value, path_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -148,6 +148,13 @@ class Services:
             self.counting  # noqa: B018 (refuses a name that is no counter)
 
     @contextmanager
+    def name_writer(self, name: str) -> None:
+        """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
+        name_value(name, "writer")
+        if not name.isalpha():  # a plain word is no secret: nothing is loaded
+            self.screen.pass_fields("message", {"writer": name}, REFUSE)
+        self.db.written_by = name
+
     def open_copy(self, path: str) -> Iterator[Services]:
         """Open a copy of the file at *path* to read in it, without models."""
         copy = open_engine(

@@ -234,6 +234,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     reranker: Reranker | None = None,
     settings: Settings | dict[str, Any] | str | os.PathLike[str] | None = None,
     key: AnyKey | None = None,
+    writer: str | None = None,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
 ) -> MemDB:
@@ -286,6 +287,8 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             them at its next opening. None means as kept, at first the defaults. For this
             handle alone: `db.settings.update(keep=False)`.
         key: Key of an encrypted file, or for a new one: a passphrase, 32 bytes, or a function.
+        writer: Name of the program that writes through this handle, such as "mail-agent". Each
+            row that it adds or changes keeps the name. None: no name.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -333,6 +336,8 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     )
     try:
         services = Services(database, ports, changes)
+        if writer is not None:
+            services.name_writer(writer)
         return MemDB(database, services)
     except BaseException:
         database.close()

@@ -221,6 +221,7 @@ class MessageView(Record):
     metadata: dict[str, Any] | None
     session: str
     uid: str
+    writer: str | None
 
 
 def list_messages(

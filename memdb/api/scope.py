@@ -119,7 +119,7 @@ class Scope:
         seq: int | tuple[int, int] | None = None,
         session_only: bool | None = None,
         shared: bool | None = None,
-        source: str | None = None,
+        writer: str | None = None,
         trust: Trust | None = None,
         created: When | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -154,7 +154,7 @@ class Scope:
             session_only: Whether only that session recalls it. It goes with it.
             shared: Whether all users of the app recall it. None means as its category says; by
                 default no category is shared.
-            source: What puts it here, for example "extracted".
+            writer: What puts it here, for example "mail". None means as `memdb.open` names it.
             trust: "trusted", "untrusted" or "flagged"; it never changes what is
                 trusted more. None: "flagged" where it reads like an order to a
                 model, else "trusted".
@@ -193,7 +193,7 @@ class Scope:
             seq=seq,
             session_only=session_only,
             shared=shared,
-            source=source,
+            writer=writer,
             trust=trust,
             created_ms=self._services.when_ms(created, "created"),
             metadata=metadata,

@@ -43,6 +43,7 @@ from memdb.text.validate import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from types import EllipsisType
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.reports import TextDiff
@@ -87,6 +88,7 @@ class ArtifactService:
         message_seq: int | None = None,
         created_ms: int | None = None,
         uid: str | None = None,
+        writer: str | EllipsisType | None = ...,
         version: int | None = None,
         expected: int | ArtifactVersion | None = None,
         keep_last: int | None = None,
@@ -102,6 +104,7 @@ class ArtifactService:
                 if the settings do not allow secrets. A text of more is not searched.
             mime: None means guessed from the name, text/plain for a str.
             message_seq: The message of *session* that made it.
+            writer: Only for imports: what saved it; `...` means what has the file open.
             version: Only for imports: the number it had; over all others.
             expected: Only if this is the newest version; 0 means none.
             keep_last: How many versions stay, this one included. None means all.
@@ -117,12 +120,15 @@ class ArtifactService:
         if keep_last is not None:
             int_value(keep_last, "keep_last", 1, MAX_INT)
         fields = {"name": name, "session": session, "mime": mime, "metadata": metadata, "uid": uid}
+        saved_by = self._db.written_by if writer is ... else writer
+        fields["writer"] = saved_by
         metadata = self._screen.pass_fields("artifact", fields)["metadata"]
         row: dict[str, Any] = {
             "mime": optional_name(mime, "mime"),
             "metadata": json_object(metadata, "metadata"),
             "created_ms": time_value(created_ms, "created_ms"),
             "uid": optional_name(uid, "uid"),
+            "writer": optional_name(saved_by, "writer"),
         }
         upload = self._upload(data)
         try:

@@ -251,7 +251,7 @@ def import_(
     found = [one for path in paths or (None,) for one in find_transcripts(program, path)]
     target = memory_file(memory)
     make_folder(target)
-    with memdb.open(target) as db, Line("Importing") as bar:
+    with memdb.open(target, writer=program) as db, Line("Importing") as bar:
         report = import_transcripts(
             db, found, user=call.user or user_name(), app=call.app, again=again, progress=bar.to
         )
@@ -274,7 +274,7 @@ def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001 (`call` comes w
 
     target = memory_file(memory)
     make_folder(target)
-    with ending_by_signals(), memdb.open(target) as db:
+    with ending_by_signals(), memdb.open(target, writer="mcp") as db:
         serve(db, user=user_name(), app=app_of(None), port=None, token=None)
 
 

@@ -131,7 +131,12 @@ class Call:
 
     @contextmanager
     def open(
-        self, *, create: bool = False, read_only: bool = False, as_kept: bool = False
+        self,
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        as_kept: bool = False,
+        writer: str = "cli",
     ) -> Iterator[MemDB]:
         """
         Open FILE for a `with` block.
@@ -144,6 +149,7 @@ class Call:
             create: Make it if it is absent or empty.
             read_only: Open it with mode="read" in any case.
             as_kept: Leave `Settings.extract` open if the file does; else work learns nothing then.
+            writer: What the rows say that the command writes.
 
         Raises:
             FileError: it cannot be used, is absent and *create* is False, or is a folder, and
@@ -172,12 +178,13 @@ class Call:
         _refuse_secrets("--model", self.model or "")
         embedder = embedder_named(self.embedder)
         mode: OpenMode = "read" if read_only or not (create or is_writable(path)) else "write"
-        db = memdb.open(path, mode=mode, model=self.model, embedder=embedder)
+        options: dict[str, Any] = {"mode": mode, "model": self.model, "writer": writer}
+        db = memdb.open(path, embedder=embedder, **options)
         try:
             models = [] if self.embedder is not None else _models(db)
             if models and STATIC_MODEL not in models:
                 db.close()
-                db = memdb.open(path, mode=mode, model=self.model, embedder=None)
+                db = memdb.open(path, embedder=None, **options)
                 note(
                     f"{shown} is embedded by {', '.join(map(one_line, models))}: recall goes by "
                     "words alone, and nothing is embedded, unless --embedder or MEMDB_EMBEDDER "

@@ -61,7 +61,7 @@ def _headline(found: Entry) -> str:
     'memdb remember agent.db "Ann is allergic to peanuts." --user ann --category profile',
     'memdb remember agent.db "Ann lives in Bergen." --user ann --key home_city',
     like=Scope.remember,
-    without=("session_only", "source", "trust", "metadata"),
+    without=("session_only", "writer", "trust", "metadata"),
 )
 def remember(call: Call, text: str, **fields: Any) -> None:
     """

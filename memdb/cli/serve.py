@@ -99,7 +99,7 @@ def web(
         raise missing_extra("web", error) from error
     token = None if token_file is None else read_token(token_file)
     is_new = not read_only and size_of(call.file) is None
-    with ending_by_signals(), call.open(create=is_new, read_only=read_only) as db:
+    with ending_by_signals(), call.open(create=is_new, read_only=read_only, writer="web") as db:
         app = App(
             db,
             read_only=read_only or not is_writable(call.file),
@@ -279,7 +279,7 @@ def serve(
 def _opened(call: Call, max_open: int, *, read_only: bool) -> Iterator[MemDB | Folder]:
     """Open FILE, or the folder that it is with a worker for its files."""
     if not os.path.isdir(call.file):
-        with call.open(create=not read_only, read_only=read_only) as db:
+        with call.open(create=not read_only, read_only=read_only, writer="web") as db:
             yield db
         return
     import memdb

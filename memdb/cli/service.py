@@ -217,7 +217,7 @@ def mcp(call: Call, port: int | None, token_env: str | None) -> None:
         raise click.UsageError(
             f"{token_env} holds no token of {MIN_TOKEN_CHARS} characters or more."
         )
-    with ending_by_signals(), call.open(create=True) as db:
+    with ending_by_signals(), call.open(create=True, writer="mcp") as db:
         app = call.app or DEFAULT_APP
         serve(db, user=call.user, app=app, port=port, token=token)
 

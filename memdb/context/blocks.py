@@ -421,7 +421,7 @@ def _entry_line(entry: Entry, reason: str, recalled: Recalled) -> Line:
         branch=entry.branch,
         pinned=None if reason == OTHER_REASON else by,
         trust=entry.trust,
-        writer=entry.source,
+        writer=entry.writer,
     )
     outdated = was(entry, recalled.before.get(entry.id))
     return Line(f"({prompt_line(entry.category)}) {prompt_line(entry.text)}{outdated}", piece)

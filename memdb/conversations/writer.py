@@ -87,7 +87,8 @@ class MessageService:
             InvalidInput: a field of a message cannot be stored.
             SecretFound: a message contains a secret, and those are refused.
         """
-        return prepare_messages(new, self.counting, self.screen, secrets, self._db.clock())
+        now_ms, by = self._db.clock(), self._db.written_by
+        return prepare_messages(new, self.counting, self.screen, secrets, now_ms, by)
 
     def count(self, given: Iterable[str | Given]) -> list[int]:
         """Return the tokens of each text, or of each message as it would be stored."""

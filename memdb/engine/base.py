@@ -82,10 +82,12 @@ class Tx(Protocol):
 
     Attributes:
         now_ms: The time of everything written in it, UTC milliseconds.
+        written_by: The program, adapter or client that writes; None: nobody said.
         kept: Cache of the connection, by the SHA-256 of what a value was made from.
     """
 
     now_ms: int
+    written_by: str | None
     kept: dict[bytes, Any]
 
     @property
@@ -394,10 +396,12 @@ class Engine(Protocol):
         is_read_only: Whether it was opened with mode="read": every write is refused.
         key: Key of an encrypted file, else None.
         only_user: Whose scopes it may hold; None means anybody's.
+        written_by: The program, adapter or client that writes through it; None: nobody said.
     """
 
     path: str
     only_user: str | None
+    written_by: str | None
     key: FileKey | None
     clock: Clock
     ids: Ids

@@ -137,11 +137,13 @@ class Opened:
         path: Place where it is, for error messages.
         is_read_only: Whether every write is refused.
         only_user: Whose scopes it may hold; None means anybody's.
+        written_by: The program, adapter or client that writes through it; None: nobody said.
     """
 
     path: str
     is_read_only: bool
     only_user: str | None = None
+    written_by: str | None = None
 
     def find_writer(self) -> Block | None:
         """Return the outermost block in which this thread writes, None if there is none."""

@@ -70,28 +70,28 @@ LIMIT 20
 """
 
 SELECT_MESSAGES = """/* text_rows.messages */
-SELECT id, text, parts, metadata, author, external_id FROM messages
+SELECT id, text, parts, metadata, author, external_id, writer FROM messages
 WHERE id > :after
 ORDER BY id
 LIMIT 1000
 """
 
 SELECT_ENTRIES = """/* text_rows.entries */
-SELECT id, text, keywords, key, metadata, category, source FROM entries
+SELECT id, text, keywords, key, metadata, category, writer FROM entries
 WHERE id > :after
 ORDER BY id
 LIMIT 1000
 """
 
 SELECT_HISTORY = """/* text_rows.history */
-SELECT entry_id, version, text, keywords, key, metadata, category, source FROM entry_history
+SELECT entry_id, version, text, keywords, key, metadata, category, writer FROM entry_history
 WHERE (entry_id, version) > (:entry_id, :version)
 ORDER BY entry_id, version
 LIMIT 1000
 """
 
 SELECT_ITEMS = """/* text_rows.items */
-SELECT items.id, key, metadata, value, data, text, search_fields, path
+SELECT items.id, key, metadata, value, data, text, search_fields, path, items.writer
 FROM items
 JOIN item_namespaces ON item_namespaces.id = items.namespace_id
 WHERE items.id > :after
@@ -141,6 +141,7 @@ SELECT
   CAST(rev_version AS TEXT),
   session_no,
   name || char(10) || coalesce(metadata, '') || char(10) || mime
+  || char(10) || coalesce(writer, '')
 FROM artifacts
 WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
 UNION ALL
@@ -270,7 +271,7 @@ def _chunks(tx: Tx, blob_no: int, first: Row | None) -> Iterator[Row]:
 
 def _text_rows(tx: Tx, low: int, high: int) -> Iterator[TextRow]:
     """Yield the rows of the tables that are read in pages."""
-    columns = ("id", *segments.CONTENT, "author", "external_id")
+    columns = ("id", *segments.CONTENT, "author", "external_id", "writer")
     for rows in _pages(tx, SELECT_MESSAGES, ("after",), low, high):
         for row in segments.fill(tx, rows, columns, lost_ok=True):
             yield row[0], ("message",), _joined(row[1:])

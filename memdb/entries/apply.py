@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 # Where a statement was made, and how: kept of one that is repeated.
 PLACE = ("session_id", "first_seq", "last_seq")
-SAID = ("text", *PLACE, "source")
+SAID = ("text", *PLACE, "writer")
 
 # Columns that an entry takes over from a statement of the same fact, if they were given.
-TAKEN_OVER = {"source", "metadata", "valid_from_ms"}
+TAKEN_OVER = {"writer", "metadata", "valid_from_ms"}
 
 
 class EntryWriter:

@@ -104,6 +104,7 @@ class RememberService:
         """
         new = screen_entry(new, self._screen.with_action(secrets))
         statement = validate(new, self._db.clock())
+        statement = statement.replace(writer=statement.writer or self._db.written_by)
         owner = self._choose_scope(owner, statement, shared=new.shared)
         embedded = None if self._db.writing else embed_statement(statement.text, self._indexer)
         return PreparedStatement(owner, statement, embedded)

@@ -100,6 +100,7 @@ class EntryService:
             NotFound: the session, or the message in it, does not exist.
         """
         statement = validate(screen_entry(new, self._screen), self._db.clock())
+        statement = statement.replace(writer=statement.writer or self._db.written_by)
         with self._db.write() as tx:
             self._ensure_space(tx)
             scope_no, statement = locate(tx, owner, statement)

@@ -48,7 +48,7 @@ OPTIONAL = {
     "importance": "importance",
     "pinned": "pinned",
     "trust": "trust",
-    "source": "source",
+    "writer": "writer",
     "valid_from": "valid_from_ms",
     "expires": "expires_ms",
     "metadata": "metadata",
@@ -78,7 +78,7 @@ class Statement(Record):
     first_seq: int | None
     last_seq: int | None
     session_only: int
-    source: str | None
+    writer: str | None
     valid_from_ms: int | None
     expires_ms: int | None
     metadata: str | None
@@ -148,7 +148,7 @@ def validate(new: NewEntry, now_ms: int) -> Statement:
         first_seq=first_seq,
         last_seq=last_seq,
         session_only=_flag(new.session_only, "session_only"),
-        source=optional_name(new.source, "source"),
+        writer=optional_name(new.writer, "writer"),
         valid_from_ms=when_ms(new.valid_from, "valid_from", now_ms),
         expires_ms=when_ms(expires, "expires", now_ms, ahead=True),
         metadata=json_object(new.metadata, "metadata"),

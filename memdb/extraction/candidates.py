@@ -440,16 +440,16 @@ class CandidateResolver:
             valid_from=candidate.valid_from_ms,
             expires=candidate.expires_ms,
             created_ms=max(times, default=None),
-            source=f"extracted:{source}",
+            writer=f"extracted:{source}",
             trust=_trust_of(candidate, batch.messages, (first, last), supported=supported),  # type: ignore[arg-type]  # a word of TRUSTS
         )
         try:
             prepared = self._remember.prepare(owner, new)
         except UNUSABLE as error:
             return ResolvedCandidate(candidate, None, str(error))
-        # An entry that is stated again keeps the source that stored it first.
+        # An entry that is stated again keeps the writer that stored it first.
         statement = prepared.statement
-        statement = statement.replace(given=statement.given - {"source"})
+        statement = statement.replace(given=statement.given - {"writer"})
         return ResolvedCandidate(candidate, prepared.replace(statement=statement))
 
     def keys_in_use(self, owner: ScopeRef) -> list[str]:

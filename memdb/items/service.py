@@ -354,7 +354,7 @@ class ItemService:
         return self._db.write() if refresh else self._db.read()
 
     def _prepare_put(self, owner: ScopeRef, new: PutItem) -> Callable[[Tx], Item]:
-        draft = self.draft(new)
+        draft = self.draft(new).replace(writer=self._db.written_by)
         expected = expected_value(new.expected, "version")
 
         def apply(tx: Tx) -> Item:

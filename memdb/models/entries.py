@@ -47,7 +47,7 @@ class NewEntry(Record):
     seq: int | tuple[int, int] | None = None
     session_only: bool | None = None
     shared: bool | None = None
-    source: str | None = None
+    writer: str | None = None
     trust: Trust | None = None
     created_ms: int | None = None
     metadata: Mapping[str, Any] | None = None
@@ -90,7 +90,8 @@ class Entry(Record):
         first_seq: With *last_seq* the span of messages it comes from.
         session_only: Whether only that session recalls it; of a branch, those that share
             the message.
-        source: What stored it, for example "extracted"; None means the host.
+        writer: What stored it: the name that its handle was opened with, or for example
+            "extracted:sentences-1". None: nobody said.
         updated_ms: Time when it was last stated or changed.
         stored_ms: Time when the file got this version.
         outdated_by: Id of the newest entry that updates, corrects or retracts it, by a link
@@ -112,7 +113,7 @@ class Entry(Record):
     first_seq: int | None
     last_seq: int | None
     session_only: bool
-    source: str | None
+    writer: str | None
     use_count: int
     last_used_ms: int | None
     valid_from_ms: int | None
@@ -176,7 +177,7 @@ class EntryVersion(Record):
     first_seq: int | None
     last_seq: int | None
     session_only: bool
-    source: str | None
+    writer: str | None
     valid_from_ms: int | None
     valid_to_ms: int | None
     expires_ms: int | None

@@ -49,6 +49,7 @@ class Item(Record):
         ttl_ms: How long it lives after it was put, or refreshed. None means for ever.
         expires_ms: Time when it expires. None means never.
         uid: The same in every file that it is exported to.
+        writer: The program, adapter or client that put this value; None: nobody said.
     """
 
     id: int
@@ -62,6 +63,7 @@ class Item(Record):
     ttl_ms: int | None
     expires_ms: int | None
     uid: str
+    writer: str | None = None
 
     _numbered = ("id",)
 

@@ -76,6 +76,7 @@ class NewMessage(Record):
         created_ms: Time when it was said; None means now. A dict may have `created` in its place,
             which takes a time in any form, as `Session.append` does.
         metadata: A JSON object that is kept and never searched.
+        writer: The program that stores it; None means the name that its handle was opened with.
     """
 
     role: str
@@ -86,6 +87,7 @@ class NewMessage(Record):
     created_ms: int | None = None
     metadata: Mapping[str, Any] | None = None
     uid: str | None = None
+    writer: str | None = None
 
 
 class Message(Record):
@@ -97,6 +99,7 @@ class Message(Record):
         parts: What it consists of, see docs/parts.md; None when the text is all there is.
         tokens: Tokens of text and parts, by the counter called *counter*.
         uid: UUIDv7, the same in every copy of the file.
+        writer: The program, adapter or client that stored it; None: nobody said.
     """
 
     seq: int
@@ -112,6 +115,7 @@ class Message(Record):
     session: str
     row_id: int
     uid: str
+    writer: str | None = None
 
     if not TYPE_CHECKING:  # a context makes hundreds
 
@@ -130,6 +134,7 @@ class Message(Record):
             session,
             row_id,
             uid,
+            writer=None,
         ) -> None:
             """Take the fields; by hand it takes a fifth of the time."""
             self.seq = seq
@@ -145,6 +150,7 @@ class Message(Record):
             self.session = session
             self.row_id = row_id
             self.uid = uid
+            self.writer = writer
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -206,7 +212,7 @@ class Piece(Record):
             "category" if its category is. None for others.
         trust: As in `Entry`, of a message as in `Hit`; "trusted" for the words of memdb.
         role: The role of a message. None for others.
-        writer: Who wrote it: of a message its author, of an entry its source, of a summary
+        writer: Who wrote it: of a message its author, of an entry its writer, of a summary
             what made it. None means the host, or that only the role is known.
     """
 
@@ -382,6 +388,7 @@ class ArtifactVersion(Record):
             that was not said, or its session is gone.
         sha256: Of the bytes, in hexadecimal.
         message_branch: The branch that the message belongs to; None means the session.
+        writer: The program, adapter or client that saved it; None: nobody said.
     """
 
     name: str
@@ -396,6 +403,7 @@ class ArtifactVersion(Record):
     created_ms: int
     uid: str
     message_branch: str | None = None
+    writer: str | None = None
 
 
 class Artifact(Record):
@@ -481,7 +489,7 @@ class Hit(Record):
         trust: "trusted", "untrusted" (not from the user) or "flagged" (it looks like an instruction
             to a model). Entries store it; for the others it follows from role and text.
         role: The role of a message. None for others.
-        writer: Who wrote it: of a message its author, of an entry its source, of a summary
+        writer: Who wrote it: of a message its author, of an entry its writer, of a summary
             what made it. None means the host, or that only the role is known.
     """
 

@@ -164,6 +164,7 @@ class Tx(Asking):
         "kept",
         "link",
         "now_ms",
+        "written_by",
     )
 
     def __init__(self, link: Link) -> None:
@@ -174,6 +175,7 @@ class Tx(Asking):
         self._facts = Facts()
         self.kept: dict[bytes, Any] = {}
         self.now_ms = 0
+        self.written_by: str | None = None
         self.is_broken = False
         self.holds_calls = False
         self._reset(writes=False)

@@ -99,7 +99,7 @@ class WriteBlock(Block):
             return self._enter_inside(around)
         self.tx = pool.take(pool.writing, self)
         self.depth = 1
-        self.tx.now_ms = self._db.clock()
+        self.tx.now_ms, self.tx.written_by = self._db.clock(), self._db.written_by
         self.tx.begin(writes=True)
         return self.tx
 

@@ -49,6 +49,7 @@ class NewVersion(Record):
         message_id: The message that made it; None if that is not known.
         uid: None for a new one.
         created_ms: None means now.
+        writer: What saves it; None: nobody says.
     """
 
     blob_no: int
@@ -58,6 +59,7 @@ class NewVersion(Record):
     message_id: int | None
     uid: str | None = None
     created_ms: int | None = None
+    writer: str | None = None
 
 
 def insert(

@@ -33,7 +33,7 @@ DEFAULTS = {
     "superseded_by": None,
     "session_id": None,
     "session_only": 0,
-    "source": None,
+    "writer": None,
     "use_count": 0,
     "last_used_ms": None,
     "valid_to_ms": None,
@@ -41,6 +41,8 @@ DEFAULTS = {
 
 
 LOST_IMPORTANCE = 5
+
+UPKEEP = ("expire", "evict")  # what happens to an entry without anybody writing it
 
 
 def insert(
@@ -121,7 +123,8 @@ def update(
     """
     Change *columns* of an entry, and keep what it was before as history.
 
-    Nothing is written if every column has its value already.
+    Nothing is written if every column has its value already. The new version is that of the
+    writer of the transaction, unless *columns* name another or the entry only comes to its end.
 
     Args:
         vector: Embedding of the new text, as in `insert`; unused if the words stay.
@@ -129,7 +132,8 @@ def update(
     old = entries.row(tx, entry_id)
     if all(old[column] == value for column, value in columns.items()):
         return
-    new = {**old, **columns}
+    by = None if reason in UPKEEP else tx.written_by
+    new = {**old, "writer": by or old["writer"], **columns}
     reworded = (new["text"], new["keywords"]) != (old["text"], old["keywords"])
     if reworded:
         tx.words.drop("entry", entry_id)
@@ -150,7 +154,7 @@ def repeat(tx: Tx, entry_id: int, said: dict[str, Any]) -> None:
     Keep in the history of an entry how it was said again; the entry stays as it is.
 
     Args:
-        said: Text, session_id, first_seq, last_seq and source of the statement.
+        said: Text, session_id, first_seq, last_seq and writer of the statement.
     """
     entry_history.keep_repeated(tx, entry_id, said)
     entries.repeat(tx, entry_id)

@@ -48,6 +48,7 @@ class ItemDraft(Record):
         ttl_ms: None means that it does not expire.
         vectors: Given vectors as they are stored, all of one dimension.
         embedded: How many texts of it are embedded, if no vectors are given.
+        writer: What puts it; None: nobody says.
     """
 
     path: str
@@ -60,6 +61,7 @@ class ItemDraft(Record):
     ttl_ms: int | None
     vectors: tuple[bytes, ...] = ()
     embedded: int = 0
+    writer: str | None = None
 
     @property
     def dim(self) -> int:

@@ -82,6 +82,7 @@ class Draft(Record):
         metadata: JSON text; None means none.
         created_ms: None means the time of the transaction that stores it.
         uid: None for a new one.
+        writer: What stores it; None: nobody says.
         bigrams: Derived from the text, for search in Chinese and Japanese.
         counted: The text whose tokens count.
         tokens: None before `count_drafts`.
@@ -96,6 +97,7 @@ class Draft(Record):
     metadata: str | None
     created_ms: int | None
     uid: str | None
+    writer: str | None
     bigrams: str | None
     counted: str
     tokens: int | None = None
@@ -108,6 +110,7 @@ def prepare_messages(
     screen: SecretScreen,
     action: str | None,
     now_ms: int,
+    writer: str | None = None,
 ) -> list[Draft]:
     """
     Return messages as drafts: screened, checked and counted.
@@ -117,6 +120,7 @@ def prepare_messages(
         action: "refuse", "redact" or "allow" secrets; None means as the
             settings say for messages.
         now_ms: What a time such as "2 weeks ago" counts from.
+        writer: Writer of those that have none.
 
     Raises:
         InvalidInput: one is no message, or a field of it cannot be stored.
@@ -127,7 +131,8 @@ def prepare_messages(
     else:
         choice_value(action, "secrets", ACTIONS)
     given = list_value(new, "messages")
-    read = [_read(one, screen, action) for message in given for one in to_new(message, now_ms)]
+    every = [one for message in given for one in to_new(message, now_ms)]
+    read = [_read(one, screen, action, writer) for one in every]
     counts, name = counting.count_or_estimate([values[-1] for values in read])
     return [Draft(*(*values, tokens, name)) for values, tokens in zip(read, counts, strict=True)]
 
@@ -145,7 +150,9 @@ def read_draft(
     return Draft(*(*_read(new, screen, action), tokens, counter))
 
 
-def _read(new: NewMessage, screen: SecretScreen, action: str) -> tuple[Any, ...]:
+def _read(
+    new: NewMessage, screen: SecretScreen, action: str, writer: str | None = None
+) -> tuple[Any, ...]:
     """Return the fields of a draft but for its tokens; the last is the text to count."""
     if action != ALLOW:
         new = _screened(new, screen, action)
@@ -162,6 +169,7 @@ def _read(new: NewMessage, screen: SecretScreen, action: str) -> tuple[Any, ...]
         json_object(new.metadata, "metadata"),
         time_value(new.created_ms, "created_ms"),
         optional_name(new.uid, "uid"),
+        writer if new.writer is None else optional_name(new.writer, "writer"),
         bigrams_of(text),
         counted,
     )
@@ -203,7 +211,7 @@ def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
 # What a provider's message may have in place of `content`.
 PROVIDER_FIELDS = frozenset("content tool_calls function_call refusal audio".split())
 # Fields that no provider's message has.
-OWN_FIELDS = ("author", "external_id", "created", "created_ms", "metadata", "uid")
+OWN_FIELDS = ("author", "external_id", "created", "created_ms", "metadata", "uid", "writer")
 
 
 def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[NewMessage]:
@@ -402,6 +410,7 @@ def _to_draft(message: Message) -> Draft:
         json_object(message.metadata, "metadata"),
         message.created_ms,
         message.uid,
+        message.writer,
         bigrams_of(message.text),
         "",
         message.tokens,
@@ -444,6 +453,7 @@ def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
         "uid": draft.uid or ids(now_ms),
         "role": draft.role,
         "author": draft.author,
+        "writer": draft.writer,
         "text": draft.text,
         "parts": draft.parts,
         "external_id": draft.external_id,
@@ -585,20 +595,23 @@ def queue_refused(tx: Tx, space_no: int, errors: Mapping[int, str]) -> None:
 
 def erase(tx: Tx, session: int, message: Message) -> None:
     """Remove what a message says, as `edit` does; its row keeps its place, time and external id."""
-    row = {column: getattr(message, column) for column in ("counter", *messages.HASHED)}
+    row = {column: getattr(message, column) for column in ("counter", "writer", *messages.HASHED)}
     row["id"] = message.row_id
     _rewrite(tx, session, row | messages.ERASED | {"tokens": 0, "bigrams": None, "spans": None})
 
 
 def edit(tx: Tx, session: int, message: Message, draft: Draft, ids: Ids) -> None:
     """
-    Replace a message by *draft*; its row keeps its place, uid, time and external id.
+    Replace a message by *draft*; its row keeps its place, uid, time, external id and writer.
 
     Every summary of the session goes: each may quote it, directly or through
     another one. The message is not archived: the caller brings it back before.
     """
     kept = draft.replace(
-        uid=message.uid, external_id=message.external_id, created_ms=message.created_ms
+        uid=message.uid,
+        external_id=message.external_id,
+        created_ms=message.created_ms,
+        writer=message.writer,
     )
     _rewrite(tx, session, _to_row(message.row_id, kept, ids, tx.now_ms))
     jobs.add_session(tx, session, message.seq)

@@ -308,7 +308,7 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, scores: Scores) ->
                 branch=entry.branch,
             ),
             trust=entry.trust,
-            writer=entry.source,
+            writer=entry.writer,
         )
         for key, score in scores.items()
         if (entry := found.get(key)) is not None

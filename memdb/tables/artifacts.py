@@ -60,6 +60,7 @@ VERSION = """
   artifacts.created_ms,
   artifacts.uid,
   nullif(makers.branch, ''),
+  artifacts.writer,
   artifacts.blob_no"""
 STORED = """artifacts
 JOIN blobs ON blobs.blob_no = artifacts.blob_no

@@ -50,7 +50,7 @@ INSERT_CURRENT = compose.insert_select(
 _REPEATED = {
     "entry_id": "id",
     "reason": "'repeat'",
-    **{name: f":{name}" for name in ("text", "session_id", "first_seq", "last_seq", "source")},
+    **{name: f":{name}" for name in ("text", "session_id", "first_seq", "last_seq", "writer")},
     **dict.fromkeys(("updated_ms", "stored_ms", "replaced_ms"), ":now_ms"),
 }
 

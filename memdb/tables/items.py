@@ -61,7 +61,8 @@ SELECT_LIVE = compose.select(
 
 # What a reader gets of an item, and what is searched of it.
 READ = (
-    "id namespace_id key value data version metadata created_ms updated_ms ttl_ms expires_ms uid"
+    "id namespace_id key value data version metadata created_ms updated_ms ttl_ms expires_ms uid "
+    "writer"
 ).split()
 SEARCHED = "search_fields text vector_ref vector_count embedded".split()
 
@@ -356,7 +357,7 @@ def get_many(tx: Tx, ids: Collection[int], where: Filter | None = None) -> dict[
     rows = tx.all(SELECT_MANY, {"ids": [*ids], "needle": "" if where is None else where.needle})
     if where is not None:
         rows = [row for row in rows if _is_match(where, row[3], row[4])]
-    return {row[0]: _to_stored(tx, row, row[17]) for row in rows}
+    return {row[0]: _to_stored(tx, row, row[len(READ) + len(SEARCHED)]) for row in rows}
 
 
 def list_across(

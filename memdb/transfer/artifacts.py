@@ -298,7 +298,9 @@ def _save(
     message_seq: int | None = None,
 ) -> int:
     """Save the bytes of a line, and return the number of the version."""
-    columns = {name: row[name] for name in ("mime", "metadata", "created_ms", "uid")}
+    columns = {name: row[name] for name in ("mime", "metadata", "created_ms", "uid", "writer")}
+    if version is None:  # of no export
+        columns["writer"] = row["writer"] or target.services.db.written_by
     if isinstance(row["data"], PartFile):
         row["data"].rewind()
     saved = target.services.artifacts.save(

@@ -306,6 +306,7 @@ def read_message(target: Target, item: Item) -> MessageLine:
     tokens = row["tokens"] if row["counter"] else None
     draft = read_draft(new, screen, action, tokens, row["counter"] or "")
     if not exported:
+        draft = draft.replace(writer=draft.writer or target.services.db.written_by)
         return MessageLine(item.place, session, None, draft, in_tree, after)
     if session not in target.last_seqs:
         kind = "branch" if row["branch"] else "session"

@@ -385,7 +385,7 @@ def read_item(target: Target, item: Item) -> ItemLine:
     row = ITEM.from_line(item.fields, exported=exported)
     if ("value" in item.fields) == (row["data"] is not None):
         raise InvalidInput("an item needs value or data (base64): give one of them")
-    target.services.screen.pass_fields("item", {"uid": row["uid"]})
+    target.services.screen.pass_fields("item", {"uid": row["uid"], "writer": row["writer"]})
     index = row["index"] if exported or "index" in item.fields else True
     value = row["value"] if row["data"] is None else row["data"]
     new = PutItem(
@@ -396,7 +396,10 @@ def read_item(target: Target, item: Item) -> ItemLine:
         index=False if index is None else index,
         vectors=row["vectors"],
     )
-    draft = target.services.items.draft(new).replace(ttl_ms=row["ttl_ms"])
+    draft = target.services.items.draft(new).replace(
+        ttl_ms=row["ttl_ms"],
+        writer=row["writer"] or (None if exported else target.services.db.written_by),
+    )
     if not exported:
         return ItemLine(draft, None)
     if (row["ttl_ms"] is None) != (row["expires_ms"] is None):

@@ -48,7 +48,7 @@ def filled(tmp_path: Path) -> Any:
         ann.session("y").append("user", "tea")
         ann.session("y").update(title=f"tea {ORDER}")
         ann.remember("The user likes tea.")
-        ann.remember(ORDER, pinned=True, source="mail")
+        ann.remember(ORDER, pinned=True, writer="mail")
         ann.artifacts.save("user:tea.md", f"tea {ORDER}")
         ann.items.put(("notes",), "tea", {"text": f"tea {ORDER}"})
         yield db

@@ -26,6 +26,7 @@ def test_save_golden(run_json, path, tmp_path):
         "created_ms": 1_700_000_000_000,
         "uid": "00000000-0000-7000-8000-000000000003",
         "message_branch": None,
+        "writer": "cli",
     }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 FIRST = {
+    "writer": "cli",
     "seq": 1,
     "role": "user",
     "author": "Ann",

@@ -31,7 +31,7 @@ def test_remember_golden(run_json, path):
             "first_seq": None,
             "last_seq": None,
             "session_only": False,
-            "source": None,
+            "writer": "cli",
             "use_count": 0,
             "last_used_ms": None,
             "valid_from_ms": 1_735_689_600_000,

@@ -23,6 +23,7 @@ def test_put_get_list_delete(run, run_json, path):
         "ttl_ms": None,
         "expires_ms": None,
         "uid": run_json("item", "get", path, "notes/trip", "tent")["uid"],
+        "writer": "cli",
     }
     assert run("item", "get", path, "notes/trip", "tent").stdout == '{\n  "stars": 3\n}\n'
     listed = run("item", "list", path, "--prefix", "notes", "--where", "stars>=3").stdout

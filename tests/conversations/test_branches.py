@@ -289,7 +289,7 @@ def test_entries_of_a_branch(db: MemDB) -> None:
     assert recalled == {None: {"Ann likes tea.", "Ann likes cocoa."}, "other": {"Ann likes tea."}}
     learnt = other.extract()
     assert learnt.messages == 1  # what it shares is looked at where it was said
-    assert all(entry.branch == "other" for entry in ann.entries.list() if entry.source)
+    assert all(entry.branch == "other" for entry in ann.entries.list() if entry.writer)
 
 
 @pytest.mark.parametrize("archived", [False, True])

@@ -61,7 +61,7 @@ PLACES: dict[str, tuple[Callable[[Scope], Any], str]] = {
     "entry": (lambda a: a.remember(f"The key is {KEY}"), "entry "),
     "key": (lambda a: a.remember("x y", key=KEY), "key"),
     "keywords": (lambda a: a.remember("x y", keywords=[KEY]), "keywords"),
-    "source": (lambda a: a.remember("x y", source=KEY), "source"),
+    "writer": (lambda a: a.remember("x y", writer=KEY), "writer"),
     "entry metadata": (lambda a: a.remember("x y", metadata={"k": KEY}), "metadata"),
     "version": (
         lambda a: a.entries.update(a.remember(f"The key is {KEY}").entry.id, text="It is gone."),

@@ -321,7 +321,7 @@ def test_two_users_know_nothing_of_each_other(db: MemDB) -> None:
         ({"text": "x", "session_only": True}, "session"),
         ({"text": "x", "session": "s", "seq": (2, 1)}, "seq"),
         ({"text": "x", "session": "s", "seq": (1, 2, 3)}, "seq"),
-        ({"text": "x", "source": ""}, "source"),
+        ({"text": "x", "writer": ""}, "writer"),
     ],
 )
 def test_bad_input_names_the_field(db: MemDB, given: dict[str, Any], field: str) -> None:

@@ -156,7 +156,7 @@ class TestOffline:
         assert [one.action for one in done.outcomes] == ["added"]
         assert (home.text, home.keywords) == (HOME, ("Ann",))
         assert (home.session, home.first_seq, home.last_seq) in (("trip", 2, 2), (None, None, None))
-        assert home.source == "extracted:sentences-1"
+        assert home.writer == "extracted:sentences-1"
         assert home.created_ms == chat.get(2).created_ms
 
     def test_nothing_is_extracted_twice(self, db: MemDB) -> None:
@@ -298,7 +298,7 @@ class TestByModel:
         (entry,) = smart.scope("ann").entries.list()
 
         assert (done.calls, len(model.asked)) == (1, 1)
-        assert (entry.key, entry.importance, entry.source) == ("home_city", 9, "extracted:fake")
+        assert (entry.key, entry.importance, entry.writer) == ("home_city", 9, "extracted:fake")
 
     def test_nothing_to_read_asks_nobody(self, smart: MemDB, model: Model) -> None:
         """System messages, tool results and empty ones."""

@@ -142,7 +142,7 @@ def fill_with_secrets(db: MemDB, user: str, app: str) -> None:
         f"The {S['entry_before']} lives in Oslo.",
         key=S["entry_key"],
         keywords=[S["keyword"]],
-        source=S["entry_source"],
+        writer=S["entry_source"],
         metadata={"m": S["entry_metadata"]},
         session=S["session"],
         seq=1,

@@ -24,7 +24,7 @@ ROT = "~rot"
 COLUMNS = {
     "messages": "author",
     "sessions": "title",
-    "entries": "source",
+    "entries": "writer",
     "summaries": "hint",
     "artifact_names": "text",
     "artifacts": "mime",

@@ -218,7 +218,7 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
         _ann(lambda ann: ann.remember("a fact", metadata={"note": SAID})),
     ),
     "key": ("Scope.remember", _ann(lambda ann: ann.remember("a fact", key=KEY))),
-    "source": ("Scope.remember", _ann(lambda ann: ann.remember("a fact", source=KEY))),
+    "source": ("Scope.remember", _ann(lambda ann: ann.remember("a fact", writer=KEY))),
     "shared": ("MemDB.shared", lambda db: db.shared().remember(SAID)),
     "prepared entry": (
         "Scope.remember",
@@ -229,7 +229,7 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
     "update metadata": ("Entries.update", _update(metadata={"note": SAID})),
     "import a message": ("MemDB.import_file", _import(role="user", content=SAID)),
     "import an entry": ("MemDB.import_file", _import(kind="entry", text=SAID)),
-    "import a source": ("MemDB.import_file", _import(kind="entry", text="a fact", source=KEY)),
+    "import a source": ("MemDB.import_file", _import(kind="entry", text="a fact", writer=KEY)),
     "import an artifact": ("MemDB.import_file", _import(kind="artifact", name="a", text=SAID)),
     "a watched note": ("memdb.watch_folder", _watch),
     "import a title": ("MemDB.import_file", _import(kind="session", name="s", title=SAID)),

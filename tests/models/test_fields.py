@@ -262,6 +262,7 @@ def test_views(db: MemDB) -> None:
 
 def filled(db: MemDB) -> MemDB:
     """Return *db* with a thing of every kind, each with all that a caller may give."""
+    db._services.name_writer("host")
     ann = db.scope("ann", app="notes")
     chat = ann.session("trip")
     chat.create(title="Oslo", metadata={"a": "b"})
@@ -271,7 +272,7 @@ def filled(db: MemDB) -> MemDB:
     chat.extend([{"role": "user", "text": f"Day {n}."} for n in range(9)])
     chat.summaries.compact()
     chat.branch("other").append("user", "We sail.")
-    fact: dict[str, Any] = {"keywords": ["tea"], "source": "host", "metadata": {"k": "v"}}
+    fact: dict[str, Any] = {"keywords": ["tea"], "writer": "host", "metadata": {"k": "v"}}
     ann.remember("Ann likes tea.", key="drink", session="trip", seq=1, **fact)
     ann.remember("Ann likes coffee.", key="drink", session="trip", seq=2, **fact)
     ann.items.put(("n",), "k", {"t": "x"}, metadata={"a": "b"}, index=["t"])

@@ -37,7 +37,7 @@ FIELDS = sorted(GIVEN)
 ARGUMENTS = {name.removesuffix("_ms"): value for name, value in GIVEN.items()}
 
 # What memdb makes.
-MADE = {"seq", "tokens", "counter", "session", "row_id", "uid"}
+MADE = {"seq", "tokens", "counter", "session", "row_id", "uid", "writer"}
 
 # What a copy in another session has of its own.
 OWN = {"session", "row_id", "uid", "seq"}
@@ -47,6 +47,7 @@ OWN = {"session", "row_id", "uid", "seq"}
 def db(open_db: Callable[..., MemDB]) -> MemDB:
     """Return a database with one message, whose fields all have values."""
     db = open_db(":memory:", embedder=None)
+    db._services.name_writer("mail")
     db.scope("ann").session("trip").append(**ARGUMENTS)
     return db
 
@@ -90,7 +91,9 @@ def awaited(db: MemDB, tmp_path: Any, **_: Any) -> Message:
     """Append by `memdb.aio`."""
 
     async def append() -> Message:
-        opened: Any = memdb.aio.open(str(tmp_path / "aio.db"), embedder=None, counter="estimate")
+        opened: Any = memdb.aio.open(
+            str(tmp_path / "aio.db"), embedder=None, counter="estimate", writer="mail"
+        )
         async with opened if hasattr(opened, "__aenter__") else await opened as other:
             session = other.scope("ann").session("trip")
             await session.append(**ARGUMENTS)
@@ -127,7 +130,7 @@ ROUTES = {
 def test_every_field_has_a_value_here() -> None:
     """A new field is in GIVEN or in MADE; what a host may give is in NewMessage."""
     assert {*FIELDS, *MADE} == set(Message._fields)
-    assert set(GIVEN) == set(NewMessage._fields) - {"uid"}
+    assert set(GIVEN) == set(NewMessage._fields) - {"uid", "writer"}
 
 
 def test_every_column_is_read() -> None:

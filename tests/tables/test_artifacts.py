@@ -40,6 +40,7 @@ def save(tx: Tx, place: Place, version: int, blob_no: int) -> None:
         "mime": "text/plain",
         "metadata": '{"a":1}',
         "message_id": None,
+        "writer": "mail",
         "created_ms": version,
     }
     artifacts.add(tx, place, version, row)

@@ -33,7 +33,7 @@ def row(number: int, **given: Any) -> dict[str, Any]:
         "first_seq": None,
         "last_seq": None,
         "session_only": 0,
-        "source": None,
+        "writer": None,
         "use_count": 0,
         "last_used_ms": None,
         "valid_from_ms": None,

@@ -20,6 +20,7 @@ def row(session: int, seq: int, text: str = "hi", **given: Any) -> dict[str, Any
         "uid": f"uid-{seq}",
         "role": "user",
         "author": None,
+        "writer": None,
         "text": text,
         "parts": None,
         "external_id": None,

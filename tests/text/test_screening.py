@@ -146,7 +146,7 @@ def test_a_text_that_is_too_long_is_not_searched(
     doors: list[Callable[[], object]] = [
         lambda: ann.remember(LONG),
         lambda: ann.remember("A fact.", key=NAME),
-        lambda: ann.remember("A fact.", source=NAME),
+        lambda: ann.remember("A fact.", writer=NAME),
         lambda: ann.remember("A fact.", keywords=[LONG]),
         lambda: ann.remember("A fact.", metadata={"a": LONG}),
         lambda: ann.entries.update(fact.id, text=LONG),

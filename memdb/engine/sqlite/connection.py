@@ -486,6 +486,7 @@ class Tx(Asking):
         "used_words",
         "version",
         "wal",
+        "written_by",
     )
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -502,6 +503,7 @@ class Tx(Asking):
         self._facts: dict[Fact, int] = {}
         self._facts_at = 0  # changes of this connection when they held
         self.now_ms = 0
+        self.written_by: str | None = None
         self.kept: dict[bytes, Any] = {}
         self.is_broken = self.is_alone = False
         self.number, self.version = next(_numbers), -1

@@ -121,7 +121,7 @@ class WriteTransaction(Block):
                 writer.begin()
             finally:
                 writer.turns.timeout_ms = pool.options["timeout_ms"]
-        writer.now_ms = self._db.clock()
+        writer.now_ms, writer.written_by = self._db.clock(), self._db.written_by
         if not pool.is_memory:
             if writer.wal == NO_WAL_YET:
                 pool.note_wal(writer)

@@ -97,7 +97,7 @@ def memories_of(place: str, memories: dict[str, Any]) -> Iterator[Item]:
             continue
         for paragraph in map(_paragraph, text.splitlines()):
             if paragraph:
-                fields: dict[str, Any] = {"text": paragraph, "source": SOURCE}
+                fields: dict[str, Any] = {"text": paragraph, "writer": SOURCE}
                 if project is not None:
                     fields["metadata"] = {"project": project}
                 yield Item(place, "entry", fields)

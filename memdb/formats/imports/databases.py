@@ -552,7 +552,7 @@ def _fact(source: str, facts: Facts, row: dict[str, Any]) -> Iterator[dict[str, 
     said = [plain_text(row[column]) for column in facts.text]
     text = " ".join(said).replace("_", " ") if said[1:] else said[0]
     about = {name: row[name] for name in facts.kept if row.get(name)}
-    line = {"kind": "entry", "text": text, "source": source, "metadata": about}
+    line = {"kind": "entry", "text": text, "writer": source, "metadata": about}
     yield {**line, "created_ms": read_time(row[facts.time])}
 
 

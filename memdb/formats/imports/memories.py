@@ -113,7 +113,7 @@ def _memory(place: str, value: Any, mine: str | None) -> Iterator[Item]:
     about = {name: value[name] for name in KEPT if value.get(name)}
     if isinstance(value.get("metadata"), dict):
         about |= value["metadata"]
-    fields: dict[str, Any] = {"text": value["memory"], "source": MEM0, "metadata": about}
+    fields: dict[str, Any] = {"text": value["memory"], "writer": MEM0, "metadata": about}
     categories = value.get("categories")
     if isinstance(categories, list):
         fields["keywords"] = [word for word in categories if isinstance(word, str) and word]
@@ -165,7 +165,7 @@ def _line(place: str, value: Any, kept: dict[str, str]) -> Iterator[Item]:
             yield left_out(place, "observations", "they are no text", len(given) - len(texts))
         value = {**value, "observations": [text_value(text, "observation") for text in texts]}
     for text, about in _facts(value):
-        yield Item(place, "entry", {"text": text, "source": GRAPH_SOURCE, "metadata": about})
+        yield Item(place, "entry", {"text": text, "writer": GRAPH_SOURCE, "metadata": about})
     plain = {name: value[name] for name in (ENTITY if is_entity else RELATION)}
     kept[place] = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 

@@ -154,7 +154,13 @@ class MemdbRetriever(FileOwner, BaseRetriever):
     def model_post_init(self, context: Any, /) -> None:
         """Open the file."""
         super().model_post_init(context)
-        self._file = OpenFile(self.source, user=self.user, app=self.app, **self.open_options)
+        self._file = OpenFile(
+            self.source,
+            framework="langchain",
+            user=self.user,
+            app=self.app,
+            **self.open_options,
+        )
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: Any = None, **options: Any

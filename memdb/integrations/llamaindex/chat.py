@@ -183,7 +183,7 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
             FileError: the file cannot be used.
         """
         super().__init__(user=user, app=app)
-        self._file = OpenFile(source, user=user, app=app, **options)
+        self._file = OpenFile(source, framework="llamaindex", user=user, app=app, **options)
 
     @property
     def _scope(self) -> Scope:

@@ -94,7 +94,7 @@ class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
             FileError: the file cannot be used.
         """
         super().__init__(user=user, app=app, namespace=tuple(namespace))
-        self._file = OpenFile(source, user=user, app=app, **options)
+        self._file = OpenFile(source, framework="llamaindex", user=user, app=app, **options)
         self._items: Items = self._file.scope.items
 
     @classmethod

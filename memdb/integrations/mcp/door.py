@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from memdb.adapters.adapter import name_writer
 from memdb.adapters.schemas import check_value
 from memdb.errors import InvalidInput, MemDBError
 from memdb.integrations.mcp.subscriptions import Subscriptions
@@ -105,6 +107,7 @@ class Door:
             InvalidInput: a name is unusable.
         """
         db.scope(user, app)  # refuses a name before anybody connects
+        self._db = db
         self._run = run
         self._place = user, app
         self._tools = {tool.name: tool for tool in TOOLS}
@@ -119,6 +122,11 @@ class Door:
             "resources/unsubscribe": self.subscriptions.unsubscribe,
             "subscriptions/listen": self.subscriptions.listen,
         }
+
+    def name_client(self, name: str) -> None:
+        """Set the client as the writer of rows from now on, unless its name cannot be stored."""
+        with suppress(InvalidInput):
+            name_writer(self._db, f"mcp:{name}")
 
     async def _list_tools(self, _caller: Caller, _params: Arguments) -> Answer:
         """Return every tool with its schemas and hints."""

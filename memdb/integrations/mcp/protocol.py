@@ -37,6 +37,8 @@ RESERVED = "io.modelcontextprotocol/"
 VERSION = f"{RESERVED}protocolVersion"
 CAPABILITIES = f"{RESERVED}clientCapabilities"
 
+CLIENT = f"{RESERVED}clientInfo"
+
 BY_HANDSHAKE = {"initialize", "ping", "resources/subscribe", "resources/unsubscribe"}
 WITHOUT = {"server/discover", "subscriptions/listen"}
 # Whose answers say how long they may be kept: not at all.
@@ -70,6 +72,7 @@ async def reply(door: Door, caller: Caller, method: str, params: dict[str, Any])
         return {}
     if method == "initialize":
         _check(HELLO, params)
+        door.name_client(params["clientInfo"]["name"])
         asked = params["protocolVersion"]
         return {
             "protocolVersion": asked if asked in HANDSHAKES else HANDSHAKES[-1],
@@ -83,7 +86,7 @@ async def reply(door: Door, caller: Caller, method: str, params: dict[str, Any])
 async def _reply_without_handshake(
     door: Door, caller: Caller, method: str, params: dict[str, Any]
 ) -> Answer:
-    version = params["_meta"][VERSION]
+    version, client = params["_meta"][VERSION], params["_meta"].get(CLIENT)
     if CAPABILITIES not in params["_meta"] or not isinstance(version, str):
         raise Refused(INVALID_PARAMS, f"_meta needs {VERSION} as a text, and {CAPABILITIES}")
     if version != NEWEST:
@@ -91,6 +94,8 @@ async def _reply_without_handshake(
         raise Refused(UNSUPPORTED_VERSION, "Unsupported protocol version", about)
     if method in BY_HANDSHAKE:
         raise Refused(METHOD_NOT_FOUND, "Method not found", method)
+    if isinstance(client, dict) and isinstance(client.get("name"), str):
+        door.name_client(client["name"])
     if method == "server/discover":
         answer = {
             "supportedVersions": [NEWEST],

@@ -167,7 +167,7 @@ def _remember(scope: Scope, given: Arguments) -> Answer:
         "id": entry.id,
         "text": entry.text,
         "reason": getattr(done, "reason", None) or "",
-        **written(entry.trust, None, entry.source),
+        **written(entry.trust, None, entry.writer),
         "links": [
             {"kind": link.kind, "older": link.older_id, "probability": round(link.probability, 2)}
             for link in done.links
@@ -334,7 +334,7 @@ def described_entry(one: Entry) -> Answer:
         "category": one.category,
         "key": one.key or "",
         "updated": iso_time(one.updated_ms),
-        **written(one.trust, None, one.source),
+        **written(one.trust, None, one.writer),
     }
 
 

@@ -19,6 +19,7 @@ declare namespace Api {
     created_ms: number;
     uid: string;
     message_branch: string | null;
+    writer: string | null;
   }
   interface BranchInfo {
     name: string;
@@ -109,7 +110,7 @@ declare namespace Api {
     first_seq: number | null;
     last_seq: number | null;
     session_only: boolean;
-    source: string | null;
+    writer: string | null;
     use_count: number;
     last_used_ms: number | null;
     valid_from_ms: number | null;
@@ -137,7 +138,7 @@ declare namespace Api {
     first_seq: number | null;
     last_seq: number | null;
     session_only: boolean;
-    source: string | null;
+    writer: string | null;
     valid_from_ms: number | null;
     valid_to_ms: number | null;
     expires_ms: number | null;
@@ -257,6 +258,7 @@ declare namespace Api {
     ttl_ms: number | null;
     expires_ms: number | null;
     uid: string;
+    writer: string | null;
   }
   interface LeftOut {
     what: string;
@@ -287,6 +289,7 @@ declare namespace Api {
     metadata: Record<string, unknown> | null;
     session: string;
     uid: string;
+    writer: string | null;
   }
   interface MessageView {
     seq: number;
@@ -301,6 +304,7 @@ declare namespace Api {
     metadata: Record<string, unknown> | null;
     session: string;
     uid: string;
+    writer: string | null;
   }
   interface Outcome {
     candidate: Candidate;
@@ -634,6 +638,7 @@ declare namespace Api {
     "compact": Compacted;
     "delete": Receipt;
     "forget/preview": Receipt;
+    "undo": Receipt;
     "forget": Receipt;
     "session/forget": Receipt;
     "entries": Remembered;

@@ -160,7 +160,7 @@ export async function mount(root, ctx) {
       const older = versions[index + 1];
       const until = one.replaced_ms === null ? "now" : `until ${day(one.replaced_ms)}`;
       return h("li", { class: "card", "data-version": one.version },
-        h("div", { class: "spread" }, h("b", {}, `v${one.version} ${until}`), h("span", { class: "meta" }, [one.reason && shown(one.reason), one.session && `from ${placeOf(one)}`].filter(Boolean).join(" · "))),
+        h("div", { class: "spread" }, h("b", {}, `v${one.version} ${until}`), h("span", { class: "meta" }, [one.writer && `by ${shown(one.writer)}`, one.reason && shown(one.reason), one.session && `from ${placeOf(one)}`].filter(Boolean).join(" · "))),
         older && older.text !== one.text ? wordDiff(older.text, one.text) : longWords(one.text),
         h("div", { class: "meta" }, `${shown(one.category)} · importance ${one.importance}${one.pinned ? " · pinned" : ""} · ${one.trust}`),
         one.replaced_ms !== null && !ctx.readOnly ? button("Restore", async () => {
@@ -197,7 +197,7 @@ export async function mount(root, ctx) {
       fill(detail, button("‹ Entries", () => ctx.up(filters()), { class: "quiet only-narrow" }), heading,
         h("p", {}, longWords(entry.text, "words read")),
         entry.session ? h("p", {}, "Learnt from ", h("a", { "data-go": true, href: ctx.href("conversations", { session: entry.session, at: entry.first_seq }) }, placeOf(entry)), ` · ${day(entry.created_ms)}`)
-          : h("p", { class: "meta" }, `Stored by a program · ${day(entry.created_ms)}${entry.source ? ` · ${shown(entry.source)}` : ""}`),
+          : h("p", { class: "meta" }, `Stored by a program · ${day(entry.created_ms)}${entry.writer ? ` · ${shown(entry.writer)}` : ""}`),
         ctx.readOnly ? null : h("div", { class: "tools" },
           button("Edit", () => actions.edit(id), { title: "e" }), button(entry.pinned ? "Unpin" : "Pin", () => actions.pin(id), { title: "p" }),
           entry.active && button("Supersede …", () => actions.supersede(id), { title: "s" }),
@@ -210,7 +210,7 @@ export async function mount(root, ctx) {
         h("dl", {}, [["State", state], ["Sent", why], ["Importance", importance(entry.importance)], ["Used", `${plural(entry.use_count, "time")}`], ["Key", entry.key && words(entry.key)],
           ["Keywords", entry.keywords.length ? words(entry.keywords.join(", ")) : null], ["Valid from", entry.valid_from_ms && day(entry.valid_from_ms)], ["Valid to", entry.valid_to_ms && day(entry.valid_to_ms)],
           ["Expires", entry.expires_ms ? day(entry.expires_ms) : "never"], ["Metadata", entry.metadata && words(JSON.stringify(entry.metadata), "code")],
-          ["Superseded by", entry.superseded_by && h("a", { "data-go": true, href: ctx.href("entries", { entry: entry.superseded_by }) }, "the newer one")], ["Changed", age(entry.updated_ms)]]
+          ["Superseded by", entry.superseded_by && h("a", { "data-go": true, href: ctx.href("entries", { entry: entry.superseded_by }) }, "the newer one")], ["Written by", entry.writer && shown(entry.writer)], ["Changed", age(entry.updated_ms)]]
           .filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
         h("h2", { class: "part" }, "History"), h("ol", { class: "tree" }, drawHistory(entry, history.items)),
         replaced.items.length ? [h("h2", { class: "part" }, "It replaced"), h("ul", { class: "tree" }, replaced.items.map((one) => h("li", { class: "card" }, h("a", { "data-go": true, href: ctx.href("entries", { entry: one.id }) }, words(one.text)))))] : null,

@@ -69,7 +69,7 @@ export function drawMessage(message, { selected, select, correct, ctx }) {
   const body = [drawBody(message, ctx), rest];
   return h("article", { class: "message", tabindex: -1, "data-role": role, "data-row": true, "aria-label": `message ${seq}, ${name}` },
     h("div", { class: "spread" },
-      h("div", { class: `kind kind-${role}` }, words(name, "who"), h("span", { class: "meta" }, ` ${clock(message.created_ms)}`)),
+      h("div", { class: `kind kind-${role}` }, words(name, "who"), h("span", { class: "meta" }, ` ${clock(message.created_ms)}${message.writer ? ` · written by ${shown(message.writer)}` : ""}`)),
       h("div", { class: "tools tight meta" }, h("a", { "data-go": true, href: ctx.href("conversations", { session, at: seq }) }, `#${seq}`),
         button("Copy", async () => { const found = await whole(); ctx.copy(found.text || JSON.stringify(found.parts)); }, { class: "link", "aria-label": `Copy message ${seq}` }),
         ctx.readOnly ? null : button("Correct", () => correct(seq), { class: "link", "aria-label": `Correct message ${seq}`, title: "e" }), box)),
