@@ -152,6 +152,7 @@ class Scope(Twin[scopes.Scope]):
     profile = later(scopes.Scope.profile, "read")
     why = later(scopes.Scope.why, "read")
     delete = later(scopes.Scope.delete, "ask")
+    undo = later(scopes.Scope.undo, "write")
     forget = later(scopes.Scope.forget, "ask")
     find_secrets = listed(scopes.Scope.find_secrets, "ask")
 

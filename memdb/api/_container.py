@@ -16,6 +16,7 @@ from memdb.api._resolve import STATIC, load_embedder, named_pair, open_engine, r
 from memdb.conversations.reader import Conversations
 from memdb.engine.blocks import SingleUse
 from memdb.errors import FileError, InvalidInput, PortError, SettingsTooNew, Unsupported
+from memdb.models.ids import MAX_INT
 from memdb.models.observation import Meter
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS, REFUSE, Settings, changed, differences, read_stored
@@ -147,7 +148,6 @@ class Services:
         if ports.counter is not None:
             self.counting  # noqa: B018 (refuses a name that is no counter)
 
-    @contextmanager
     def name_writer(self, name: str) -> None:
         """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
         name_value(name, "writer")
@@ -155,6 +155,7 @@ class Services:
             self.screen.pass_fields("message", {"writer": name}, REFUSE)
         self.db.written_by = name
 
+    @contextmanager
     def open_copy(self, path: str) -> Iterator[Services]:
         """Open a copy of the file at *path* to read in it, without models."""
         copy = open_engine(
@@ -521,6 +522,14 @@ class Services:
         from memdb.deletion.selectors import select
 
         return select(**given)
+
+    def select_written(self, writer: str, since: When | None) -> Selector:
+        """Return the selection of what a writer stored since a time; None means always."""
+        from memdb.deletion.selectors import Selector
+
+        since_ms = self.when_ms(since, "since")
+        since_ms = -MAX_INT if since_ms is None else since_ms
+        return Selector("writer", query=name_value(writer, "writer"), since_ms=since_ms)
 
     def select_in(self, session: str, **given: Any) -> Selector:
         """Return the selection of a removal from a session; see `select`."""

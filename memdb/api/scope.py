@@ -406,6 +406,26 @@ class Scope:
         selector = self._services.select(**selectors)
         return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
 
+    def undo(self, *, writer: str, since: When | None = None, dry_run: bool = False) -> Receipt:
+        """
+        Take back what a writer stored, in one transaction, and return a receipt.
+
+        Its messages, items and versions of artifacts are deleted, its entries and those learnt
+        from these messages too. An entry of others goes back to their last version. What others
+        changed since stays. Bytes may stay in the file: `forget` removes them.
+
+        Args:
+            writer: Name given to `memdb.open`, as rows have it: "cli", "mcp:claude-code".
+            since: Only what was stored from this time on: as in `recall`. None means all.
+            dry_run: Change nothing, and list in `Receipt.rows` what would change.
+
+        Returns:
+            The receipt. `rewritten` counts the entries that went back, and `remaining` names what
+            stays as the writer left it, and why.
+        """
+        selector = self._services.select_written(writer, since)
+        return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
+
     def forget(
         self,
         *,

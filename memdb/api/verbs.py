@@ -199,6 +199,7 @@ VERBS = (
         fixed={"dry_run": True},
         without=("prove",),
     ),
+    Verb("undo", "POST", Scope.undo, {**ANN, "writer": "mail", "dry_run": True}),
     Verb("forget", "POST", Scope.forget, {**ANN, "session": "old"}, is_slow=True),
     Verb("session/forget", "POST", Session.forget, {**TRIP, "last": 2}, is_slow=True),
     Verb("entries", "GET", Entries.list, ANN, page=("id", "updated_ms", "created_ms")),

@@ -61,6 +61,7 @@ COMMANDS = {
     "forget": Loaded(
         "forget", "Remove something for good, also from summaries, archive and indexes"
     ),
+    "undo": Loaded("forget", "Take back what a program stored"),
     "secrets": Loaded("forget", "Find keys, tokens and passwords in a memory"),
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
     "item": Loaded("item", "Put, get, list and delete values under a namespace and a key"),

@@ -63,6 +63,32 @@ def forget(call: Call, *, yes: bool = False, dry_run: bool = False, **asked: Any
         click.get_current_context().exit(StorageError.exit_code)
 
 
+@verb(
+    "memdb undo agent.db --user ann --writer mcp:claude-code --since 2h --dry-run",
+    like=Scope.undo,
+    without=("writer", "dry_run"),
+)
+@click.option(
+    "--writer", required=True, metavar="NAME", help="The writer, such as cli, web or mcp:NAME."
+)
+@confirm_options
+def undo(call: Call, *, yes: bool = False, dry_run: bool = False, **asked: Any) -> None:
+    """
+    Take back what a writer stored in a memory.
+
+    What it added is deleted, and entries of others that it changed go back to the version before.
+    What cannot be taken back is named. `memdb forget` removes the bytes too.
+    """
+    with call.scope() as scope:
+        receipt = scope.undo(**asked, dry_run=True)
+        if not dry_run:
+            if any((*receipt.removed.values(), *receipt.rewritten.values())):
+                what = all_counted(receipt.removed)
+                confirm(f"Take back {what} of {one_line(scope.user)}?", yes=yes)
+            receipt = scope.undo(**asked)
+    call.reply(receipt, lambda: _print_undone(receipt))
+
+
 def _place(row: PreviewRow) -> str:
     """Return where a row of a preview is, or comes from."""
     if row.entry_id is not None:
@@ -81,17 +107,30 @@ def _print_receipt(receipt: Receipt) -> None:
             say(f"{'Would rewrite' if receipt.dry_run else 'Rewrote'} {what} without it.")
     if not receipt.dry_run:
         click.echo(f"subject   sha256 {receipt.subject_sha256}")
+    _print_rows(receipt)
+    if receipt.digest is not None:
+        note(f"digest {receipt.digest}: give it as --expected to forget exactly this.")
+    for one in receipt.pending:
+        note(one_line(one))
+    if receipt.proof is not None:
+        _print_proof(receipt.proof)
+
+
+def _print_undone(receipt: Receipt) -> None:
+    say(f"{'Would delete' if receipt.dry_run else 'Deleted'} {all_counted(receipt.removed)}.")
+    if back := receipt.rewritten["entries"]:
+        what = counted(back, "entry", "entries")
+        say(f"{'Would take' if receipt.dry_run else 'Took'} {what} back to the version before.")
+    _print_rows(receipt)
+
+
+def _print_rows(receipt: Receipt) -> None:
     if receipt.digest is not None:
         print_records(PREVIEW_COLUMNS, receipt.rows)
         if receipt.more_rows:
             note(f"and {counted(receipt.more_rows, 'row')} more")
-        note(f"digest {receipt.digest}: give it as --expected to forget exactly this.")
-    for one in receipt.pending:
-        note(one_line(one))
     for one in receipt.remaining:
         note(f"remains: {one_line(one)}")
-    if receipt.proof is not None:
-        _print_proof(receipt.proof)
 
 
 def _print_proof(proof: Proof) -> None:
@@ -153,4 +192,4 @@ def _in_scope(scope: Scope, *, entropy: bool) -> list[dict[str, Any]]:
     return [{**whose, **one.to_dict()} for one in scope.find_secrets(entropy=entropy)]
 
 
-COMMANDS = {"forget": forget, "secrets": secrets}
+COMMANDS = {"forget": forget, "undo": undo, "secrets": secrets}

@@ -10,9 +10,10 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from memdb.errors import existing
 from memdb.models.ids import branch_of, seq_of, session_range
 from memdb.models.reports import PreviewRow
-from memdb.tables import artifacts, entries, items, messages, sessions
+from memdb.tables import artifacts, entries, entry_history, items, messages, sessions
 from memdb.tables import state as state_rows
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def _refs(
         for value in state_rows.list_values(tx, owner.app, owner.user, name_or_all):
             yield "state", name_or_all, *value
     yield from _rest_refs(tx, owner, selection)
-    for part in selection.parts:
+    for entry_id, version in selection.reverts:
+        now = existing(entries.find(tx, entry_id), "entries")
+        yield "revert", entry_id, now, entry_history.get(tx, entry_id, version).text, version
+    for part in selection.parts if plans else ():
         for summary, made in plans[part.session].summaries:
             if made is not None:
                 yield "summary", summary, made.text, str(part.name), branch_of(part.name)
@@ -141,11 +145,17 @@ def _summary_row(ref: Ref, _: Any) -> PreviewRow:
     )
 
 
+def _revert_row(ref: Ref, _: Any) -> PreviewRow:
+    _, entry_id, now, text, version = ref
+    return PreviewRow("entry", now.text, new_text=text, entry_id=entry_id, version=version)
+
+
 LOADED = ("message", "entry")  # what a page reads the text of
 ROWS: dict[str, Callable[[Ref, Any], PreviewRow]] = {
     "message": _message_row,
     "entry": _entry_row,
     "summary": _summary_row,
+    "revert": _revert_row,
     "session": lambda ref, _: PreviewRow("session", ref[2], session=ref[2], branch=ref[3] or None),
     "version": lambda ref, _: PreviewRow("version", ref[3], entry_id=ref[1], version=ref[2]),
     "artifact": lambda ref, _: PreviewRow("artifact", ref[1].name, version=ref[2] or None),

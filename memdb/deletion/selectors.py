@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from memdb.deletion.written import find_written
 from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
 from memdb.engine.full_text import postings_in
 from memdb.engine.text_rows import ARTIFACT_KINDS, PLACES, rows_holding
@@ -74,14 +75,15 @@ class Selector(Record):
     Selection of rows to remove from a scope; made by `select`, which checks it.
 
     Attributes:
-        what: "entry", "messages", "session", "query", "person" or "everything".
+        what: "entry", "messages", "session", "query", "person", "everything" or "writer".
         entry: Id of an entry.
         session: Name of a session; with a query, only this one is searched.
         seqs: Of messages of the session.
         last: How many of its newest messages.
         before_ms: Only messages of the session that were written before this time.
         terms: Of the query or the name: each word, and each run of words in quotes.
-        query: The query, or the name of the person, as it was given.
+        query: The query, or the name of the person or writer, as it was given.
+        since_ms: Only what the writer stored since this time.
         artifacts: Also artifacts and old versions that contain the words, or that the messages
             saved.
         force: Remove also branches that start from it.
@@ -97,6 +99,7 @@ class Selector(Record):
     query: str = ""
     artifacts: bool = False
     force: bool = False
+    since_ms: int = 0
 
     def subject(self, owner: ScopeRef) -> str:
         """Return what the receipt contains the hash of."""
@@ -246,6 +249,8 @@ class Selection(Record):
         copies: (place, version) of the versions to remove; their artifacts stay.
         titles: (id, name) of sessions that stay, without their title and metadata.
         stones: Uids of tombstones that lose their name.
+        reverts: (entry, version) of entries that go back to a version of before.
+        left: What of a writer stays, and why.
     """
 
     parts: tuple[Part, ...] = ()
@@ -259,6 +264,8 @@ class Selection(Record):
     copies: tuple[tuple[Place, int], ...] = ()
     titles: tuple[tuple[int, str], ...] = ()
     stones: tuple[str, ...] = ()
+    reverts: tuple[tuple[int, int], ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def list_remaining(tx: Tx, owner: ScopeRef, selector: Selector) -> Iterator[str]:
@@ -306,7 +313,7 @@ def find_all(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool)
     (*with_entries*) removes a session, or rows with a query's words, from the parts. A host
     that deletes a session keeps what it took into a memory.
     """
-    everywhere = selector.what == "everything" or (
+    everywhere = selector.what in ("everything", "writer") or (
         with_entries and selector.what in ("session", "query", "person")
     )
     found = [(owner, find(tx, owner, selector, with_entries=with_entries))]
@@ -337,8 +344,9 @@ def find(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> 
     scope_no = owner.find(tx)
     if selector.what == "everything":
         return _everything(tx, scope_no)
-    if selector.what == "entry":
-        return _entry(tx, scope_no, selector.entry)
+    if selector.what in ("entry", "writer"):
+        chosen = _entry if selector.what == "entry" else _written
+        return Selection() if scope_no is None else chosen(tx, scope_no, selector)
     session = find_session(tx, owner, selector.session) if selector.session else None
     if scope_no is None or (selector.session and session is None):
         return Selection()
@@ -352,11 +360,25 @@ def find(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> 
     return _parts(tx, parts, artifacts=selector.artifacts, with_entries=with_entries)
 
 
-def _entry(tx: Tx, scope_no: int | None, entry_id: int) -> Selection:
-    if scope_no is None:
-        return Selection()
-    row_id = scope_range(scope_no)[0] + entry_id
+def _entry(tx: Tx, scope_no: int, selector: Selector) -> Selection:
+    row_id = scope_range(scope_no)[0] + selector.entry
     return Selection(entries=(row_id,) if entries.find(tx, row_id) is not None else ())
+
+
+def _written(tx: Tx, scope_no: int, selector: Selector) -> Selection:
+    """Return what a writer stored, and the versions to go back to: ended ones first."""
+    found = find_written(tx, scope_no, selector.query, selector.since_ms)
+    names = sessions.names(tx, [*found.messages])
+    reverts = sorted(found.reverts.items(), key=lambda one: entry_history.get(tx, *one).active)
+    return Selection(
+        parts=tuple(Part(row, names[row], tuple(seqs)) for row, seqs in found.messages.items()),
+        entries=tuple(found.entries),
+        versions=tuple(row for row in found.versions if row[0] not in found.entries),
+        items=tuple(found.items),
+        copies=tuple(found.copies),
+        reverts=tuple(reverts),
+        left=tuple(found.left),
+    )
 
 
 def _everything(tx: Tx, scope_no: int | None) -> Selection:

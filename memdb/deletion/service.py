@@ -21,7 +21,7 @@ from memdb.models.ids import is_branch, scope_range
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
 from memdb.records import artifacts as artifact_records
-from memdb.records import branches, dependents
+from memdb.records import branches, dependents, entry_writer
 from memdb.records import entries as entry_records
 from memdb.records import items as item_records
 from memdb.records import messages as message_records
@@ -250,14 +250,19 @@ class DeletionService:
         if dry_run:
             with self._db.read() as tx:
                 found = selectors.find_all(tx, owner, selector, with_entries=False)
-                counts = _count(tx, found)
-                return self._receipt(owner, selector, counts, {}, self._db.clock(), dry_run=True)
+                counts = _count(tx, found), _count_reverted(found, selector)
+                done = self._receipt(owner, selector, *counts, self._db.clock(), dry_run=True)
+                if selector.what == "writer":
+                    rows, more, digest = preview.rows_of(tx, preview.list_refs(tx, found, {}))
+                    done = done.replace(rows=rows, more_rows=more, digest=digest)
+                return done.replace(remaining=_left(found))
         with self._db.write() as tx:
             found = selectors.find_all(tx, owner, selector, with_entries=False)
-            counts = _count(tx, found)
+            counts = _count(tx, found), _count_reverted(found, selector)
             for one, selection in found:
                 _delete(tx, one, selection)
-            return self._receipt(owner, selector, counts, {}, tx.now_ms)
+            done = self._receipt(owner, selector, *counts, tx.now_ms)
+            return done.replace(remaining=_left(found))
 
     def forget(
         self,
@@ -427,6 +432,8 @@ def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
     for place, version in selection.copies:
         artifact_records.remove(tx, place, version)
     entry_records.remove(tx, *selection.entries)
+    for entry_id, version in selection.reverts:
+        entry_writer.go_back(tx, entry_id, version)
     for entry_id, version, *_ in selection.versions:
         entry_records.remove_version(tx, entry_id, version)
     item_records.remove(tx, *items.get_many(tx, selection.items).values())
@@ -486,6 +493,17 @@ def _count_staying(tx: Tx, rows: dict[int, str]) -> int:
         for row, spans in kept.items()
         for first, last in spans
     )
+
+
+def _count_reverted(found: list[Found], selector: Selector) -> Counts:
+    """Return how many entries of others go back to a version of before."""
+    if selector.what != "writer":
+        return {}
+    return {"entries": sum(len(selection.reverts) for _, selection in found)}
+
+
+def _left(found: list[Found]) -> tuple[str, ...]:
+    return tuple(one for _, selection in found for one in selection.left)
 
 
 def _count_rewritten(tx: Tx, found: list[Found], plans: dict[int, Rewriting]) -> Counts:

@@ -237,6 +237,17 @@ def uuid7(now_ms: int, random: bytes | None = None) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+def stored_ms(uid: str, created_ms: int) -> int:
+    """
+    Return when a row with *uid* was made: the time in a UUIDv7, else *created_ms*.
+
+    >>> stored_ms("018bcfe5-6800-7000-8000-000000000000", 5)
+    1700000000000
+    """
+    is_uuid7 = len(uid) == 36 and uid[14] == "7"  # noqa: PLR2004 (with its dashes)
+    return int(uid[:8] + uid[9:13], 16) if is_uuid7 else created_ms
+
+
 def thing_hash(*values: str | bytes | float | None) -> int:
     """Return 64 bits that name a thing by *values*, the same in each copy of it. Cost: 1 µs."""
     return int.from_bytes(blake2b(dumps(values, 2), digest_size=8).digest(), "big", signed=True)

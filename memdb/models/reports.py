@@ -225,11 +225,13 @@ class Receipt(Record):
     Receipt of forgetting: counts, time and proof, but never the text.
 
     Attributes:
-        what: "entry", "messages", "session", "query", "person" or "everything".
+        what: "entry", "messages", "session", "query", "person", "everything", or "writer" of
+            `Scope.undo`.
         subject_sha256: Hash of what was named: who knows the name can check the receipt.
         removed: How many of each; versions are of entries and artifacts that stay, titles
             (with their metadata) of sessions that stay.
-        rewritten: How many of each stayed without it: summaries, archived segments.
+        rewritten: How many of each stayed without it: summaries, archived segments. Of a writer
+            the entries that went back to an earlier version.
         dry_run: Nothing was removed: it says what would be.
         proof: None where none was asked for.
         pending: What still contains bytes, and what takes them out.
@@ -237,7 +239,8 @@ class Receipt(Record):
         more_rows: How many there are besides.
         digest: Of a dry run, of all its rows: what `forget` takes as *expected*.
         remaining: Of a person, where the same user's memory contains the words besides. Of a
-            query, names and artifacts that contain them. Each with what removes it.
+            query, names and artifacts that contain them. Each with what removes it. Of a writer,
+            what stays as it left it, and why.
     """
 
     what: str
@@ -277,13 +280,14 @@ class PreviewRow(Record):
             stays), "artifact", "item", "state", "title" (with the metadata), or "summary",
             which is rewritten.
         text: What it says; of a session, artifact, item or state its name.
-        new_text: What a summary will say. None means that it goes.
+        new_text: What a summary, or an entry that goes back, will say. None: it goes.
         session: Place where it is; of an entry where it was learnt. None means nowhere.
         branch: The branch of that session. None means the session itself.
         seq: Seq of a message; of an entry or summary the first that it comes from.
         last_seq: Of a summary, the last that it covers.
         entry_id: Number of an entry or version.
-        version: Number of an earlier version; of an artifact the newest.
+        version: Number of an earlier version, also that to which an entry goes back; of an
+            artifact the newest.
     """
 
     kind: str

@@ -194,6 +194,15 @@ def restore(
     return entry_id
 
 
+def go_back(tx: Tx, entry_id: int, version: int) -> None:
+    """Make an entry again what it was in an old version, in every column, as a new version."""
+    was = entry_history.row(tx, entry_id, version)
+    columns = {name: was[name] for name in was if name not in ("reason", "stored_ms")}
+    if was["active"]:
+        entries.link(tx, entry_id, None)
+    update(tx, entry_id, "restore", **columns)
+
+
 def unite(tx: Tx, entry_id: int, versions: Sequence[Mapping[str, Any]], stored_ms: int) -> None:
     """
     Replace the old versions of an entry, oldest first; its present text stays.

@@ -118,6 +118,19 @@ SELECT_ROWS = compose.select(
     "entry_history.rows", (*KEPT, "replaced_ms"), "entry_history", "entry_id = :entry_id"
 )
 
+SELECT_ROW = compose.select(
+    "entry_history.row", KEPT, "entry_history", "entry_id = :entry_id AND version = :version"
+)
+
+SELECT_WRITTEN = """/* entry_history.written */
+SELECT id FROM entries
+WHERE id BETWEEN :low AND :high AND writer = :writer AND stored_ms >= :since_ms
+UNION
+SELECT entry_id FROM entry_history
+WHERE entry_id BETWEEN :low AND :high AND writer = :writer AND stored_ms >= :since_ms
+ORDER BY 1
+"""
+
 DELETE_ALL = """/* entry_history.clear */
 DELETE FROM entry_history WHERE entry_id = :entry_id
 """
@@ -218,6 +231,18 @@ def rows(tx: Tx, entry_id: int) -> list[dict[str, Any]]:
     """Return the columns of the old versions of an entry, without their numbers."""
     found = tx.all(SELECT_ROWS, {"entry_id": entry_id})
     return [dict(zip((*KEPT, "replaced_ms"), row, strict=True)) for row in found]
+
+
+def row(tx: Tx, entry_id: int, version: int) -> dict[str, Any]:
+    """Return the columns of an existing old version, without its number."""
+    found = tx.one(SELECT_ROW, {"entry_id": entry_id, "version": version})
+    return dict(zip(KEPT, existing(found, "entry_history"), strict=True))
+
+
+def written(tx: Tx, low: int, high: int, writer: str, since_ms: int) -> list[int]:
+    """Return the entries in an id range that *writer* wrote since a time, in any version."""
+    values = {"low": low, "high": high, "writer": writer, "since_ms": since_ms}
+    return [row[0] for row in tx.all(SELECT_WRITTEN, values)]
 
 
 def clear(tx: Tx, entry_id: int) -> None:

@@ -199,6 +199,14 @@ UPDATE_EXPIRY = compose.update(
     "items.refresh", "items", f"{IN_IDS} AND ttl_ms IS NOT NULL", expires_ms=":now_ms + ttl_ms"
 )
 
+SELECT_WRITTEN = compose.select(
+    "items.written",
+    "id, version, key",
+    "items",
+    "id BETWEEN :low AND :high AND writer = :writer AND updated_ms >= :since_ms",
+    order="id",
+)
+
 DELETE_ITEMS = compose.delete("items.delete", "items", IN_IDS)
 
 # Behind every key: no character is greater.
@@ -490,6 +498,12 @@ def best_by_item(tx: Tx, near: Sequence[tuple[int, float]]) -> dict[int, tuple[i
         if owner is not None:
             best.setdefault(owner, (ref, cosine))
     return best
+
+
+def written(tx: Tx, low: int, high: int, writer: str, since_ms: int) -> list[Row]:
+    """Return (id, version, key) of the items in an id range that *writer* put since a time."""
+    values = {"low": low, "high": high, "writer": writer, "since_ms": since_ms}
+    return tx.all(SELECT_WRITTEN, values)
 
 
 def insert(tx: Tx, row: dict[str, object]) -> None:

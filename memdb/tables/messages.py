@@ -145,6 +145,14 @@ JOIN messages ON messages.id = (
 WHERE messages.id BETWEEN :low AND :high
 """
 
+SELECT_WRITTEN = compose.select(
+    "messages.written",
+    "id, uid, created_ms",
+    "messages",
+    "id BETWEEN :low AND :high AND writer = :writer",
+    order="id",
+)
+
 SELECT_COUNT = compose.select("messages.count", "count(*)", "messages", "id BETWEEN :low AND :high")
 
 SELECT_HASHES_OF = """/* messages.hashes */
@@ -474,6 +482,12 @@ def count(tx: Tx, low: int, high: int) -> int:
 def newest_ms(tx: Tx, low: int, high: int) -> int | None:
     """Return when the last message of a range of ids was said, None if there is none."""
     return tx.find_number(SELECT_NEWEST_TIME, {"low": low, "high": high})
+
+
+def written(tx: Tx, low: int, high: int, writer: str) -> list[tuple[int, str, int]]:
+    """Return (id, uid, created_ms) of the messages in an id range that *writer* stored."""
+    rows = tx.all(SELECT_WRITTEN, {"low": low, "high": high, "writer": writer})
+    return [(row_id, uid_from_bytes(uid), created_ms) for row_id, uid, created_ms in rows]
 
 
 def authors(tx: Tx, low: int, high: int) -> list[str]:

@@ -68,6 +68,7 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (memdb.MemDB, "import_file"): lambda db, other: db.import_file(other, user="ann"),
     (memdb.MemDB, "sync"): lambda db, other: db.sync(other),
     (memdb.Scope, "remember"): lambda db, _: ann(db).remember("Ann likes cake."),
+    (memdb.Scope, "undo"): lambda db, _: ann(db).undo(writer="mail"),
     (memdb.Scope, "delete"): lambda db, _: ann(db).delete(session="trip"),
     (memdb.Scope, "forget"): lambda db, _: ann(db).forget(query="tea"),
     (memdb.Session, "append"): lambda db, _: trip(db).append("user", "more"),

@@ -297,6 +297,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "MemDB.export_lines": lambda db, _: db.export_lines(user=S["user"], app=S["app"]),
     "MemDB.scope": lambda db, _: repr(db.scope(S["user"], "another app").sessions()),
     "MemDB.shared": lambda db, _: db.shared("another app").recall("house"),
+    "Scope.undo": lambda db, _: ann(db).undo(writer=S["entry_source"]),
     "Scope.delete": lambda db, names: ann(db).delete(entry=names.entry),
     "Scope.delete a session": lambda db, _: ann(db).delete(session=S["session"]),
     "Scope.delete words": lambda db, _: ann(db).delete(query=S["text"], artifacts=True),

@@ -250,7 +250,7 @@ WITHOUT_TEXT = set(
     Entries.supersede Entries.unlink
     Host.context Items.clear Items.delete Items.find Items.get Items.list Items.recall
     File.backup File.delete_space File.rebuild File.vacuum Session.clear Host.date Host.erase Jobs.run
-    Jobs.start MemDB.sync MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
+    Jobs.start MemDB.sync MemDB.transaction Scope.delete Scope.forget Scope.recall Scope.undo Session.archive
     Session.context Session.delete Session.extract Session.forget Session.pop Session.recall Session.unarchive
     State.__delitem__ State.clear State.delete StoredSettings.update Summaries.compact Summaries.delete
     Summaries.upgrade

@@ -117,7 +117,7 @@ def prepare(db: MemDB, user: str = "ann", app: str = "default") -> None:
         [{"role": "user", "text": f"message {n} 北京", "external_id": f"m{n}"} for n in range(3)]
     )
     ann.remember("Ann lives in Oslo.", key="home", session="trip", seq=1)
-    ann.remember("Ann has a red lamp.", key="lamp")
+    ann.remember("Ann has a red lamp.", key="lamp", writer="mail")
     for text in ("soup", "fish"):
         trip.artifacts.save("menu.md", text)
     ann.session("cold").extend([{"role": "user", "text": f"cold {n} 北京"} for n in range(3)])
@@ -453,6 +453,7 @@ WRITES: dict[str, Write] = {
     "delete a summarised session": Write(
         ("Session.delete",), _in("long", lambda chat: chat.delete())
     ),
+    "undo": Write(("Scope.undo",), _ann(lambda ann: ann.undo(writer="mail"))),
     "delete in a scope": Write(("Scope.delete",), _ann(lambda ann: ann.delete(session="long"))),
     "forget messages": Write(("Session.forget",), _in("cold", lambda chat: chat.forget([1, 3]))),
     "forget a session": Write(("Scope.forget",), _ann(lambda ann: ann.forget(session="cold"))),
