@@ -173,11 +173,6 @@ class Adapter:
         return f"<{type(self).__name__} {self._db.path}>"
 
 
-def name_writer(db: MemDB, name: str) -> None:
-    """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
-    db._services.name_writer(name)
-
-
 class ScopedAdapter(Adapter):
     """An object of a framework on the memory of one user and app."""
 

@@ -101,3 +101,8 @@ def _foreign(source: Source) -> Source:
 
 def _moved(entry: Entry) -> Entry:
     return entry.replace(id=foreign_id(entry.id))
+
+
+def name_writer(db: MemDB, name: str) -> None:
+    """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
+    db._services.name_writer(name)

@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from memdb.adapters.adapter import name_writer
 from memdb.adapters.schemas import check_value
+from memdb.adapters.shared import name_writer
 from memdb.errors import InvalidInput, MemDBError
 from memdb.integrations.mcp.subscriptions import Subscriptions
 from memdb.integrations.mcp.tools import (
