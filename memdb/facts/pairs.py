@@ -35,18 +35,32 @@ ENDS = ("updates", "corrects", "retracts")
 # Markers of a newer statement that asserts nothing about the older one.
 UNREAL = ("question", "condition", "hedge", "report", "temporary")
 _CHANGING = frozenset({"change", "correction", "negation", "retraction"})
+
+# The numbers below define features, and `pairs.json` holds weights of these: after a change of one
+# they are trained again (bench/facts/train.py).
+
+# Statements that are counted as if they lacked a word: of three, each word would be common.
 PRIOR = 50
-_LEAST_SHARE = 1e-9
+# Forms of one word begin alike in this part of the longer one, in four letters at least: "allergic"
+# and "allergies".
 _STEM_SHARE, _STEM_CHARS = 0.65, 4
+# A word of more weight carries meaning, 0 to 1: "tea" does, "really" does not.
 _HEAVY = 0.6
+# Words of a statement that are compared; fewer than three are a fragment.
 _MOST_WORDS, _FEW_WORDS = 60, 3
+# The first third of a statement, where its subject stands; numbers that rather name than count.
 _EARLY, _BIG = 0.34, 100
+# A logit of certainty has an end, +-20.7.
+_LEAST_SHARE = 1e-9
+# Below this share of "says a fact" a statement asserts nothing.
 _IS_FACT = 0.4
 # An order to forget is sure of what it is linked to from the first probability on: in the data kept
 # apart from training 40 of 47 that somebody wrote for a statement, 8 of 362 for another one.
 _ORDERED, _SURE = 0.65, 0.8
 _YEARS = (1900, 2100)
+# Words behind a denial in which a rejected value is looked for; reasons that a link names.
 _NEAR_WORDS, _MOST_REASONS = 3, 8
+# Hashed pieces of words: their places, letters of a part, and what each counts beside a feature.
 BUCKETS = 1 << 14
 _PART = 4
 _WORD_VALUE, _PAIR_VALUE, _PART_VALUE, _OLDER_VALUE = 0.5, 0.4, 0.2, 0.3

@@ -163,7 +163,7 @@ class WriteTransaction(Block):
         """Commit the outermost write; return the number of the commit, 0 if it needs no sync."""
         db, pool, upkeep = self._db, self._pool, self._db.upkeep
         if pool.identity is not None:
-            loss = pool.wal_guard.find_loss(writer, pool.identity)
+            loss = pool.wal_guard.prepare_commit(writer, pool.identity)
             if loss:
                 pool.refuse_lost(writer, loss)
         writer.commit()

@@ -208,9 +208,9 @@ class WalGuard:
         writer.run(SET_MARK, {"value": str(mark)})
         writer.keep_facts()
 
-    def find_loss(self, tx: Tx, identity: tuple[int, ...]) -> str:
+    def prepare_commit(self, tx: Tx, identity: tuple[int, ...]) -> str:
         """
-        Return what happened to the file or its WAL so that nobody could read a commit, or "".
+        Set the mark where the commit needs it; return why nobody could read the commit, or "".
 
         To be called before COMMIT. A commit that may begin a new WAL then names that of the file.
         If this process ends before `note_commit`, the next one knows the WAL by it.
