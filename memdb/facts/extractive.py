@@ -122,7 +122,7 @@ class ExtractiveSummarizer:
             the counter lets no character through. The hint names up to 8
             things left out, or is None.
         """
-        found = _read(source, depth)
+        found = _read(source)
         if not found:
             return SummaryText("")
         found = _weighed(found, source)
@@ -204,13 +204,12 @@ class ExtractiveSummarizer:
         return ", ".join(kept) or None
 
 
-def _read(source: Sequence[SourceItem], depth: int) -> list[_Sentence]:
+def _read(source: Sequence[SourceItem]) -> list[_Sentence]:
     """Return the sentences of *source*, in order; fillers only if there is nothing else."""
     found: list[_Sentence] = []
     for place, (item, limit) in enumerate(zip(source, _shares(source), strict=True)):
-        lines = depth > 0 and item.role is None
         for part in filter(None, sentences.head_and_tail(item.text, limit)):
-            found.extend(_of_summary(place, part) if lines else _of_message(place, item, part))
+            found.extend(_of_message(place, item, part) if item.role else _of_summary(place, part))
     if not found:
         for place, item in enumerate(source):
             rest = sentences.head_and_tail(item.text.replace("\0", " "), _MAX_CHARS)[0]

@@ -103,6 +103,21 @@ def test_an_error_in_one_step_does_not_stop_the_next(
     assert (well.attempts, well.error, well.done_ms) == (0, None, clock.now_ms)
 
 
+def test_a_run_with_upkeep_raises_its_first_failure(
+    database: SqliteEngine, clock: Clock, steps: Steps
+) -> None:
+    """After all steps were tried; a run without a failure raises nothing."""
+    runner = JobRunner(database, {}, steps.make("expire", "checkpoint"))
+    assert runner.run_pending(WorkRequest(), upkeep=True) == 0
+    steps.fail = {"expire": ValueError("first"), "checkpoint": ValueError("second")}
+    clock.advance(EVERY_MS["expire"])
+
+    with pytest.raises(memdb.StorageError, match=r"upkeep 'expire' failed: .*first"):
+        runner.run_pending(WorkRequest(), upkeep=True)
+
+    assert steps.ran == ["expire", "checkpoint"] * 2
+
+
 def test_a_bug_in_a_step_is_recorded_too(database: SqliteEngine, steps: Steps) -> None:
     """Not only errors of memdb."""
     steps.fail["expire"] = ZeroDivisionError("division by zero")
