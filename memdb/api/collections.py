@@ -236,9 +236,8 @@ class Artifacts:
     """
     Named bytes in immutable versions, counted from 1 and never reused.
 
-    A name belongs to a session; one that begins with `user:` to all sessions of
-    the scope. In a session's collection the session is that one; in a scope's
-    it is named by `session=`, and without it the `user:` names are meant.
+    `session.artifacts` are those of a session. A name that begins with `user:` belongs to all
+    sessions of the scope; `scope.artifacts` adds the prefix, and lists those of every session.
     """
 
     __slots__ = ("_artifacts", "_db", "_owner", "_services", "_session")
@@ -251,9 +250,6 @@ class Artifacts:
         self._owner = owner
         self._session = session
 
-    def _of(self, session: str | None) -> str | None:
-        return self._session if session is None else session
-
     def save(
         self,
         name: str,
@@ -263,7 +259,6 @@ class Artifacts:
         metadata: Mapping[str, Any] | None = None,
         message_seq: int | None = None,
         created: When | None = None,
-        session: str | None = None,
         expected: int | ArtifactVersion | None = None,
         keep_last: int | None = None,
     ) -> ArtifactVersion:
@@ -297,7 +292,7 @@ class Artifacts:
         with opened as given:
             return self._artifacts.save(
                 self._owner,
-                self._of(session),
+                self._session,
                 name,
                 given,
                 mime=mime,
@@ -314,7 +309,6 @@ class Artifacts:
         new_name: str,
         *,
         expected: int | ArtifactVersion | None = None,
-        session: str | None = None,
     ) -> ArtifactVersion:
         """
         Rename an artifact with all its versions, and return the newest one.
@@ -327,19 +321,15 @@ class Artifacts:
             AlreadyExists: there is one under *new_name*.
             VersionConflict: the newest version is not *expected*.
         """
-        return self._artifacts.rename(self._owner, self._of(session), name, new_name, expected)
+        return self._artifacts.rename(self._owner, self._session, name, new_name, expected)
 
-    def load(
-        self, name: str, version: int | None = None, *, session: str | None = None
-    ) -> Artifact:
+    def load(self, name: str, version: int | None = None) -> Artifact:
         """Return a version with its bytes, the newest for None; NotFound if there is none."""
-        return self._artifacts.load(self._owner, self._of(session), name, version)
+        return self._artifacts.load(self._owner, self._session, name, version)
 
-    def open(
-        self, name: str, version: int | None = None, *, session: str | None = None
-    ) -> io.BufferedReader:
+    def open(self, name: str, version: int | None = None) -> io.BufferedReader:
         """Return a version as a binary stream that can seek; it reads in chunks."""
-        return self._artifacts.open(self._owner, self._of(session), name, version)
+        return self._artifacts.open(self._owner, self._session, name, version)
 
     def export(
         self,
@@ -347,7 +337,6 @@ class Artifacts:
         path: str | os.PathLike[str],
         version: int | None = None,
         *,
-        session: str | None = None,
         replace: bool = False,
     ) -> int:
         """
@@ -364,20 +353,18 @@ class Artifacts:
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written, or is a database.
         """
-        with self.open(name, version, session=session) as data:
+        with self.open(name, version) as data:
             return self._services.write_bytes(data, path_value(path), replace=replace)
 
-    def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:
+    def versions(self, name: str) -> list[ArtifactVersion]:
         """Return every version of *name*, newest first; [] if there is none."""
-        return self._artifacts.versions(self._owner, self._of(session), name)
+        return self._artifacts.versions(self._owner, self._session, name)
 
     def diff(
         self,
         name: str,
         version: int | None = None,
         against: int | None = None,
-        *,
-        session: str | None = None,
     ) -> TextDiff:
         """
         Return the lines that differ between two versions of a text.
@@ -401,7 +388,7 @@ class Artifacts:
         ...     files.diff("menu").hunks[0].lines[0]
         '-soup'
         """
-        return self._artifacts.diff(self._owner, self._of(session), name, version, against)
+        return self._artifacts.diff(self._owner, self._session, name, version, against)
 
     def delete(
         self,
@@ -409,7 +396,6 @@ class Artifacts:
         version: int | None = None,
         *,
         expected: int | ArtifactVersion | None = None,
-        session: str | None = None,
     ) -> bool:
         """
         Remove one version, all of them for None; False if there was none.
@@ -417,12 +403,11 @@ class Artifacts:
         Raises:
             VersionConflict: the newest version is not *expected*.
         """
-        return self._artifacts.delete(self._owner, self._of(session), name, version, expected)
+        return self._artifacts.delete(self._owner, self._session, name, version, expected)
 
     def list(
         self,
         *,
-        session: str | None = None,
         prefix: str = "",
         after: ArtifactVersion | dict[str, Any] | None = None,
         limit: int | None = None,
@@ -447,7 +432,7 @@ class Artifacts:
 
         Cost: by name that of what it returns; by time 4 ms more per 1,000 names.
         """
-        find = partial(self._artifacts.list, self._owner, self._of(session), prefix=prefix)
+        find = partial(self._artifacts.list, self._owner, self._session, prefix=prefix)
         return page_of(lambda most: find(after=after, limit=most, order=order), limit)
 
 

@@ -334,33 +334,29 @@ def fork_session(
 
 
 def find_artifact(
-    artifacts: Artifacts, name: str, version: int | None = None, *, session: str | None = None
+    artifacts: Artifacts, name: str, version: int | None = None
 ) -> ArtifactVersion | None:
     """
     Return the facts about a version, without its bytes.
 
     Args:
         version: The number of a version; None: the newest.
-        session: The session it belongs to; None for a `user:` name.
     """
-    found = artifacts.versions(name, session=session)
+    found = artifacts.versions(name)
     return next((one for one in found if version in (None, one.version)), None)
 
 
-def open_artifact(
-    artifacts: Artifacts, name: str, version: int | None = None, *, session: str | None = None
-) -> OpenBytes:
+def open_artifact(artifacts: Artifacts, name: str, version: int | None = None) -> OpenBytes:
     """
     Return the bytes of a version: as an image if it is one, else as octets to download.
 
     Args:
         version: The number of a version; None: the newest.
-        session: The session it belongs to; None for a `user:` name.
     """
-    info = find_artifact(artifacts, name, version, session=session)
+    info = find_artifact(artifacts, name, version)
     if info is None:
         raise NotFound("artifact", name)
-    data = artifacts.open(name, info.version, session=session)
+    data = artifacts.open(name, info.version)
     return OpenBytes(name, info.size_bytes, f"{info.uid}-{info.version}", data)
 
 
@@ -373,7 +369,6 @@ def save_artifact(
     mime: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     message_seq: int | None = None,
-    session: str | None = None,
     expected: int | ArtifactVersion | None = None,
     keep_last: int | None = None,
 ) -> ArtifactVersion:
@@ -386,7 +381,6 @@ def save_artifact(
         mime: None means guessed from the name.
         metadata: A JSON object for this version.
         message_seq: Number of the message that made this version, in its session.
-        session: The session it belongs to; None for a `user:` name.
         keep_last: Number of versions to keep, including this one. None means all.
     """
     content = text if data is None else data
@@ -398,7 +392,6 @@ def save_artifact(
         mime=mime,
         metadata=metadata,
         message_seq=message_seq,
-        session=session,
         expected=expected,
         keep_last=keep_last,
     )
@@ -419,11 +412,11 @@ def owner_of(db: MemDB, kind: str, given: dict[str, Any]) -> Any:
         return getattr(db, whole[kind]) if kind in whole else db
     user, app = given.pop("user"), given.pop("app", "default")
     scope = db.shared(app) if user == "" else db.scope(user, app)
-    if kind in ("Scope", "Entries", "Artifacts", "Items"):
+    if kind in ("Scope", "Entries", "Items"):
         return scope if kind == "Scope" else getattr(scope, kind.lower())
     name, branch = given.pop("session", None), given.pop("branch", None)
-    if kind == "State" and name is None:
-        return scope.state
+    if kind in ("Artifacts", "State") and name is None:
+        return getattr(scope, kind.lower())
     session = scope.session(name)
     if branch is not None:
         session = session.branch(branch, create=False)

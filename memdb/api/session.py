@@ -381,14 +381,13 @@ class Session:
         and older messages. The newest messages come last, word for word. Spans that are not
         shown are named, and `expand` returns them.
 
-        All active entries are there if they fit into what the session leaves, half of it if
-        other sessions may answer and fill the rest. Otherwise
-        they have a fifth of the budget, at most `Settings.context_known_tokens`: pinned
-        ones come first, then those nearest to *query*, then the newest. Older messages are
-        there if one of them may answer *query*, a very long one by its best passage. So is what
-        users and assistants said in other sessions, each named by its title and day. Each artifact
-        that shares words with *query* adds its best passage, five at most. Extracts, which no model
-        wrote, have a share only if messages are long.
+        All active entries are there if they fit into what the session leaves, half of it if other
+        sessions may answer and fill the rest. Otherwise they have a fifth of the budget, at most
+        `Settings.context_known_tokens`: pinned ones come first, then those nearest to *query*, then
+        the newest. Older messages are there if one of them may answer *query*, a very long one by
+        its best passage. So is what users and assistants said in other sessions, each named by its
+        title and day. Each artifact that shares words with *query* adds its best passage, five at
+        most. Extracts, which no model wrote, have a share only if messages are long.
 
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for

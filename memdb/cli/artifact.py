@@ -13,9 +13,16 @@ from memdb.api.collections import Artifacts
 from memdb.cli.base import verb
 from memdb.cli.command import Noun
 from memdb.cli.made import plain, remove
-from memdb.cli.options import confirm_options
+from memdb.cli.options import confirm_options, session_option
 from memdb.cli.output import columns_of, is_terminal, note, on_terminal, one_line, size
-from memdb.cli.records import edited, option_session, print_diff, session_named, unchanged
+from memdb.cli.records import (
+    artifacts_of,
+    edited,
+    option_session,
+    print_diff,
+    session_named,
+    unchanged,
+)
 from memdb.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -26,9 +33,6 @@ if TYPE_CHECKING:
     from memdb.models.messages import Artifact, ArtifactVersion
 
 CHUNK_BYTES = 1 << 18
-session_option = click.option(
-    "--session", metavar="NAME", help="The conversation it belongs to. Default: all share it."
-)
 
 
 @click.group(cls=Noun)
@@ -51,6 +55,7 @@ def artifact() -> None:
 )
 @click.argument("name")
 @click.argument("path", type=click.Path(allow_dash=True), default="-")
+@session_option
 def save(call: Call, name: str, path: str, session: str | None = None, **fields: Any) -> None:
     """
     Save PATH as the next version of NAME.
@@ -61,7 +66,7 @@ def save(call: Call, name: str, path: str, session: str | None = None, **fields:
         raise click.UsageError("Nothing to save: give PATH, or pipe the bytes in.")
     with _bytes_of(path) as data, call.scope(create=True) as scope:
         session = None if session is None else session_named(scope, session, is_new=True)
-        saved = scope.artifacts.save(name, data, session=session, **fields)
+        saved = artifacts_of(scope, session).save(name, data, **fields)
     call.reply(saved, _saved(saved))
 
 
@@ -74,12 +79,13 @@ def save(call: Call, name: str, path: str, session: str | None = None, **fields:
     "--output", "-o", type=click.Path(), metavar="PATH", help="Write the bytes to this file."
 )
 @click.option("--replace", is_flag=True, default=None, help="Overwrite the file at --output.")
+@session_option
 def load(
     call: Call,
     name: str,
     version: int | None = None,
-    output: str | None = None,
     session: str | None = None,
+    output: str | None = None,
     replace: bool = False,
 ) -> None:
     """Write the bytes of NAME to --output, else to standard output; the newest version."""
@@ -88,10 +94,11 @@ def load(
     with call.scope() as scope:
         session = option_session(scope, session)
         found = _version(scope, name, version, session)
+        files = artifacts_of(scope, session)
         if output is not None:
-            scope.artifacts.export(name, output, found.version, session=session, replace=replace)
+            files.export(name, output, found.version, replace=replace)
         else:
-            with scope.artifacts.open(name, found.version, session=session) as data:
+            with files.open(name, found.version) as data:
                 _to_stdout(data)
     if output is not None:
         shown = f"{_named(found)} ({size(found.size_bytes)}) -> {click.format_filename(output)}"
@@ -114,6 +121,7 @@ plain(
     of=artifact,
     like=Artifacts.versions,
 )
+@session_option
 def versions(call: Call, name: str, session: str | None = None) -> None:
     """List the versions of NAME, newest first."""
     with call.scope() as scope:
@@ -142,15 +150,15 @@ def edit(call: Call, name: str, session: str | None) -> None:
     with call.scope() as scope:
         session = option_session(scope, session)
         newest = _version(scope, name, None, session)
-        text = _text(scope.artifacts.load(name, newest.version, session=session))
+        text = _text(artifacts_of(scope, session).load(name, newest.version))
     suffix = os.path.splitext(name)[1] or ".txt"
     instead = "it to `memdb artifact save`"
     with edited(text, suffix=suffix, instead=instead, may_be_empty=True) as changed:
         if changed is None:
             return unchanged(call, newest)
         with call.scope() as scope:
-            saved = scope.artifacts.save(
-                name, changed, mime=newest.mime, session=session, expected=newest.version
+            saved = artifacts_of(scope, session).save(
+                name, changed, mime=newest.mime, expected=newest.version
             )
     return call.reply(saved, _saved(saved))
 
@@ -180,6 +188,7 @@ plain(
     like=Artifacts.delete,
 )
 @confirm_options
+@session_option
 def delete(
     call: Call,
     name: str,
@@ -196,14 +205,14 @@ def delete(
             doomed = [_version(scope, name, version, session)]
 
         def go() -> bool:
-            return scope.artifacts.delete(name, version, session=session, expected=expected)
+            return artifacts_of(scope, session).delete(name, version, expected=expected)
 
         remove(call, ", ".join(map(_named, doomed)), go, **asked, versions=doomed)
 
 
 def _versions(scope: Scope, name: str, session: str | None) -> list[ArtifactVersion]:
     """Return the versions of *name*, newest first; NotFound if there is none."""
-    found = scope.artifacts.versions(name, session=session)
+    found = artifacts_of(scope, session).versions(name)
     if found:
         return found
     elsewhere = [one.session for one in scope.artifacts.list() if one.name == name and one.session]

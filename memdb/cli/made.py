@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from memdb.cli.base import confirm, verb
-from memdb.cli.options import ENTRIES, doc_of, session_argument
+from memdb.cli.options import ENTRIES, doc_of, session_argument, session_option
 from memdb.cli.output import one_line, print_records, say
-from memdb.cli.records import entry_of, option_session, session_of
+from memdb.cli.records import artifacts_of, entry_of, option_session, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.cli.output import Column
 
-OWNERS = {"Entries": "entries", "Items": "items", "Artifacts": "artifacts", "File": "file"}
+OWNERS = {"Entries": "entries", "Items": "items", "File": "file"}
 
 
 @contextmanager
@@ -40,6 +40,9 @@ def asked(call: Call, of: str, given: dict[str, Any], *, create: bool = False) -
         if of in ("Session", "Summaries"):
             session = session_of(scope, given.pop("session"))
             yield session if of == "Session" else session.summaries
+            return
+        if of == "Artifacts":
+            yield artifacts_of(scope, option_session(scope, given.pop("session", None)))
             return
         if "session" in given:
             given["session"] = option_session(scope, given["session"])
@@ -76,6 +79,8 @@ def plain(
     run.__doc__ = options.pop("help", None) or doc_of(method)
     if kind in ("Session", "Summaries"):
         session_argument(run)
+    if kind == "Artifacts":
+        session_option(run)
     is_of_scope = kind not in ("MemDB", "File", "Jobs")
     options = {"scope": is_of_scope, "name": name or method.__name__, **options}
     return verb(*examples, of=of, like=method, **options)(run)

@@ -95,6 +95,11 @@ def session_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("session")(branch_option(command))
 
 
+session_option = click.option(
+    "--session", metavar="NAME", help="The conversation it belongs to. Default: all share it."
+)
+
+
 def branch_given() -> str | None:
     """Return the value of --branch of the running command, None without it."""
     found: str | None = click.get_current_context().meta.get(BRANCH)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from memdb.api.collections import Artifacts
     from memdb.api.scope import Scope
     from memdb.api.session import Session
     from memdb.cli.base import Call
@@ -187,6 +188,11 @@ def session_of(scope: Scope, name: str, *, whole: bool = False) -> Session:
     session = scope.session(session_named(scope, name, whole=whole))
     branch = branch_given()
     return session if branch is None else session.branch(branch, create=False)
+
+
+def artifacts_of(scope: Scope, session: str | None) -> Artifacts:
+    """Return the artifacts of a session; for None those that all sessions share."""
+    return scope.artifacts if session is None else scope.session(session).artifacts
 
 
 def option_session(scope: Scope, name: str | None, *, whole: bool = False) -> str | None:

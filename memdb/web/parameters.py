@@ -27,13 +27,14 @@ MAX_DEPTH = 64
 # Which parameters choose the thing that a call is asked of, by its class.
 USER = {"user": "str", "app": "str"}
 SESSION = {**USER, "session": "str", "branch": "str | None"}
+OF_ANY = {**USER, "session": "str | None"}
 # The classes that are asked of all of a memory, not of one user's.
 WHOLE_KINDS = ("MemDB", "File", "Jobs", "StoredSettings", "Folder")
 IDENTITIES: dict[str, dict[str, str]] = {
     **{kind: {} for kind in WHOLE_KINDS},
-    **dict.fromkeys(("Scope", "Entries", "Artifacts", "Items"), USER),
+    **dict.fromkeys(("Scope", "Entries", "Items"), USER),
     **dict.fromkeys(("Session", "Summaries"), SESSION),
-    "State": {**USER, "session": "str | None"},
+    **dict.fromkeys(("Artifacts", "State"), OF_ANY),
 }
 IDENTITY_TEXTS = {
     "user": 'Whose memory; "" is what all users of the app share.',

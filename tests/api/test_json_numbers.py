@@ -43,7 +43,7 @@ def path(tmp_path: Any, address_of: Callable[[str], str], databases: Any, run_sq
         first = ann.remember("Ann lives in Oslo.", key="home", session="trip", seq=1).entry
         ann.remember("Ann lives in Bergen.", key="home")
         ann.entries.update(first.id, importance=9)
-        ann.artifacts.save("menu.md", "Oslo soup", session="trip", message_seq=1)
+        ann.session("trip").artifacts.save("menu.md", "Oslo soup", message_seq=1)
         ann.items.put(("n",), "k", {"Oslo": SNOWFLAKE})
         chat.state["big"] = -SNOWFLAKE
         with db._db.write() as tx:

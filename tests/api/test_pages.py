@@ -40,7 +40,7 @@ def scope(db: MemDB, clock: Any) -> memdb.Scope:
         clock.advance(n % 3)
         ann.session(f"s{n}").append("user", f"hello {n}")
         ann.remember(f"Fact number {n} is about a {'cdefghijklmn'[n] * 4}.", key=f"k{n}")
-        ann.artifacts.save(f"file{n}", b"x", session="s1" if n % 2 else None)
+        (ann.session("s1") if n % 2 else ann).artifacts.save(f"file{n}", b"x")
         bob.session(f"s{n}").append("user", "his own")
         bob.remember(f"Bob said {n}.")
         bob.artifacts.save(f"file{n}", b"y")
@@ -83,7 +83,7 @@ def test_what_changes_meanwhile_moves_no_other_row(
         scope.entries.update(first[-1].id, importance=9)
     elif name.startswith("artifacts"):
         last = first[-1]
-        scope.artifacts.save(last.name, b"new", session=last.session)
+        (scope.session(last.session) if last.session else scope).artifacts.save(last.name, b"new")
 
     rest = [one.uid for one in listing(order="updated", after=first[-1])]
 

@@ -90,9 +90,9 @@ def imported_artifact(db: MemDB, folder: Path, name: str, content: str) -> str:
     path = folder / name
     path.write_text(content, encoding="utf-8")
     assert db.import_file(path, user="ann").left_out == ()
-    artifacts = db.scope("ann").artifacts
-    (stored,) = artifacts.list()
-    return artifacts.load(stored.name, session=stored.session).text
+    ann = db.scope("ann")
+    (stored,) = ann.artifacts.list()
+    return (ann.session(stored.session) if stored.session else ann).artifacts.load(stored.name).text
 
 
 def claude(bad: str) -> list[Any]:

@@ -118,13 +118,13 @@ def test_other_names_belong_to_their_session(db: MemDB) -> None:
     ann.session("a").artifacts.save("menu.md", "soup")
 
     assert ann.session("b").artifacts.save("menu.md", "fish").version == 1
-    assert ann.artifacts.load("menu.md", session="a").text == "soup"
+    assert ann.session("a").artifacts.load("menu.md").text == "soup"
 
 
 def test_an_empty_session_name_is_refused(db: MemDB) -> None:
     """It must not turn a private artifact into a shared one."""
     with pytest.raises(memdb.InvalidInput, match="session"):
-        db.scope("ann").artifacts.save("menu.md", b"soup", session="")
+        db.scope("ann").session("").artifacts.save("menu.md", b"soup")
 
 
 def test_artifacts_of_another_scope_are_not_found(db: MemDB) -> None:
@@ -150,7 +150,7 @@ def test_list_gives_the_newest_of_each_name_shared_first(db: MemDB) -> None:
         ("z.md", 2),
     ]
     assert [one.name for one in ann.artifacts.list()] == ["user:me.md", "z.md", "y.md"]
-    assert [one.name for one in ann.artifacts.list(session="b")] == ["user:me.md", "y.md"]
+    assert [one.name for one in ann.session("b").artifacts.list()] == ["user:me.md", "y.md"]
 
 
 def test_equal_bytes_are_stored_once(db: MemDB) -> None:

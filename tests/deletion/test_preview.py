@@ -24,8 +24,8 @@ def ann(db: MemDB) -> Scope:
     chat.summaries.compact(keep_last=10)
     ann.remember("Zoe is my sister.", session="trip", seq=3, key="sister")
     ann.remember("Zoe sails.", session="trip", seq=4)
-    ann.artifacts.save("zoe.md", "Zoe", session="trip")
-    ann.artifacts.save("zoe.txt", "Zoe", session="trip", message_seq=2)
+    ann.session("trip").artifacts.save("zoe.md", "Zoe")
+    ann.session("trip").artifacts.save("zoe.txt", "Zoe", message_seq=2)
     ann.items.put(("people",), "zoe", {"name": "Zoe"})
     chat.state["mood"] = "good"
     ann.session("other").append("user", "Zoe writes.")
@@ -97,7 +97,7 @@ CHANGES: dict[str, Callable[[Scope], object]] = {
         ann.entries.list()[0].id, text="Zoe is my aunt."
     ),
     "an entry pinned": lambda ann: ann.entries.update(ann.entries.list()[0].id, pinned=True),
-    "an artifact more": lambda ann: ann.artifacts.save("zoe.md", "Zoe 2", session="trip"),
+    "an artifact more": lambda ann: ann.session("trip").artifacts.save("zoe.md", "Zoe 2"),
 }
 
 

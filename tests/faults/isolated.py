@@ -125,7 +125,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "MemDB.export_lines": lambda db: db.export_lines(user="ann"),
     "MemDB.settings": lambda db: repr(db.settings.get()),
     "Scope.app": lambda db: ann(db).app,
-    "Scope.artifacts": lambda db: ann(db).artifacts.list(session="trip"),
+    "Scope.artifacts": lambda db: ann(db).artifacts.list(),
     "Scope.entries": lambda db: ann(db).entries.list(category="events", pinned=False),
     "MemDB.export": exported,
     "Scope.find_secrets": lambda db: ann(db).find_secrets(entropy=True),
@@ -176,7 +176,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Scope.user": lambda db: ann(db).user,
     "Scope.counts": lambda db: ann(db).counts(),
     "Scope.why": lambda db: [ann(db).why(query, "long", 3) for query in QUERIES],
-    "Session.artifacts": lambda db: trip(db).artifacts.list(session="cold"),
+    "Session.artifacts": lambda db: ann(db).session("cold").artifacts.list(),
     "Host.context": lambda db: [Host(trip(db)).context(300, query) for query in QUERIES],
     "Session.context with a query": lambda db: [trip(db).context(300, query) for query in QUERIES],
     "Session.find": lambda db: trip(db).find("m1"),
@@ -212,15 +212,15 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
 # The same with what the others' things are called, each alone or with names of hers.
 THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Artifacts.delete": lambda db, _: trip(db).artifacts.delete(S["artifact"]),
-    "Artifacts.delete in a session": lambda db, _: ann(db).artifacts.delete(
-        S["artifact"], 1, session=S["session"]
+    "Artifacts.delete in a session": lambda db, _: (
+        ann(db).session(S["session"]).artifacts.delete(S["artifact"], 1)
     ),
-    "Artifacts.export": lambda db, _: ann(db).artifacts.export(
-        S["artifact"], beside(db, "never"), session=S["session"]
+    "Artifacts.export": lambda db, _: (
+        ann(db).session(S["session"]).artifacts.export(S["artifact"], beside(db, "never"))
     ),
-    "Artifacts.list": lambda db, _: ann(db).artifacts.list(session=S["session"]),
+    "Artifacts.list": lambda db, _: ann(db).session(S["session"]).artifacts.list(),
     "Artifacts.load": lambda db, _: ann(db).artifacts.load(f"user:{S['artifact_user']}"),
-    "Artifacts.open": lambda db, _: ann(db).artifacts.open(S["artifact"], session=S["session"]),
+    "Artifacts.open": lambda db, _: ann(db).session(S["session"]).artifacts.open(S["artifact"]),
     "Artifacts.rename": lambda db, _: trip(db).artifacts.rename(S["artifact"], "mine.md"),
     "Artifacts.rename to theirs": lambda db, _: trip(db).artifacts.rename("menu.md", S["artifact"]),
     "Artifacts.save": lambda db, _: trip(db).artifacts.save(S["artifact_deleted"], "mine"),
@@ -230,8 +230,8 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Artifacts.save of their message": lambda db, names: trip(db).artifacts.save(
         "x", "mine", message_seq=names.message
     ),
-    "Artifacts.versions": lambda db, _: ann(db).artifacts.versions(
-        S["artifact"], session=S["session"]
+    "Artifacts.versions": lambda db, _: (
+        ann(db).session(S["session"]).artifacts.versions(S["artifact"])
     ),
     "Entries.links": lambda db, names: ann(db).entries.links(names.entry),
     "Entries.delete": lambda db, names: ann(db).entries.delete(names.entry),

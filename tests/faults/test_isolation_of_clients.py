@@ -115,7 +115,7 @@ AIO_CALLS: dict[str, Callable[[Any], object]] = {
     "Session.branch_name": lambda db: repr(db.scope("ann").session("trip").branch_name),
     "Session.parent": lambda db: repr(db.scope("ann").session("trip").parent()),
     "Session.fork": lambda db: repr(db.scope("ann").session("trip").fork("fork")),
-    "Artifacts.versions": lambda db: ann(db).artifacts.versions("menu.md", session="trip"),
+    "Artifacts.versions": lambda db: ann(db).session("trip").artifacts.versions("menu.md"),
     "State.get": lambda db: ann(db).state.get("colour"),
     "State.delete": lambda db: (ann(db).state.delete("size"), ann(db).state.delete("nothing")),
 }

@@ -108,7 +108,7 @@ def _run(opened: MemDB, scope: Scope, step: dict[str, Any]) -> None:
         case "delete session":
             scope.session(step["name"]).delete()
         case "delete version":
-            scope.artifacts.delete(step["name"], step["number"], session=step["name"])
+            scope.session(step["name"]).artifacts.delete(step["name"], step["number"])
         case "delete entry":
             for entry in list(scope.entries.list())[: step["number"] - 2]:
                 scope.entries.delete(entry.id)

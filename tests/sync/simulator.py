@@ -308,8 +308,8 @@ class World:
         """Save a version of an artifact."""
         owner = computer.db.user("ann")
         name = self.random.choice(["user:m.md", "n.md"])
-        session = None if name.startswith("user:") else "trip"
-        owner.artifacts.save(name, f"{self.word()} in a file", session=session)
+        keeper = owner if name.startswith("user:") else owner.session("trip")
+        keeper.artifacts.save(name, f"{self.word()} in a file")
 
     def rename_artifact(self, computer: Computer) -> None:
         """Rename an artifact to a name that is free."""
@@ -319,7 +319,7 @@ class World:
     def rename_in_session(self, computer: Computer) -> None:
         """Rename an artifact of a session."""
         name, new = self.random.choice([("n.md", "o.md"), ("o.md", "n.md")])
-        computer.db.user("ann").artifacts.rename(name, new, session="trip")
+        computer.db.user("ann").session("trip").artifacts.rename(name, new)
 
     def forget_message(self, computer: Computer) -> None:
         """Forget a message of a session that has no branches."""

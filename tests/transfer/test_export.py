@@ -150,10 +150,10 @@ def test_versions_with_gaps_keep_their_numbers(
     full.export(tmp_path / "one.jsonl", user="ann")
     copy = open_db(":memory:")
     copy.import_file(tmp_path / "one.jsonl")
-    files = copy.scope("ann").artifacts
+    ann = copy.scope("ann")
 
-    assert [one.version for one in files.versions("menu.md", session="trip")] == [3, 1]
-    assert files.save("draft.md", "three", session="other").version == 3
+    assert [one.version for one in ann.session("trip").artifacts.versions("menu.md")] == [3, 1]
+    assert ann.session("other").artifacts.save("draft.md", "three").version == 3
 
 
 def test_a_scope_exports_only_itself(full: MemDB, exported: Exported) -> None:

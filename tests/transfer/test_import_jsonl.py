@@ -152,9 +152,10 @@ def test_versions_follow_each_other_once(db: MemDB, lines: Lines) -> None:
     db.import_file(path, user="ann")
     report = db.import_file(path, user="ann")
     files = db.scope("ann").artifacts
+    own = db.scope("ann").session("s").artifacts
 
     assert (report.artifacts_added, report.artifacts_known) == (0, 4)
-    assert [files.load("a.txt", n, session="s").text for n in (1, 2, 3)] == ["one", "two", "one"]
+    assert [own.load("a.txt", n).text for n in (1, 2, 3)] == ["one", "two", "one"]
     assert files.load("user:b.txt").text == "shared"
 
 

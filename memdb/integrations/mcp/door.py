@@ -21,6 +21,7 @@ from memdb.integrations.mcp.subscriptions import Subscriptions
 from memdb.integrations.mcp.tools import (
     TOOLS,
     WRITTEN,
+    artifacts_of,
     described,
     escaped,
     loaded_answer,
@@ -233,7 +234,7 @@ class Door:
                 text = "\n".join(map(json.dumps, said))
                 return {"mime": "application/jsonl", "text": text, **written(trust, None, None)}
             case session, name:
-                return loaded_answer(scope.artifacts.load(name, session=session))
+                return loaded_answer(artifacts_of(scope, session).load(name))
         return None
 
     def _stamps(self, db: MemDB, uris: Collection[str]) -> dict[str, object]:
@@ -249,7 +250,7 @@ class Door:
             elif place[1] is None:
                 stamps[uri] = scope.session(place[0]).head()
             else:
-                stamps[uri] = scope.artifacts.versions(place[1], session=place[0])[:1]
+                stamps[uri] = artifacts_of(scope, place[0]).versions(place[1])[:1]
         return stamps
 
 

@@ -25,6 +25,7 @@ from memdb.text.validate import iso_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from memdb.api.collections import Artifacts
     from memdb.api.scope import Scope
     from memdb.errors import MemDBError
     from memdb.models.entries import Entry
@@ -275,15 +276,18 @@ def _save(scope: Scope, given: Arguments) -> Answer:
             data = b64decode(given["base64"], validate=True)
         except ValueError as error:
             raise InvalidInput(f"base64 cannot be read: {error}") from error
-    saved = scope.artifacts.save(
-        given["name"], data, mime=given.get("mime"), session=given.get("session")
-    )
-    return described(saved)
+    files = artifacts_of(scope, given.get("session"))
+    return described(files.save(given["name"], data, mime=given.get("mime")))
 
 
 def _load(scope: Scope, given: Arguments) -> Answer:
-    found = scope.artifacts.load(given["name"], given.get("version"), session=given.get("session"))
-    return loaded_answer(found)
+    files = artifacts_of(scope, given.get("session"))
+    return loaded_answer(files.load(given["name"], given.get("version")))
+
+
+def artifacts_of(scope: Scope, session: str | None) -> Artifacts:
+    """Return the artifacts of a session; for None those that all sessions share."""
+    return scope.artifacts if session is None else scope.session(session).artifacts
 
 
 def loaded_answer(found: Artifact) -> Answer:
@@ -308,7 +312,7 @@ def _list(scope: Scope, given: Arguments) -> Answer:
     finders: dict[str, tuple[Callable[..., Page[Any]], Callable[..., Answer]]] = {
         "sessions": (partial(scope.sessions, order="updated"), described_session),
         "entries": (partial(scope.entries.list, order="updated"), described_entry),
-        "artifacts": (partial(scope.artifacts.list, session=session), described),
+        "artifacts": (artifacts_of(scope, session).list, described),
     }
     find, shown = finders[kind]
     found = find(limit=most)
