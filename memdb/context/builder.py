@@ -76,7 +76,9 @@ LEAST_LEFT_TOKENS = 24
 
 NO_HITS: dict[str, tuple[Hit, ...]] = {"entry": (), "message": (), "artifact": ()}
 
+# Messages that are read at once: those that the budget holds if they are like the ones before.
 FIRST_PAGE = 64
+LEAST_PAGE = 16
 MAX_PAGE = 1024
 
 
@@ -181,7 +183,7 @@ class ContextService:
         limits = {"entry": self.settings.context_entries, "message": most, "artifact": PASSAGES}
         asked = retrieved.question.query.content
         with self._db.read() as tx:
-            hits = search.load_kinds(tx, retrieved, embedding, limits, fill=True)
+            hits = search.load_kinds(tx, retrieved, embedding, limits, fill=budget_tokens)
             if search.reranker is None:
                 return self._window(tx, owner, session, budget_tokens, hits, asked)
         for kind, found in hits.items():
@@ -320,6 +322,9 @@ class _Plan:
                 met = True
             before = page[0].seq
             page_size = min(2 * page_size, MAX_PAGE)
+            if not met:
+                wanted = (limit - total) * len(found) // max(total, 1)
+                page_size = min(page_size, wanted + LEAST_PAGE)
         return Tail(tuple(found), tuple(costs)), True
 
     def _capped(self, newest: Tail, complete: bool) -> tuple[Tail, bool]:  # noqa: FBT001 (a pair's second half)

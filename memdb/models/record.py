@@ -98,17 +98,17 @@ class Record(metaclass=RecordType):
     @classmethod
     def _complete(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return a value for each field: those given by place or name, and defaults."""
-        if not kwargs and len(cls._needed) <= len(args) < len(cls._fields):
-            return (*args, *islice(cls._blank.values(), len(args), None))
-        given = {**dict(zip(cls._fields, args, strict=False)), **kwargs}
-        values = {**cls._blank, **given}  # in the order of the fields
-        is_once = len(given) == len(args) + len(kwargs) and len(values) == len(cls._fields)
-        if not (is_once and given.keys() >= cls._needed):
+        fields, count = cls._fields, len(args)
+        if not kwargs and len(cls._needed) <= count < len(fields):
+            return (*args, *islice(cls._blank.values(), count, None))
+        values = {**cls._blank, **kwargs}  # in the order of the fields
+        is_once = len(values) == len(fields) >= count and kwargs.keys().isdisjoint(fields[:count])
+        if not (is_once and cls._needed.issubset((*fields[:count], *kwargs))):
             try:
                 cls.__signature__.bind(*args, **kwargs)
             except TypeError as error:
                 raise TypeError(f"{cls.__name__}: {error}") from None  # same words
-        return tuple(values.values())
+        return (*args, *islice(values.values(), count, None))
 
     def __eq__(self, other: object) -> bool:
         """Compare field by field with a record of the same class."""

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from memdb.search.rank import Ranked, Ranking
 
 
+# Characters of hits that are read for each token of a prompt: about those of a token. A hit costs
+# more tokens than its text, and one that is in the prompt anyway counts too. So many rows at once.
+FILL_CHARS = 4
+FILL_ROWS = 32
+
+
 class Answer(Record):
     """
     The hits of an answer, and what `Hits` says of them: see `Choice`.
@@ -53,7 +59,7 @@ def load_hits(
     rankings: Sequence[Ranking],
     limit: int | None = None,
     *,
-    fill: bool = False,
+    fill: int = 0,
 ) -> Answer:
     """
     Return the best rows of all *rankings* as hits, best first.
@@ -63,8 +69,9 @@ def load_hits(
 
     Args:
         limit: Most hits. None means the request's.
-        fill: Whether the hits fill a prompt: equal texts are one then, its maker looks at
-            their trust, and no hit says why it was found.
+        fill: Tokens of the prompt that the hits fill, 0 if they fill none: no more are read
+            than it holds then, equal texts are one, its maker looks at their trust, and no hit
+            says why it was found.
     """
     limit = question.request.limit if limit is None else limit
     choice = choose(question, rankings, limit + ORDERED)
@@ -74,10 +81,18 @@ def load_hits(
     if linked is not None:
         messages = [row.id for _, at, row in choice.lines if rankings[at].corpus.kind == "message"]
         entries.expect_in_messages(tx, messages[:ORDERED])
-    read = _read(tx, question, rankings, choice.lines)
+    lines, room = choice.lines, FILL_CHARS * fill
+    read = {} if fill else _read(tx, question, rankings, lines)
+    for start in range(0, len(lines) if fill else 0, FILL_ROWS):
+        some = _read(tx, question, rankings, lines[start : start + FILL_ROWS])
+        read |= some
+        room -= sum(min(len(hit.text), fill) for hit in some.values())
+        if room < 0:
+            lines = lines[: start + FILL_ROWS]
+            break
     hits: list[Hit] = []
     rows: list[int] = []
-    for _, order, row in choice.lines:
+    for _, order, row in lines:
         hit = read.get((order, row.id))
         if hit is None:
             continue

@@ -207,15 +207,14 @@ class SearchService:
         embedding: Embedding,
         limits: Mapping[str, int],
         *,
-        fill: bool = False,
+        fill: int = 0,
     ) -> dict[str, list[Hit]]:
         """
         Return what `recall_kinds` does, in the caller's second snapshot.
 
         Args:
-            fill: Whether the hits fill the budget of a prompt, whose maker looks at their
-                trust. No message and no entry is left out by its own score then, but all
-                messages are if none of them answers.
+            fill: As in `load_hits`. No message and no entry is left out by its own score then, but
+                all messages are if none of them answers.
         """
         question, rankings = self.rank(tx, retrieved, embedding.vector)
         fills = question.replace(request=question.request.replace(min_score=0.0))

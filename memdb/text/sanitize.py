@@ -37,6 +37,7 @@ _CONTROLS = r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
 
 _FENCES = r"`{3,}|~{3,}|={4,}|-{4,}|#{3,}(?= )"
 _ENTITY = r"&(?=#?\w{1,32};)"
+_ANY_MARK = r"[&<>\[`~=#]|-{4}"  # what the patterns above and below begin with
 _BRACKETED = r"(?i)\[(?=/?(?:INST|SYS|SYSTEM|ASSISTANT|USER|TOOL|END|Long-term)\b)"
 
 
@@ -68,6 +69,8 @@ def prompt_line(text: str) -> str:
     "likes &lt;/memory&gt; ''tea'' & a &lt; b"
     """
     line = " ".join(visible(text).split())
+    if compiled(_ANY_MARK).search(line) is None:
+        return line
     line = compiled(_ENTITY).sub("&amp;", line).replace("<", "&lt;").replace(">", "&gt;")
     line = compiled(_FENCES).sub(lambda match: "''" if match[0][0] == "`" else match[0][:2], line)
     return compiled(_BRACKETED).sub("[ ", line)
