@@ -141,7 +141,7 @@ def _entry_corpus(
     tx: Tx, question: Question, span: tuple[int, int], before: tuple[int, int] | None
 ) -> Corpus:
     request = question.request
-    active, is_whole = entries.list_active_ids(
+    allowed, total = entries.list_active_ids(
         tx,
         *span,
         now_ms=question.now_ms,
@@ -152,16 +152,16 @@ def _entry_corpus(
         before=before,
         categories=request.categories,
     )
-    if len(question.runs) > 1:
-        is_whole = False
-        active -= _beyond_path(tx, question)
-    if request.where is not None and active:
-        is_whole = False
-        found = entries.get_metadata(tx, active)
-        active = {key for key, held in found if has_metadata(held, request.where)}
+    if total and (len(question.runs) > 1 or request.where is not None):
+        allowed = {*entries.ids_between(tx, *span)} if allowed is None else allowed
+        if len(question.runs) > 1:
+            allowed -= _beyond_path(tx, question)
+        if request.where is not None:
+            found = entries.get_metadata(tx, allowed)
+            allowed = {key for key, held in found if has_metadata(held, request.where)}
+        total = len(allowed)
     # If no entry has to be left out, postings need no filter, which is faster.
-    allowed = None if is_whole else active
-    return read_corpus(tx, question, "entry", span, allowed=allowed, total=len(active))
+    return read_corpus(tx, question, "entry", span, allowed=allowed, total=total)
 
 
 def _beyond_path(tx: Tx, question: Question) -> set[int]:

@@ -69,8 +69,8 @@ def load_hits(
 
     Args:
         limit: Most hits. None means the request's.
-        fill: Tokens of the prompt that the hits fill, 0 if they fill none: no more are read
-            than it holds then, equal texts are one, its maker looks at their trust, and no hit
+        fill: Tokens of the prompt that the hits fill, 0 if they fill none. No more hits are read
+            than it holds, and equal texts are one. Its maker looks at their trust, and no hit
             says why it was found.
     """
     limit = question.request.limit if limit is None else limit

@@ -355,6 +355,7 @@ def list_of_time(tx: Tx, question: Question, corpus: Corpus, limit: int) -> dict
             since_ms=request.since_ms,
             until_ms=request.until_ms,
         )
+        ids = {*entries.ids_between(tx, *corpus.span)} if ids is None else ids
     times = {
         key: entry.created_ms
         for key, entry in entries.get_many(tx, ids).items()

@@ -554,18 +554,23 @@ UPDATE_USED = compose.update(
     last_used_ms="CASE WHEN last_used_ms > :used_ms THEN last_used_ms ELSE :used_ms END",
 )
 
-SELECT_LIVE = f"""/* entries.live */
-SELECT id, (SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high) FROM entries
+# The number of entries of a range, then the ids of those that are left out: usually few.
+SELECT_LEFT_OUT = f"""/* entries.left_out */
+SELECT count(*), NULL FROM entries WHERE id BETWEEN :low AND :high
+UNION ALL
+SELECT 0, id FROM entries
 WHERE
   id BETWEEN :low AND :high
-  AND {HOLDS}
-  AND created_ms >= :since_ms
-  AND created_ms < :until_ms
   AND (
-    session_id IN (SELECT value FROM json_each(:sessions))
-    OR (session_only = 0 AND :of_scope = 1)
-  )
-  AND (:any_category = 1 OR category IN (SELECT value FROM json_each(:categories)))
+    {HOLDS}
+    AND created_ms >= :since_ms
+    AND created_ms < :until_ms
+    AND (
+      (session_only = 0 AND :of_scope = 1)
+      OR session_id IN (SELECT value FROM json_each(:sessions))
+    )
+    AND (:any_category = 1 OR category IN (SELECT value FROM json_each(:categories)))
+  ) IS NOT TRUE
 """
 
 # Entries of a range whose key or words an entry of another range, which holds, has too.
@@ -703,11 +708,11 @@ def list_active_ids(
     of_scope: bool = True,
     before: tuple[int, int] | None = None,
     categories: Collection[str] | None = None,
-) -> tuple[set[int], bool]:
+) -> tuple[set[int] | None, int]:
     """
     Return the ids in a range that are active, unexpired and made in [since, until).
 
-    Also whether these are all entries of the range.
+    None means that these are all entries of the range. The second value is their number.
 
     Args:
         path: The rows of the session that asks; () for none. Entries that only other
@@ -728,9 +733,10 @@ def list_active_ids(
         "any_category": categories is None,
         "categories": categories or (),
     }
-    rows = tx.all(SELECT_LIVE, values)
-    found = {row[0] for row in rows}
-    if before is not None and found:
+    rows = tx.all(SELECT_LEFT_OUT, values)
+    total = sum(number for number, entry_id in rows if entry_id is None)
+    left_out = {entry_id for _, entry_id in rows if entry_id is not None}
+    if before is not None and total > len(left_out):
         values = {
             "low": low,
             "high": high,
@@ -738,8 +744,11 @@ def list_active_ids(
             "now_ms": now_ms,
             "sessions": [0, *path],
         }
-        found -= {row[0] for row in tx.all(SELECT_SHADOWED, values)}
-    return found, bool(found) and len(found) == rows[0][1]
+        left_out.update(row[0] for row in tx.all(SELECT_SHADOWED, values))
+    if not left_out:
+        return None, total
+    found = {*ids_between(tx, low, high)} - left_out if total > len(left_out) else set()
+    return found, len(found)
 
 
 def damaged(tx: Tx) -> Iterable[int]:
