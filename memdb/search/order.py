@@ -326,18 +326,18 @@ def _topics(text: str, words: Iterable[str]) -> AbstractSet[str]:
 def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
     """Return which of *asked* a text with these *words* holds, in any of their forms."""
     text = f" {' '.join(words)} "  # looking into one text is faster than into many words
-    return [word for word in asked if _has_form(word, text)]
+    return [word for word in asked if any(form in text for form in _forms(word))]
 
 
-def _has_form(word: str, text: str) -> bool:
-    """Return whether a text's words have *word*, another form of it, or a compound ending in it."""
+@lru_cache(maxsize=256)
+def _forms(word: str) -> tuple[str, ...]:
+    """Return what a text has between its words that has *word*, a form, or a compound of it."""
     if not word.isascii() and has_cjk(word):
-        return word in text
+        return (word,)
     if len(word) >= STEM_LETTERS:
-        stem = word[: math.ceil(STEM_SHARE * len(word))]
-        return f" {stem}" in text or f"{word} " in text
+        return f" {word[: math.ceil(STEM_SHARE * len(word))]}", f"{word} "
     plurals = (f" {word}s ", f" {word}es ") if word.isascii() else ()
-    return any(form in text for form in (f" {word} ", *plurals))
+    return (f" {word} ", *plurals)
 
 
 def _is_newer(newer: Hit, older: Hit) -> bool:

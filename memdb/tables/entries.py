@@ -8,6 +8,7 @@ keeps its old version (`entry_history.keep`) in the same transaction.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
@@ -882,9 +883,12 @@ def expect_in_messages(tx: Tx, messages: Collection[int]) -> None:
 def texts_in_messages(tx: Tx, messages: Collection[int]) -> dict[int, dict[int, str]]:
     """Return by id of a message, all of one scope, the entries told in it: their texts by id."""
     found = tx.all(SELECT_IN_SESSIONS, _in_sessions_of(messages)) if messages else []
-    return {
-        one: {key: text for key, text, low, high in found if low <= one <= high} for one in messages
-    }
+    told: dict[int, dict[int, str]] = {one: {} for one in messages}
+    ordered = sorted(told)
+    for key, text, low, high in found:
+        for one in ordered[bisect_left(ordered, low) : bisect_right(ordered, high)]:
+            told[one][key] = text
+    return told
 
 
 def ids_between(tx: Tx, low: int, high: int) -> list[int]:
