@@ -101,7 +101,7 @@ def load_hits(
         changes = {"is_sure": sure, "explanation": explanation}
         hits.append(hit.replace(**changes) if any(changes.values()) else hit)
         rows.append(row.id)
-    folds = fill or question.request.min_score != 0  # 0 asks for every match
+    folds = fill > 0 or question.request.min_score != 0  # 0 asks for every match
     words_of = {hit.text: query_words(hit.text) for hit in hits}
     ties = None if linked is None else _ties(tx, question, linked, hits, rows, words_of)
     words_of |= {hit.text: query_words(hit.text) for hit in (ties.taken if ties else ())}
