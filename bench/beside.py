@@ -8,7 +8,8 @@ Two tables: `messages` (append one, the last 50 of a session, search) and `memor
 with its vector, the nearest ten of one user). Each candidate is a process of its own with the
 interpreter of its environment (`make peers`), and each call is timed there. The rows are given
 in rounds; in each round the candidates come in another random order, after a quiet moment of
-the machine where there is one. Compare the ratios of a run, never times of two machines.
+the machine where there is one. Compare the ratios of a run, never times of two machines. With
+TMPDIR=/dev/shm and `--sync-ms 0.15` it runs as on a disk whose syncs take 0.15 ms.
 
 The result is one JSON line per candidate and call, written when the run is complete. A candidate
 that will not have loaded its rows within 20 minutes is left out, and named.
@@ -39,6 +40,7 @@ import apsw
 import corpus
 import numpy as np
 import plots
+import slow_sync
 import units
 
 import memdb
@@ -69,6 +71,7 @@ class Candidate:
     environment: str | None = None  # None is the one that runs this
     options: tuple[str, ...] = ()
     seconds: dict[str, list[list[float]]] = field(default_factory=dict)
+    cpu: dict[str, list[list[float]]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     filled_s: float = 0.0
     is_too_slow: bool = False  # to load its rows within `MAX_FILL_S`
@@ -100,6 +103,8 @@ def candidates() -> list[Candidate]:
         "langgraph": "langgraph_items",
         "mem0": "mem0_memories",
         "engrava": "engrava_thoughts",
+        "plugmem": "plugmem_facts",
+        "cpersona": "cpersona_memories",
         "chroma": "chroma_documents",
         "lancedb": "lancedb_table",
         "llm": "llm_collection",
@@ -262,6 +267,7 @@ def _ask_round(
     for name in candidate.calls:
         answer = process.ask(op=name, **given[name])
         candidate.seconds.setdefault(name, []).append(answer["seconds"])
+        candidate.cpu.setdefault(name, []).append(answer["cpu"])
         if name == "put":
             (took,) = process.ask(op="fill", rows=rest)["seconds"]
             candidate.filled_s += took + sum(answer["seconds"])
@@ -274,6 +280,10 @@ def describe(candidate: Candidate, name: str, reference: Candidate, rows: int) -
     each = sorted(1000 * second for part in rounds for second in part)
     cuts = quantiles(each, n=100) if len(each) > 1 else each * 99
     other = [1000 * second for part in reference.seconds[name] for second in part]
+    cpu, other_cpu = (
+        median(1000 * second for part in one.cpu[name] for second in part)
+        for one in (candidate, reference)
+    )
     return {
         "table": candidate.table,
         "candidate": candidate.name,
@@ -286,6 +296,8 @@ def describe(candidate: Candidate, name: str, reference: Candidate, rows: int) -
         "mean_ms": mean(each),
         "ratio_p50": median(each) / median(other),
         "ratio_mean": mean(each) / mean(other),
+        "cpu_p50_ms": cpu,
+        "ratio_cpu": cpu / other_cpu if other_cpu else None,
         "rounds_p50_ms": [median(part) * 1000 for part in rounds],
         **candidate.facts,
     }
@@ -303,13 +315,14 @@ def results(chosen: list[Candidate], rows: int) -> list[dict[str, Any]]:
 
 
 def print_records(records: list[dict[str, Any]]) -> None:
-    """Print a table; `x` is the median as a multiple of the first candidate's."""
+    """Print a table; `x` are the medians as multiples of the first candidate's."""
     head = f"{'':10}{'call':8}{'candidate':18}{'p50 ms':>10}{'p99':>10}{'mean':>10}{'x':>8}"
-    print(f"{head}{'MB':>8}{'RSS':>7}{'import s':>10}")
+    print(f"{head}{'CPU ms':>10}{'x':>8}{'MB':>8}{'RSS':>7}{'import s':>10}")
     for one in records:
         print(
             f"{one['table']:10}{one['call']:8}{one['candidate']:18}{one['p50_ms']:10.3f}"
             f"{one['p99_ms']:10.3f}{one['mean_ms']:10.3f}{one['ratio_p50']:8.2f}"
+            f"{one['cpu_p50_ms']:10.3f}{one['ratio_cpu'] or 0:8.2f}"
             f"{one['bytes'] / 1e6:8.1f}{one['rss_mb']:7.0f}{one['import_s']:10.2f}"
         )
 
@@ -470,9 +483,12 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=USERS, help="whose rows they are, in turn")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these, beside memdb")
     parser.add_argument("--wait", type=float, default=120, help="seconds to wait for quiet in all")
+    parser.add_argument("--sync-ms", type=float, help="make each sync so much slower (needs cc)")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "beside.jsonl")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="write SVG charts there")
     given = parser.parse_args()
+    if given.sync_ms and "LD_PRELOAD" not in os.environ:
+        slow_sync.run_again(given.sync_ms)
     if not ROUNDS <= given.rows <= 1_000_000:
         parser.error(f"--rows is {given.rows}: give {ROUNDS} to 1,000,000")
     if not 1 <= given.users <= given.rows:

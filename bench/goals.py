@@ -111,7 +111,7 @@ def record(records: list[dict[str, Any]], **wanted: object) -> dict[str, Any]:
     raise LookupError(wanted)
 
 
-def times(other: str, call: str, table: str = "messages", by: str = "mean_ms") -> Read:
+def times(other: str, call: str, table: str = "messages", by: str = "p50_ms") -> Read:
     """Return how many times memdb's time a call of *other* takes; ours is one of `messages`."""
 
     def read(records: list[dict[str, Any]]) -> float:
@@ -123,8 +123,8 @@ def times(other: str, call: str, table: str = "messages", by: str = "mean_ms") -
 
 
 def part(other: str, call: str, table: str = "messages") -> Read:
-    """Return the p50 of memdb in parts of another's."""
-    return lambda records: 1 / times(other, call, table, by="p50_ms")(records)
+    """Return the CPU of memdb, its p50, in parts of another's."""
+    return lambda records: 1 / times(other, call, table, by="cpu_p50_ms")(records)
 
 
 def grown(call: str, large: int, by: str = "p50_ms") -> Read:

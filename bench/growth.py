@@ -4,7 +4,7 @@ How calls grow with the file: memdb and the raw stack at 10,000, 100,000 and 1,0
     python bench/growth.py [--rows 1000000] [--out FILE] [--plots FOLDER]
 
 The measured user has 10,000 messages at every size; all others belong to other users. At each
-size the candidates are measured in turn, in 10 rounds of random order.
+size the candidates are measured in turn, in 10 rounds of random order. Times are of CPU.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def measure_size(
             patience.wait()
             for call, given in asked.items():
                 if call in process.candidate.calls:
-                    took = process.ask(op=call, **given)["seconds"]
+                    took = process.ask(op=call, **given)["cpu"]
                     seconds.setdefault((process.candidate.name, call), []).append(took)
     return [
         beside.machine_facts()
@@ -123,7 +123,7 @@ def run(given: argparse.Namespace) -> None:
             for one in records:
                 if one["call"] == call:
                     lines.setdefault(one["candidate"], []).append((one["rows"], one["p50_ms"]))
-            drawn = plots.line_chart(f"{call}, p50 in ms by messages in the file", lines)
+            drawn = plots.line_chart(f"{call}, p50 of CPU in ms by messages in the file", lines)
             (given.plots / f"growth-{call}.svg").write_text(drawn)
 
 

@@ -37,6 +37,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "faults" / "postgres")]
 import beside
 import corpus
 import psycopg
+import slow_sync
 import units
 from nodes import Server, descendants, new_server
 
@@ -319,35 +320,6 @@ def measure_peers(given: argparse.Namespace) -> None:
     beside.print_records(beside.results(chosen, given.rows))
 
 
-SLOW_SYNC = """
-#include <time.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static int slow(long number, int file) {
-  struct timespec pause = {0, MICROSECONDS * 1000L};
-  nanosleep(&pause, 0);
-  return syscall(number, file);
-}
-int fsync(int file) { return slow(SYS_fsync, file); }
-int fdatasync(int file) { return slow(SYS_fdatasync, file); }
-"""
-
-
-def run_with_slow_syncs(milliseconds: float) -> None:
-    """Run this again, each sync of the file and of the server being slower; never returns."""
-    folder = tempfile.mkdtemp(prefix="slow-sync-")
-    os.chmod(folder, 0o755)
-    source = SLOW_SYNC.replace("MICROSECONDS", str(int(milliseconds * 1000)))
-    library = f"{folder}/slow.so"
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", library],
-        input=source.encode(),
-        check=True,
-    )
-    os.environ["LD_PRELOAD"] = library
-    os.execv(sys.executable, [sys.executable, *sys.argv])
-
-
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
@@ -360,7 +332,7 @@ def main() -> None:
     parser.add_argument("--sync-ms", type=float, help="make each sync so much slower (needs cc)")
     given = parser.parse_args()
     if given.sync_ms and "LD_PRELOAD" not in os.environ:
-        run_with_slow_syncs(given.sync_ms)
+        slow_sync.run_again(given.sync_ms)
     given.folder = given.folder or tempfile.gettempdir()
     if shutil.disk_usage(given.folder).free < 2 << 30:
         sys.exit(f"{given.folder} has less than 2 GB free")

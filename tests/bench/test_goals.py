@@ -63,7 +63,7 @@ def test_a_number_is_a_part_of_another():
     """By two groups of one pattern, or by two records."""
     ratio = goals.Goal("a", 1, rf"^hot {goals.OF}\n^cold {goals.NUMBER}")
     records = [
-        {"candidate": name, "call": "put", "table": table, "mean_ms": ms, "p50_ms": ms}
+        {"candidate": name, "call": "put", "table": table, "p50_ms": ms, "cpu_p50_ms": ms}
         for name, table, ms in (("memdb", "messages", 2.0), ("mem0", "memories", 80.0))
     ]
 

@@ -1,16 +1,16 @@
 """
 How `bench/beside.py` speaks with what it measures: JSON lines, one answer for each.
 
-    {"op": "put", "rows": [{"id", "user", "session", "text", "vector"}]}   -> {"seconds": [...]}
-    {"op": "search", "asked": [{"user", "vector", "text"}], "limit": 10}   -> {"seconds": [...]}
-    {"op": "last", "asked": [{"user", "session"}], "limit": 50}            -> {"seconds": [...]}
-    {"op": "context", "asked": [{"user", "session"}]}                      -> {"seconds": [...]}
+    {"op": "put", "rows": [{"id", "user", "session", "text", "vector"}]}
+    {"op": "search", "asked": [{"user", "vector", "text"}], "limit": 10}
+    {"op": "last", "asked": [{"user", "session"}], "limit": 50}
+    {"op": "context", "asked": [{"user", "session"}]}       -> {"seconds": [...], "cpu": [...]}
     {"op": "fill", "rows": [...]}                                          -> {"seconds": [one]}
     {"op": "rest"}: do what the peer leaves to the background                -> {}
     {"op": "facts"}, the last of all: closes the peer                      -> {"rss_mb", "bytes", ...}
 
 Each row, question and session is one call of the peer, timed in the peer's own process; reading
-the line and unpacking vectors is not. A driver runs with the interpreter of its environment. It
+the line and unpacking vectors is not. "cpu" is that of all threads, in seconds. A driver runs with the interpreter of its environment. It
 defines a class with the calls that the peer has; what it lacks is not asked.
 """
 
@@ -35,14 +35,15 @@ def floats(text: str) -> list[float]:
     return array("f", base64.b64decode(text)).tolist()
 
 
-def time_each(call, given: list) -> list[float]:
-    """Return the seconds that *call* took for each of *given*."""
-    seconds = []
+def time_each(call, given: list) -> dict[str, list[float]]:
+    """Return the seconds that *call* took for each of *given*, of the clock and of CPU."""
+    seconds, cpu = [], []
     for one in given:
-        start = time.perf_counter()
+        start, begun = time.perf_counter(), time.process_time()
         call(one)
+        cpu.append(time.process_time() - begun)
         seconds.append(time.perf_counter() - start)
-    return seconds
+    return {"seconds": seconds, "cpu": cpu}
 
 
 def folder_bytes(folder: str) -> int:
@@ -100,7 +101,7 @@ def peak_mb() -> float:
 
 def _answer(peer, asked: dict) -> dict:
     if asked["op"] == "put":
-        return {"seconds": time_each(peer.put, asked["rows"])}
+        return time_each(peer.put, asked["rows"])
     if asked["op"] == "fill":
         fill = getattr(peer, "fill", None)
         start = time.perf_counter()
@@ -111,8 +112,6 @@ def _answer(peer, asked: dict) -> dict:
         return {"seconds": [time.perf_counter() - start]}
     if asked["op"] == "rest" and hasattr(peer, "rest"):
         peer.rest()
-    if asked["op"] == "search":
-        return {"seconds": time_each(peer.search, asked["asked"])}
-    if asked["op"] in ("last", "context"):
-        return {"seconds": time_each(getattr(peer, asked["op"]), asked["asked"])}
+    if asked["op"] in ("search", "last", "context"):
+        return time_each(getattr(peer, asked["op"]), asked["asked"])
     return {}
