@@ -66,7 +66,9 @@ WHERE scope_no = :scope_no AND uid IN (SELECT value FROM json_each(:uids))
 
 DELETE_MANY = """/* tombstones.drop */
 DELETE FROM tombstones
-WHERE scope_no = :scope_no AND uid IN (SELECT value FROM json_each(:uids))
+WHERE EXISTS (SELECT 1 FROM tombstones WHERE scope_no = :scope_no)
+  AND scope_no = :scope_no
+  AND uid IN (SELECT value FROM json_each(:uids))
 """
 
 UPDATE_REFS = compose.update(
@@ -115,7 +117,12 @@ SELECT_FORGOTTEN_UIDS = compose.select(
     "tombstones.forgotten",
     "uid",
     "tombstones",
-    "scope_no = :scope_no AND forgotten = 1 AND uid IN (SELECT value FROM json_each(:uids))",
+    """
+  EXISTS (SELECT 1 FROM tombstones WHERE scope_no = :scope_no)
+  AND scope_no = :scope_no
+  AND forgotten = 1
+  AND uid IN (SELECT value FROM json_each(:uids))
+""",
 )
 
 

@@ -32,7 +32,13 @@ def content_hash(row: Mapping[str, Any], names: Iterable[str]) -> bytes:
     ... )
     True
     """
-    present = [f"{name}\1{row[name]}\0" for name in names if row[name] is not None]
+    return values_hash(names, [row[name] for name in names])
+
+
+def values_hash(names: Iterable[str], values: Iterable[Any]) -> bytes:
+    """Return the `content_hash` of fields whose *values* stand in the order of *names*."""
+    pairs = zip(names, values, strict=True)
+    present = [f"{name}\1{value}\0" for name, value in pairs if value is not None]
     joined = "".join(present).encode()
     return blake2b(joined, digest_size=HASH_BYTES).digest()
 

@@ -160,6 +160,7 @@ class Codec:
             for name in names
         }
         self.fields = tuple(self._checks)
+        self._checked = [one for one in self._checks.items() if one[1] is not unchecked]
         self._names = {True: {*names}, False: {*names} - {*exported_only.split()}}
         self._needs = {True: f"{needs} {exported_needs}".split(), False: needs.split()}
 
@@ -182,9 +183,10 @@ class Codec:
         """
         refuse_unknown(self.kind, fields, self._names[exported])
         values: dict[str, Any] = dict.fromkeys(self._checks)
-        for name, value in fields.items():
-            if value is not None:
-                values[name] = self._checks[name](value, name)
+        values.update(fields)
+        for name, check in self._checked:
+            if (value := values[name]) is not None:
+                values[name] = check(value, name)
         for name in self._needs[exported]:
             if fields.get(name) is None:
                 raise InvalidInput(f"{name} is missing: add it")

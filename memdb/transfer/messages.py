@@ -317,7 +317,7 @@ def read_message(target: Target, item: Item) -> MessageLine:
         raise InvalidInput(f"seq is {seq}, its session ends at {last_seq}: export it again")
     if action != ALLOW and read_draft(new, screen, ALLOW, draft.tokens, draft.counter) != draft:
         draft = draft.replace(tokens=None, counter="")  # what is left of it is counted
-    return MessageLine(item.place, session, seq, draft)
+    return MessageLine(item.place, session, seq, draft, in_tree, after)
 
 
 def count_messages(target: Target, lines: list[MessageLine]) -> list[MessageLine]:
