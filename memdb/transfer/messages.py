@@ -30,7 +30,7 @@ from memdb.models.ids import (
     seq_of,
     session_of,
 )
-from memdb.models.messages import NewMessage
+from memdb.models.messages import ROLES, NewMessage
 from memdb.models.record import Record
 from memdb.models.settings import ALLOW, REDACT
 from memdb.records import branches as branch_records
@@ -39,7 +39,17 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records.messages import Draft, count_drafts, read_draft
 from memdb.tables import jobs, messages, sessions
-from memdb.text.validate import between, int_value, optional_name, text_value
+from memdb.text.derived import bigrams_of
+from memdb.text.validate import (
+    MAX_MS,
+    MIN_MS,
+    between,
+    content_value,
+    int_value,
+    name_value,
+    optional_name,
+    text_value,
+)
 from memdb.transfer.lines import (
     PAGE,
     Codec,
@@ -122,6 +132,9 @@ MESSAGE = Codec(
 LINE_FIELDS = ("kind", *MESSAGE.fields)
 _line_values = attrgetter(*LINE_FIELDS[3:])
 _draft_values = itemgetter(*NewMessage._fields)
+PLAIN = ("session", "seq", "role", "text", "tokens", "counter", "created_ms", "uid")
+PLAIN_FIELDS = frozenset(PLAIN)
+_plain_values = itemgetter(*PLAIN)
 
 
 def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
@@ -290,6 +303,8 @@ def _shares_here(target: Target, tx: Tx, row: dict[str, Any]) -> list[Run]:
 def read_message(target: Target, item: Item) -> MessageLine:
     """Return a message line, checked and screened."""
     fields = item.fields
+    if fields.keys() == PLAIN_FIELDS and (plain := _plain_line(target, item)) is not None:
+        return plain
     exported = fields.get("seq") is not None
     in_tree = "after" in fields and not exported
     if in_tree or "text" not in fields:
@@ -318,6 +333,33 @@ def read_message(target: Target, item: Item) -> MessageLine:
     if action != ALLOW and read_draft(new, screen, ALLOW, draft.tokens, draft.counter) != draft:
         draft = draft.replace(tokens=None, counter="")  # what is left of it is counted
     return MessageLine(item.place, session, seq, draft, in_tree, after)
+
+
+def _plain_line(target: Target, item: Item) -> MessageLine | None:
+    """
+    Return an exported message that is only a text; None if another check is due.
+
+    Nearly all lines of an export are such. Cost: 4 µs, a third of that of another line, which
+    makes an import 20 % faster (ADR-0045).
+    """
+    session, seq, role, text, tokens, counter, created_ms, uid = _plain_values(item.fields)
+    if not (
+        type(session) is type(text) is type(counter) is type(uid) is str
+        and type(seq) is type(tokens) is type(created_ms) is int
+        and 0 < seq <= target.last_seqs.get(session, 0)
+        and counter
+        and 0 <= tokens <= MAX_INT
+        and MIN_MS <= created_ms <= MAX_MS
+        and role in ROLES
+        and target.services.screen.settings.secrets_in_messages == ALLOW
+        and not (target.is_captured or target.refused)
+    ):
+        return None
+    uid, counter = name_value(uid, "uid"), text_value(counter, "counter")
+    text = content_value(text, "text")
+    grams, no = bigrams_of(text), None
+    draft = Draft(role, no, text, no, no, no, created_ms, uid, no, grams, text, tokens, counter)
+    return MessageLine(item.place, session, seq, draft, False, None)
 
 
 def count_messages(target: Target, lines: list[MessageLine]) -> list[MessageLine]:
