@@ -20,6 +20,7 @@ import apsw
 import corpus
 
 from memdb.engine import compose
+from memdb.engine.sqlite.connection import parameters_of
 from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.schema import read_schema
 from memdb.tables.messages import INSERT_MESSAGE
@@ -52,7 +53,7 @@ COUNTERS = compose.update(
 
 
 EMPTY: dict[str, object] = {
-    **dict.fromkeys(("author", "parts", "external_id", "counter", "metadata", "bigrams", "spans")),
+    **dict.fromkeys(parameters_of(INSERT_MESSAGE)),
     "role": "user",
     "tokens": 30,
     "created_ms": 1_790_000_000_000,

@@ -104,3 +104,13 @@ def test_a_run_is_kept_and_compared(tmp_path: Path) -> None:
     assert len(first) == 2
     assert first == second
     assert len(re.findall(r"^\S.* P .* opcodes +[\d,]+ functions$", done.stdout, re.MULTILINE)) == 9
+
+
+def test_the_raw_loop_knows_every_column_of_a_message(tmp_path: Path) -> None:
+    """A column that is added is one that it leaves empty."""
+    raw = units.RawLoop(tmp_path / "raw.db")
+
+    raw.append("a text")
+
+    assert raw.raw.execute("SELECT count(*) FROM messages").fetchall() == [(1,)]
+    raw.close()
