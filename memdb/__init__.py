@@ -32,9 +32,9 @@ Below are the calls that a program makes first. All names can be imported from
     your own parts      Embedder Reranker Model Summarizer Arbiter TokenCounter Detector Clock Ids,
                         with Claim and Verdict (memdb.models.protocols)
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
-                        RecallOptions EntryFields SettingsFields Selectors MessageSelectors
-                        SecretAction Trust MergePolicy Retention OpenMode Durability Work
-                        ToolFormat MessageFormat
+                        RecallOptions SessionRecall EntryFields SettingsFields Selectors
+                        MessageSelectors SecretAction Trust MergePolicy Retention OpenMode
+                        Durability Work ToolFormat MessageFormat
     parts of messages   TextPart Thinking ToolCall ToolResult Image FilePart Other Original,
                         each of them a Part (memdb.models.types, docs/parts.md)
     errors              all of them, as a tree (memdb.errors)
@@ -204,6 +204,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.types import SearchBy as SearchBy
     from memdb.models.types import SecretAction as SecretAction
     from memdb.models.types import Selectors as Selectors
+    from memdb.models.types import SessionRecall as SessionRecall
     from memdb.models.types import SettingsFields as SettingsFields
     from memdb.models.types import TextPart as TextPart
     from memdb.models.types import Thinking as Thinking
@@ -273,8 +274,8 @@ _HOMES = {
     "memdb.models.types": (
         "Durability EntryFields FilePart Image ItemOrder Kind MergePolicy MessageFormat "
         "MessageSelectors OpenMode Original Other Part Partition RecallOptions Retention Role "
-        "SearchBy SecretAction Selectors SettingsFields TextPart Thinking ToolCall ToolFormat "
-        "ToolResult Trust When Work"
+        "SearchBy SecretAction Selectors SessionRecall SettingsFields TextPart Thinking ToolCall "
+        "ToolFormat ToolResult Trust When Work"
     ),
 }
 

@@ -148,7 +148,6 @@ class Scope(Twin[scopes.Scope]):
     counts = later(scopes.Scope.counts, "read")
     remember = later(scopes.Scope.remember, "ask")
     recall = later(scopes.Scope.recall, "search")
-    messages = later(scopes.Scope.messages, "read")
     profile = later(scopes.Scope.profile, "read")
     why = later(scopes.Scope.why, "read")
     delete = later(scopes.Scope.delete, "ask")

@@ -23,7 +23,7 @@ from memdb.models.settings import DEFAULTS, REFUSE, Settings, changed, differenc
 from memdb.records.scopes import ScopeRef
 from memdb.tables import settings
 from memdb.text.times import when_ms
-from memdb.text.validate import int_value, is_address, name_value, path_value
+from memdb.text.validate import is_address, name_value, path_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -382,35 +382,15 @@ class Services:
         maker = SummaryMaker(self.counting, port)
         return Summaries(self.db, self.counting, maker, self.settings)
 
-    def recall_request(
-        self,
-        query: str,
-        limit: int,
-        since: When | None,
-        until: When | None,
-        given: Mapping[str, Any],
-    ) -> SearchRequest:
+    def recall_request(self, query: str, limit: int, given: Mapping[str, Any]) -> SearchRequest:
         """Return the checked request of a recall whose other arguments are *given*."""
         from memdb.search.request import search_request
 
-        return search_request(
-            query,
-            limit,
-            since=self.when_ms(since, "since"),
-            until=self.when_ms(until, "until", end=True),
-            **{**given, "as_of": self.when_ms(given.get("as_of"), "as_of")},
-        )
-
-    def list_messages(
-        self, owner: ScopeRef, since: When | None, until: When | None, limit: int
-    ) -> list[Message]:
-        """Return the newest messages of a time; see `Scope.messages`."""
-        from memdb.search.request import MAX_LIMIT, times_of
-
-        int_value(limit, "limit", 0, MAX_LIMIT)
-        ends = self.when_ms(since, "since"), self.when_ms(until, "until", end=True)
-        since_ms, until_ms, _ = times_of(*ends, None)
-        return self.recaller.list_messages(owner, since_ms, until_ms, limit)
+        times = {
+            name: self.when_ms(given.get(name), name, end=name == "until")
+            for name in ("since", "until", "as_of")
+        }
+        return search_request(query, limit, **{**given, **times})
 
     def count_scope(
         self, owner: ScopeRef, since: When | None, until: When | None, offset_minutes: int

@@ -213,7 +213,7 @@ class Items:
         if (query is None) == (vector is None):
             raise InvalidInput("give one of query and vector")
         given = {"kinds": ("item",), "min_score": min_score}
-        request = self._services.recall_request(query or "", limit, None, None, given)
+        request = self._services.recall_request(query or "", limit, given)
         if vector is not None:
             chosen = self._items.choose(prefix, exact=exact, where=where, limit=limit)
             found = self._items.nearest(self._owner, vector, chosen, refresh=refresh)

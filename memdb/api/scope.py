@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from memdb.api._container import Services
     from memdb.models.entries import Remembered
-    from memdb.models.messages import Hits, Message, ProfileBlock, SessionInfo, Why
+    from memdb.models.messages import Hits, ProfileBlock, SessionInfo, Why
     from memdb.models.record import Page
     from memdb.models.reports import Receipt, ScopeCounts, SecretPlace
     from memdb.models.types import (
@@ -292,21 +292,10 @@ class Scope:
 
         Cost: 5 ms for 10,000 messages, whatever else the file holds.
         """
-        given = {**options, "kinds": kinds, "session": session, "by": by, "min_score": min_score}
-        request = self._services.recall_request(query, limit, since, until, given)
+        given = {**options, "kinds": kinds, "since": since, "until": until, "session": session}
+        given |= {"by": by, "min_score": min_score}
+        request = self._services.recall_request(query, limit, given)
         return self._services.recaller.recall(self._owner, request)
-
-    def messages(
-        self, since: When | None = None, until: When | None = None, limit: int = 100
-    ) -> list[Message]:
-        """
-        Return the newest messages of all sessions within a time, oldest of them first.
-
-        Args:
-            since, until: As in `recall`; None means from the beginning, or up to now.
-            limit: Most messages, 0 to 1,000.
-        """
-        return self._services.list_messages(self._owner, since, until, limit)
 
     def why(
         self,
@@ -328,8 +317,8 @@ class Scope:
         Raises:
             NotFound: there is no such message.
         """
-        given = {"kinds": ("message",), "rerank": rerank}
-        request = self._services.recall_request(query, limit, since, until, given)
+        given = {"kinds": ("message",), "since": since, "until": until, "rerank": rerank}
+        request = self._services.recall_request(query, limit, given)
         return self._services.recaller.why(self._owner, request, session, seq)
 
     def profile(

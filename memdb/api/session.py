@@ -15,7 +15,7 @@ from memdb.models.messages import NewMessage
 from memdb.text.validate import page_of, row_after, said_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from memdb.api._container import Services
     from memdb.api.tools import Tools
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
         Kind,
         MessageSelectors,
         ProviderMessage,
-        RecallOptions,
         Role,
-        SearchBy,
         SecretAction,
+        SessionRecall,
         When,
     )
     from memdb.records.scopes import ScopeRef
@@ -344,26 +343,15 @@ class Session:
         """
         return self._services.hosting.update(self._owner, self._ref, title, metadata, expected)
 
-    def recall(
-        self,
-        query: str,
-        limit: int = 10,
-        *,
-        kinds: Sequence[Kind] = DEFAULT_KINDS,
-        since: When | None = None,
-        until: When | None = None,
-        by: SearchBy = "meaning",
-        min_score: float | None = None,
-        **options: Unpack[RecallOptions],
-    ) -> Hits:
+    def recall(self, query: str, limit: int = 10, **options: Unpack[SessionRecall]) -> Hits:
         """
         Search this session for *query*, best hits first; see `Scope.recall`.
 
         Its messages, artifacts and summaries, and the entries of the scope that it
         may recall; with *scope_entries* False only the entries that come from it.
         """
-        given = {**options, "kinds": kinds, "session": self._ref, "by": by, "min_score": min_score}
-        request = self._services.recall_request(query, limit, since, until, given)
+        given = {"kinds": DEFAULT_KINDS, **options, "session": self._ref}
+        request = self._services.recall_request(query, limit, given)
         return self._services.recaller.recall(self._owner, request)
 
     def context(

@@ -184,7 +184,6 @@ VERBS = (
         without=("vector",),
         fixed=UNCOUNTED,
     ),
-    Verb("messages/of-time", "GET", Scope.messages, ANN),
     Verb("why", "GET", Scope.why, {**TRIP, "query": "Oslo", "seq": 1}),
     Verb("counts", "GET", Scope.counts, ANN),
     Verb("profile", "GET", Scope.profile, {**ANN, "budget_tokens": 500}, fixed=UNCOUNTED),

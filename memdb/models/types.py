@@ -56,6 +56,16 @@ class RecallOptions(TypedDict, total=False):
     exclude: Sequence[str]
 
 
+class SessionRecall(RecallOptions, total=False):
+    """Options of `session.recall`; `Scope.recall` describes each."""
+
+    kinds: Sequence[Kind]
+    since: When | None
+    until: When | None
+    by: SearchBy
+    min_score: float | None
+
+
 class EntryFields(TypedDict, total=False):
     """Fields that `entries.update` can change; it describes each."""
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from memdb.embeddings.indexer import Indexer, Serving
     from memdb.engine.base import Engine, Tx
-    from memdb.models.messages import Hit, Message, Why
+    from memdb.models.messages import Hit, Why
     from memdb.models.protocols import Reranker
     from memdb.records.scopes import ScopeRef
     from memdb.search.kinds import Kind
@@ -176,18 +176,6 @@ class SearchService:
         except PortError as error:
             return answer.replace(hits=answer.hits[:limit], unranked=str(error))
         return answer.replace(hits=put_by_scores(question.query, answer.hits, scores, limit))
-
-    def list_messages(
-        self, scope: ScopeRef, since_ms: int, until_ms: int, limit: int
-    ) -> list[Message]:
-        """Return the newest *limit* messages of a time, oldest of them first."""
-        with self._db.read() as tx:
-            span = scope.span(tx)
-            if span is None:
-                return []
-            rows = messages.newest_between(tx, *span, since_ms, until_ms, limit)
-            found = messages.get_many(tx, [key for key, _ in rows])
-        return [found[key] for key, _ in reversed(rows) if key in found]
 
     def recall_kinds(
         self, scope: ScopeRef, request: SearchRequest, limits: Mapping[str, int]

@@ -110,6 +110,7 @@ NAMES = [
     "QueueState",
     "ReadOnly",
     "RecallOptions",
+    "SessionRecall",
     "Receipt",
     "RecoveredTable",
     "Recovery",

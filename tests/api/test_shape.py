@@ -186,7 +186,6 @@ LIMITED: dict[str, Callable[[Scope, Any], Any]] = {
     "session.recall": lambda ann, limit: ann.session("s").recall("fact", limit),
     "items.recall": lambda ann, limit: ann.items.recall("fact", limit),
     "items.recall of a vector": lambda ann, limit: ann.items.recall(vector=[1.0], limit=limit),
-    "scope.messages": lambda ann, limit: ann.messages(limit=limit),
     "last": lambda ann, limit: ann.session("s").last(limit),
 }
 

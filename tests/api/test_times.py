@@ -90,7 +90,6 @@ READS: dict[str, Call] = {
 }
 SPANS: dict[str, Callable[..., object]] = {
     "Scope.counts": lambda db, **span: db.scope("ann").counts(**span),
-    "Scope.messages": lambda db, **span: db.scope("ann").messages(**span),
     "Scope.recall": lambda db, **span: db.scope("ann").recall("tea", **span),
     "Scope.why": lambda db, **span: db.scope("ann").why("tea", "trip", 1, **span),
     "Session.recall": lambda db, **span: session(db).recall("tea", **span),

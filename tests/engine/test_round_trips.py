@@ -158,7 +158,6 @@ def fill_scope(ann: memdb.Scope, count: int) -> None:
 # few, but for a page more, and for words that moved out of the tail of the index meanwhile.
 OF_MANY: dict[str, Callable[[memdb.Scope], object]] = {
     "sessions": lambda ann: ann.sessions(),
-    "messages": lambda ann: ann.messages(),
     "entries": lambda ann: ann.entries.list(),
     "items": lambda ann: ann.items.list(),
     "namespaces": lambda ann: ann.items.namespaces(),

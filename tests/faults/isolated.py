@@ -145,7 +145,6 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Session.name": lambda db: trip(db).name,
     "StoredSettings.prompts": lambda db: db.settings.prompts(),
     "Scope.recall": lambda db: [ann(db).recall(query, 50, explain=True) for query in QUERIES],
-    "Scope.messages": lambda db: [*ann(db).messages(since=0, limit=50)],
     "Scope.recall by words": lambda db: [
         ann(db).recall(query, 50, explain=True, by="words", kinds=[kind])
         for query in QUERIES

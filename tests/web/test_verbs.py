@@ -103,7 +103,6 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "DELETE summary": lambda db: trip(db).summaries.delete(summary(db)),
     "POST compact": lambda db: trip(db).summaries.compact(),
     "GET recall": lambda db: ann(db).recall("Oslo"),
-    "GET messages/of-time": lambda db: ann(db).messages(),
     "GET why": lambda db: ann(db).why("Oslo", "trip", 1),
     "GET counts": lambda db: ann(db).counts(),
     "GET profile": lambda db: ann(db).profile(500),

@@ -600,7 +600,6 @@ declare namespace Api {
     "summaries": { items: Array<Summary>; next: string | null; complete: boolean };
     "expand": Expansion;
     "recall": Hits;
-    "messages/of-time": { items: Array<Message>; next: string | null; complete: boolean };
     "why": Why;
     "counts": ScopeCounts;
     "profile": ProfileBlock;
