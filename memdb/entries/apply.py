@@ -20,7 +20,7 @@ from memdb.records import entry_writer, link_maker, links
 from memdb.records.scopes import find_session
 from memdb.tables import entries, messages
 from memdb.text.derived import said_hash
-from memdb.text.trust import TRUST, trust_of_merged
+from memdb.text.trust import is_less_trusted, trust_of_merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,14 +114,11 @@ class EntryWriter:
         """Write a statement whose key or words an active entry has."""
         statement, vector = similar.statement, similar.vector
         is_keyed = same.key is not None and same.key == statement.key
-        if not is_keyed or said_hash(same.text) == said_hash(statement.text):
+        if not is_keyed:
             return self.repeat(tx, same, statement)
-        if statement.trust_rank > TRUST.index(same.trust):
-            reason = "what is less trusted cannot replace what is known"
-            return _refuse(statement, reason, same)
-        reason = "another statement of this key"
-        done = self.supersede(tx, similar.scope_no, [same], statement, reason, vector)
-        self._quota.make_room(tx, similar.scope_no, done.entry)
+        done = self.apply_to_key(tx, similar.scope_no, same, statement, vector)
+        if done.action == "updated":
+            self._quota.make_room(tx, similar.scope_no, done.entry)
         return done
 
     def _apply_answer(
@@ -280,11 +277,22 @@ class EntryWriter:
             entries.link(tx, old.id, new.id)
         return Remembered("updated", new, olds[0], reason)
 
-    def supersede_key(self, tx: Tx, scope_no: int, old: Entry, statement: Statement) -> Remembered:
-        """Store a statement of the key that *old* has, without comparing other entries."""
+    def apply_to_key(
+        self,
+        tx: Tx,
+        scope_no: int,
+        old: Entry,
+        statement: Statement,
+        vector: SpaceVector | None = None,
+    ) -> Remembered:
+        """Write a statement of the key that *old* has: a less trusted one cannot replace it."""
         if said_hash(old.text) == said_hash(statement.text):
             return self.repeat(tx, old, statement)
-        return self.supersede(tx, scope_no, [old], statement, "another statement of this key")
+        if is_less_trusted(statement.trust, old.trust):
+            reason = "what is less trusted cannot replace what is known"
+            return _refuse(statement, reason, old)
+        reason = "another statement of this key"
+        return self.supersede(tx, scope_no, [old], statement, reason, vector)
 
     @staticmethod
     def _fold(tx: Tx, old: Entry, new: Entry) -> None:

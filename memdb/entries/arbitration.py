@@ -13,7 +13,7 @@ from memdb.entries.validation import fact_value
 from memdb.errors import InvalidInput, PortError
 from memdb.models.protocols import ACTIONS, ADD, NOOP, UPDATE, Claim, Verdict
 from memdb.models.record import Record
-from memdb.text.trust import TRUST
+from memdb.text.trust import is_less_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,11 +37,11 @@ class Resolution(Record):
 
     def limited(self, statement: Statement) -> Resolution:
         """Return the verdict without what a statement may not do to entries of more trust."""
-        verdict, rank = self.verdict, statement.trust_rank
+        verdict, trust = self.verdict, statement.trust
         allowed = tuple(
             place
             for place in verdict.targets
-            if TRUST.index(self.neighbors[place].entry.trust) >= rank
+            if not is_less_trusted(trust, self.neighbors[place].entry.trust)
         )
         if verdict.action == NOOP or allowed == verdict.targets:
             return self

@@ -92,7 +92,7 @@ class EntryService:
         """
         Store a fact without comparing it with other entries, except by key.
 
-        For imports.
+        For imports, which lose nothing: a less trusted fact of a key is stored as superseded.
 
         Raises:
             InvalidInput: a field cannot be stored; nothing was written.
@@ -109,7 +109,12 @@ class EntryService:
             keyed = None if key is None else entries.open_key(tx, scope_no, key, private_to)
             if keyed is None:
                 return self._writer.insert(tx, scope_no, statement, "nothing like it was known")
-            return self._writer.supersede_key(tx, scope_no, get_entry(tx, keyed), statement)
+            held = get_entry(tx, keyed)
+            done = self._writer.apply_to_key(tx, scope_no, held, statement)
+            if done.action != "refused":
+                return done
+            behind = statement.replace(active=0, superseded_by=held.id)
+            return self._writer.insert(tx, scope_no, behind, done.reason)
 
     def update(
         self,

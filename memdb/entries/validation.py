@@ -96,11 +96,6 @@ class Statement(Record):
         """The only session that will recall it, once *session_id* is known; 0 if all do."""
         return self.session_id if self.session_only else 0
 
-    @property
-    def trust_rank(self) -> int:
-        """Place of its trust in `TRUST`: 0 is trusted most."""
-        return TRUST.index(self.trust)
-
     def said(self, now_ms: int) -> pairs.Statement:
         """Return it in the form that the link model reads."""
         said_ms = self.updated_ms or (now_ms if self.created_ms is None else self.created_ms)

@@ -32,6 +32,11 @@ def least_trust(trusts: Iterable[str]) -> str:
     return max(trusts, key=TRUST.index, default=TRUSTED)
 
 
+def is_less_trusted(trust: str, other: str) -> bool:
+    """Return whether a text of *trust* may not replace one of *other*."""
+    return TRUST.index(trust) > TRUST.index(other)
+
+
 def trust_of_role(role: str) -> str:
     """Return the trust that a message has by its role."""
     return BY_ROLE.get(role, UNTRUSTED)

@@ -18,7 +18,7 @@ from memdb.models.entries import LINK_KINDS, EntryChanges, EntryVersion, NewEntr
 from memdb.models.ids import MAX_INT, MAX_SEQ, number_of, scope_range
 from memdb.records import dependents, entry_writer, links, spaces
 from memdb.tables import entries, entry_history
-from memdb.text.trust import TRUST
+from memdb.text.trust import TRUST, is_less_trusted
 from memdb.text.validate import (
     between,
     name_value,
@@ -271,12 +271,12 @@ def _placed(target: Target, tx: Tx, line: dict[str, Any]) -> dict[str, Any]:
 
 def _yield_key(target: Target, tx: Tx, rival: int, row: dict[str, Any]) -> None:
     """
-    Keep the stored entry with its key, and take the content of *row* if that is newer.
+    Keep the stored entry with its key, and take newer content of *row* of as much trust.
 
     The exported entry is kept beside it, superseded.
     """
     here = existing(entries.find(tx, rival), "entries")
-    if row["updated_ms"] > here.updated_ms:
+    if row["updated_ms"] > here.updated_ms and not is_less_trusted(row["trust"], here.trust):
         changes = EntryChanges(
             text=row["text"],
             category=row["category"],
