@@ -105,6 +105,7 @@ class Session(Twin[sessions.Session]):
     find = later(sessions.Session.find, "read")
     recall = later(sessions.Session.recall, "search")
     context = later(sessions.Session.context, "search")
+    given = later(sessions.Session.given, "read")
     extract = later(sessions.Session.extract, "ask")
     branches = later(sessions.Session.branches, "read")
     branch = later_leads(sessions.Session.branch, _session)

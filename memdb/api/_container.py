@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from memdb.api._resolve import STATIC, load_embedder, named_pair, open_engine, require, require_all
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from memdb.api.worker import Worker
     from memdb.artifacts.service import ArtifactService
     from memdb.context.builder import ContextService
+    from memdb.context.log import ContextLog
     from memdb.conversations.archive import ArchiveService
     from memdb.conversations.host_sessions import HostSessionService
     from memdb.conversations.writer import MessageService
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
     from memdb.transfer.lines import TransferServices
 
 # The services that stay when the settings change: what they keep in memory is not theirs.
-KEPT = ("changes", "indexer", "usage", "caller")
+KEPT = ("changes", "indexer", "usage", "caller", "context_log")
 
 
 class Ports(Record):
@@ -310,9 +311,15 @@ class Services:
         return ModelArbiter(self.caller, self.settings.compare_prompt)
 
     def close(self) -> None:
-        """Write the counts that are only in memory."""
+        """Write the counts, and the log of contexts, that are only in memory."""
         if "usage" in self.__dict__:
             self.usage.flush()
+        self.write_log()
+
+    def write_log(self) -> None:
+        """Store which rows contexts gave, if that is kept."""
+        if "context_log" in self.__dict__:
+            self.context_log.write()
 
     @cached_property
     def recaller(self) -> SearchService:
@@ -611,7 +618,10 @@ class Services:
         """Start a worker."""
         from memdb.api.worker import Worker
 
-        run = partial(self.jobs.run_pending, upkeep=True)
+        def run(request: WorkRequest) -> int:
+            self.write_log()
+            return self.jobs.run_pending(request, upkeep=True)
+
         return Worker(run, interval_s, self.failures, self.db.refuse_inside)
 
     def stats(self) -> Stats:
@@ -689,6 +699,13 @@ class Services:
         from memdb.summaries.tree import SummaryReader
 
         return SummaryReader(self.db, self.summaries)
+
+    @cached_property
+    def context_log(self) -> ContextLog:
+        """Log of what contexts gave."""
+        from memdb.context.log import ContextLog
+
+        return ContextLog(self.db, lambda: self.items)
 
     @cached_property
     def contexts(self) -> ContextService:

@@ -172,6 +172,7 @@ class Jobs:
                 is due again later.
         """
         request = WorkRequest(limit, progress, status, early=not flag_value(due, "due"))
+        self._services.write_log()
         return self._services.jobs.run_pending(request, kinds, upkeep=due)
 
     def start(self, interval_s: float = 1.0) -> Worker:

@@ -10,9 +10,9 @@ from memdb.api._container import Transaction
 from memdb.api.calls import observed
 from memdb.api.collections import Artifacts, State, Summaries
 from memdb.errors import InvalidInput
-from memdb.models.ids import BranchName, branch_of
+from memdb.models.ids import MAX_SEQ, BranchName, branch_of
 from memdb.models.messages import NewMessage
-from memdb.text.validate import page_of, row_after, said_value
+from memdb.text.validate import int_value, page_of, row_after, said_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memdb.conversations.host_sessions import HostSessionService
     from memdb.deletion.selectors import Selector
     from memdb.models.entries import Extracted
-    from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message
+    from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message, Piece
     from memdb.models.record import Page
     from memdb.models.reports import Receipt, SessionHead
     from memdb.models.summaries import Archived
@@ -401,9 +401,24 @@ class Session:
         those of a turn at once, and after an import two summaries per call. A worker or
         `db.jobs.run()` makes the others. Until then older messages are named as left out.
         """
-        return self._services.contexts.context(
+        window = self._services.contexts.context(
             self._owner, self._ref, budget_tokens, query, count_use=count_use
         )
+        days = self._services.settings.context_log_days
+        if days and count_use:
+            self._services.context_log.note(self._owner, self._ref, window, days)
+        return window
+
+    def given(self, seq: int) -> list[Piece]:
+        """
+        Return what the last context before message *seq* gave, piece by piece; [] if unknown.
+
+        Known are the contexts of the last `Settings.context_log_days`, stored by background work
+        or when the file was closed. `Piece.reason` is "as given", or "changed since" of an entry
+        or "removed since". The texts are those of now.
+        """
+        int_value(seq, "seq", 1, MAX_SEQ)
+        return self._services.context_log.read(self._owner, self._ref, seq)
 
     def extract(
         self,

@@ -149,6 +149,7 @@ VERBS = (
         {**TRIP, "budget_tokens": 2000, "query": "Oslo?"},
         fixed=UNCOUNTED,
     ),
+    Verb("context/given", "GET", Session.given, {**TRIP, "seq": 13}),
     Verb("context/sent", "GET", pages.send_context, {**TRIP, "budget_tokens": 2000}),
     Verb("branches", "GET", Session.branches, TRIP),
     Verb(

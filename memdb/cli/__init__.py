@@ -55,6 +55,7 @@ COMMANDS = {
         "entry", "Learn long-term entries from the messages of SESSION that are not yet read"
     ),
     "entry": Loaded("entry", "List, show, edit, supersede and delete long-term entries"),
+    "why-said": Loaded("chat", "Show what the agent was given before it said a message"),
     "profile": Loaded(
         "profile", "Show what is known about a user as one page, and change it in an editor"
     ),

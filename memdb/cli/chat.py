@@ -417,4 +417,18 @@ def delete(call: Call, session: str, *, force: bool, yes: bool, dry_run: bool) -
         remove(call, what, go, yes=yes, dry_run=dry_run, session=found.name, removed=counts)
 
 
-COMMANDS = {"chat": chat}
+why_said = plain(
+    Session.given,
+    "memdb why-said agent.db trip 12",
+    name="why-said",
+    shows=columns_of("kind session=FROM first_seq=SEQ ref reason=NOW text"),
+    empty="Nothing is known: see the setting context-log-days.",
+    help="""
+    Show what the agent was given before it said a message.
+
+    These are the messages, entries, summaries and files of the last context before SEQ, as they are
+    now. `memdb settings FILE --set context_log_days=30` begins to keep it.
+    """,
+)
+
+COMMANDS = {"chat": chat, "why-said": why_said}

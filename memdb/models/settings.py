@@ -176,6 +176,8 @@ class Settings(Record):
         context_entries: Most entries that match the question, 0 to 1,000.
         context_categories: Categories of entries that contexts and profiles
             show; None means every category.
+        context_log_days: Days for which the file keeps which rows each context gave, 0 to 36,500
+            (`Session.given`). 0 keeps nothing.
         context_flagged: Whether contexts show what is recalled and reads like an order to a
             model, under a line of its own behind all else. False leaves it out.
         window_tokens: Budget of a context for which none is given, from 1.
@@ -225,6 +227,7 @@ class Settings(Record):
     context_entries: int = 20
     context_categories: tuple[str, ...] | None = None
     context_flagged: bool = True
+    context_log_days: int = 0
     window_tokens: int = 8_000
     counter: str | None = None
 
@@ -272,6 +275,7 @@ _RANGES = {
     "context_recall_percent": (0, 90),
     "context_known_tokens": (0, 1_000_000),
     "context_entries": (0, 1_000),
+    "context_log_days": (0, 36_500),
     "window_tokens": (1, 1 << 62),
 }
 MAX_PROMPT_CHARS = 20_000

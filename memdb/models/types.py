@@ -126,6 +126,7 @@ class SettingsFields(TypedDict, total=False):
     context_entries: int
     context_categories: Sequence[str] | None
     context_flagged: bool
+    context_log_days: int
     window_tokens: int
     counter: str | None
 

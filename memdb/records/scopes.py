@@ -29,7 +29,9 @@ SHARED = ""
 
 # Where adapters keep more of what the users of an app say: each is an app of its own, called
 # `APP (PART)`. Forgetting, exporting and scanning an app takes them along.
-PARTS = ("memory", "checkpoints")
+# GIVEN has the context log.
+GIVEN = "given"
+PARTS = ("memory", "checkpoints", GIVEN)
 
 
 def name_part(app: str, part: str) -> str:

@@ -130,7 +130,7 @@ READS: dict[type, str] = {
     "stats changes watch sync_status",
     memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
     "find_secrets messages",
-    memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context summaries head state "
+    memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context given summaries head state "
     "tools artifacts",
     Host: "context prepare segments snapshot window",
     Summaries: "tree expand list",

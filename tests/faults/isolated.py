@@ -331,6 +331,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Session.branch_name": lambda db, _: trip(db).branch("mine").branch_name,
     "Session.branches": lambda db, _: ann(db).session(S["archived_session"]).branches(),
     "Session.parent": lambda db, _: repr(trip(db).branch("mine").parent),
+    "Session.given": lambda db, _: ann(db).session(S["archived_session"]).given(9),
     "Session.context": lambda db, _: ann(db).session(S["archived_session"]).context(300, S["text"]),
     "Session.delete": lambda db, _: ann(db).session(S["archived_session"]).delete(),
     "Session.extend": lambda db, _: ann(db).session(S["archived_session"]).extend([]),

@@ -722,7 +722,7 @@ READS = {
     "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats sync_status user watch",
     "Scope": "app artifacts counts entries find_secrets items messages profile "
     "session sessions state user why",
-    "Session": "artifacts branch_name branches find get head last last_seq messages parent "
+    "Session": "artifacts branch_name branches find get given head last last_seq messages parent "
     "metadata name state summaries title tools",
     "State": "all find get items keys values",
     "StoredSettings": "categories get prompts",

@@ -59,6 +59,7 @@ OTHER: dict[str, Any] = {
     "context_entries": 5,
     "context_categories": ("events", "recipes"),
     "context_flagged": False,
+    "context_log_days": 7,
     "window_tokens": 900,
     "counter": "gpt-4o",
 }
@@ -112,6 +113,7 @@ WRONG = {
     "context_entries": [-1, 1_001, None],
     "context_categories": ["events", ("",), (7,)],
     "context_flagged": [1, "no", None],
+    "context_log_days": [-1, 36_501, None],
     "window_tokens": [0, None],
     "counter": ["llama-4", "", 7],
 }

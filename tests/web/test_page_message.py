@@ -108,3 +108,21 @@ def test_a_call_reads_as_a_call(tmp_path: Path, filled: Any, open_tab: Callable[
         assert shown == ["→ read(path=a.pdf, page=4)", "← failed: The rent."]
         page.click("article >> nth=0 >> text=As stored")
         page.wait_for_selector("article pre:has-text('tool_call')")
+
+
+def test_an_answer_shows_what_it_was_given(
+    tmp_path: Path, filled: Any, open_tab: Callable[..., Tab]
+) -> None:
+    """One click lists the rows of the context before it; a message names its writer."""
+    with opened(filled.put(tmp_path / "given.db")) as db, served(db) as site:
+        db.settings.update(context_log_days=7)
+        db._services.name_writer("mail agent")
+        chat = db.scope("ann").session("given")
+        chat.append("user", "Where is the harbour?")
+        chat.context(2_000)
+        chat.append("assistant", "In Bergen.")
+        db.jobs.run()
+        page = open_tab(site).open("conversations?user=ann&session=given")
+        page.click("article[data-role=assistant] summary:has-text('What it was given')")
+        page.wait_for_selector("article[data-role=assistant] li:has-text('Where is the harbour?')")
+        assert "written by mail agent" in page.locator("article[data-role=assistant]").inner_text()

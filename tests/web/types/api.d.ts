@@ -492,6 +492,7 @@ declare namespace Api {
     context_entries: number;
     context_categories: Array<string> | null;
     context_flagged: boolean;
+    context_log_days: number;
     window_tokens: number;
     counter: string | null;
   }
@@ -594,6 +595,7 @@ declare namespace Api {
     "messages": { items: Array<Message | MessageView>; next: string | null; complete: boolean };
     "message": Message;
     "context": ContextWindow;
+    "context/given": { items: Array<Piece>; next: string | null; complete: boolean };
     "context/sent": Record<string, unknown>;
     "branches": { items: Array<BranchInfo>; next: string | null; complete: boolean };
     "tree": SummaryTree;

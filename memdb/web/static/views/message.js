@@ -66,7 +66,12 @@ export function drawMessage(message, { selected, select, correct, ctx }) {
   }, { class: "link" });
   const box = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select message ${seq}`, checked: selected.has(seq),
     onchange: (event) => select(seq, event.target.checked) });
-  const body = [drawBody(message, ctx), rest];
+  const given = role !== "assistant" ? null : h("details", { class: "meta", ontoggle: async () => {
+    if (given.childElementCount > 1) return;
+    const { items } = await get("context/given", { ...ctx.scope, session, seq });
+    given.append(h("ul", { class: "tree" }, items.length ? items.map((one) => h("li", {}, `${one.kind}${one.first_seq ? ` #${one.first_seq}` : ""}, ${one.reason}: `, longWords(one.text))) : h("li", {}, "Not known: context_log_days is 0, or it is too long ago.")));
+  } }, h("summary", {}, "What it was given"));
+  const body = [drawBody(message, ctx), rest, given];
   return h("article", { class: "message", tabindex: -1, "data-role": role, "data-row": true, "aria-label": `message ${seq}, ${name}` },
     h("div", { class: "spread" },
       h("div", { class: `kind kind-${role}` }, words(name, "who"), h("span", { class: "meta" }, ` ${clock(message.created_ms)}${message.writer ? ` · written by ${shown(message.writer)}` : ""}`)),
