@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
     Values = Mapping[str, Any]
     Key = int | str | tuple[int, int, str, int] | tuple[str, str, str, str]
-    Fact = tuple[str | int, ...]
+    KnownKey = tuple[str | int, ...]
     Postings = dict[Term, Collection[int]]
 else:
     Protocol = object
@@ -133,16 +133,16 @@ class Tx(Protocol):
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows, given as values of *columns*; the fastest way the engine has."""
 
-    def facts(self) -> dict[Fact, int]:
+    def known(self) -> dict[KnownKey, int]:
         """
         Return what the file was asked before and that still holds, by question.
 
         Empty after any commit of another connection, any write of this one that was not
-        followed by `keep_facts`, and whatever was undone. Cost: 0.3 µs.
+        followed by `keep_known`, and whatever was undone. Cost: 0.3 µs.
         """
 
-    def keep_facts(self) -> None:
-        """Keep `facts`: the writes since then make none of them untrue."""
+    def keep_known(self) -> None:
+        """Keep `known`: the writes since then make none of them untrue."""
 
     def verify(self, table: str, ids: Collection[Key]) -> None:
         """

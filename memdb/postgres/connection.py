@@ -30,7 +30,7 @@ from memdb.postgres.words import PostgresWords
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from memdb.engine.base import Fact, Key, Row, Values
+    from memdb.engine.base import Key, KnownKey, Row, Values
     from memdb.postgres.link import Link
     from memdb.postgres.wire import Answer
 
@@ -544,11 +544,11 @@ class Tx(Asking):
         self._begun = False
         self._lost = None
 
-    def facts(self) -> dict[Fact, int]:
+    def known(self) -> dict[KnownKey, int]:
         """See `memdb.engine.base.Tx`; what is used of it is compared at the commit."""
         return self._facts.current()
 
-    def keep_facts(self) -> None:
+    def keep_known(self) -> None:
         """See `memdb.engine.base.Tx`."""
         self._facts.keep()
 

@@ -186,7 +186,7 @@ UNGUESSED = frozenset(("sessions.raise_seq", "sessions.delete", "checks.last_seq
 # Of these, those that lock the row of the session that they find: so it is there.
 PROVING = frozenset(("sessions.advance",))
 
-# Statements that make what `Tx.facts` holds untrue, for other connections too.
+# Statements that make what `Tx.known` holds untrue, for other connections too.
 UNSETTLING = frozenset(
     ("sessions.delete", "spaces.delete_space", "spaces.retire_others", "spaces.abandon")
 )
@@ -211,7 +211,7 @@ class Statement:
         assumed: The row that is taken for the answer; None if it is asked.
         is_proving: Whether finding a row proves that the session `id` is there until the end.
         is_relying: Whether finding nothing may mean that a fact was untrue.
-        is_unsettling: Whether it may make what `Tx.facts` holds untrue.
+        is_unsettling: Whether it may make what `Tx.known` holds untrue.
         kind: Kind of the things that it changes, for `db.changes`; None if they are not counted.
         may_miss: Whether it may change no row.
         is_outside: Whether its answer is no part of the transaction, so that it stands if the

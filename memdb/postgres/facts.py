@@ -1,5 +1,5 @@
 """
-Facts that a connection knows of the database, so that an append asks nothing (`Tx.facts`).
+Facts that a connection knows of the database, so that an append asks nothing (`Tx.known`).
 
 Another process may change it at any time, without notice. So the server compares each fact that a
 transaction used before the commit, in the same round trip. If one is outdated, the transaction is
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.engine.base import Fact, Values
+    from memdb.engine.base import KnownKey, Values
 
 # How long a fact is used without asking, in seconds: the time in which the rare caller that
 # meets a session another process has just removed gets Busy.
@@ -108,7 +108,7 @@ class Guesses:
             self._needed[session] = min(needed * MORE, MAX_STREAK)
 
 
-class Facts(dict["Fact", int]):
+class Facts(dict["KnownKey", int]):
     """
     Facts by question; notes which of those of earlier transactions were used.
 
@@ -135,10 +135,10 @@ class Facts(dict["Fact", int]):
         self.changed = 0
         self._at = 0  # `changed` when they held
         self._since = 0.0
-        self._used: set[Fact] = set()
-        self._passing: set[Fact] = set()  # those that end with their transaction
+        self._used: set[KnownKey] = set()
+        self._passing: set[KnownKey] = set()  # those that end with their transaction
         self._proven: set[int] = set()
-        self._scopes: dict[Fact, int] = {}
+        self._scopes: dict[KnownKey, int] = {}
         self._version = 0
 
     def begin(self, version: int) -> None:
@@ -175,7 +175,7 @@ class Facts(dict["Fact", int]):
         self._scopes.clear()
         self.guesses.forget()
 
-    def __setitem__(self, fact: Fact, answer: int) -> None:
+    def __setitem__(self, fact: KnownKey, answer: int) -> None:
         """Note the answer to a question."""
         if fact[0] == SCOPE:
             self._scopes[fact] = answer
@@ -184,7 +184,7 @@ class Facts(dict["Fact", int]):
             self._passing.add(fact)
         super().__setitem__(fact, answer)
 
-    def get(self, fact: Fact, default: Any = None) -> Any:
+    def get(self, fact: KnownKey, default: Any = None) -> Any:
         """Return the answer to a question, *default* if it is not known."""
         if fact in self:
             return (self._scopes if fact[0] == SCOPE else self)[fact]

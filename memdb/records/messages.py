@@ -331,10 +331,10 @@ def place(
     """
     if not drafts:
         return []
-    facts = tx.facts()
-    if space is not None and ("space", space.model, space.dim) not in facts:
+    known = tx.known()
+    if space is not None and ("space", space.model, space.dim) not in known:
         spaces.ensure(tx, space)
-        facts["space", space.model, space.dim] = 1
+        known["space", space.model, space.dim] = 1
     late = seqs.count(None) if seqs else len(drafts)
     seq, tokens = 0, sum(draft.tokens or 0 for draft in drafts)
     if late:
@@ -358,14 +358,14 @@ def place(
         rows.append(_to_row(session + (kept or seq), draft, ids, tx.now_ms))
     ordered = rows if late == len(rows) else sorted(rows, key=lambda row: int(row["id"]))
     messages.add(tx, ordered)
-    tx.keep_facts()
+    tx.keep_known()
     tx.words.add_messages(ordered)
     first, last = ordered[0]["id"] - session, ordered[-1]["id"] - session
-    if ("embeds", session) not in facts:
+    if ("embeds", session) not in known:
         jobs.add_session(tx, session, first)
-        facts["embeds", session] = 1
+        known["embeds", session] = 1
     jobs.grew(tx, session, first, last, summarize_every)
-    tx.keep_facts()
+    tx.keep_known()
     if late and is_branch(session):  # it was used, as its session was
         sessions.touch(tx, sessions.roots(tx, [session])[session], rows[-1]["created_ms"])
     if late < len(rows):

@@ -94,18 +94,18 @@ class ScopeRef:
         """Return the scope's number, None before its first write."""
         if self._scope_no is not None:
             return self._scope_no
-        facts, place = tx.facts(), ("scope", self.app, self.user)
-        found = facts.get(place)
+        known, place = tx.known(), ("scope", self.app, self.user)
+        found = known.get(place)
         if found is None:
             found = scopes.find(tx, self.app, self.user)
             if found is not None:
-                facts[place] = found
+                known[place] = found
         self.remember(found)
         return found
 
     def expect(self, tx: Tx) -> None:
         """Prefetch what `find` reads."""
-        if self._scope_no is None and ("scope", self.app, self.user) not in tx.facts():
+        if self._scope_no is None and ("scope", self.app, self.user) not in tx.known():
             scopes.expect(tx, self.app, self.user)
 
     def ensure(self, tx: Tx) -> int:
@@ -124,8 +124,8 @@ class ScopeRef:
             if self._screen is not None:
                 self._screen().pass_fields("scope", {"app": self.app, "user": self.user})
             found = scopes.ensure(tx, self.app, self.user, self._db.ids(tx.now_ms))
-            tx.facts()["scope", self.app, self.user] = found
-        tx.keep_facts()
+            tx.known()["scope", self.app, self.user] = found
+        tx.keep_known()
         return found
 
     def span(self, tx: Tx) -> tuple[int, int] | None:

@@ -41,16 +41,16 @@ def ensure(tx: Tx, owner: ScopeRef, name: str, ids: Ids) -> int:
     """
     scope_no = owner.ensure(tx)
     branch = branch_of(name)
-    facts, place = tx.facts(), ("session", scope_no, str(name), branch)
-    session = facts.get(place)
+    known, place = tx.known(), ("session", scope_no, str(name), branch)
+    session = known.get(place)
     if session is None:
         session = sessions.find(tx, scope_no, name, branch)
         if session is None:
             if branch:
                 raise NotFound("branch", branch, f"session {name!s}")
             session = sessions.add(tx, scope_no, name, ids(tx.now_ms))
-        facts[place] = session
-        tx.keep_facts()
+        known[place] = session
+        tx.keep_known()
     return session
 
 

@@ -41,7 +41,7 @@ def ensure(tx: Tx, name: SpaceName) -> int:
     """
     found = find(tx, name)
     if found is None or found.retired:
-        tx.facts().clear()  # a session without messages has no job in it
+        tx.known().clear()  # a session without messages has no job in it
     if found is None:
         space_no = spaces.add_space(tx, name.model, name.dim)
         if not jobs.add_missing(tx, space_no):

@@ -120,12 +120,12 @@ def test_an_error_forgets_them(db: MemDB) -> None:
     pool = db._db.pool
     writer = pool.take_writer()
     pool.give_back_writer(writer)
-    assert writer.facts()
+    assert writer.known()
 
     with db._db.write() as tx, pytest.raises(StorageError):
         tx.run("SELECT nothing FROM")
 
-    assert not writer.facts()
+    assert not writer.known()
     assert append(db) == 3
 
 

@@ -37,7 +37,7 @@ from memdb.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from memdb.engine.base import Fact, Key, Row, Values
+    from memdb.engine.base import Key, KnownKey, Row, Values
     from memdb.models.keys import FileKey
 
 
@@ -82,8 +82,8 @@ MAX_VERIFIED = 100_000
 # a recall took 1.2 times as long.
 STATEMENTS = 200
 
-# Sessions whose facts a connection keeps: 2 MB.
-MAX_FACTS = 10_000
+# Answers that a connection keeps of what it asked: 2 MB.
+MAX_KNOWN = 10_000
 
 # A row holds up to 64 MB of text, the JSON of its parts and its bigrams.
 MAX_ROW_BYTES = 512 << 20
@@ -470,9 +470,9 @@ class Tx(Asking):
 
     __slots__ = (
         "_execute",
-        "_facts",
-        "_facts_at",
         "_has_vectors",
+        "_known",
+        "_known_at",
         "_lost",
         "_open",
         "_vectors",
@@ -500,8 +500,8 @@ class Tx(Asking):
         self._open = False
         self._lost: MemDBError | None = None
         self._verified: dict[str, set[Key]] = {}
-        self._facts: dict[Fact, int] = {}
-        self._facts_at = 0  # changes of this connection when they held
+        self._known: dict[KnownKey, int] = {}
+        self._known_at = 0  # changes of this connection when they held
         self.now_ms = 0
         self.written_by: str | None = None
         self.kept: dict[bytes, Any] = {}
@@ -578,18 +578,18 @@ class Tx(Asking):
                 verified.clear()
             verified.update(ids)
 
-    def facts(self) -> dict[Fact, int]:
+    def known(self) -> dict[KnownKey, int]:
         """See `memdb.engine.base.Tx`."""
-        if self.raw.total_changes() != self._facts_at or len(self._facts) > MAX_FACTS:
-            self._facts.clear()
-        return self._facts
+        if self.raw.total_changes() != self._known_at or len(self._known) > MAX_KNOWN:
+            self._known.clear()
+        return self._known
 
     def expect(self, sql: str, values: Values | None = None) -> None:
         """Do nothing: a file answers at once."""
 
-    def keep_facts(self) -> None:
+    def keep_known(self) -> None:
         """See `memdb.engine.base.Tx`."""
-        self._facts_at = self.raw.total_changes()
+        self._known_at = self.raw.total_changes()
 
     def begin(self) -> None:
         """Take the write lock, waiting for other writers."""
@@ -634,7 +634,7 @@ class Tx(Asking):
         transaction is left.
         """
         found = translate(error)
-        self._facts.clear()
+        self._known.clear()
         if getattr(error, "extendedresult", 0) & 0xFF not in HARMLESS:
             self.is_broken = True
         if isinstance(found, IOFailed) and self.raw.system_errno in NO_ROOM:
@@ -652,7 +652,7 @@ class Tx(Asking):
         """End a transaction: undo it if it is open; the connection is broken if that fails."""
         try:
             if self.raw.in_transaction:
-                self._facts.clear()
+                self._known.clear()
                 self.raw.execute("ROLLBACK")
                 if self.used_words is not None:
                     self.used_words.is_stale = False

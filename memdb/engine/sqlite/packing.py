@@ -103,13 +103,13 @@ def step(db: SqliteFile, piece: Callable[[Tx], bool]) -> tuple[int, bool]:
     """
     done = 0
     with db.write() as tx:
-        tx.facts()
+        tx.known()
         end = monotonic() + HOLD_S
         has_more = True
         while has_more and (not done or monotonic() < end):
             has_more = piece(tx)
             done += 1
-        tx.keep_facts()
+        tx.keep_known()
     return done, has_more
 
 

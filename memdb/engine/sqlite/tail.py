@@ -28,7 +28,7 @@ MAX_ROWS = 64
 # A longer text goes into the index at once, so a search never reads 64 books again.
 MAX_CHARS = 16_384
 
-# Fact: how many messages the tail lists.
+# Question of `Tx.known`: how many messages the tail lists.
 COUNT = ("tail",)
 
 COUNT_TAIL = """/* tail.count */
@@ -136,8 +136,8 @@ class Tail:
         """
         if len(rows) >= MAX_ROWS or any(len(row["text"]) > MAX_CHARS for row in rows):
             return False
-        facts = self._tx.facts()
-        count = facts.get(COUNT)
+        known = self._tx.known()
+        count = known.get(COUNT)
         if count is None:
             count = self.count()
         if len(rows) == 1:
@@ -148,8 +148,8 @@ class Tail:
         if count >= MAX_ROWS:
             self.move()
             count = 0
-        facts[COUNT] = count
-        self._tx.keep_facts()
+        known[COUNT] = count
+        self._tx.keep_known()
         return True
 
     def count(self) -> int:

@@ -126,7 +126,7 @@ class WriteTransaction(Block):
             if writer.wal == NO_WAL_YET:
                 pool.note_wal(writer)
             if pool.is_new or not pool.wal_guard.begin(writer):
-                writer.facts().clear()
+                writer.known().clear()
         return writer
 
     def _leave(self, kind: type[BaseException] | None = None, *_: object) -> None:
@@ -200,7 +200,7 @@ def _undo(writer: Tx, *, nested: bool) -> None:
         writer.roll_back()
     elif writer.in_transaction:
         try:
-            writer.facts().clear()
+            writer.known().clear()
             writer.run("ROLLBACK TO nested")
             writer.run("RELEASE nested")
         except MemDBError:

@@ -328,9 +328,9 @@ class Upkeep:
         try:
             with db.write_briefly() as tx:
                 self.is_waiting = False
-                tx.facts()
+                tx.known()
                 done = work(tx)
-                tx.keep_facts()
+                tx.keep_known()
                 return done
         finally:
             self.is_waiting = False

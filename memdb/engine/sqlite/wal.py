@@ -204,9 +204,9 @@ class WalGuard:
     def _set(self, writer: Tx, mark: Mark) -> None:
         """Store *mark* in the open transaction."""
         self._new = mark
-        writer.facts()
+        writer.known()
         writer.run(SET_MARK, {"value": str(mark)})
-        writer.keep_facts()
+        writer.keep_known()
 
     def prepare_commit(self, tx: Tx, identity: tuple[int, ...]) -> str:
         """

@@ -196,11 +196,11 @@ class Writer(Tx):
     def commit(self) -> None:
         """Commit the transaction, with the kinds that it changed."""
         if self._changed:
-            is_kept = self._facts_at == self.raw.total_changes()
+            is_kept = self._known_at == self.raw.total_changes()
             for kind in sorted(self._changed):  # the same bytes whatever PYTHONHASHSEED is
                 Tx.run(self, INSERT_CHANGE, {"kind": kind})
-            if is_kept:  # a count makes none of the facts untrue
-                self.keep_facts()
+            if is_kept:  # a count makes nothing untrue that is known
+                self.keep_known()
         Tx.commit(self)
         # Not later: a statement would see the commits of others as its own.
         self.version = self.raw.data_version()
