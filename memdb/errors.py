@@ -374,8 +374,8 @@ def existing(found: T | None, table: str) -> T:
     """
     if found is None:
         raise Corrupt(
-            f"a row is lost from the table {table}: restore a backup (`memdb restore`) "
-            "or copy what can be read (`memdb recover`)"
+            f"a row of the table {table} is lost: restore a backup (`memdb restore`) or save what "
+            "can be read (`memdb recover`)"
         )
     return found
 

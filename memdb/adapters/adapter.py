@@ -63,7 +63,9 @@ class Adapter:
             raise InvalidInput(f"{unknown}: no option of {type(self).__name__} or memdb.open")
         if not self._owned and options:
             names = ", ".join(sorted(options))
-            raise InvalidInput(f"{names} cannot be given with an open file: open it with them")
+            raise InvalidInput(
+                f"{names} cannot be given with an open file: give these options to memdb.open()"
+            )
         if not isinstance(opened, (str, os.PathLike, memdb.MemDB)):
             raise InvalidInput(f"source is {type(source).__name__}: give a path or an open file")
         if isinstance(opened, memdb.MemDB):

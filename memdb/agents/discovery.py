@@ -76,7 +76,7 @@ def find_transcripts(program: str, path: str | os.PathLike[str] | None = None) -
         if given.is_file():
             return [given]
         if not given.is_dir():
-            raise FileError(f"{given} is no file or folder: check the path", str(given))
+            raise FileError(f"{given} is neither a file nor a folder: check the path", str(given))
         places = [given]
     else:
         moved = os.environ.get(variable)

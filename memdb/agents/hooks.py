@@ -372,5 +372,5 @@ def _payload(source: Any) -> dict[str, Any]:
         return {}
     value = json.loads(data.decode("utf-8-sig", "replace"))
     if not isinstance(value, dict):
-        raise TypeError("standard input is no JSON object")
+        raise TypeError("standard input is not a JSON object")
     return value

@@ -326,12 +326,14 @@ def _read(path: Path) -> str | None:
     """Return the text of a file with its own line ends, None if there is none."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
-            raise FileError(f"{path} is no regular file: remove it, or use another", str(path))
+            raise FileError(
+                f"{path} is not a regular file: remove it, or use another file", str(path)
+            )
         return path.read_bytes().decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError as error:
-        raise InvalidInput("it is not UTF-8: convert it first") from error
+        raise InvalidInput("the file is not UTF-8: convert it first") from error
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}", str(path)) from error
 

@@ -167,7 +167,7 @@ def add(text: str, path: tuple[str, ...], key: str | None, value: Any) -> list[P
     expected = list if key is None else dict
     if node is not None and not isinstance(node.value, expected):
         word = "list" if expected is list else "object"
-        raise InvalidInput(f"{place} is no JSON {word}: correct it first")
+        raise InvalidInput(f"{place} is not a JSON {word}: correct it first")
     for label in reversed(missing):
         key, value = label, {key: value}
     if node is None:

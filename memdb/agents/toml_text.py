@@ -36,7 +36,7 @@ def parse(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"it is no TOML ({error}): correct it first") from error
+        raise InvalidInput(f"the file is not TOML ({error}): correct it first") from error
 
 
 def add(text: str, path: tuple[str, ...], value: dict[str, Any]) -> list[Piece]:
@@ -51,7 +51,7 @@ def add(text: str, path: tuple[str, ...], value: dict[str, Any]) -> list[Piece]:
     for label in path[:-1]:
         inner = inner.setdefault(label, {})
         if not isinstance(inner, dict):
-            raise InvalidInput(f"{label} is no table: correct it first")
+            raise InvalidInput(f"{label} is not a table: correct it first")
     inner[path[-1]] = value
     lines = [f"[{'.'.join(map(_key, path))}]"]
     lines += [f"{_key(key)} = {_value(one)}" for key, one in value.items()]
@@ -66,7 +66,7 @@ def add(text: str, path: tuple[str, ...], value: dict[str, Any]) -> list[Piece]:
             f"{path[0]} is written inline: write it as [{path[0]}.name] tables first"
         ) from error
     if changed != expected:
-        raise InvalidInput(f"{'.'.join(path)} cannot be added: add it by hand")
+        raise InvalidInput(f"{'.'.join(path)} cannot be added: add it to the file by hand")
     return [piece]
 
 
@@ -101,7 +101,7 @@ def remove(text: str, path: tuple[str, ...]) -> str:
         kept += [one + newline for one in comments(statement)]
     changed = "".join(kept)
     if _pruned(parse(changed)) != _pruned(expected):
-        raise InvalidInput(f"{'.'.join(path)} cannot be removed: remove it by hand")
+        raise InvalidInput(f"{'.'.join(path)} cannot be removed: remove it from the file by hand")
     return changed
 
 

@@ -452,7 +452,9 @@ class Services:
         from memdb.sync.service import FolderSync
 
         if is_address(self.db.path):
-            raise Unsupported("a database on a server is synced by none: its clients share it")
+            raise Unsupported(
+                "a database on a server cannot be synced: let all programs connect to the server"
+            )
         return FolderSync(self.transfer(), folder)
 
     def export(
@@ -569,7 +571,7 @@ class Services:
             from memdb.rescue.proof import new_probes
         except ModuleNotFoundError as error:
             raise Unsupported(
-                "prove is True, and memdb.rescue, which searches the bytes, is not installed: "
+                "prove is True, but memdb.rescue, which searches the bytes, is not installed: "
                 "forget without a proof, or install the whole of memdb"
             ) from error
         return new_probes(self.db)

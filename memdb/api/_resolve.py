@@ -51,7 +51,7 @@ def open_engine(path: str, **options: Any) -> Engine:
 
         if options.pop("key", None) is not None:
             raise InvalidInput(
-                "key encrypts a file, not a server: encrypt its disks, and leave it out"
+                "key encrypts a file, not a server: leave it out, and encrypt the server's disks"
             )
 
         return PostgresEngine(path, **options)
@@ -102,7 +102,9 @@ def named_pair(
 ) -> tuple[Embedder | str | None, Embedder | str | None]:
     """Return the embedder, and the one before it; "static" stays a name until it is used."""
     if previous is not None and embedder is None:
-        raise InvalidInput("previous_embedder without embedder: say what takes its place")
+        raise InvalidInput(
+            "previous_embedder is given without embedder: also give the embedder that replaces it"
+        )
     return _named(db, embedder, "embedder"), _named(db, previous, "previous_embedder")
 
 

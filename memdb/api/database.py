@@ -124,7 +124,9 @@ class StoredSettings:
 
 def _changes(settings: object, fields: SettingsFields) -> Settings | dict[str, Any]:
     if settings is not None and fields:
-        raise InvalidInput(f"settings and {next(iter(fields))} contradict: give one of them")
+        raise InvalidInput(
+            f"settings and {next(iter(fields))} contradict each other: give one of them"
+        )
     return settings_changes(fields if settings is None else settings)
 
 

@@ -160,7 +160,9 @@ class File:
         path = path_value(target, "target", is_database=True)
         self._db.refuse_inside("copy")
         if path == MEMORY or self._db.maintenance.is_own_file(path):
-            raise InvalidInput(f"{path} is no target for a copy: give the path of another file")
+            raise InvalidInput(
+                f"{path} cannot be the target of a copy: give the path of another file"
+            )
         key = None if is_address(path) else self._db.key
         there = open_target(path, dry_run=dry_run, clock=self._db.clock, ids=self._db.ids, key=key)
         try:

@@ -211,7 +211,7 @@ class Items:
                 *vector* is given.
         """
         if (query is None) == (vector is None):
-            raise InvalidInput("give one of query and vector")
+            raise InvalidInput("give either query or vector")
         given = {"kinds": ("item",), "min_score": min_score}
         request = self._services.recall_request(query or "", limit, given)
         if vector is not None:

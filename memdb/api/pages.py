@@ -114,7 +114,10 @@ def add_part(
         raise NotFound("upload", upload)
     with open(os.path.join(_uploads[key].name, PART), "ab") as file:
         if file.tell() != at:
-            raise InvalidInput(f"at is {at}, and {file.tell()} bytes came before: begin at 0")
+            raise InvalidInput(
+                f"at is {at}, but the file has {file.tell()} bytes so far: send the file again "
+                "from 0"
+            )
         if at + len(data) > MAX_UPLOAD_BYTES:
             raise TooLarge("file", MAX_UPLOAD_BYTES, at + len(data))
         return at + file.write(data)
@@ -385,7 +388,7 @@ def save_artifact(
     """
     content = text if data is None else data
     if content is None or (text is not None and data is not None):
-        raise InvalidInput("give one of text and data")
+        raise InvalidInput("give either text or data")
     return artifacts.save(
         name,
         content,

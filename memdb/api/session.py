@@ -120,13 +120,15 @@ class Session:
             said = said_value(text, parts)
             given = [NewMessage(role, said, author, parts, external_id, created_ms, metadata, None)]
         elif any(one is not None for one in (text, author, parts, external_id, created, metadata)):
-            raise InvalidInput("role is a message: leave out what stands in it, such as text")
+            raise InvalidInput(
+                "role is a message: leave out the fields that it contains, such as text"
+            )
         else:
             given = [role]
         writer = self._services.writer
         drafts = writer.prepare(given, secrets)
         if not drafts:
-            raise InvalidInput("role holds no message: give a role and a text, or a message")
+            raise InvalidInput("role contains no message: give a role and a text, or a message")
         return self._store(lambda: writer.append(self._owner, self._ref, drafts, expected)[-1])
 
     def extend(

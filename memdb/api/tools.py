@@ -253,7 +253,7 @@ def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, A
         try:
             given = json.loads(given)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"arguments of {name} are no JSON: {error}") from error
+            raise InvalidInput(f"arguments of {name} are not JSON: {error}") from error
     if not isinstance(given, dict):
         raise InvalidInput(f"arguments of {name} are {type(given).__name__}: give an object")
     (schema,) = [one["parameters"] for one in SCHEMAS if one["name"] == name]

@@ -174,7 +174,7 @@ class ArtifactService:
         scope_no = owner.ensure(tx)
         if session is None:
             if message_seq is not None:
-                raise InvalidInput("message_seq is given without session: name the session too")
+                raise InvalidInput("message_seq is given without session: give the session too")
             return Place(scope_no, SHARED, name), None
         found = sessions.find(tx, scope_no, session)
         message_id = None
@@ -253,8 +253,8 @@ class ArtifactService:
                 earlier = [one for one in known if one.info.version < new.info.version]
                 if not earlier:
                     raise InvalidInput(
-                        f"{name} has no version before {new.info.version}: "
-                        "there is nothing to compare"
+                        f"{name} has no version before {new.info.version}, so there is nothing to "
+                        "compare"
                     )
                 old = earlier[0]
             else:
@@ -389,7 +389,7 @@ def _text_of(tx: Tx, stored: Stored) -> str:
     try:
         return blobs.read(tx, stored.blob_no).decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{name} is no text: load it to see its bytes") from error
+        raise InvalidInput(f"{name} is not text: load it to get its bytes") from error
 
 
 def full_name(session: str | None, name: str) -> str:
@@ -397,7 +397,7 @@ def full_name(session: str | None, name: str) -> str:
     name = name_value(name, "name")
     optional_name(session, "session")
     if name == SHARED_PREFIX:
-        raise InvalidInput("name is 'user:' alone: say what to call it")
+        raise InvalidInput("name is 'user:' alone: give a name after it")
     if session is None and not name.startswith(SHARED_PREFIX):
         return SHARED_PREFIX + name
     return name

@@ -63,7 +63,7 @@ def save(call: Call, name: str, path: str, session: str | None = None, **fields:
     Without PATH, or with "-", standard input is read. FILE is created if it is new.
     """
     if path == "-" and is_terminal(sys.stdin):
-        raise click.UsageError("Nothing to save: give PATH, or pipe the bytes in.")
+        raise click.UsageError("Nothing to save: give PATH, or pipe the bytes into the command.")
     with _bytes_of(path) as data, call.scope(create=True) as scope:
         session = None if session is None else session_named(scope, session, is_new=True)
         saved = artifacts_of(scope, session).save(name, data, **fields)
@@ -90,7 +90,9 @@ def load(
 ) -> None:
     """Write the bytes of NAME to --output, else to standard output; the newest version."""
     if output is None and call.as_json:
-        raise click.UsageError("The bytes themselves are the output: --json needs --output PATH.")
+        raise click.UsageError(
+            "The bytes themselves are the output: with --json, give --output PATH."
+        )
     with call.scope() as scope:
         session = option_session(scope, session)
         found = _version(scope, name, version, session)
@@ -170,7 +172,7 @@ def _text(found: Artifact) -> str:
     except UnicodeDecodeError as error:
         name = f"{found.info.name}@{found.info.version}"
         raise InvalidInput(
-            f"{name} is no text: `memdb artifact load --output` writes it"
+            f"{name} is not text: `memdb artifact load --output` writes it to a file"
         ) from error
 
 
@@ -239,7 +241,7 @@ def _bytes_of(path: str) -> AbstractContextManager[BinaryIO]:
 def _to_stdout(data: BinaryIO) -> None:
     chunk = data.read(CHUNK_BYTES)
     if on_terminal() and b"\0" in chunk:
-        raise click.UsageError("The bytes are no text: give --output PATH, or pipe them.")
+        raise click.UsageError("The bytes are not text: give --output PATH, or pipe the output.")
     while chunk:
         rest = memoryview(chunk)
         while rest:  # with PYTHONUNBUFFERED=1 a write may take only a part

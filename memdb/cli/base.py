@@ -169,11 +169,11 @@ class Call:
                 )
             path = file_in(path, self.user, create=create)
         if path == ":memory:":
-            raise FileError(":memory: would be gone at the end of the command: give a path", path)
+            raise FileError(":memory: would be lost at the end of the command: give a path", path)
         if not create and not is_address(path) and not size_of(path):
             what = "does not exist: check the path" if size_of(path) is None else "is empty"
             raise FileError(
-                f"{shown} {what}; `memdb import` or `memdb remember` make a file", shown
+                f"{shown} {what}; `memdb import` or `memdb remember` creates a file", shown
             )
         _refuse_secrets("--model", self.model or "")
         embedder = embedder_named(self.embedder)
@@ -197,8 +197,8 @@ class Call:
             if mode == "write":
                 raise
             raise ReadOnly(
-                f"{shown} cannot be written: it and its folder must be writable. Check the "
-                "permissions, or copy it to a folder of your own",
+                f"{shown} cannot be written: check the permissions of the file and its folder, or "
+                "copy it to a folder of your own",
                 shown,
             ) from error
         finally:
@@ -324,7 +324,7 @@ def refuse_user() -> None:
     """Refuse --user together with --all-users, which overrides MEMDB_USER."""
     given = click.get_current_context().get_parameter_source("user")
     if given is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--all-users and --user exclude each other.")
+        raise click.UsageError("--all-users and --user cannot be used together.")
 
 
 def scopes_to_dicts(scopes: list[Scope]) -> list[dict[str, str]]:
@@ -381,8 +381,8 @@ def _refuse_secrets(option: str, spec: str) -> None:
         open_secrets = []
     if open_secrets:
         raise InvalidInput(
-            f"{option} holds a user, password or query: what is typed can be read by others; put "
-            "the key into OPENAI_API_KEY, and a whole URL into OPENAI_BASE_URL"
+            f"{option} contains a user, password or query, which other users of this computer can "
+            "read: put the key into OPENAI_API_KEY, and a whole URL into OPENAI_BASE_URL"
         )
 
 
@@ -397,5 +397,5 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise click.UsageError("There is no terminal to ask on: give --yes to delete.")
+        raise click.UsageError("No terminal can ask for confirmation: give --yes to delete.")
     click.confirm(question, abort=True, err=True)

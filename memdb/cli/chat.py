@@ -163,7 +163,9 @@ def context(
     prints each message, --shape the request.
     """
     if shape and call.as_json:
-        raise click.UsageError("--json and --shape exclude each other: --shape openai is JSON too.")
+        raise click.UsageError(
+            "--json and --shape cannot be used together: --shape openai is JSON too."
+        )
     with open_session(call, session) as found:
         window = found.context(budget, **options)
     call.reply(window, lambda: _print_window(window, shape))
@@ -278,7 +280,9 @@ def compact(call: Call, session: str, *, upgrade: bool, **options: Any) -> None:
     as `memdb work` does.
     """
     if upgrade and call.model is None:
-        raise click.UsageError("--upgrade needs --model NAME: extracts cannot be improved alone.")
+        raise click.UsageError(
+            "--upgrade needs --model NAME: without a model, extracts cannot be improved."
+        )
     upgraded = 0
     with call.open() as db, Line() as line:
         found = session_of(call.choose(db), session)

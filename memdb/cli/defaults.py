@@ -68,18 +68,18 @@ def read_config() -> dict[str, Any]:
             ) from error
         return {}
     except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}: correct or remove it.") from error
+        raise click.UsageError(f"{path}: {error.strerror}: correct or remove the file.") from error
     import tomllib
 
     try:
         found = tomllib.loads(data.decode("utf-8-sig"))
     except ValueError as error:
-        raise click.UsageError(f"{path} is no TOML ({error}): correct it.") from error
+        raise click.UsageError(f"{path} is not TOML ({error}): correct it.") from error
     for name, value in found.items():
         if name not in TEXTS:
-            raise click.UsageError(f"{path} has no field {name!r}: it takes {', '.join(TEXTS)}.")
+            raise click.UsageError(f"{path} has an unknown field {name!r}: use {', '.join(TEXTS)}.")
         if not isinstance(value, str) or value == "":
-            raise click.UsageError(f"{path}: {name} is {value!r}: write a text.")
+            raise click.UsageError(f"{path}: {name} is {value!r}: write a text in quotes.")
     where = found.get("file")
     if where is not None and not (is_address(where) or is_other_address(where)):
         folder = os.path.dirname(os.path.abspath(path))

@@ -252,7 +252,7 @@ def encrypt(call: Call, target: str, replace: bool) -> None:
     import memdb
 
     if (key := key_value(None)) is None:
-        raise click.UsageError("--key-file is missing: give the file with the key for TARGET.")
+        raise click.UsageError("--key-file is missing: give the file with the key of TARGET.")
     with memdb.open(call.file, mode="read", key="") as db:
         _copy(call, db, target, replace=replace, key=key)
 
@@ -343,7 +343,7 @@ def query(call: Call, sql: str, as_csv: bool, limit: int, timeout: float) -> Non
     read, and stop after --timeout seconds. A BLOB is shown in hexadecimal.
     """
     if as_csv and call.as_json:
-        raise click.UsageError("--json and --csv exclude each other.")
+        raise click.UsageError("--json and --csv cannot be used together.")
     with call.open() as db:
         found = db.query(text_or_stdin(sql), limit=limit, timeout_s=timeout)
     rows = [{name: _plain(value) for name, value in row.items()} for row in found]

@@ -45,7 +45,7 @@ def item() -> None:
 def _print_value(found: Item) -> None:
     if isinstance(found.value, bytes):
         if is_terminal(sys.stdout):
-            raise click.UsageError("The value is bytes: pipe them, or use --json.")
+            raise click.UsageError("The value is bytes: pipe the output, or use --json.")
         sys.stdout.buffer.write(found.value)
         sys.stdout.buffer.flush()
     else:

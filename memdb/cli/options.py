@@ -211,7 +211,9 @@ def conditions(
         signs = [(text.index(sign), -len(sign), sign) for sign in OPERATORS if sign in text]
         place, _size, sign = min(signs, default=(0, 0, ""))
         if not place:
-            raise click.BadParameter(f"{text!r} is no field: write KEY=VALUE or KEY>=VALUE.")
+            raise click.BadParameter(
+                f"{text!r} is not a condition on a field: write KEY=VALUE or KEY>=VALUE."
+            )
         value = parsed(text[place + len(sign) :])
         if OPERATORS[sign]:
             value = {**tests.get(text[:place], {}), OPERATORS[sign]: value}

@@ -85,7 +85,9 @@ def changes_of(old: list[Fact], new: list[Fact]) -> tuple[list[Fact], list[Fact]
         if one.number is None:
             added.append(one)
         elif one.number not in left:
-            raise InvalidInput(f"entry {one.number} is not on the page, or twice: leave it out")
+            raise InvalidInput(
+                f"entry {one.number} is not on the page, or is there twice: leave it out"
+            )
         elif left.pop(one.number) != one:
             updated.append(one)
     return updated, [*left.values()], added

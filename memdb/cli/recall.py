@@ -65,7 +65,9 @@ def recall(
     with call.scope() as scope:
         if why is not None:
             if asked.keys() - WHY_TAKES:
-                raise click.UsageError("--why takes no filters: leave the other choices out.")
+                raise click.UsageError(
+                    "--why cannot be combined with filters: leave the other options out."
+                )
             name, seq = _place(why)
             reason = scope.why(query, option_session(scope, name) or name, seq, **asked)
             return call.reply(reason, lambda: _print_why(reason))
@@ -104,7 +106,7 @@ def _place(text: str) -> tuple[str, int]:
     """Return session and seq of "trip#12"; a name may have a # of its own."""
     session, _, seq = text.rpartition("#")
     if not (session and seq.isascii() and seq.isdigit()):
-        raise click.BadParameter(f"{text!r} is no message: write SESSION#SEQ, as in trip#12.")
+        raise click.BadParameter(f"{text!r} is not a message: write SESSION#SEQ, as in trip#12.")
     return session, int(seq)
 
 

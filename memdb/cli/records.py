@@ -89,7 +89,7 @@ def session_named(scope: Scope, given: str, *, is_new: bool = False, whole: bool
     names = [f"{one.name} ({one.title})" if one.title else one.name for one in meant]
     if len(meant) > 1:
         shown = ", ".join(map(one_line, names[:MOST_NAMED]))
-        raise InvalidInput(f"{given!r} can be {shown}: write more of its name")
+        raise InvalidInput(f"{given!r} can mean {shown}: write more of the name")
     note(one_line(f"Session {names[0]}."))
     return meant[0].name
 
@@ -150,7 +150,7 @@ def _typed(file: Path, text: str) -> str | None:
         return None
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"the editor saved another encoding than UTF-8 ({error.reason} at byte "
+            f"the editor saved the file in another encoding than UTF-8 ({error.reason} at byte "
             f"{error.start + 1}): convert it"
         ) from error
     if os.linesep != "\n" and "\r\n" not in text:
@@ -204,7 +204,7 @@ def option_session(scope: Scope, name: str | None, *, whole: bool = False) -> st
     branch = branch_given()
     if name is None:
         if branch is not None:
-            raise click.UsageError("--branch needs --session: say which conversation it is of.")
+            raise click.UsageError("--branch needs --session: name the conversation of the branch.")
         return None
     try:
         session = session_named(scope, name, whole=whole)

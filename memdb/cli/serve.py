@@ -88,8 +88,8 @@ def web(
     """
     if host not in (None, "127.0.0.1", "localhost"):
         raise click.UsageError(
-            f"--host {host} would show the memory to the network: it stays on 127.0.0.1. From "
-            f"another computer use a tunnel: ssh -L {port}:127.0.0.1:{port} THIS-COMPUTER"
+            f"--host {host} would show the memory to the network, so only 127.0.0.1 is allowed. "
+            f"From another computer use a tunnel: ssh -L {port}:127.0.0.1:{port} THIS-COMPUTER"
         )
     from memdb.agents.places import user_name
 
@@ -129,12 +129,12 @@ def read_token(path: str) -> str:
     with open(path, encoding="ascii", errors="replace") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         if os.name == "posix" and mode & ~OWN_ONLY:
-            raise FileError(f"{shown} can be read by others: chmod 600 {shown}", shown)
+            raise FileError(f"{shown} can be read by others: run `chmod 600 {shown}`", shown)
         token = file.read(4096).strip()
     if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable():
         raise FileError(
-            f"{shown} holds no token of {MIN_TOKEN_CHARS} characters or more: remove it, and a "
-            "new one is made",
+            f"{shown} has no token of at least {MIN_TOKEN_CHARS} characters: remove the file, and "
+            "memdb creates a new one",
             shown,
         )
     return token
@@ -253,11 +253,11 @@ def serve(
     the calls in progress finish. Needs the extra: pip install "memdb-sqlite[web]".
     """
     if (tls_cert is None) != (tls_key is None):
-        raise click.UsageError("--tls-cert and --tls-key go together.")
+        raise click.UsageError("--tls-cert and --tls-key must be given together.")
     if host not in HERE and tls_cert is None and not plain:
         raise click.UsageError(
-            f"--host {host} without TLS would send tokens and memory in the clear: give "
-            "--tls-cert and --tls-key, or --plain behind a proxy that has TLS."
+            f"--host {host} without TLS would send tokens and memory unencrypted: give --tls-cert "
+            "and --tls-key, or --plain if a proxy in front has TLS."
         )
     try:
         from memdb.web import service
@@ -322,9 +322,9 @@ def add(call: Call, tokens: str, everything: bool, shared: bool) -> None:
     from memdb.web.tokens import add_grant
 
     if everything == (call.user is not None):
-        raise click.UsageError("Give --user NAME or --everything, one of them.")
+        raise click.UsageError("Give either --user NAME or --everything.")
     if everything and shared:
-        raise click.UsageError("--everything holds --shared: leave it out.")
+        raise click.UsageError("--everything includes --shared: leave --shared out.")
     user = None if everything or call.user is None else name_value(call.user, "user")
     app = None if everything else name_value(call.app or DEFAULT_APP, "app")
     text, grant = add_grant(tokens, user, app, system_clock(), shared=shared)

@@ -71,9 +71,11 @@ def work(call: Call, watch: bool, limit: int | None, interval: float) -> None:
     """
     context = click.get_current_context()
     if watch and limit is not None:
-        raise click.UsageError("--watch and --limit exclude each other: --watch has no end.")
+        raise click.UsageError(
+            "--watch and --limit cannot be used together, because --watch has no end."
+        )
     if not watch and context.get_parameter_source("interval") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--interval is for --watch: give both, or none.")
+        raise click.UsageError("--interval is only for --watch: give both, or neither.")
     with _opened(call) as db:
         if not watch:
             _work(db, limit, as_json=call.as_json)
@@ -207,15 +209,15 @@ def mcp(call: Call, port: int | None, token_env: str | None) -> None:
     it is new. Ctrl-C and SIGTERM let the calls in progress finish; a second one ends it at once.
     """
     if not call.user:
-        raise click.UsageError("Say whose memory it is: --user NAME.")
+        raise click.UsageError("Give the user whose memory it is: --user NAME.")
     token = os.environ.get(token_env, "") if token_env else None
     if (port is None) != (token_env is None):
-        raise click.UsageError("--http and --token-env go together.")
+        raise click.UsageError("--http and --token-env must be given together.")
     from memdb.integrations.mcp.transports import MIN_TOKEN_CHARS, serve
 
     if token is not None and len(token) < MIN_TOKEN_CHARS:
         raise click.UsageError(
-            f"{token_env} holds no token of {MIN_TOKEN_CHARS} characters or more."
+            f"{token_env} has no token of at least {MIN_TOKEN_CHARS} characters."
         )
     with ending_by_signals(), call.open(create=True, writer="mcp") as db:
         app = call.app or DEFAULT_APP

@@ -58,7 +58,7 @@ def settings(
     from memdb.models.settings_file import read_toml, to_toml
 
     if as_toml and call.as_json:
-        raise click.UsageError("--toml and --json exclude each other.")
+        raise click.UsageError("--toml and --json cannot be used together.")
     changes: dict[str, Any] = {} if source is None else read_toml(source)
     for name in reset:
         changes[name] = _of(DEFAULTS, name)
@@ -118,7 +118,7 @@ def _read(record: Settings, name: str, text: str) -> object:
         names = [part.strip() for part in text.split(",")]
         return None if names in ([""], ["all"]) else names
     if name == "categories":
-        raise InvalidInput("settings.categories is a table: give it in a TOML file, by --from")
+        raise InvalidInput("settings.categories is a table: give it in a TOML file, with --from")
     return None if text in ("", "never") and "None" in kind else text
 
 

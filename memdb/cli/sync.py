@@ -66,7 +66,9 @@ def sync(
     --watch and --json, each line is a JSON object.
     """
     if (dry_run or status) and watch:
-        raise click.UsageError("--watch changes both: give it without --dry-run and --status.")
+        raise click.UsageError(
+            "--watch sends and merges changes: leave out --dry-run and --status."
+        )
     if status:
         with call.open(read_only=True) as db:
             found = db.sync_status(folder)

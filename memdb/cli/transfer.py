@@ -160,7 +160,10 @@ def _table_columns(options: dict[str, str]) -> TableColumns | None:
     given |= {name.removesuffix("_column"): value for name, value in options.items()}
     given["created"] = given.pop("time")
     if bool(given["table"]) != bool(given["text"]) or (any(given.values()) and not given["table"]):
-        raise click.UsageError("--table and --text-column go together, and the others with them.")
+        raise click.UsageError(
+            "--table and --text-column must be given together, and the other column options only "
+            "with them."
+        )
     return TableColumns(**given) if given["table"] else None  # type: ignore[arg-type]  # click checked them
 
 
@@ -306,11 +309,11 @@ def export(
     messages, entries, summaries, artifacts and state for other programs; memdb does not read them.
     """
     if sqlite and (target == "-" or format_ is not None):
-        raise click.UsageError("--sqlite needs a TARGET, and no --format.")
+        raise click.UsageError("--sqlite needs a TARGET, and cannot be used with --format.")
     if all_users:
         refuse_user()
     if call.as_json and target == "-":
-        raise click.UsageError("The export itself is the output: --json needs a TARGET.")
+        raise click.UsageError("The export itself is the output: with --json, give a TARGET.")
     chosen = format_ or ENDINGS.get(os.path.splitext(target)[1].lower()) or "jsonl"
     with call.open() as db, Line("Exporting") as counter:
         scope = None if all_users else call.choose(db)
@@ -413,7 +416,7 @@ def append_from(call: Call, session: str, text: str, secrets: SecretAction | Non
         try:
             given = [json.loads(line) for line in text.splitlines() if line.strip()]
         except ValueError as error:
-            raise click.UsageError(f"TEXT is no JSON ({error}).") from error
+            raise click.UsageError(f"TEXT is not JSON ({error}).") from error
     with call.scope(create=True) as scope:
         name = session_named(scope, session, is_new=True)
         stored = scope.session(name).extend([given], secrets=secrets)

@@ -239,9 +239,9 @@ class ArchiveService:
                 return False
             if archive.archived(tx, low, high) != [row["id"] for row in rows]:
                 raise Corrupt(
-                    f"the segments of messages {span[0]} to {span[1]} hold others than are "
-                    "archived: `memdb check` shows which; restore a backup (`memdb restore`) "
-                    "or take what is left (`memdb recover`)"
+                    f"the segments of messages {span[0]} to {span[1]} contain other messages than "
+                    "were archived: `memdb check` shows which; restore a backup (`memdb restore`) "
+                    "or save the rest (`memdb recover`)"
                 )
             archive_records.restore(tx, target, old, rows)
         return True

@@ -90,7 +90,7 @@ class HostSessionService:
         """
         name_value(session, "session")
         if branch_of(session):
-            raise InvalidInput("create makes sessions: use Session.branch for a branch")
+            raise InvalidInput("create makes sessions only: use Session.branch for a branch")
         if title is not None:
             title = content_value(title, "title")
         fields = self._screen.pass_fields(
@@ -234,7 +234,9 @@ class HostSessionService:
         if title is not None:
             title = content_value(title, "title")
             if branch_of(session):
-                raise InvalidInput("title is given for a branch: its session has the title")
+                raise InvalidInput(
+                    "title is given for a branch, but only sessions have titles: leave it out"
+                )
         fields = self._screen.pass_fields("session", {"title": title, "metadata": metadata})
         described = json_object(fields["metadata"], "metadata")
         with self._db.write() as tx:
@@ -257,7 +259,7 @@ class HostSessionService:
     def _draft(self, new: NewMessage | dict[str, Any]) -> Draft:
         drafts = self._messages.prepare([new])
         if len(drafts) != 1:
-            raise InvalidInput("message holds several roles: give each by itself")
+            raise InvalidInput("message has parts of several roles: give each of them by itself")
         return drafts[0]
 
     def is_archived(self, owner: ScopeRef, session: str, seq: int) -> bool:
@@ -358,7 +360,9 @@ def _find(tx: Tx, owner: ScopeRef, session: str) -> tuple[int, SessionHead] | No
 def _moved(known: SessionHead, head: SessionHead) -> bool:
     """Return whether messages were added or removed since, or the metadata changed."""
     if not isinstance(known, SessionHead):
-        raise InvalidInput(f"expected is {type(known).__name__}: give what head() returned")
+        raise InvalidInput(
+            f"expected is {type(known).__name__}: give the value that head() returned"
+        )
     seen, now = ((one.last_seq, one.newest_seq, one.metadata) for one in (known, head))
     return seen != now
 

@@ -142,9 +142,9 @@ def select(
     if len(given) != 1:
         chosen = f"{' and '.join(given)} contradict each other" if given else "none is given"
         names = f"{', '.join(named)} and everything"
-        raise InvalidInput(f"{chosen}: a removal needs one of {names}")
+        raise InvalidInput(f"{chosen}: to remove something, give one of {names}")
     if seqs is not None and session is None:
-        raise InvalidInput("seqs is given without session: name the session too")
+        raise InvalidInput("seqs is given without session: give the session too")
     if entry is not None:
         return Selector("entry", entry=int_value(entry, "entry", 0, MAX_NUMBER))
     if query is not None:
@@ -419,8 +419,8 @@ def _whole(tx: Tx, session: int, selector: Selector, *, with_entries: bool) -> S
     whole += [(row, BranchName(selector.session, named[row])) for row in children]
     if children and is_branch(session) and not selector.force:
         raise InvalidInput(
-            f"branch {branch_of(selector.session)!r} is left by "
-            f"{', '.join(map(repr, sorted(named.values())))}: delete these first, or give "
+            f"branches start from {branch_of(selector.session)!r}: "
+            f"{', '.join(map(repr, sorted(named.values())))}. Delete these first, or give "
             "force=True"
         )
     rows = [row for row, _ in whole]
@@ -636,9 +636,9 @@ def _terms_of(query: str, field: str = "query") -> tuple[Term, ...]:
     every = query_words(text_value(query, field))
     chosen = content_words(every) or every
     if not chosen:
-        raise InvalidInput(f"{field} has no word: say what to forget")
+        raise InvalidInput(f"{field} contains no word: give the words to forget")
     if len(chosen) > MAX_WORDS:
-        raise InvalidInput(f"{field} has {len(chosen)} words: give {MAX_WORDS} at most")
+        raise InvalidInput(f"{field} has {len(chosen)} words: give at most {MAX_WORDS}")
     return (*word_terms(chosen), *phrase_terms(quoted_runs(query)))
 
 

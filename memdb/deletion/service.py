@@ -246,7 +246,7 @@ class DeletionService:
         Transaction: opens its own, or joins the caller's.
         """
         if selector.what == "person":
-            raise InvalidInput("person is given: only `forget` takes it")
+            raise InvalidInput("person is given, but only `forget` accepts it")
         if dry_run:
             with self._db.read() as tx:
                 found = selectors.find_all(tx, owner, selector, with_entries=False)
@@ -422,7 +422,9 @@ def _require_digest(
     if expected is None:
         return
     if preview.digest_of(preview.list_refs(tx, found, plans)) != expected:
-        raise Conflict("what would be forgotten has changed since the preview: look at it again")
+        raise Conflict(
+            "the rows that would be forgotten have changed since the preview: look at it again"
+        )
 
 
 def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:

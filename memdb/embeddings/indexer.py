@@ -63,7 +63,9 @@ class SpaceFiller:
             InvalidInput: its name or dimension cannot name a space.
         """
         if name_value(embedder.name, "embedder.name") == GIVEN:
-            raise InvalidInput(f"embedder.name is {GIVEN!r}, which names given vectors: rename it")
+            raise InvalidInput(
+                f"embedder.name is {GIVEN!r}, a name that is reserved for given vectors: rename it"
+            )
         int_value(embedder.dim, "embedder.dim", 1, MAX_DIM)
         self._db = db
         self.embedder = embedder
@@ -483,7 +485,10 @@ class Indexer:
                 return None
             if len(found) > 1:
                 known = ", ".join(str(info.dim) for info in found)
-                raise InvalidInput(f"dim is None: {model!r} has spaces of {known} dimensions")
+                raise InvalidInput(
+                    f"dim is None, but {model!r} has spaces of {known} dimensions: give one of "
+                    "these"
+                )
             space = existing(space_rows.find_space(tx, model, found[0].dim), "embedding_spaces")
             spaces.retire(tx, space.space_no)
         more = True

@@ -155,13 +155,15 @@ class Opened:
 
     def __reduce__(self) -> Any:
         """Refuse pickling and copying, of every handle of the file."""
-        raise TypeError("an open memdb file cannot be pickled or copied: give its path and open it")
+        raise TypeError(
+            "an open memdb file cannot be pickled or copied: pass its path and open that"
+        )
 
     def refuse_read_only(self) -> None:
         """Raise ReadOnly if it was opened with mode="read"."""
         if self.is_read_only:
             raise ReadOnly(
-                f'{self.path} was opened with mode="read": open it without, to write to it',
+                f'{self.path} was opened with mode="read": open it without mode to write to it',
                 self.path,
             )
 
@@ -175,8 +177,8 @@ class Opened:
             whose = f"the user {user!r}" if user else "all users"
             call = f"user({user!r})" if user else "shared()"
             raise Unsupported(
-                f"{self.path} holds only the memory of {self.only_user!r}, but this belongs to "
-                f"{whose}: use the folder's {call} to write it"
+                f"{self.path} contains only the memory of {self.only_user!r}, but this belongs to "
+                f"{whose}: write it with the folder's {call}"
             )
 
     def refuse_inside(self, call: str) -> None:
@@ -304,7 +306,7 @@ class SingleUse:
             self._unused.pop()  # by one thread only
         except IndexError:
             raise InvalidInput(
-                "this transaction was entered before: call transaction() for each `with`"
+                "this transaction was already used: call transaction() again for each `with`"
             ) from None  # an empty list says nothing more
         self._block.enter_with(self._exits.get(get_ident()))
         self._is_open = True
@@ -313,7 +315,7 @@ class SingleUse:
 
     def _leave(self, *error: Any) -> None:
         if not self._is_open:
-            raise InvalidInput("this transaction is not open: enter it by `with`")
+            raise InvalidInput("this transaction is not open: enter it with `with`")
         self._is_open = False
         self._block._leave(*error)
 

@@ -76,5 +76,5 @@ def refuse_undone(db: Engine, rows: Iterator[T], what: str) -> Iterator[T]:
         yield row
         if is_undone is not None and is_undone():
             raise InvalidInput(
-                f"the transaction in which {what} began was rolled back: call it again"
+                f"the transaction in which {what} began was rolled back: call the method again"
             )

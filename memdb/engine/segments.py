@@ -139,7 +139,7 @@ def _seqs_of(runs: str, fields: int) -> Sequence[int]:
         raise Damaged(str(error)) from error
     count = sum(last - first + 1 for first, last in pairs)
     if 3 * count != fields:  # before a number from the file makes a list
-        raise Damaged(f"{fields} fields for {count} messages")
+        raise Damaged(f"a segment has {fields} fields for {count} messages")
     runs_of_seqs = [range(first, last + 1) for first, last in pairs]
     if sum(map(len, runs_of_seqs)) != count:
         raise Damaged("a run of messages ends before it begins")
@@ -211,7 +211,7 @@ def open_segment(codec: str, data: bytes, sha256: bytes) -> list[Content]:
 def _packed(codec: str, data: bytes, sha256: bytes) -> bytes:
     """Return the bytes that `pack` made; Damaged as `open_segment`."""
     if codec != CODEC:
-        raise Damaged(f"codec {codec!r} is not known")
+        raise Damaged(f"codec {codec!r} is unknown")
     packed = inflate_segment(data)
     if digest(packed) != sha256:
         raise Damaged("the hash differs")

@@ -170,5 +170,8 @@ class RememberService:
         elif not isinstance(shared, bool):
             raise InvalidInput(f"shared is {shared!r}: give True or False")
         if shared and statement.session is not None:
-            raise InvalidInput("session is given for a shared entry: a session is one user's")
+            raise InvalidInput(
+                "session is given for a shared entry, but a session belongs to one user: leave it "
+                "out"
+            )
         return owner.shared() if shared else owner

@@ -244,8 +244,8 @@ class EntryService:
             successor = entries.open_key(tx, scope_of(old.id), old.key, private_to)
         if successor is not None:
             raise InvalidInput(
-                f"entry {number_of(old.id)} gave way to {number_of(successor)}: "
-                "give active=True too"
+                f"entry {number_of(old.id)} was replaced by {number_of(successor)}: also give "
+                "active=True"
             )
 
     def supersede(
@@ -258,16 +258,16 @@ class EntryService:
             old, new = self._get(tx, owner, old_id), self._get(tx, owner, new_id)
             require_version("entry", old_id, known, old.version)
             if old.id == new.id:
-                raise InvalidInput(f"entry {old_id} cannot supersede itself: name two entries")
+                raise InvalidInput(
+                    f"entry {old_id} cannot supersede itself: give two different entries"
+                )
             if old.superseded_by is not None:
                 raise InvalidInput(
-                    f"entry {old_id} was superseded by {number_of(old.superseded_by)}: "
+                    f"entry {old_id} was already superseded by {number_of(old.superseded_by)}: "
                     "supersede that one"
                 )
             if entries.leads_to(tx, new.id, old.id):
-                raise InvalidInput(
-                    f"entry {new_id} was superseded by {old_id}: give them in the other order"
-                )
+                raise InvalidInput(f"entry {new_id} was superseded by {old_id}: swap the two")
             entry_writer.end(tx, old, tx.now_ms)
             entries.link(tx, old.id, new.id)
             return get_entry(tx, old.id)
@@ -303,7 +303,7 @@ class EntryService:
                 return False
             if older.superseded_by == newer.id:
                 raise InvalidInput(
-                    f"entry {older_id} was superseded by {newer_id}, which is no guess: "
+                    f"entry {older_id} was superseded by {newer_id} on purpose, not by a guess: "
                     "make the older one active again"
                 )
             return links.reject(tx, newer.id, older.id)
@@ -376,7 +376,9 @@ class EntryService:
             place = row_after(after, {"id": int})
             found = self._by_id(owner, wanted, at_ms, 0 if place is None else place[0], every)
         elif at_ms is not None:
-            raise InvalidInput(f"order is {order!r} with as_of: the past is listed by id")
+            raise InvalidInput(
+                f"order is {order!r}, but with as_of entries are listed by id: leave order out"
+            )
         else:
             begin = row_after(after, {f"{order}_ms": int, "id": int})
             found = self._by_time(owner, wanted, order, begin or (MAX_INT, MAX_INT), every)

@@ -123,9 +123,9 @@ def validate(new: NewEntry, now_ms: int) -> Statement:
     if new.session is not None:
         name_value(new.session, "session")
     elif new.seq is not None:
-        raise InvalidInput("seq is given without session: name the session too")
+        raise InvalidInput("seq is given without session: give the session too")
     elif new.session_only:
-        raise InvalidInput("session_only is given without session: name the session too")
+        raise InvalidInput("session_only is given without session: give the session too")
     first_seq, last_seq = _span(new.seq)
     content = content_columns(
         new.text,
@@ -168,7 +168,7 @@ def fact_value(text: object) -> str:
     """
     value = content_value(text, "text")
     if not value.strip():
-        raise InvalidInput("text is empty: say what to remember")
+        raise InvalidInput("text is empty: give the text to remember")
     if len(value) > MAX_FACT_CHARS:
         raise TooLarge("the number of characters in text", MAX_FACT_CHARS, len(value))
     return value
@@ -264,7 +264,9 @@ def _span(seq: object) -> tuple[int | None, int | None]:
         try:
             low, high = seq
         except ValueError as error:
-            raise InvalidInput(f"seq is {seq!r}: give one, or the first and the last") from error
+            raise InvalidInput(
+                f"seq is {seq!r}: give one number, or the first and the last"
+            ) from error
         first = int_value(low, "seq", 1, MAX_SEQ)
         return first, int_value(high, "seq", first, MAX_SEQ)
     only = int_value(seq, "seq", 1, MAX_SEQ)

@@ -33,12 +33,12 @@ def read_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
                     found.append({name: answer[name] for name in FIELDS})
                 except (ValueError, KeyError, TypeError, RecursionError) as error:
                     raise InvalidInput(
-                        f"{path}, line {number} is no answer of `memdb bench recall --records`"
+                        f"{path}, line {number} is not an answer of `memdb bench recall --records`"
                     ) from error
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}", str(path)) from error
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is no UTF-8: give a file that --records wrote") from error
+        raise InvalidInput(f"{path} is not UTF-8: give a file that --records wrote") from error
     return found
 
 
@@ -60,7 +60,9 @@ def compare(
         if (scores := old.get(_key(one))) is not None:
             pairs.setdefault((one["arm"], one["level"]), []).append((scores, one["scores"]))
     if not pairs:
-        raise InvalidInput("the two runs have no question of one arm in common: nothing compares")
+        raise InvalidInput(
+            "the two runs have no question and arm in common, so nothing can be compared"
+        )
     lines = []
     for (arm, level), scores in pairs.items():
         for name in scores[0][0] if level == LEVELS[-1] else SURE:

@@ -61,7 +61,7 @@ def convert(kind: str, source: str | os.PathLike[str]) -> Iterator[dict[str, Any
         yield from KINDS[kind](path)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         what = f"{type(error).__name__} {error}"
-        raise InvalidInput(f"{path} is not as {kind} is published: {what}") from error
+        raise InvalidInput(f"{path} differs from the published {kind}: {what}") from error
 
 
 def kind_of(source: str | os.PathLike[str]) -> str | None:
@@ -93,7 +93,7 @@ def kind_of(source: str | os.PathLike[str]) -> str | None:
     for kind, field in SIGNS.items():
         if isinstance(one, dict) and field in one:
             return kind
-    raise InvalidInput(f"{path} is no data set: {KNOWN}")
+    raise InvalidInput(f"{path} is not a data set: {KNOWN}")
 
 
 def _locomo(path: Path) -> Iterator[dict[str, Any]]:
@@ -283,7 +283,7 @@ def _qrels(path: Path) -> Path:
     found = sorted((path / "qrels").glob("*.tsv"))
     named = [one for one in found if one.stem == "test"]
     if not found:
-        raise FileError(f"{path}/qrels has no .tsv: get the whole data set", str(path))
+        raise FileError(f"{path}/qrels has no .tsv file: download the whole data set", str(path))
     return (named or found)[0]
 
 

@@ -124,7 +124,7 @@ class _Reader:
     def session(self, line: dict[str, Any]) -> None:
         started = _moment(line, "created_ms")
         if started is None:
-            raise InvalidInput("created_ms is missing: a session line says when it began")
+            raise InvalidInput("created_ms is missing: give the time when the session began")
         self.starts[_name(line, "scope"), _name(line, "session")] = started
 
     def document(self, line: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ class _Reader:
     def _new_id(self, scope: str, id_: str, home: str | None) -> str:
         known = self.homes.setdefault(scope, {})
         if id_ in known:
-            raise InvalidInput(f"id {id_!r} is there twice in scope {scope!r}: make it unique")
+            raise InvalidInput(f"id {id_!r} occurs twice in scope {scope!r}: make it unique")
         known[id_] = home
         return id_
 
@@ -167,13 +167,13 @@ class _Reader:
         evidence = _names(line, "evidence")
         for one in evidence:
             if one not in known:
-                raise InvalidInput(f"evidence {one!r} is no id of scope {scope!r}")
+                raise InvalidInput(f"evidence {one!r} is not an id in scope {scope!r}")
         sessions = _names(line, "sessions") or [
             home for home in (known[one] for one in evidence) if home is not None
         ]
         for name in sessions:
             if name not in self.sessions.get(scope, {}):
-                raise InvalidInput(f"sessions holds {name!r}, which scope {scope!r} has not")
+                raise InvalidInput(f"sessions contains {name!r}, which is not in scope {scope!r}")
         return Question(
             name_value(line.get("id", f"line {number}"), "id"),
             scope,
@@ -207,12 +207,12 @@ def read(path: str | os.PathLike[str]) -> Dataset:
         with at_line(number):
             question = reader.question(line, number)
         if question.id in names:
-            raise InvalidInput(f"line {number}: question id {question.id!r} is there twice")
+            raise InvalidInput(f"line {number}: question id {question.id!r} occurs twice")
         names.add(question.id)
         questions.append(question)
     asked = [one for one in questions if one.evidence or one.sessions]
     if not asked:
-        raise InvalidInput(f"{path} has no question with evidence: there is nothing to measure")
+        raise InvalidInput(f"{path} has no question with evidence, so there is nothing to measure")
     found = Dataset(
         str(path),
         digest.hexdigest(),
@@ -252,7 +252,7 @@ def _object(raw: bytes, number: int) -> dict[str, Any]:
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"line {number} is no JSON: {error}") from error
+        raise InvalidInput(f"line {number} is not JSON: {error}") from error
     if not isinstance(line, dict):
         raise InvalidInput(f"line {number} is {type(line).__name__}: give a JSON object")
     return line
@@ -302,7 +302,7 @@ def _refuse_oracle(found: Dataset) -> None:
     if 2 * oracle > len(found.questions):
         raise InvalidInput(
             f"{found.name} is an oracle split: for {oracle} of {len(found.questions)} questions "
-            "every session holds evidence, so any answer is right. Use the split with the whole "
+            "every session is evidence, so any answer is right. Use the split with the whole "
             "history"
         )
 

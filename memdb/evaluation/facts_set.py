@@ -152,7 +152,7 @@ def read(paths: Sequence[str]) -> FactSet:
                 else:
                     raise InvalidInput("older, told, messages or text is missing: give one of them")
     if not (cases or chats or traps):
-        raise InvalidInput(f"{', '.join(paths)} has no line: there is nothing to measure")
+        raise InvalidInput(f"{', '.join(paths)} has no lines, so there is nothing to measure")
     name = ", ".join(paths)
     return FactSet(name, digest.hexdigest(), tuple(cases), tuple(chats), tuple(traps))
 
@@ -243,5 +243,5 @@ def _two(line: dict[str, Any], field: str) -> tuple[str, str]:
 def _objects(line: dict[str, Any], field: str) -> list[dict[str, Any]]:
     values = list_value(line.get(field, []), field)
     if not all(isinstance(value, dict) for value in values):
-        raise InvalidInput(f"{field} holds something else than objects: give objects")
+        raise InvalidInput(f"{field} contains something other than objects: give objects")
     return values

@@ -252,7 +252,7 @@ def run(
     """
     if embedder is None and any(arm.vectors for arm in arms):
         raise InvalidInput(
-            "there is no embedder: only the lexical arm can be measured, ask for it alone"
+            "there is no embedder, so only the lexical arm can be measured: choose that arm alone"
         )
     with tempfile.TemporaryDirectory(prefix="memdb-bench-", dir=folder) as place:
         clock = Clock()

@@ -321,7 +321,9 @@ def _post_process(
         lambda _: list(hook(found, messages)), name="edit_candidates", timeout_s=HOOK_TIMEOUT_S
     )
     if not all(isinstance(one, Candidate) for one in changed):
-        raise InvalidInput("edit_candidates gave something else than Candidates: give those")
+        raise InvalidInput(
+            "edit_candidates returned something other than Candidates: return Candidates"
+        )
     return changed
 
 

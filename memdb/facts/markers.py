@@ -41,14 +41,14 @@ def parse(text: str) -> dict[str, dict[str, re.Pattern[str]]]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"markers.toml is no TOML: correct it ({error})") from error
+        raise InvalidInput(f"markers.toml is not TOML: correct it ({error})") from error
     found: dict[str, dict[str, re.Pattern[str]]] = {}
     for code, kinds in tables.items():
         where = _line_of(text, f"[{code}]")
         if code not in LANGUAGES or not isinstance(kinds, dict):
             known = ", ".join(LANGUAGES)
             raise InvalidInput(
-                f"markers.toml, line {where}: {code!r} is no language: give one of {known}"
+                f"markers.toml, line {where}: {code!r} is not a language: use one of {known}"
             )
         if sum(map(len, kinds.values())) > MOST_ENTRIES:
             raise InvalidInput(
@@ -65,10 +65,12 @@ def _compiled(text: str, code: str, kind: str, patterns: object) -> re.Pattern[s
     """Return one pattern for all entries of a kind."""
     if kind not in KINDS:
         raise InvalidInput(
-            f"{_place(text, code, kind)}: {kind!r} is no kind: give one of {', '.join(KINDS)}"
+            f"{_place(text, code, kind)}: {kind!r} is not a kind: use one of {', '.join(KINDS)}"
         )
     if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
-        raise InvalidInput(f"{_place(text, code, kind)}: {kind} is no list of patterns: give one")
+        raise InvalidInput(
+            f"{_place(text, code, kind)}: {kind} is not a list of patterns: write a list"
+        )
     whole = "|".join(f"(?:{pattern})" for pattern in patterns)
     if code not in _UNSPACED:
         # Without "_" a run of word characters begins at an edge only, so that each is read once.
@@ -78,7 +80,7 @@ def _compiled(text: str, code: str, kind: str, patterns: object) -> re.Pattern[s
     except re.error as error:
         pattern = next(filter(_is_broken, patterns), whole)
         raise InvalidInput(
-            f"{_place(text, code, kind)}: the pattern {pattern!r} is broken: correct it ({error})"
+            f"{_place(text, code, kind)}: the pattern {pattern!r} is invalid: correct it ({error})"
         ) from error
 
 

@@ -61,11 +61,11 @@ class DueFile:
         except (sqlite3.Error, OSError) as error:
             if "locked" in str(error):
                 raise Busy(
-                    f"{folder} is open for writing elsewhere: let that program serve it, or open "
+                    f"{folder} is open for writing in another program: use that program, or open "
                     'it with mode="read"'
                 ) from error
             raise FileError(
-                f"{path} cannot be used ({error}): remove it, and a new one is made", path
+                f"{path} cannot be used ({error}): remove it, and memdb creates a new one", path
             ) from error
 
     def add(self, user: str, due_ms: int) -> bool:

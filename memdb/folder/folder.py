@@ -87,7 +87,9 @@ def file_in(folder: str, user: str | None, *, create: bool = False) -> str:
         InvalidInput: no user is named.
     """
     if user is None:
-        raise InvalidInput(f"{folder} is a folder with a file for each user: say whose with --user")
+        raise InvalidInput(
+            f"{folder} is a folder with a file for each user: choose the user with --user"
+        )
     path = os.path.join(folder, place_of(user_name(user)))
     if create:
         os.makedirs(os.path.dirname(path), mode=PRIVATE, exist_ok=True)
@@ -181,7 +183,7 @@ class Folder:
         self.path = os.path.realpath(path_value(path))
         self.max_open = int_value(max_open, "max_open", 1, 100_000)
         if not os.path.isdir(self.path):
-            raise FileError(f"{self.path} is no folder: make it first", self.path)
+            raise FileError(f"{self.path} is not a folder: create it first", self.path)
         self._options = {**loaded_ports(options), "mode": mode}
         self._clock: Callable[[], int] = options.get("clock", system_clock)
         self._open: OrderedDict[str, _Handle] = OrderedDict()

@@ -140,7 +140,7 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
     unread = tree.unreadable | tree.refused
     if not tree.names:
         why = next((f"{one}: {why}" for one, why in unread.items()), "there is nothing to import")
-        raise InvalidInput(f"{tree.name} holds no files: {why}")
+        raise InvalidInput(f"{tree.name} contains no files: {why}")
     # A record that is broken may be the first one.
     for skipped in range(PEEKS if len(tree.names) <= FEW_FILES else 1):
         tree.skip_records(skipped)
@@ -262,19 +262,20 @@ def choose_format(
         chosen = load_format(format)
         names = chosen.claim(tree) or _without_claim(tree, chosen)
         if tree.is_database and chosen.name not in DATABASES:
-            raise InvalidInput(
-                f"{tree.name}: this is a database: export it first with `memdb export`"
-            )
+            raise InvalidInput(f"{tree.name} is a database: export it first with `memdb export`")
         needs_database = columns is not None or chosen.name in DATABASES
         if needs_database and not tree.is_database:
-            raise InvalidInput(f"{tree.path} is no SQLite file of another program: no table")
+            raise InvalidInput(
+                f"{tree.path} is not a SQLite file of another program, because it has no table"
+            )
     if session is not None and not chosen.takes_session:
         raise InvalidInput(
-            f"session is given, but a {chosen.name} file names its own: leave it out"
+            f"session is given, but a {chosen.name} file has its own session names: leave session "
+            "out"
         )
     if not has_owner and not chosen.names_owner(tree, names):
         raise InvalidInput(
-            f"a {chosen.name} file does not say whose memory it is: give a user (--user NAME)"
+            f"a {chosen.name} file does not contain the name of its user: give a user (--user NAME)"
         )
     return chosen, names
 
@@ -284,7 +285,7 @@ def _without_claim(tree: Tree, chosen: Format) -> list[str]:
     others = [] if tree.is_alone else [*formats_for(tree)]
     if others:
         raise InvalidInput(
-            f"{tree.name} holds no file of {chosen.name}: it is {others[0][0]}, so leave "
-            "--format out"
+            f"{tree.name} contains no {chosen.name} file: it is {others[0][0]}, so leave --format "
+            "out"
         )
     return list(tree.names)

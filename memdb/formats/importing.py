@@ -143,8 +143,8 @@ def _refuse_broken(report: ImportReport) -> None:
     if broken:
         more = f" ({len(broken) - 1} more)" if broken[1:] else ""
         raise InvalidInput(
-            f"all_or_nothing is given, and {broken[0]}{more}. {NOTHING}: correct it, or leave "
-            "all_or_nothing out"
+            f"all_or_nothing is given, and {broken[0]}{more}. {NOTHING}: correct the source, or "
+            "leave all_or_nothing out"
         )
 
 
@@ -249,7 +249,8 @@ class FolderWatch:
             )
             if not chosen.is_watched or tree.is_archive:
                 raise InvalidInput(
-                    f"{tree.name} is {chosen.label}: only a folder of Markdown or text is watched"
+                    f"{tree.name} is {chosen.label}, but only a folder of Markdown or text can be "
+                    "watched"
                 )
             self._claim = chosen.claim
             self._imported = self._before = self._stamps(tree)

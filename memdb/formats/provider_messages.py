@@ -151,7 +151,9 @@ def _fields_of(value: Any, field: str) -> Any:  # noqa: PLR0911 (a line per way)
         return value.value
     fields = getattr(value, "__dict__", None)
     if not fields or isinstance(value, type) or callable(value):
-        raise InvalidInput(f"{field} is {type(value).__name__}: give a message of a provider")
+        raise InvalidInput(
+            f"{field} is {type(value).__name__}: give a message in the form of a provider"
+        )
     return {key: inner for key, inner in fields.items() if not key.startswith("_")}
 
 
@@ -676,7 +678,7 @@ def _read_pydantic(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
         parts = [part for block in some for part in _pydantic_parts(block)]
         yield _message(role, parts, (PYDANTIC, {**more, "parts": some}))
     if not blocks:
-        raise InvalidInput(f"{field}.parts is empty: a message says something")
+        raise InvalidInput(f"{field}.parts is empty: a message needs content")
 
 
 def _pydantic_parts(block: dict[str, Any]) -> list[Part]:
@@ -710,5 +712,7 @@ def _refuse(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
     """Refuse what has no field of a message; why an answer was blocked stands in its fields."""
     words = {str(name): words_in(value)[:40] for name, value in sorted(data.items())[:6]}
     shown = ", ".join(f"{name} {told}".rstrip() for name, told in words.items()) or "no fields"
-    raise InvalidInput(f"{field}.role is missing ({shown}): give a message of a provider")
+    raise InvalidInput(
+        f"{field}.role is missing ({shown}): give a message in the form of a provider"
+    )
     yield

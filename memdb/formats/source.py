@@ -110,8 +110,8 @@ class Source:
             self._advance(len(data))
         if self._most is not None and self.done > self._most:
             raise InvalidInput(
-                f"{self.name} grows to more than {MAX_RATIO} times its size in the archive: "
-                "no conversations do; unpack it first if it is yours"
+                f"{self.name} grows to more than {MAX_RATIO} times its size when unpacked, which "
+                "conversations do not: unpack it yourself if you trust it"
             )
 
     def _unreadable(self, error: Exception) -> FileError:
@@ -142,7 +142,7 @@ class Source:
         """
         array = _Array(self)
         if array.next_character() != "[":
-            raise InvalidInput(f"{self.name} is no JSON array: export it again")
+            raise InvalidInput(f"{self.name} is not a JSON array: export the data again")
         array.skip()
         number = 0
         while array.next_character() not in ("]", ""):
@@ -153,9 +153,7 @@ class Source:
             elif array.next_character() not in ("]", ""):
                 raise InvalidInput(f"element {number} is not followed by a comma: export it again")
         if array.next_character() == "":
-            raise InvalidInput(
-                f"the file ends after element {number}: get it again, it was cut off"
-            )
+            raise InvalidInput(f"the file is cut off after element {number}: get it again")
 
 
 class _Array:
@@ -180,7 +178,9 @@ class _Array:
             self._text, self._at = self._text[self._at :].lstrip(), 0
             blanks += before - len(self._text)
             if blanks > MAX_BLANKS:
-                raise InvalidInput(f"more than {MAX_BLANKS:,} blanks follow each other: no export")
+                raise InvalidInput(
+                    f"more than {MAX_BLANKS:,} blanks follow each other, so this is not an export"
+                )
             if self._text:
                 continue
             if self._ended:
@@ -205,7 +205,7 @@ class _Array:
             except (ValueError, RecursionError) as error:
                 if self._ended or isinstance(error, RecursionError):
                     raise InvalidInput(
-                        f"element {number} is no JSON ({json_problem(error)}): get the file again"
+                        f"element {number} is not JSON ({json_problem(error)}): get the file again"
                     ) from error
             left = MAX_ELEMENT_BYTES - (len(self._text) - self._at)
             if left < 0:
@@ -257,13 +257,13 @@ def parse_line(number: int, line: bytes) -> Any:
         problem = f"more behind its end, from character {end + 1} on"
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"line {number}: not UTF-8 at byte {error.start + 1}: convert the file"
+            f"line {number} is not UTF-8 at byte {error.start + 1}: convert the file"
         ) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"line {number}: no JSON ({json_problem(error)}): correct it, or get the file again"
+            f"line {number} is not JSON ({json_problem(error)}): correct it, or get the file again"
         ) from error
-    raise InvalidInput(f"line {number}: no JSON ({problem}): write one object per line")
+    raise InvalidInput(f"line {number} is not JSON ({problem}): write one object per line")
 
 
 def value_or_error(number: int, line: bytes) -> Any | InvalidInput:
@@ -315,7 +315,7 @@ def read_object(source: Source) -> dict[str, Any]:
         raise InvalidInput(f"{source.name} is not UTF-8 ({error.reason}): convert it") from error
     except (ValueError, RecursionError) as error:
         problem = json_problem(error)
-        raise InvalidInput(f"{source.name} is no JSON ({problem}): get the file again") from error
+        raise InvalidInput(f"{source.name} is not JSON ({problem}): get the file again") from error
     if not isinstance(value, dict):
         raise InvalidInput(f"{source.name} is no JSON object: give a file with one conversation")
     return value
@@ -628,7 +628,8 @@ def _without_frames(error: InvalidInput | FileError) -> InvalidInput | FileError
 def _refuse_many(name: str, count: int) -> None:
     if count > MAX_FILES:
         raise InvalidInput(
-            f"{name} has more than {MAX_FILES:,} files: give the folder of an export"
+            f"{name} has more than {MAX_FILES:,} files, so it is probably not an export: give the "
+            "folder of an export"
         )
 
 

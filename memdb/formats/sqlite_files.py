@@ -151,14 +151,15 @@ def read_rows(
     known = {*source.table_names(), *source.view_names()}
     if table not in known:
         raise InvalidInput(
-            f"there is no table {table!r}: it has {', '.join(sorted(known)[:20]) or 'none'}"
+            f"there is no table {table!r}: choose one of {', '.join(sorted(known)[:20]) or 'none'}"
         )
     try:
         columns = {column.name for column in source[table].columns}
         for name in names:
             if name not in columns:
                 raise InvalidInput(
-                    f"table {table!r} has no column {name!r}: it has {', '.join(sorted(columns))}"
+                    f"table {table!r} has no column {name!r}: choose one of "
+                    f"{', '.join(sorted(columns))}"
                 )
         for number, row in enumerate(source[table].rows, 1):
             if number > most:

@@ -259,7 +259,7 @@ def document_lines(data: bytes) -> bytes:
     """
     value = parse_object(data)
     if value is None:
-        raise InvalidInput("it is no JSON object: no chat of Gemini CLI")
+        raise InvalidInput("the line is not a JSON object, so this is not a chat of Gemini CLI")
     messages = value.pop("messages", None)
     lines = [value, *(messages if isinstance(messages, list) else ())]
     return b"".join(json.dumps(one).encode() + b"\n" for one in lines)

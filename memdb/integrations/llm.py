@@ -115,7 +115,7 @@ def run_memdb(command: str, options: list[str], path: str, *arguments: str) -> A
         ValueError: it failed; the error has its sentence.
     """
     if any("\0" in one for one in (*options, path, *arguments)):
-        raise ValueError("a question or fact cannot hold a NUL")
+        raise ValueError("a question or fact cannot contain a NUL character")
     done = subprocess.run(  # noqa: S603 (memdb itself)
         [sys.executable, "-m", "memdb", command, *options, f"--file={path}", "--", *arguments],
         stdin=subprocess.DEVNULL,

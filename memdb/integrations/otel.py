@@ -17,7 +17,7 @@ try:
     from opentelemetry import metrics, trace
 except ImportError as error:
     raise InvalidInput(
-        "OpenTelemetry is not installed: pip install 'memdb-sqlite[otel]'"
+        "OpenTelemetry is not installed: run `pip install 'memdb-sqlite[otel]'`"
     ) from error
 
 if TYPE_CHECKING:

@@ -466,8 +466,8 @@ def _given_vectors(vectors: object) -> tuple[bytes, ...]:
         made.append(vector_value(vector, f"vectors[{place}]"))
         if len(made[place]) != len(made[0]):
             raise InvalidInput(
-                f"vectors[{place}] has {len(made[place]) // 4} components, the first one "
-                f"{len(made[0]) // 4}: give all vectors of an item the same"
+                f"vectors[{place}] has {len(made[place]) // 4} components, but the first one has "
+                f"{len(made[0]) // 4}: give all vectors of an item the same length"
             )
     return tuple(made)
 

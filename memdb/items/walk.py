@@ -110,9 +110,11 @@ def list_request(
 def _key_range(between: object, order: str) -> tuple[str, str]:
     """Return the first key of a range and the first behind it, checked."""
     if not isinstance(between, (list, tuple)) or len(between) != 2:  # noqa: PLR2004 (both ends)
-        raise InvalidInput("between is not a pair: give the first key and the one behind the last")
+        raise InvalidInput(
+            "between is not a pair: give the first key, and the key after the last one"
+        )
     if order != "key":
-        raise InvalidInput(f"between needs order='key', and order is {order!r}")
+        raise InvalidInput(f"between needs order='key', but order is {order!r}")
     low, high = between
     return (
         "" if low is None else name_value(low, "between[0]"),

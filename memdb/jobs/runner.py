@@ -105,7 +105,7 @@ class JobRunner:
             int_value(request.limit, "limit", 0, 1 << 62)
         for kind in kinds:
             if kind not in WORK:
-                raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(WORK)}")
+                raise InvalidInput(f"kinds contains {kind!r}: use {', '.join(WORK)}")
         self._db.refuse_inside("jobs.run")
         done, failure = self._run_work(request, kinds)
         for step in self.run_upkeep() if upkeep else ():

@@ -150,7 +150,7 @@ def path_of(namespace: object, field: str = "namespace") -> str:
     labels = [name_value(label, f"{field}[{place}]") for place, label in enumerate(namespace)]
     for place, label in enumerate(labels):
         if SEPARATOR in label:
-            raise InvalidInput(f"{field}[{place}] holds the character U+001F: remove it")
+            raise InvalidInput(f"{field}[{place}] contains the character U+001F: remove it")
     path = "".join(label + SEPARATOR for label in labels)
     if len(path) > MAX_PATH_CHARS:
         raise TooLarge(f"the number of characters in {field}", MAX_PATH_CHARS, len(path))
@@ -202,7 +202,8 @@ def ttl_value(value: Ttl | None) -> int | None:
             seconds = int(digits) * UNITS_MS[unit] / 1000
     if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
         raise InvalidInput(
-            f"ttl is {value!r:.64}: give seconds, a timedelta, or text such as '30d', '12h', '45m'"
+            f"ttl is {value!r:.64}: give seconds, a timedelta, or a text such as '30d', '12h', "
+            "'45m'"
         )
     if not 0 < seconds <= MAX_TTL_MS / 1000:  # NaN is neither
         raise InvalidInput(f"ttl is {value!r:.64}: give a time above 0 and up to 100 years")

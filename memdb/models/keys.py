@@ -37,16 +37,16 @@ class FileKey:
         if isinstance(value, bytes):
             if len(value) != KEY_BYTES:
                 raise InvalidInput(
-                    f"key has {len(value)} bytes: give {KEY_BYTES} (`secrets.token_bytes(32)`), "
-                    "or a text"
+                    f"key has {len(value)} bytes: give {KEY_BYTES} bytes "
+                    "(`secrets.token_bytes(32)`), or a text"
                 )
             self._secret = f"{RAW}{value.hex()}"
             return
         if not isinstance(value, str):
-            raise InvalidInput(f"key is a {type(value).__name__}: give bytes, a text or a function")
+            raise InvalidInput(f"key is a {type(value).__name__}: give bytes, text or a function")
         if not value or value.isspace() or "\0" in value or value.lower().startswith(RAW):
             raise InvalidInput(
-                f"key is empty, begins with {RAW!r} or holds a zero byte: give another text"
+                f"key is empty, begins with {RAW!r} or contains a zero byte: give another text"
             )
         self._secret = value
 
@@ -60,7 +60,7 @@ class FileKey:
 
     def __reduce__(self) -> Any:
         """Refuse to be pickled."""
-        raise TypeError("a key is not pickled: give it again where it is needed")
+        raise TypeError("a key cannot be pickled: give it again in the other process")
 
 
 # What callers may give as the key of a file.
@@ -118,7 +118,7 @@ def read_key_file(path: str | os.PathLike[str]) -> FileKey:
         return FileKey(data.decode().rstrip("\r\n"))
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"key file {name} holds {len(data)} bytes that are no text: a key has {KEY_BYTES}"
+            f"key file {name} has {len(data)} bytes that are not text: a binary key has {KEY_BYTES}"
         ) from error
 
 
@@ -132,10 +132,12 @@ def read_keyring(name: str) -> FileKey:
     try:
         import keyring  # noqa: PLC0415 (an optional package)
     except ImportError as error:
-        raise InvalidInput("a key of a keyring needs a package: `pip install keyring`") from error
+        raise InvalidInput(
+            "to read a key from a keyring, install the package: `pip install keyring`"
+        ) from error
     secret = keyring.get_password("memdb", name)
     if secret is None:
         raise InvalidInput(
-            f"the keyring has no key {name!r} of the service 'memdb': `keyring set memdb {name}`"
+            f"the keyring has no key {name} of the service 'memdb': run `keyring set memdb {name}`"
         )
     return FileKey(secret)

@@ -82,7 +82,7 @@ def timeout_value(value: object, field: str) -> float:
     """
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 < value <= MAX_TIMEOUT_S:  # type: ignore[operator]  # a number
-        raise InvalidInput(f"{field} is {value!r}: give a number of seconds over 0")
+        raise InvalidInput(f"{field} is {value!r}: give a number of seconds above 0")
     return float(value)  # type: ignore[arg-type]  # a number
 
 

@@ -41,8 +41,8 @@ class RecordType(type):
         fields = tuple(body.get("__annotations__", ())) if bases else ()
         if bases and not fields:
             raise TypeError(
-                f"record {name} has no fields: annotate them in a module"
-                " that begins with `from __future__ import annotations`"
+                f"record {name} has no fields: annotate them, in a module that begins with `from "
+                "__future__ import annotations`"
             )
         if bases and bases != (Record,):
             raise TypeError(f"record {name} must have Record as its only base")

@@ -416,7 +416,7 @@ def read_stored(rows: Mapping[str, str]) -> Settings:
     except (ValueError, TypeError, RecursionError) as error:  # a damaged row may hold no text
         raise Corrupt(
             f"the settings of the file are damaged ({error}): restore a backup (`memdb restore`) "
-            "or take what is left (`memdb recover`)"
+            "or save the rest (`memdb recover`)"
         ) from error
     return changed(DEFAULTS, read_settings(fields))
 
@@ -428,7 +428,7 @@ def _category_of(given: object) -> object:
     if wrong:
         raise InvalidInput(f"settings.categories has no field {wrong[0]!r}: see memdb.Category")
     if "name" not in given:
-        raise InvalidInput("settings.categories holds one without a name: give name")
+        raise InvalidInput("settings.categories has a category without a name: give its name")
     lasting = {name: None for name in LASTING if given.get(name) == NEVER}
     return Category(**{**given, **lasting})
 
@@ -441,4 +441,4 @@ def _check(settings: Settings) -> None:
     names = [category.name for category in settings.categories]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidInput(f"settings.categories holds {name!r} twice: leave one out")
+            raise InvalidInput(f"settings.categories has {name!r} twice: leave one out")

@@ -32,12 +32,14 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise InvalidInput(f"settings file {path} is over 1 MB: it holds something else")
+            raise InvalidInput(
+                f"settings file {path} is over 1 MB, so it is something else: give another file"
+            )
         fields = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise InvalidInput(f"settings file {path} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"settings file {path} is no TOML: {error}") from error
+        raise InvalidInput(f"settings file {path} is not TOML: {error}") from error
     try:
         read = read_settings(fields)
     except InvalidInput as error:

@@ -40,7 +40,7 @@ def to_vector(value: bytes | Sequence[float], dim: int) -> bytes:
     if isinstance(value, (bytes, bytearray, memoryview)):
         raw = bytes(value)
         if len(raw) % 4:
-            raise InvalidInput(f"vector has {len(raw)} bytes: give 4 per dimension, float32")
+            raise InvalidInput(f"vector has {len(raw)} bytes: give 4 bytes (float32) per dimension")
         numbers = array("f", raw)
         if sys.byteorder == "big":
             numbers.byteswap()
@@ -54,9 +54,11 @@ def to_vector(value: bytes | Sequence[float], dim: int) -> bytes:
         raise DimensionMismatch(dim, len(numbers))
     norm = sum(number * number for number in numbers)
     if not isfinite(norm):
-        raise InvalidInput("vector has a NaN or infinite component: check the embedder")
+        raise InvalidInput("vector has a component that is NaN or infinite: check the embedder")
     if norm == 0:
-        raise InvalidInput("vector is all zero, it points nowhere: give None for such a text")
+        raise InvalidInput(
+            "vector consists of zeros, so it has no direction: give None for such a text"
+        )
     if not MIN_NORM <= norm <= MAX_NORM:
         raise InvalidInput(f"vector has the squared length {norm:.3g}: scale it to length 1")
     return raw

@@ -84,8 +84,8 @@ def to_pgvector(stored: bytes, *, is_halves: bool) -> bytes:
     dim = len(stored) if is_halves else len(stored) // 4
     if dim > MAX_DIM:
         raise Unsupported(
-            f"a server stores vectors of up to {MAX_DIM:,} dimensions, and these have {dim:,}: "
-            "use another embedder, or a file"
+            f"a server stores vectors of up to {MAX_DIM:,} dimensions, but these have {dim:,}: use "
+            "another embedder, or a file"
         )
     return VECTOR_HEAD.pack(dim, 0) + (_to_halves if is_halves else _swapped)(stored)
 

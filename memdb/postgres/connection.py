@@ -345,7 +345,7 @@ class Tx(Asking):
                     self._locks.add(lock)
                     self._send(statement_of(LOCK), [LOCK_SPACE, SCHEMA_LOCK, lock], EMPTY)
         elif statement.writes:
-            raise StorageError("a read changes nothing: write inside `with db.write()`")
+            raise StorageError("a read transaction cannot write: write inside `with db.write()`")
         return driver.load()
 
     def _open(self) -> None:

@@ -35,8 +35,8 @@ def load() -> Any:
         import psycopg  # noqa: PLC0415 (only for servers)
     except ImportError as error:
         raise InvalidInput(
-            f"the extra postgres is not installed ({error}): "
-            "run `pip install 'memdb-sqlite[postgres]'`"
+            f"the extra postgres is not installed ({error}): run `pip install "
+            "'memdb-sqlite[postgres]'`"
         ) from error
     return psycopg
 

@@ -302,7 +302,8 @@ class Link:
         if stored > self.format:
             raise SchemaTooNew(self.where, stored, self.format)
         raise FileError(
-            f"{self.where} was replaced while it was open: close it and open it again", self.where
+            f"{self.where} was replaced while it was open: close the memory and open it again",
+            self.where,
         )
 
     def close(self, *, tidy: bool) -> None:

@@ -419,7 +419,9 @@ def _refuse_volatile(tx: Tx, sql: str) -> bool:
     What looks like a call counts also in a text, and in a query with a comment each name does.
     """
     if ESCAPED_NAME.search(sql):
-        raise InvalidInput('the query has a name in escapes (U&"..."): write it as it is')
+        raise InvalidInput(
+            'the query has a name in escapes (U&"..."): write the name without escapes'
+        )
     found = (NAMED if COMMENTED.search(sql) else CALLED).findall(sql)
     names = sorted({name.lower() for name in found})
     ((volatile, has_reader),) = tx.all(SELECT_ALLOWED, {"names": names})
@@ -492,7 +494,9 @@ def to_numbered(sql: str, values: Any) -> tuple[str, list[Any]]:
             raise InvalidInput(f"the query has no value for :{missing[0]}")
         return text, [given[name] for name in names]
     if count != len(given):
-        raise InvalidInput(f"the query has {count} placeholders, and {len(given)} values came")
+        raise InvalidInput(
+            f"the query has {count} placeholders, but {len(given)} values were given"
+        )
     return text, given
 
 

@@ -109,8 +109,8 @@ class LinkPool:
         while not self._join(blocks, block):
             if monotonic() > deadline:
                 raise Busy(
-                    f"all {MAX_LINKS} connections of this process are in use: try again, or "
-                    "end blocks and iterators sooner"
+                    f"all {MAX_LINKS} connections of this process are in use: try again, or close "
+                    "transactions and iterators sooner"
                 )
             self._wake.acquire(timeout=ABANDONED_S)
             self.end_abandoned()

@@ -214,7 +214,7 @@ def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
         if has_meta:
             raise NotAMemDB(
                 f"{path} has a table `meta` of another program: give the address of a database "
-                "of its own",
+                "that only memdb uses",
                 path,
             )
         return None
@@ -223,7 +223,7 @@ def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
         raise SchemaTooNew(path, version, FORMAT)
     if version == FORMAT and fingerprint != FINGERPRINT:
         raise NotAMemDB(
-            f"{path} was made by a development version of memdb whose tables were others; it is "
+            f"{path} was made by a development version of memdb with other tables. It is "
             "unchanged. Copy it to a file with that version (memdb copy) and give the address of "
             "a new database",
             path,

@@ -246,7 +246,7 @@ def encode(value: Any) -> bytes:
         return b"%d" % value
     if isinstance(value, str):
         if "\0" in value:
-            raise InvalidInput("a text holds a NUL character: remove it")
+            raise InvalidInput("a text contains a NUL character: remove it")
         return value.encode()
     if isinstance(value, bytes):
         return value

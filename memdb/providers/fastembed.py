@@ -84,7 +84,7 @@ class FastEmbedEmbedder(Client):
         found = known.get(source.lower())
         if found is None:
             raise InvalidInput(
-                f"{source!r} is no folder, and no model of fastembed: give a folder with "
+                f"{source!r} is neither a folder nor a model of fastembed: give a folder with "
                 "model.onnx and tokenizer.json, or a name that "
                 "TextEmbedding.list_supported_models() has"
             )
@@ -150,7 +150,9 @@ class _Folder:
         lacking = [name for name in TOKENIZER_FILES if not (path / name).is_file()]
         if not found or lacking:
             lacks = ", ".join(lacking if found else [" or ".join(MODEL_FILES[:2]), *lacking])
-            raise InvalidInput(f"the folder {str(path)!r} has no {lacks}: give one with a model")
+            raise InvalidInput(
+                f"the folder {str(path)!r} has no {lacks}: give a folder with a model"
+            )
         self.file = found[0]
         pooling = self._json("1_Pooling/config.json")
         dim = pooling.get("word_embedding_dimension") or self._json("config.json").get(
@@ -158,7 +160,7 @@ class _Folder:
         )
         if not isinstance(dim, int):
             raise InvalidInput(
-                f"config.json in {str(path)!r} has no hidden_size: the dimension is not known"
+                f"config.json in {str(path)!r} has no hidden_size, so the dimension is unknown"
             )
         self.dim = dim
         self.pooling = "CLS" if pooling.get("pooling_mode_cls_token") else "MEAN"

@@ -182,8 +182,8 @@ class OpenAIServer(Client):
         url = _parse_url(self._base_url)
         if not self._api_key and self._base_url == OPENAI_URL:
             raise InvalidInput(
-                "OpenAI needs a key: set OPENAI_API_KEY, give api_key, or name another server "
-                "with base_url"
+                "OpenAI needs a key: set OPENAI_API_KEY, give api_key, or give base_url of "
+                "another server"
             )
         if url.query or "@" in url.netloc:
             _hide_urls_in_logs()
@@ -553,7 +553,7 @@ def _parse_url(base_url: str) -> Any:
     except ValueError:
         url = None
     if url is None or url.scheme not in ("http", "https") or not url.hostname:
-        raise InvalidInput("base_url is no URL: use one like http://localhost:11434/v1")
+        raise InvalidInput("base_url is not a URL: use one like http://localhost:11434/v1")
     return url
 
 

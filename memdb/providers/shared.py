@@ -84,7 +84,7 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
                 f"role of message {number} is {role!r}: use one of {', '.join(ROLES)}"
             )
         if not isinstance(content, str):
-            raise InvalidInput(f"content of message {number} is no str: give a text")
+            raise InvalidInput(f"content of message {number} is not a str: give a text")
         checked.append({"role": role, "content": content})
     return checked
 
@@ -116,7 +116,9 @@ class Client:
             TypeError: always.
         """
         name = type(self).__name__
-        raise TypeError(f"{name} cannot be pickled or copied: make it in the process that asks it")
+        raise TypeError(
+            f"{name} cannot be pickled or copied: create it in the process that uses it"
+        )
 
 
 class SizedEmbedder:

@@ -84,7 +84,7 @@ def insert(
     last = 0 if known is None else known[1]
     number = last + 1 if version is None else version
     if number <= last:
-        raise InvalidInput(f"version is {number}: {place.name} is at {last} already")
+        raise InvalidInput(f"version is {number}, but {place.name} is already at {last}")
     _set_name(tx, place, number, searched)
     artifacts.add(
         tx,

@@ -69,7 +69,7 @@ def insert(
     last_seq = sessions.last_seq(tx, parent)
     leaves_at = last_seq if after_seq is None else after_seq
     if leaves_at > last_seq:
-        raise InvalidInput(f"after_seq is {leaves_at}: the last seq so far is {last_seq}")
+        raise InvalidInput(f"after_seq is {leaves_at}, but the last seq so far is {last_seq}")
     place: dict[str, Any] = {"name": str(name), "branch": name.branch, "uid": ids(tx.now_ms)}
     place |= {"parent_id": _above(tx, parent, leaves_at + 1), "leaves_at": leaves_at}
     branch = sessions.add_branch(tx, scope_no, place)

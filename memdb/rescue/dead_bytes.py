@@ -66,7 +66,7 @@ class DeadBytes:
         page_bytes = int.from_bytes(header[16:18], "big")
         self.page_bytes = MAX_PAGE_BYTES if page_bytes == 1 else page_bytes
         if header[:16] != SQLITE_MAGIC or self.page_bytes < MIN_PAGE_BYTES:
-            raise ValueError("not a file of plain pages")
+            raise ValueError("the file does not consist of plain pages")
         self._unused = header[20]
         self._count = -(-size // self.page_bytes)
         self._read = read
@@ -129,7 +129,7 @@ class DeadBytes:
         pages: list[bytes] = []
         page_bytes, free, leaves = self.page_bytes, self._free, self._leaves
         if len(data) % page_bytes:
-            raise ValueError("the last page is cut")
+            raise ValueError("the last page is incomplete")
         at = -page_bytes
         for number, (kind, block, cells, start) in enumerate(self._headers(data), first):
             at += page_bytes

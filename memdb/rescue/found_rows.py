@@ -217,7 +217,7 @@ def _refuse_other_format(file: PageFile, path: str) -> None:
         raise SchemaTooNew(path, number, schema.FORMAT)
     raise FileError(
         f"{path} has format {number}, and only files of format {schema.FORMAT} can be recovered: "
-        "recover it with the memdb that wrote it, and open the new file with this one",
+        "recover it with the memdb that wrote it, and open the new file with this memdb",
         path,
     )
 

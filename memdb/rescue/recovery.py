@@ -100,7 +100,7 @@ def recover(
     except OSError as error:
         raise FileError(f"{source} cannot be read ({error.strerror})", source) from error
     if not any(found.rows.values()):
-        raise FileError(f"{source} holds no row of a memdb file: check the path", source)
+        raise FileError(f"{source} contains no row of a memdb file: check the path", source)
     with (
         whole_path(target) as partial,
         SqliteEngine(partial, clock=clock, ids=ids, key=own_key) as db,
@@ -246,7 +246,9 @@ def restore(
     refuse_special(source)
     refuse_output(target)
     if os.path.exists(target) and os.path.samefile(source, target):
-        raise FileError(f"{target} is the backup itself: give the path of the file", target)
+        raise FileError(
+            f"{target} is the backup itself: give the path of the file to replace", target
+        )
     options: dict[str, Any] = {
         "mode": "read",
         "verify": integrity.describe_damage,
@@ -256,8 +258,8 @@ def restore(
         findings = [one for one in integrity.check(db, deep=True) if not one.rebuildable]
         if findings:
             raise Corrupt(
-                f"{source} is damaged ({findings[0].code}: {findings[0].text}): "
-                "`memdb recover` takes what is left of it"
+                f"{source} is damaged ({findings[0].code}: {findings[0].text}): `memdb recover` "
+                "saves what can be read"
             )
         lock = _lock(target)
         try:
@@ -320,7 +322,7 @@ def rekey(
     """
     target, old, new = os.path.realpath(path_value(path)), key_value(key), key_value(new_key)
     if new is None:
-        raise InvalidInput("new_key is empty: `memdb decrypt` makes a plain copy")
+        raise InvalidInput("new_key is empty: to get a plain copy, use `memdb decrypt`")
     if old is None:
         raise KeyMissing(target) if is_encrypted(target) else WrongKey(target, is_plain=True)
     if not os.path.exists(target):

@@ -243,7 +243,7 @@ def _excluded(given: object) -> tuple[str, ...]:
     words = {text: query_words(text) for text in texts}
     for text, found in words.items():
         if not found:
-            raise InvalidInput(f"exclude holds {text!r}, which has no word: leave it out")
+            raise InvalidInput(f"exclude contains {text!r}, which has no word: leave it out")
     return tuple(dict.fromkeys(word for found in words.values() for word in found))
 
 
@@ -258,8 +258,8 @@ def _filtered_kinds(
     if kinds and not left:
         reach = "; ".join(f"{name} filters {' and '.join(FILTERED_KINDS[name])}" for name in given)
         raise InvalidInput(
-            f"{' and '.join(given)} leave nothing of kinds {', '.join(kinds)} to search "
-            f"({reach}): leave one out, or recall twice"
+            f"{' and '.join(given)} leave nothing of kinds {', '.join(kinds)} to search ({reach}): "
+            "leave one of them out, or recall twice"
         )
     return left
 
@@ -268,7 +268,8 @@ def _grouped_kinds(group: str, kinds: tuple[str, ...], *, is_alone: bool) -> tup
     """Return the kinds that *group* groups; InvalidInput where it cannot."""
     if group not in GROUPS or not is_alone or "message" not in kinds:
         raise InvalidInput(
-            f"group is {group!r}: 'session' groups messages, without session and explain"
+            f"group is {group!r}: only 'session' is allowed; it groups messages, and cannot be "
+            "used with session or explain"
         )
     return ("message", "session") if "session" in kinds else ("message",)
 
@@ -292,7 +293,7 @@ def kinds_value(kinds: object) -> tuple[str, ...]:
         raise InvalidInput(f"kinds is {kinds!r}: give a list of {', '.join(KINDS)}")
     for kind in kinds:
         if kind not in KINDS:
-            raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(KINDS)}")
+            raise InvalidInput(f"kinds contains {kind!r}: use {', '.join(KINDS)}")
     return tuple(kind for kind in KINDS if kind in kinds)
 
 
@@ -321,7 +322,7 @@ def query_text(text: object) -> str:
     if not isinstance(text, str):
         raise InvalidInput(f"query is {type(text).__name__}: give a str")
     if len(text) > MAX_QUERY_CHARS:
-        raise InvalidInput(f"query has {len(text):,} characters: ask in fewer than a million")
+        raise InvalidInput(f"query has {len(text):,} characters: give fewer than a million")
     clean = text.replace("\0", " ")
     if not clean.isascii():
         clean = clean.encode("utf-8", "replace").decode()

@@ -136,7 +136,7 @@ class SearchService:
         if embedder is None:
             field = "by is 'vector'" if request.vector is None else "vector is given"
             raise InvalidInput(
-                f"{field}, but the file was opened without an embedder: open it with the one "
+                f"{field}, but the file was opened without an embedder: open it with the embedder "
                 "that made its vectors"
             )
         if request.vector is None:

@@ -172,7 +172,7 @@ def summary_or_span(ref: int | str) -> int | tuple[int, int]:
         return int_value(int(ref), "summary_id", 1, MAX_NUMBER)
     span = int(first), int(last or first)
     if not 1 <= span[0] <= span[1] <= MAX_SEQ:
-        raise InvalidInput(f"summary_id is {ref!r}: a span is 'first-last', from 1")
+        raise InvalidInput(f"summary_id is {ref!r}: a span is written 'first-last', from 1")
     return span
 
 

@@ -106,7 +106,7 @@ def read_key(value: object) -> str:
     if not isinstance(value, str) or not is_key:
         raise InvalidInput(
             "pairing_key is not eight groups of four letters and digits: give the key that the "
-            "first sync showed"
+            "first sync printed"
         )
     return "-".join(text[place : place + GROUP] for place in range(0, len(text), GROUP))
 
@@ -130,7 +130,7 @@ def store(tx: Tx, before: Device | None, device: Device) -> Device:
         Busy: another sync of the file changed it meanwhile.
     """
     if load(tx) != before:
-        raise Busy("another sync of this file is running: try again when it is done")
+        raise Busy("another sync of this file is running: try again when it has ended")
     fields = device._asdict()
     key = fields.pop("key")
     synced.set_device(tx, json.dumps(fields), key)

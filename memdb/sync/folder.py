@@ -96,8 +96,8 @@ def naming_errors(folder: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileError(
-            f"{error.filename or folder} cannot be used ({error.strerror}): change its rights, "
-            "free its disk, or sync again when the folder is back",
+            f"{error.filename or folder} cannot be used ({error.strerror}): change its "
+            "permissions, free space on its disk, or sync again when the folder is back",
             folder,
         ) from error
 
@@ -111,14 +111,14 @@ def require_folder(folder: str, db_path: str) -> None:
         InvalidInput: the file that is synced is in it.
     """
     if not os.path.isdir(folder):
-        raise FileError(f"{folder} is no folder: make it, or give another one", folder)
+        raise FileError(f"{folder} is not a folder: create it, or give another folder", folder)
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise FileError(f"{folder} cannot be written: change its rights", folder)
+        raise FileError(f"{folder} cannot be written: change its permissions", folder)
     real = os.path.realpath(folder)
     if os.path.realpath(db_path).startswith(os.path.join(real, "")):
         raise InvalidInput(
-            f"{folder} holds the live file {db_path}, which no program may copy while it is open: "
-            "move the file out of the folder"
+            f"{folder} contains the open file {db_path}, which no program may copy while it is "
+            "open: move the file out of the folder"
         )
 
 
@@ -135,7 +135,7 @@ def read_mark(folder: str) -> Mark | None:
     if not os.path.exists(path):
         names = [name for name in os.listdir(folder) if not name.startswith(".")]
         if not all(map(DEVICE.fullmatch, names)):
-            raise InvalidInput(f"{folder} is no sync folder and is not empty: give an empty folder")
+            raise InvalidInput(f"{folder} is neither a sync folder nor empty: give an empty folder")
         return Mark("", is_encrypted=False) if names else None
     try:
         with open(path, encoding="utf-8") as file:
@@ -272,7 +272,7 @@ def open_segment(
     except OSError as error:
         raise Broken(f"cannot be read ({error.strerror})") from error
     if not seal or not hmac.compare_digest(found, seal):
-        raise Broken("is cut, changed, or of a device that is not paired")
+        raise Broken("is cut, changed, or from a device that is not paired")
     if segment.path.endswith(".db"):
         lines = _lines(cipher.read_stream(segment.path, own.cipher_key))
     else:
@@ -284,7 +284,7 @@ def open_segment(
         )
     head = Head(**{name: fields[name] for name in Head._fields})
     if (head.device, head.number) != (device, segment.number):
-        raise Broken("stands under another name than it was written")
+        raise Broken("has another name than it was written with")
     return head, lines
 
 

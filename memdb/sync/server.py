@@ -43,7 +43,7 @@ class Server:
     def __init__(self, url: str, db_path: str) -> None:
         """Use the server at *url*, by the token of MEMDB_SYNC_TOKEN."""
         if db_path == MEMORY:
-            raise InvalidInput("a memory on no disk syncs with no server: give it a file")
+            raise InvalidInput("a memory without a file cannot sync with a server: give it a file")
         self._url = f"{url.rstrip('/').removesuffix('/api/v1')}/api/v1/sync"
         self.replica = f"{db_path}-sync"
 
@@ -137,7 +137,7 @@ class Server:
             return {name: size for name, size in files.items() if FILE.fullmatch(name)}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FileError(
-                f"{self._url} is no address of a `memdb serve`: give another one", self._url
+                f"{self._url} is not the address of a `memdb serve`: give another one", self._url
             ) from error
 
     def _ask(self, method: str, name: str, body: dict[str, Any] | None = None) -> bytes:

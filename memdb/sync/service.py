@@ -157,7 +157,9 @@ class FolderSync:
         if device is None:
             device, made = self._join(given)
         elif given not in (None, device.key):
-            raise InvalidInput("pairing_key is not the key of this file: leave it out")
+            raise InvalidInput(
+                "pairing_key is not the key of this file: call again without pairing_key"
+            )
         if mark is None:
             device = device.replace(is_encrypted=self._db.key is not None)
         elif not mark.memory:
@@ -172,7 +174,7 @@ class FolderSync:
             cipher.require_cipher(self._folder)
         elif self._db.key is not None:
             raise InvalidInput(
-                f"{self._place} has plain segments, and the file is encrypted: give an empty "
+                f"{self._place} has unencrypted segments, but the file is encrypted: give an empty "
                 "folder, or `memdb decrypt` the file"
             )
         if device != self._device and not dry_run:
@@ -188,12 +190,12 @@ class FolderSync:
             given = made = given or new_key()
         elif not mark.memory:
             raise InvalidInput(
-                f"{self._place} has an incomplete memdb-sync.json, which names its memory: wait "
-                "until the whole file arrives, or sync the first device again"
+                f"{self._place} has an incomplete memdb-sync.json, which identifies its memory: "
+                "wait until the whole file arrives, or sync the first device again"
             )
         elif given is None:
             raise InvalidInput(
-                f"{self._place} is paired: give the pairing_key that the first device showed"
+                f"{self._place} is paired: give the pairing_key that the first device printed"
             )
         name = platform.node() or "device"
         return Device(new_id(devices_of(self._folder)), name, str(given)), made
@@ -223,7 +225,7 @@ class FolderSync:
 
     def _status(self) -> SyncStatus:
         if self._device is None or self._mark is None or self._mark.memory != self._here.memory:
-            raise InvalidInput(f"the file was not synced with {self._place} yet: sync it first")
+            raise InvalidInput(f"the file was never synced with {self._place}: sync it first")
         found = []
         for device in devices_of(self._folder):
             said, at_ms = read_status(self._folder, device, self._here.secret)
@@ -329,9 +331,9 @@ class FolderSync:
         for one in integrity.check(self._db, deep=True):
             if not one.rebuildable and one.code != "wal_held":
                 raise Corrupt(
-                    f"the file is damaged ({one.code}: {one.text}), and things that were synced "
-                    "are not in it: other devices must not take them for deleted. Run `memdb "
-                    "check`, then `memdb recover` or restore a backup, and sync that file"
+                    f"the file is damaged ({one.code}: {one.text}), and lacks data that was "
+                    "synced. Other devices would take it for deleted, so nothing was sent. Run "
+                    "`memdb check`, then `memdb recover` or restore a backup, and sync that file"
                 )
 
     def _send(self, *, is_full: bool) -> Counter[str]:

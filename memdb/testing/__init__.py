@@ -86,7 +86,7 @@ class FakeModel:
     def __init__(self, *answers: str | Exception, name: str = "fake") -> None:
         """Return *answers*, one a call; an exception is raised. After the last: `Unavailable`."""
         if not all(isinstance(answer, (str, Exception)) for answer in answers):
-            raise InvalidInput("answers holds what is no text and no exception")
+            raise InvalidInput("answers contains something other than texts and exceptions")
         self.name = name_value(name, "name")
         self.asked: list[list[Mapping[str, str]]] = []
         self._answers = list(answers)

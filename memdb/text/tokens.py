@@ -130,7 +130,7 @@ class TiktokenCounter:
             InvalidInput: *name* is not one of the two.
         """
         if name not in _DEFINITIONS:
-            raise InvalidInput(f"no encoding {name!r}: use {' or '.join(_DEFINITIONS)}")
+            raise InvalidInput(f"there is no encoding {name!r}: use {' or '.join(_DEFINITIONS)}")
         self.name = name
 
     def count(self, text: str) -> int:
@@ -243,7 +243,8 @@ def counter_by_name(name: str) -> Counter:
         return TiktokenCounter(encoding)
     valid = ", ".join([*_DEFINITIONS, "estimate"])
     raise InvalidInput(
-        f"no token counter {name!r}: use one of {valid}, or a model of OpenAI, Claude or Gemini"
+        f"there is no token counter {name!r}: use one of {valid}, or a model of OpenAI, Claude or "
+        "Gemini"
     )
 
 

@@ -70,7 +70,7 @@ def said_value(text: str | None, parts: object) -> str:
         InvalidInput: it has neither.
     """
     if text is None and parts is None:
-        raise InvalidInput('text is missing: give the text, which may be "", or parts')
+        raise InvalidInput('text is missing: give the text (it may be ""), or parts')
     return "" if text is None else text
 
 
@@ -89,7 +89,9 @@ def text_value(value: object, field: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{field} is {type(value).__name__}: give a str")
     if "\0" in value:
-        raise InvalidInput(f"{field} holds a NUL character: remove it, or save it as an artifact")
+        raise InvalidInput(
+            f"{field} contains a NUL character: remove it, or save the text as an artifact"
+        )
     size = len(value)
     if not value.isascii():
         try:
@@ -146,7 +148,7 @@ def name_value(value: object, field: str) -> str:
     Names are opaque: slashes, quotes and `%` mean nothing.
     """
     if isinstance(value, str) and "\0" in value:
-        raise InvalidInput(f"{field} holds a NUL character: remove it")
+        raise InvalidInput(f"{field} contains a NUL character: remove it")
     text = text_value(value, field)
     if not text.strip():
         raise InvalidInput(f"{field} is empty: give a name")
@@ -264,7 +266,7 @@ def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:
             text_value(value, f"{field} of after")
         elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise InvalidInput(
-                f"after has no {field} that is {kind.__name__}: give the last row of a page"
+                f"after has no {field} of the type {kind.__name__}: give the last row of a page"
             )
         values.append(value)
     return tuple(values)
@@ -340,8 +342,8 @@ def check_path(path: str, field: str, *, is_database: bool) -> None:
     if is_database and is_address(path):
         if is_unclear(path):
             raise InvalidInput(
-                f"{field} is an address that can be read in two ways: write / ? and @ in user, "
-                "password, database and options as %2F %3F and %40"
+                f"{field} is an address that can be read in two ways: in user, password, database "
+                "and options write / ? and @ as %2F %3F and %40"
             )
     elif is_other_address(path):
         use = f"the path of a file or {FORM}" if is_database else "the path of a file"
@@ -418,8 +420,8 @@ def parse_json(text: str | None, kind: type = object) -> Any:
     except (ValueError, RecursionError) as error:
         problem = error
     raise Corrupt(
-        "a stored JSON value is damaged: run `memdb check`, then restore a backup "
-        "(`memdb restore`) or take what is left (`memdb recover`)"
+        "a stored JSON value is damaged: run `memdb check`, then restore a backup (`memdb "
+        "restore`) or save the rest (`memdb recover`)"
     ) from problem
 
 
@@ -531,7 +533,8 @@ def refuse_special(*paths: str | os.PathLike[str]) -> None:
             continue
         if not (S_ISREG(mode) or S_ISDIR(mode)):
             raise FileError(
-                f"{os.fspath(path)} is a pipe, a device or a socket: give the path of a file",
+                f"{os.fspath(path)} is a pipe, a device or a socket: give the path of a regular "
+                "file",
                 os.fspath(path),
             )
 
@@ -548,7 +551,7 @@ def refuse_output(path: str | os.PathLike[str]) -> None:
     base = find_side_file_owner(path)
     if base is not None:
         raise FileError(
-            f"{os.fspath(path)} has the name of what SQLite keeps beside {base}, and removes: "
+            f"{os.fspath(path)} is a name that SQLite uses for a file beside {base}, and removes: "
             "choose another name",
             os.fspath(path),
         )
@@ -595,6 +598,6 @@ def check_query_values(values: Sequence[Any] | Mapping[str, Any]) -> None:
         for one in value if isinstance(value, (list, tuple, set, frozenset)) else [value]:
             if not isinstance(one, (int, float, str, bytes, bytearray, memoryview, type(None))):
                 raise InvalidInput(
-                    f"values[{name!r}] holds {type(one).__name__}: give None, a number, text, "
-                    "bytes, or a list of them"
+                    f"values[{name!r}] contains {type(one).__name__}: give None, a number, text, "
+                    "bytes, or a list of these"
                 )

@@ -68,7 +68,7 @@ def parse_path(path: object, field: str) -> tuple[Step, ...]:
         found = compiled(_PART).match(part)
         if found is None or not part or (place and not found[1]):
             raise InvalidInput(
-                f"{field} holds the path {text[:64]!r}: write names joined by dots, with [0] or "
+                f"{field} contains the path {text[:64]!r}: write names joined by dots, with [0] or "
                 "[*] for elements, or '$' for the whole value"
             )
         if found[1]:
@@ -91,7 +91,7 @@ def parse_fields(fields: object, field: str) -> tuple[str, ...] | None:
     if not isinstance(fields, (list, tuple)):
         raise InvalidInput(f"{field} is {type(fields).__name__}: give a bool or a list of paths")
     if len(fields) > MAX_FIELDS:
-        raise InvalidInput(f"{field} has {len(fields)} paths: give {MAX_FIELDS} at most")
+        raise InvalidInput(f"{field} has {len(fields)} paths: give at most {MAX_FIELDS}")
     for path in fields:
         parse_path(path, field)
     return tuple(dict.fromkeys(fields)) or None
@@ -194,7 +194,7 @@ class Filter:
             else:
                 tests.append((steps, "$eq", wanted))
         if len(tests) > MAX_FILTERS:
-            raise InvalidInput(f"{field} has {len(tests)} conditions: give {MAX_FILTERS} at most")
+            raise InvalidInput(f"{field} has {len(tests)} conditions: give at most {MAX_FILTERS}")
         self._tests = [_compiled(*test) for test in tests]
         self._needles = [needle for test in tests if (needle := _needle(*test)) is not None]
 

@@ -154,7 +154,7 @@ def read_artifact(target: Target, item: Item) -> Item:
     parts, target.parts = target.parts, PartFile()
     if parts.count != (row["parts"] or 0):
         raise InvalidInput(
-            f"{row['parts'] or 0} lines with parts of it should be before it, and there are "
+            f"the line needs {row['parts'] or 0} lines with parts before it, but there are "
             f"{parts.count}: export it again"
         )
     data = parts if row["parts"] else row[given[0]]

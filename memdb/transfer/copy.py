@@ -95,8 +95,8 @@ def copy(
             found = _write(tx, out, counter)
             if _read_again(out, counter) != found:
                 raise StorageError(
-                    f"{target.path} differs from what was copied: its disk is damaged. Copy "
-                    "again, to another place"
+                    f"{target.path} differs from the rows that were copied, so its disk is "
+                    "damaged: copy again, to another place"
                 )
     counter.end()
     return CopyReport(target.path, counts, found, dry_run=False)
@@ -105,7 +105,7 @@ def copy(
 def _refuse_target(target: Engine, tx: Tx, out: Tx) -> None:
     if copies.identity(tx) == copies.identity(out):
         raise InvalidInput(
-            f"{target.path} is the source itself, or a backup of it: choose another target"
+            f"{target.path} is the source itself, or its backup: choose another target"
         )
     for table, count in copies.count_rows(out).items():
         if count:
@@ -116,8 +116,8 @@ def _refuse_damaged(source: Engine, tx: Tx) -> None:
     """Read every row of the source; Corrupt if one differs from its digest."""
     for text in tx.find_damaged_rows(deep=False):
         raise Corrupt(
-            f"{source.path} is damaged ({text}): restore a backup (`memdb restore`) or take what "
-            "is left (`memdb recover`), and copy that"
+            f"{source.path} is damaged ({text}): restore a backup (`memdb restore`) or save the "
+            "rest (`memdb recover`), and copy that"
         )
 
 

@@ -165,7 +165,7 @@ def _read_exported(screen: SecretScreen, fields: dict[str, Any]) -> dict[str, An
         raise InvalidInput("history is not a list of objects: export the entry again")
     versions = [_columns(VERSION.from_line(screen.pass_line("history", old))) for old in history]
     if len({old["version"] for old in versions}) < len(versions):
-        raise InvalidInput("history has a version twice: export the entry again")
+        raise InvalidInput("history contains a version twice: export the entry again")
     refused = [] if row["rejected"] is None else row["rejected"]
     if not isinstance(refused, list) or not all(isinstance(one, dict) for one in refused):
         raise InvalidInput("rejected is not a list of objects: export the entry again")

@@ -305,7 +305,7 @@ class Importer:
         if self._scope_error is not None:
             raise self._scope_error
         if self._target is None:
-            raise InvalidInput("nobody is named whose memory this is: give a user")
+            raise InvalidInput("there is no user for this memory: give a user")
         return self._target
 
     def _leave_out(self, item: Item) -> None:

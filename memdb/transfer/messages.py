@@ -82,7 +82,7 @@ def _shares_value(value: object, field: str) -> list[tuple[int, int, str | None]
     if not isinstance(value, list) or not all(
         isinstance(one, list) and len(one) == SHARE_FIELDS for one in value
     ):
-        raise InvalidInput(f"{field} is no list of [first seq, last seq, branch]")
+        raise InvalidInput(f"{field} is not a list of [first seq, last seq, branch]")
     return [
         (
             int_value(first, field, 1, MAX_SEQ),
@@ -326,10 +326,10 @@ def read_message(target: Target, item: Item) -> MessageLine:
     if session not in target.last_seqs:
         kind = "branch" if row["branch"] else "session"
         named = row["branch"] or row["session"]
-        raise InvalidInput(f"no line before told of the {kind} {named!r}: put its line first")
+        raise InvalidInput(f"no earlier line defines the {kind} {named!r}: put its line first")
     if seq > target.last_seqs[session]:
         last_seq = target.last_seqs[session]
-        raise InvalidInput(f"seq is {seq}, its session ends at {last_seq}: export it again")
+        raise InvalidInput(f"seq is {seq}, but its session ends at {last_seq}: export it again")
     if action != ALLOW and read_draft(new, screen, ALLOW, draft.tokens, draft.counter) != draft:
         draft = draft.replace(tokens=None, counter="")  # what is left of it is counted
     return MessageLine(item.place, session, seq, draft, in_tree, after)

@@ -172,7 +172,9 @@ def read_vector(_target: Target, item: Item) -> dict[str, Any]:
     """Return the fields of an embedding line, checked."""
     row = EMBEDDING.from_line(item.fields)
     if row["model"] == space_rows.GIVEN:
-        raise InvalidInput("model names given vectors: these stand in the line of their item")
+        raise InvalidInput(
+            "model is the name for given vectors: put these into the line of their item"
+        )
     for name in NEEDS[row["of"]]:
         if row[name] is None:
             raise InvalidInput(f"{name} is missing: add it")
@@ -271,9 +273,9 @@ def export_state(tx: Tx, app: str, user: str) -> Iterator[dict[str, Any]]:
 def read_state(target: Target, item: Item) -> StateRow:
     """Return the row of a state line, checked; its user is "" if it belongs to the app."""
     if "value" not in item.fields:
-        raise InvalidInput("value is missing: add it, null for none")
+        raise InvalidInput("value is missing: add it (null for no value)")
     if item.fields.get("user", "") != "":
-        raise InvalidInput('user is given: leave it out, or give "" for what is the app\'s own')
+        raise InvalidInput('user is given: leave it out, or give "" for state of the app')
     screen, owner = target.services.screen, target.owner
     key = str(item.fields.get("key"))
     fields = screen.pass_line("state", {**item.fields, "value": {key: item.fields["value"]}})
@@ -403,7 +405,7 @@ def read_item(target: Target, item: Item) -> ItemLine:
     if not exported:
         return ItemLine(draft, None)
     if (row["ttl_ms"] is None) != (row["expires_ms"] is None):
-        raise InvalidInput("ttl_ms and expires_ms go together: give both or none")
+        raise InvalidInput("ttl_ms and expires_ms must be given together: give both or neither")
     return ItemLine(draft, Imported(*(row[name] for name in Imported._fields)))
 
 

@@ -370,8 +370,8 @@ def bind(port: int, app: App, note: Callable[[str], None]) -> socket.socket:
         served = who_serves(number)
         if served is not None and served[0] == app.place:
             raise InvalidInput(
-                f"{served[1]} is served at http://{HOST}:{number}/f/{app.id}/ already: press "
-                "Enter in its terminal for a link, or give --port"
+                f"{served[1]} is already served at http://{HOST}:{number}/f/{app.id}/: press Enter "
+                "in its terminal for a link, or give --port"
             )
         what = "another program" if served is None else served[1]
         note(f"Port {number} serves {what}; trying {number + 1}.")

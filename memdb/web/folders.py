@@ -59,7 +59,9 @@ class FolderApi(Api):
         is_whole = route in self._whole
         user = arguments.pop("user") if is_whole else arguments.get("user")
         if user is None:
-            raise InvalidInput("user is missing: each user of a folder has a file of their own")
+            raise InvalidInput(
+                "user is missing: each user of a folder has a separate file, so name the user"
+            )
         try:
             lease = self.folder.open(user, create=route.verb.writes and not is_whole)
         except NotFound:

@@ -257,7 +257,9 @@ class PageGuard(Guard):
                 raise _unknown("the token is not that of --token-file")
             return
         if scope["memdb.base"] == "":
-            raise _unknown("send Authorization: Bearer with the token of --token-file")
+            raise _unknown(
+                "no token was sent: send Authorization: Bearer with the token of --token-file"
+            )
         cookie = next(filter(self._access.is_cookie, _cookies(headers)), None)
         if cookie is None:
             raise _unknown("this browser is not signed in")

@@ -61,7 +61,7 @@ class Meeting:
         """Take a part of a file; with the last one, which is `whole`, it is there."""
         path, part = self._path(request), read_json(await request.body())
         if not isinstance(part, dict) or part.keys() != {"at", "data", "whole"}:
-            raise InvalidInput("the body has not the fields at, data and whole: send these")
+            raise InvalidInput("the body lacks the fields at, data and whole: send all three")
         await run_in_threadpool(_write, path, part["at"], bytes_value(part["data"], "data"))
         if part["whole"]:
             await run_in_threadpool(publish, path)
@@ -84,7 +84,7 @@ def _write(path: str, at: object, data: bytes) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     size = os.path.getsize(path + PARTIAL) if at and os.path.exists(path + PARTIAL) else 0
     if at != size:
-        raise InvalidInput(f"at is {at!r}, and {size} bytes came before: begin again at 0")
+        raise InvalidInput(f"at is {at!r}, but {size} bytes are here: begin again at 0")
     with open(path + PARTIAL, "ab" if size else "wb", opener=open_private) as file:
         file.write(data)
         file.flush()

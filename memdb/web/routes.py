@@ -118,7 +118,7 @@ class Route:
             return {}
         fields = read_json(body)
         if not isinstance(fields, dict):
-            raise InvalidInput("the body is no JSON object")
+            raise InvalidInput("the body is not a JSON object")
         return fields
 
     def _parameter(self, name: str, place: str) -> Parameter:
@@ -201,7 +201,9 @@ class Cursors:
             raw = b""
         data = raw[16:]
         if not hmac.compare_digest(raw[:16], self._sign(data, noun, arguments)):
-            raise InvalidInput("after is not of this list and filter: begin at the first page")
+            raise InvalidInput(
+                "after does not belong to this list and filter: begin at the first page"
+            )
         return json.loads(data)
 
     def _sign(self, data: bytes, noun: str, arguments: Mapping[str, Any]) -> bytes:
@@ -248,7 +250,7 @@ class Api:
         """Answer a request by a route."""
         body = await request.body()
         if route.verb.method == "GET" and body:
-            raise InvalidInput("a GET takes no body: use the query")
+            raise InvalidInput("a GET has no body: put the parameters into the query")
         key = request.headers.get("idempotency-key")
         if key is not None and route.verb.creates:
             return await self._answer_once(key, route, request, body)
@@ -425,7 +427,9 @@ class Api:
         kept = self._kept.get(place)
         if kept is not None:
             if kept[0] != content:
-                raise InvalidInput("Idempotency-Key came with another request: use a new one")
+                raise InvalidInput(
+                    "Idempotency-Key was already used for another request: use a new one"
+                )
             answer = await asyncio.shield(kept[1])
             again = Response(answer.body, answer.status_code, dict(answer.headers))
             again.headers["Idempotency-Replayed"] = "true"

@@ -72,12 +72,12 @@ def read_grants(path: str) -> list[Grant]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise FileError(
-            f"{path} cannot be read ({reason}): `memdb token add` makes a token file", path
+            f"{path} cannot be read ({reason}): `memdb token add` creates a token file", path
         ) from error
     # The owner of a mounted secret is another account, which gives it to our group.
     theirs = 0o077 if os.name == "posix" and found.st_uid == os.geteuid() else 0o027
     if os.name == "posix" and found.st_mode & theirs:
-        raise FileError(f"{path} can be read or written by others: chmod 600 {path}", path)
+        raise FileError(f"{path} can be read or written by others: run `chmod 600 {path}`", path)
     return [_grant_of(line, path) for line in text.splitlines() if line.strip()]
 
 
@@ -91,7 +91,9 @@ def _grant_of(line: str, path: str) -> Grant:
         is_sound = isinstance(grant.shared, bool) and (grant.user is None) == (grant.app is None)
         if is_sound and all(isinstance(one, str) for one in texts):
             return grant
-    raise FileError(f"{path} has a line that is no token: make it again with `memdb token`", path)
+    raise FileError(
+        f"{path} has a line that is not a token: make the file again with `memdb token`", path
+    )
 
 
 def write_grants(path: str, grants: list[Grant]) -> None:

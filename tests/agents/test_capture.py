@@ -124,7 +124,7 @@ def test_what_is_left_out_is_counted_with_the_reason(db: memdb.MemDB, home: Path
         "without words: ai-title": 1,
         "without words: queue-operation": 1,
         "without words: user": 1,
-        "no JSON object": 2,
+        "not a JSON object": 2,
     }
 
 

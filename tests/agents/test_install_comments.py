@@ -215,12 +215,12 @@ def test_tables_behind_memdbs_keep_their_comments(home: Path) -> None:
 
 
 PLACES = [
-    ("claude-code", ".claude/settings.json", '{"hooks": null}', ": hooks is no JSON object"),
-    ("claude-code", ".claude/settings.json", '{"hooks": []}', ": hooks is no JSON object"),
-    ("codex", ".codex/hooks.json", "[]", ": the file is no JSON object"),
-    ("codex", ".codex/hooks.json", "null", ": the file is no JSON object"),
-    ("codex", ".codex/hooks.json", '{"hooks": {"Stop": {}}}', ": hooks.Stop is no JSON list"),
-    ("cursor", ".cursor/mcp.json", '{"mcpServers": 5}', ": mcpServers is no JSON object"),
+    ("claude-code", ".claude/settings.json", '{"hooks": null}', ": hooks is not a JSON object"),
+    ("claude-code", ".claude/settings.json", '{"hooks": []}', ": hooks is not a JSON object"),
+    ("codex", ".codex/hooks.json", "[]", ": the file is not a JSON object"),
+    ("codex", ".codex/hooks.json", "null", ": the file is not a JSON object"),
+    ("codex", ".codex/hooks.json", '{"hooks": {"Stop": {}}}', ": hooks.Stop is not a JSON list"),
+    ("cursor", ".cursor/mcp.json", '{"mcpServers": 5}', ": mcpServers is not a JSON object"),
 ]
 
 
@@ -248,7 +248,7 @@ def test_a_pipe_is_not_waited_for(home: Path, is_own: bool) -> None:
         run("claude-code")
         assert own.is_file()
     else:
-        with pytest.raises(FileError, match=r"claude\.json is no regular file"):
+        with pytest.raises(FileError, match=r"claude\.json is not a regular file"):
             run("claude-code")
 
 

@@ -22,6 +22,6 @@ def test_no_handle_is_pickled_or_copied(open_db: Callable[..., MemDB]) -> None:
                 copied(handle)
                 wrong.append(f"{handle!r} is copied")
             except TypeError as error:
-                wrong += [] if "give its path" in str(error) else [f"{handle!r}: {error}"]
+                wrong += [] if "pass its path" in str(error) else [f"{handle!r}: {error}"]
 
     assert wrong == []

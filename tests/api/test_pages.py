@@ -182,7 +182,7 @@ def test_a_file_is_sent_in_parts_and_imported_once(db: MemDB) -> None:
     lines = [f'{{"session": "s", "role": "user", "text": "line {n}"}}\n' for n in range(3)]
     one, two, three = (line.encode() for line in lines)
     first = pages.add_part(db, user="ann", upload="chats", data=one)
-    with pytest.raises(InvalidInput, match="begin at 0"):
+    with pytest.raises(InvalidInput, match="send the file again from 0"):
         pages.add_part(db, user="ann", upload="chats", data=two, at=1)
     pages.add_part(db, user="ann", upload="chats", data=two, at=first)
     for who in ({"user": "bob"}, {"user": "ann", "app": "other"}):

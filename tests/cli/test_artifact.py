@@ -83,7 +83,7 @@ def test_save_does_not_wait_for_typing(in_terminal, trip):
     code, said = in_terminal("artifact", "save", trip, "x")
 
     assert code == 2
-    assert "Nothing to save: give PATH, or pipe the bytes in." in said
+    assert "Nothing to save: give PATH, or pipe the bytes into the command." in said
 
 
 @pytest.mark.parametrize(("version", "data"), [((), b"fish"), (("--version", 1), b"soup")])

@@ -104,7 +104,7 @@ def test_shape_and_json_exclude_each_other(run, long):
     done = run("chat", "context", long, "long", "--budget", 9, "--json", "--shape", "openai")
 
     assert done.exit_code == 2
-    assert "exclude each other" in done.stdout  # asked for as JSON
+    assert "cannot be used together" in done.stdout  # asked for as JSON
 
 
 @pytest.mark.parametrize(

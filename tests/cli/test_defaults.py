@@ -125,8 +125,8 @@ def test_a_path_in_the_config(run, tmp_path, config, monkeypatch, name):
         ("file = 5", "file is 5: write a text"),
         ("user = ''", "user is '': write a text"),
         ("fil = 'x'", "no field 'fil': it takes file, user, app, embedder"),
-        ("file", "is no TOML"),
-        ("\xff", "is no TOML"),
+        ("file", "is not TOML"),
+        ("\xff", "is not TOML"),
     ],
 )
 def test_a_config_that_says_something_else(run, trip, config, text, message):

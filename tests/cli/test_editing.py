@@ -49,7 +49,7 @@ def test_bytes_are_not_compared(run, trip):
         db.scope("ann").artifacts.save("user:x", b"\xfe")
     done = run("artifact", "diff", trip, "user:x")
     assert done.exit_code == 5
-    assert "user:x@1 is no text: load it to see its bytes" in done.stderr
+    assert "user:x@1 is not text: load it to get its bytes" in done.stderr
 
 
 @pytest.mark.parametrize(

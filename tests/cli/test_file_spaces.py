@@ -94,8 +94,8 @@ def test_an_embedder_by_name_fills_and_answers(run: Any, changed: str) -> None:
     ("spec", "said"),
     [
         ("minilm", "has no valid form: use static, use, fastembed:DIR"),
-        ("openai:m@http://ann:pw@host/v1", "--embedder holds a user, password or query"),
-        ("fastembed:/nowhere", "is no folder, and no model of fastembed"),
+        ("openai:m@http://ann:pw@host/v1", "--embedder contains a user, password or query"),
+        ("fastembed:/nowhere", "is neither a folder nor a model of fastembed"),
     ],
 )
 @pytest.mark.parametrize("command", [("work",), ("recall",), ("import",)], ids=str)

@@ -268,7 +268,7 @@ def test_recall_refuses_choices_that_do_not_go_together(run, trip, options):
     done = run("recall", trip, "x", *options)
 
     assert done.exit_code == 2
-    assert "leave the other choices out" in done.stderr
+    assert "leave the other options out" in done.stderr
 
 
 def test_recall_says_when_the_embedder_failed(run, trip, monkeypatch):

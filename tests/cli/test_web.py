@@ -112,7 +112,7 @@ def test_a_life(file: str, tmp_path: Path) -> None:
         assert status_of(address, "x" * 40) == 401
 
         with web(file, "--port", port) as again:
-            assert "agent.db is served at" in again.line("Error")
+            assert "agent.db is already served at" in again.line("Error")
             assert again.process.wait(WAIT_S) == 5
         other = str(tmp_path / "other.db")
         with memdb.open(other, embedder=None, counter="estimate") as db:
@@ -148,7 +148,7 @@ def test_a_copy_is_another_file(file: str, tmp_path: Path) -> None:
     with web(file, "--port", port) as first:
         first.line("#k=")
         with web(link, "--port", port) as same:
-            assert "agent.db is served at" in same.line("Error")
+            assert "agent.db is already served at" in same.line("Error")
             assert same.process.wait(WAIT_S) == 5
         with web(copy, "--port", port) as second:
             assert "serves agent.db" in second.line("Port")

@@ -717,7 +717,7 @@ def test_a_proof_without_the_package_for_it_is_refused_before_anything_goes(
     ann.session("trip").append("user", "We had tea.")
     monkeypatch.setitem(sys.modules, "memdb.rescue.proof", None)
 
-    with pytest.raises(memdb.Unsupported, match=r"^prove is True, and memdb\.rescue"):
+    with pytest.raises(memdb.Unsupported, match=r"^prove is True, but memdb\.rescue"):
         ann.forget(session="trip", prove=True)
     assert len(ann.session("trip").last(1)) == 1
     assert ann.forget(session="trip").removed["messages"] == 1

@@ -224,7 +224,9 @@ def test_no_command_writes_what_sqlite_keeps_beside_a_file(
 
     result = command(COMMANDS[name], f"{other}{end}")
 
-    assert (result.exit_code, "SQLite keeps beside" in result.output) == (6, True), result.output
+    assert (result.exit_code, "SQLite uses for a file beside" in result.output) == (6, True), (
+        result.output
+    )
     assert not os.path.lexists(f"{other}{end}")
     assert not os.path.lexists(f"{other}{end}.partial")
 

@@ -266,7 +266,7 @@ def test_supersede_refuses_itself_circles_and_a_second_time(open_db: Callable[..
 
     with pytest.raises(memdb.InvalidInput, match="itself"):
         ann.entries.supersede(made[-1], made[-1])
-    with pytest.raises(memdb.InvalidInput, match="in the other order"):
+    with pytest.raises(memdb.InvalidInput, match="swap the two"):
         ann.entries.supersede(made[-1], made[0])
     with pytest.raises(memdb.InvalidInput, match="was superseded"):
         ann.entries.supersede(made[0], made[5])

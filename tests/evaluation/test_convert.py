@@ -185,7 +185,7 @@ def test_what_is_no_data_set_is_named(tmp_path, content):
     """With what would be one."""
     (tmp_path / "x.json").write_text(content)
 
-    with pytest.raises(memdb.InvalidInput, match="is no data set: give locomo"):
+    with pytest.raises(memdb.InvalidInput, match="is not a data set: give locomo"):
         convert.kind_of(tmp_path / "x.json")
 
 

@@ -50,15 +50,15 @@ QUESTION = {"type": "question", "scope": "ann", "id": "q", "text": "x", "evidenc
         (MESSAGE | {"text": None}, "line 25: text is NoneType"),
         (MESSAGE | {"session": ""}, "line 25: session is empty"),
         (MESSAGE | {"role": "robot"}, "line 25: role is 'robot'"),
-        (MESSAGE | {"id": "trip/1"}, "line 25: id 'trip/1' is there twice"),
+        (MESSAGE | {"id": "trip/1"}, "line 25: id 'trip/1' occurs twice"),
         (MESSAGE | {"created_ms": "noon"}, "line 25: created_ms is 'noon'"),
         ({"type": "session", "scope": "a", "session": "s"}, "line 25: created_ms is missing"),
         ({"type": "document", "scope": "a", "id": "1", "text": " "}, "line 25: text is empty"),
-        (QUESTION | {"evidence": ["nowhere"]}, "line 25: evidence 'nowhere' is no id"),
+        (QUESTION | {"evidence": ["nowhere"]}, "line 25: evidence 'nowhere' is not an id"),
         (QUESTION | {"evidence": "trip/1"}, "line 25: evidence is str"),
-        (QUESTION | {"sessions": ["nowhere"]}, "line 25: sessions holds 'nowhere'"),
+        (QUESTION | {"sessions": ["nowhere"]}, "line 25: sessions contains 'nowhere'"),
         (QUESTION | {"scope": "eve"}, "line 25: scope 'eve' has no message"),
-        (QUESTION | {"id": "ann-0"}, "line 25: question id 'ann-0' is there twice"),
+        (QUESTION | {"id": "ann-0"}, "line 25: question id 'ann-0' occurs twice"),
     ],
     ids=lambda value: value[9:40] if isinstance(value, str) else "",
 )
@@ -75,7 +75,7 @@ def test_a_line_that_is_no_json_is_named(save, lines):
     path = save(lines)
     path.write_text(path.read_text()[:-20])
 
-    with pytest.raises(memdb.InvalidInput, match="line 32 is no JSON"):
+    with pytest.raises(memdb.InvalidInput, match="line 32 is not JSON"):
         dataset.read(path)
 
 

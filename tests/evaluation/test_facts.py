@@ -44,7 +44,7 @@ def _set_of(tmp_path, *lines, name="set.jsonl"):
         (SEQUENCE | {"current": ""}, "current is empty: give a text"),
         (SEQUENCE | {"lasting": 1}, "lasting is 1: give True or False"),
         (CHAT | {"facts": [{"fact": "a", "seq": [2], "category": "b"}]}, "seq"),
-        (CHAT | {"facts": ["a"]}, "facts holds something else than objects: give objects"),
+        (CHAT | {"facts": ["a"]}, "facts contains something other than objects: give objects"),
         (CHAT | {"messages": [{"role": "user", "text": "a", "day": "May"}]}, "day is 'May'"),
         ({"text": "a"}, "why"),
     ],

@@ -23,9 +23,9 @@ def test_every_language_has_every_kind() -> None:
         ('[en]\nchange = ["now"]\n\n[xx]\nchange = ["a"]\n', 4, "'xx' is no language"),
         ('[en]\nchange = ["now"]\nmood = ["sad"]\n', 3, "'mood' is no kind"),
         ('[de]\nchange = ["jetzt"]\nhedge = ["(viel"]\n', 3, "'(viel' is broken"),
-        ('[de]\nchange = "jetzt"\n', 2, "no list of patterns"),
+        ('[de]\nchange = "jetzt"\n', 2, "not a list of patterns"),
         ("[fr]\nchange = [" + '"a", ' * (MOST_ENTRIES + 1) + "]\n", 1, "more than 60"),
-        ("[en\n", 1, "no TOML"),
+        ("[en\n", 1, "not TOML"),
     ],
 )
 def test_a_broken_table_is_refused_with_its_line(text: str, line: int, what: str) -> None:

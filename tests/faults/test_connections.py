@@ -609,7 +609,7 @@ def test_too_many_open_files_say_so_and_pass(file_db: MemDB, left: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
     assert not message or "open" in message
-    assert "folder must be writable" not in message
+    assert "permissions of the file and its folder" not in message
     assert chat.append("user", "three").seq == 2 + (not message)
 
 

@@ -247,7 +247,7 @@ def test_a_file_holds_one_user(folder: memdb.Folder) -> None:
         lambda: folder.shared().remember("Lunch is at noon.", shared=False) and 1 / 0,
     ]
     for way in ways[:-1]:
-        with pytest.raises(memdb.Unsupported, match="use the folder's"):
+        with pytest.raises(memdb.Unsupported, match="write it with the folder's"):
             way()
     assert lease.db.scopes() == []
     with pytest.raises(ZeroDivisionError):
@@ -389,7 +389,7 @@ def test_commands_of_a_folder(tmp_path: Path) -> None:
     assert "Oslo" in use("ann", "recall", str(here), "where do we fly?")[1]
     assert "Bergen" not in use("ann", "recall", str(here), "Bergen")[1]
     assert use("eve", "recall", str(here), "Bergen")[0] == 6
-    assert "say whose with --user" in run("recall", str(here), "Bergen")[1]
+    assert "choose the user with --user" in run("recall", str(here), "Bergen")[1]
     assert sorted(run("users", "list", str(here))[1].split()) == ["ann", "bob"]
     assert run("users", "move", str(here), "ann", str(there))[0] == 0
     assert run("users", "move", str(here), "ann", str(there))[0] == 3

@@ -255,7 +255,7 @@ def test_a_query_or_a_vector(db: MemDB) -> None:
     """One of the two says what is wanted; an embedder may not take the name of given vectors."""
     items = db.scope("ann").items
     for given in ({}, {"query": "x", "vector": EAST}):
-        with pytest.raises(memdb.InvalidInput, match="query and vector"):
+        with pytest.raises(memdb.InvalidInput, match="query or vector"):
             items.recall(**given)
 
 

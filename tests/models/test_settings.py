@@ -308,8 +308,8 @@ def test_a_toml_file_is_read_and_written(tmp_path: Path, open_db: Callable[..., 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (b"entry_quota = ", "is no TOML"),
-        (b"\xff", "is no TOML"),
+        (b"entry_quota = ", "is not TOML"),
+        (b"\xff", "is not TOML"),
         (b"entry_quota = 0", "entry_quota"),
         (b"quota = 1", "no field 'quota'"),
         (b"[[categories]]\ncolour = 1", "colour"),

@@ -170,7 +170,7 @@ def test_placeholders_of_a_query_are_numbered() -> None:
     assert to_numbered("SELECT :a::text, ':b'", {"a": 1}) == ("SELECT $1::text, ':b'", [1])
     with pytest.raises(InvalidInput, match="no value for :b"):
         to_numbered("SELECT :b", {"a": 1})
-    with pytest.raises(InvalidInput, match="1 placeholders, and 2 values"):
+    with pytest.raises(InvalidInput, match="1 placeholders, but 2 values"):
         to_numbered("SELECT ?", [1, 2])
 
 

@@ -196,7 +196,10 @@ def test_a_read_cannot_write(engine: PostgresEngine, way: str) -> None:
     values = {"key": "a", "value": 1}
     put = "/* settings.put */ INSERT INTO meta (key, value) VALUES (:key, :value)"
 
-    with pytest.raises(memdb.StorageError, match="a read changes nothing"), engine.read() as tx:
+    with (
+        pytest.raises(memdb.StorageError, match="a read transaction cannot write"),
+        engine.read() as tx,
+    ):
         if way == "run":
             tx.run(put, values)
         else:

@@ -149,7 +149,7 @@ def test_a_graph_that_is_none_fails_at_its_first_text(copy: Path) -> None:
 
 def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     """No folder, and not in fastembed's list; nothing is downloaded."""
-    with pytest.raises(InvalidInput, match="is no folder, and no model of fastembed"):
+    with pytest.raises(InvalidInput, match="is neither a folder nor a model of fastembed"):
         embedder_by_name(f"fastembed:{tmp_path}/nowhere")
 
 
@@ -170,7 +170,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
 
 def test_it_cannot_be_pickled(folder: Path) -> None:
     """It says where to make another."""
-    with pytest.raises(TypeError, match="make it in the process that asks it"):
+    with pytest.raises(TypeError, match="create it in the process that uses it"):
         pickle.dumps(FastEmbedEmbedder(str(folder)))
 
 

@@ -93,7 +93,7 @@ def test_no_word_of_an_encrypted_file_stands_in_the_folder(
         _fill(d)
         other = d.sync(plain).key
         assert [word for word in WORDS if word not in _readable(plain)] == []
-        with pytest.raises(InvalidInput, match="has plain segments"):
+        with pytest.raises(InvalidInput, match="has unencrypted segments"):
             e.sync(plain, pairing_key=other)
 
 

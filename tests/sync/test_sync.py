@@ -71,18 +71,18 @@ def test_a_folder_that_does_not_fit_is_refused_by_its_fault(pair: Pair) -> None:
     """Each is named, and nothing is written into it or the file."""
     other, new = pair.place / "other", pair.open()
     cases: dict[str, tuple[Callable[[], object], str]] = {
-        "absent": (lambda: new.sync(pair.place / "none"), "is no folder"),
-        "a file": (lambda: new.sync(new.path), "is no folder"),
-        "with the file": (lambda: new.sync(pair.place), "holds the live file"),
-        "with others' files": (lambda: new.sync(other), "is no sync folder"),
+        "absent": (lambda: new.sync(pair.place / "none"), "is not a folder"),
+        "a file": (lambda: new.sync(new.path), "is not a folder"),
+        "with the file": (lambda: new.sync(pair.place), "contains the open file"),
+        "with others' files": (lambda: new.sync(other), "neither a sync folder nor empty"),
         "without the key": (lambda: new.sync(pair.folder), "is paired: give the pairing_key"),
         "with no key": (lambda: new.sync(pair.folder, pairing_key="abc"), "pairing_key is not"),
-        "with an empty key": (lambda: new.sync(pair.folder, pairing_key=" "), "first sync showed"),
+        "with an empty key": (lambda: new.sync(pair.folder, pairing_key=" "), "first sync printed"),
         "another key": (
             lambda: new.sync(pair.folder, pairing_key="abcd-" * 7 + "abcd"),
             "another memory",
         ),
-        "not synced": (lambda: new.sync_status(pair.folder), "not synced"),
+        "never synced": (lambda: new.sync_status(pair.folder), "never synced"),
     }
     other.mkdir()
     (other / "letter.txt").write_text("hi")
@@ -227,7 +227,7 @@ def test_a_clock_a_year_ahead_is_named_and_begins_anew(pair: Pair) -> None:
 
 
 def test_forgotten_text_leaves_the_folder_and_each_file(pair: Pair) -> None:
-    """No segment and no file has it; until then the report names who has not synced."""
+    """No segment and no file has it; until then the report names who has never synced."""
     pair.b.user("ann").remember("peanuts are bad for Ann")
     pair.b.sync(pair.folder)
     pair.a.sync(pair.folder)

@@ -35,7 +35,7 @@ def test_a_lost_row_is_said(
 ) -> None:
     """A damaged file raises Corrupt, which names the table and what to run."""
     with open_db(":memory:", embedder=None) as db:
-        said = f"a row is lost from the table {table}: .*memdb recover"
+        said = f"a row of the table {table} is lost: .*memdb recover"
         with pytest.raises(memdb.Corrupt, match=said), db._db.write() as tx:
             read(tx)
 

@@ -80,7 +80,7 @@ def with_damaged_bytes(folder: Path) -> Path:
         (of_a_newer_export, r"line 1: export format 99 is newer than 1: .*correct future\.jsonl"),
         (
             of_a_newer_chatgpt,
-            r"conversation 1: no ChatGPT conversation.*correct conversations\.json",
+            r"conversation 1: this is not a ChatGPT conversation.*correct conversations\.json",
         ),
         (in_latin, r"note\.md: it is not UTF-8 \(.* in line 2\).*Nothing is stored"),
     ],
@@ -257,7 +257,7 @@ def test_memories_of_several_people_without_a_user(db: MemDB, tmp_path: Path) ->
     }
     assert (trial.entries_added, first.entries_added, again.entries_added) == (4, 4, 0)
     why = [one.why for one in first.left_out if one.is_place]
-    assert "nobody is named whose memory this is: give a user" in why[0]
+    assert "there is no user for this memory: give a user" in why[0]
     assert any("NUL" in one for one in why)
 
 

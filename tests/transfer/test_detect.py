@@ -84,7 +84,7 @@ def test_a_folder_of_nothing(db: MemDB, tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "photo.png").write_bytes(b"\x89PNG")
 
-    with pytest.raises(memdb.InvalidInput, match="a holds no files"):
+    with pytest.raises(memdb.InvalidInput, match="a contains no files"):
         db.import_file(tmp_path / "a", user="ann")
     with pytest.raises(memdb.InvalidInput, match=r"b \(it holds photo\.png\): this is no format"):
         db.import_file(tmp_path / "b", user="ann")
@@ -181,7 +181,7 @@ def test_a_folder_of_lines(db: MemDB, tmp_path: Path) -> None:
 
     assert report.messages_added == 2
     assert [(one.what, one.why) for one in again.left_out] == [
-        ("old/b.jsonl, line 2", "not a JSON object: write one per line")
+        ("old/b.jsonl, line 2", "the line is not a JSON object: write one object per line")
     ]
 
 

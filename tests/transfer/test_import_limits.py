@@ -86,7 +86,7 @@ def test_parts_that_do_not_fit_are_refused(
         del lines[part if change == "a part is lost" else version]
     path.write_text("\n".join(lines))
 
-    with pytest.raises(InvalidInput, match="lines with parts of it should be before it"):
+    with pytest.raises(InvalidInput, match="lines with parts before it"):
         open_db(":memory:").import_file(path)
 
 

@@ -317,7 +317,7 @@ def test_exports_can_be_joined(
         pytest.param("scope", {"uid": None}, "uid is missing", id="scope without uid"),
         pytest.param("session", {"last_seq": -1}, "last_seq is -1", id="last_seq"),
         pytest.param("message", {"seq": 99}, "its session ends at 7", id="seq behind the end"),
-        pytest.param("message", {"session": "x"}, "no line before told", id="unknown session"),
+        pytest.param("message", {"session": "x"}, "no earlier line defines", id="unknown session"),
         pytest.param("message", {"role": "bird"}, "role is 'bird'", id="role"),
         pytest.param("message", {"tokens": "3"}, "tokens is '3'", id="tokens"),
         pytest.param("message", {"colour": 1}, "no field 'colour'", id="unknown field"),
@@ -379,5 +379,5 @@ def test_lines_of_nobody(db: MemDB, lines: Lines) -> None:
     """Without a scope line and without a user nobody's memory is meant."""
     path = lines({"kind": "memdb", "export": 1}, {"kind": "entry", "text": "Ann swims."})
 
-    with pytest.raises(memdb.InvalidInput, match="line 2: nobody is named"):
+    with pytest.raises(memdb.InvalidInput, match="line 2: there is no user"):
         db.import_file(path)

@@ -405,7 +405,11 @@ def test_tables_that_are_none(text: str, error: str, db: MemDB, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "where", "why"),
     [
-        ("text,role\nHello, world,user\nok,user\n", "row 1 (line 2)", "it has 3 cells and the hea"),
+        (
+            "text,role\nHello, world,user\nok,user\n",
+            "row 1 (line 2)",
+            "the row has 3 cells, but the hea",
+        ),
         ("text,time\nok,\nno,02.03.2024\n", "row 2 (line 3)", "time is '02.03.2024'"),
         ('text,id\n"ok\nok",1\nno,1\n', "row 2 (line 4)", "external_id '1' belongs to a diff"),
     ],
@@ -424,13 +428,13 @@ def test_a_row_that_is_broken(text: str, where: str, why: str, db: MemDB, tmp_pa
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ('text\nfirst\n"He said hi\nsecond\nthird\n', r"a.csv: row 2 \(line 3\): its quote is not"),
+        ('text\nfirst\n"He said hi\nsecond\nthird\n', r"a.csv: row 2 \(line 3\): a quote is not"),
         ("text,text\na,b\n", "a.csv has two columns 'text'"),
-        ("\n", "a.csv is empty: it has no row with names"),
-        ("a\n1\n", "no column with the text of messages: call one .*; it has a"),
-        ('text\n"a"b\n', r"a.csv: row 1 \(line 2\) is no CSV"),
+        ("\n", "a.csv is empty: it needs a first row with the names"),
+        ("a\n1\n", "no column with the text of messages: name one .*; it has a"),
+        ('text\n"a"b\n', r"a.csv: row 1 \(line 2\) is not CSV"),
     ],
-    ids=["quote", "column", "empty", "no text", "quote in a cell"],
+    ids=["quote", "column", "empty", "no text", "quote inside a cell"],
 )
 def test_a_table_that_is_none_stores_nothing(
     text: str, error: str, db: MemDB, tmp_path: Path

@@ -133,6 +133,8 @@ def test_only_notes_are_watched(db: MemDB, tmp_path: Path) -> None:
     """Another format is refused before anything is stored."""
     (tmp_path / "a.jsonl").write_text('{"role": "user", "text": "x", "session": "s"}\n')
 
-    with pytest.raises(memdb.InvalidInput, match="only a folder of Markdown or text is watched"):
+    with pytest.raises(
+        memdb.InvalidInput, match="only a folder of Markdown or text can be watched"
+    ):
         next(watch_folder(db, tmp_path / "a.jsonl", user="ann"))
     assert db.scopes() == []

@@ -88,9 +88,9 @@ def verify_rows(tx: Tx, table: str, ids: Iterable[Key]) -> None:
     """Raise Corrupt if a row of *ids* differs from its digest. Cost: 20 µs and 2 µs per row."""
     for (row_id,) in tx.all(_verify_statement(table), {"ids": ids}):
         raise Corrupt(
-            f"row {row_id} of {table} is damaged, it differs from its digest: "
-            "run `memdb check --deep`, then restore a backup (`memdb restore`) or take what is "
-            "left (`memdb recover`)"
+            f"row {row_id} of {table} is damaged, because it differs from its digest: run `memdb "
+            "check --deep`, then restore a backup (`memdb restore`) or save the rest (`memdb "
+            "recover`)"
         )
 
 

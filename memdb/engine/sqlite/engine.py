@@ -145,7 +145,7 @@ class SqliteEngine(Opened):
         self.verify = verify
         self.is_read_only = mode == "read"
         if key is not None and path == MEMORY:
-            raise InvalidInput("key is given for a memory that is on no disk: leave it out")
+            raise InvalidInput("key is given for a memory without a file: leave it out")
         options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms, "key": key}
         self.key = key
         self.pool = ConnectionPool(self.path, options, is_read_only=self.is_read_only)
@@ -193,8 +193,8 @@ class SqliteEngine(Opened):
         wal = f"{self.path}-wal"
         if has_bytes(wal):
             raise ReadOnly(
-                f"{self.path} is on read-only media, and a part of it is in {wal}: copy both into "
-                "one folder of your own, and open the copy",
+                f"{self.path} is on read-only media, and its newest writes are in {wal}: copy both "
+                "into a folder of your own, and open the copy",
                 self.path,
             )
         self.pool.options["immutable"] = True

@@ -343,8 +343,8 @@ class SqliteMaintenance:
                     _rewrite(tx, progress)
                 if self._cut(tx):
                     raise Busy(
-                        "somebody is reading, so the file could not be cut yet: it was packed, "
-                        "and gets smaller when the readers have closed it"
+                        "somebody is reading, so the file could not be cut yet: its pages are "
+                        "packed, and it gets smaller when the readers have closed it"
                     )
                 return max(0, before - _bytes(tx))
         finally:

@@ -209,7 +209,9 @@ def _refuse_damaged(tx: Tx) -> None:
     for table, key, digest in _digested(tx):
         row = tx.one(f"SELECT {key} FROM {table} WHERE digest <> {digest} LIMIT 1")  # noqa: S608 (names of schema.sql)
         if row is not None:
-            raise StepFailed(f"row {row[0]} of {table} is damaged, it differs from its digest")
+            raise StepFailed(
+                f"row {row[0]} of {table} is damaged, because it differs from its digest"
+            )
 
 
 def _take(tx: Tx, step: Step, number: int) -> None:

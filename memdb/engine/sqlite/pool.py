@@ -176,9 +176,7 @@ class ConnectionPool:
             Busy: the file is another one than before the read.
         """
         if self._untouched is not None and file_state(self.path) != self._untouched:
-            raise Busy(
-                f"another program began to write to {self.path} while it was read: call again"
-            )
+            raise Busy(f"another program wrote to {self.path} while memdb read it: call again")
 
     def take_reader(self, block: Block) -> Tx:
         """Return a connection for reading that only *block* uses, from now on its thread's."""
@@ -400,8 +398,8 @@ class ConnectionPool:
         """
         if self.identity is not None and identity_of(self.path) != self.identity:
             raise FileError(
-                f"{self.path} was removed or replaced while it was open: "
-                "put it back, or close it and open it again",
+                f"{self.path} was removed or replaced while it was open: put it back, or close it "
+                "and open the new file",
                 self.path,
             )
 

@@ -117,9 +117,9 @@ def run_query(
             except UnicodeDecodeError as error:
                 column = _find_column(tx, statement, sql, bound)
                 raise InvalidInput(
-                    f"column {column} holds bytes that are no UTF-8 text: take hex({column}), or "
-                    "CAST it AS BLOB. If it is stored like that, `memdb check --deep` says what to "
-                    "do"
+                    f"column {column} contains bytes that are not UTF-8 text: use hex({column}), "
+                    "or CAST it AS BLOB. If the value is stored like that, `memdb check --deep` "
+                    "shows what to do"
                 ) from error
 
 
@@ -253,7 +253,7 @@ def _fetch(
     def begin(cursor: apsw.Cursor, _sql: str, _values: object) -> bool:
         statement.count += 1
         if statement.count > 1:
-            raise InvalidInput("sql holds several statements: give one SELECT")
+            raise InvalidInput("sql has several statements: give one SELECT")
         statement.columns = tuple(one[0] for one in cursor.get_description())
         most = MAX_MADE_BYTES if statement.has_makers else MAX_STORED_BYTES
         raw.limit(apsw.SQLITE_LIMIT_LENGTH, most)
@@ -270,7 +270,8 @@ def _fetch(
             size += sum(len(value) for value in row if isinstance(value, str | bytes))
             if size > MAX_RESULT_BYTES:
                 raise InvalidInput(
-                    f"the result is larger than {MAX_RESULT_BYTES >> 20} MB: select less of it"
+                    f"the result is larger than {MAX_RESULT_BYTES >> 20} MB: select fewer columns "
+                    "or rows"
                 )
             rows.append(row)
             statement.rows += 1
@@ -343,7 +344,7 @@ def replace(value: Any, old: Any, new: Any) -> str | None:
         return None
     other = _to_text(new)
     if len(text) + text.count(part) * (len(other) - len(part)) > MAX_MADE_BYTES:
-        raise apsw.TooBigError("string or blob too big")
+        raise apsw.TooBigError("a string or blob is too big")
     return text.replace(part, other)
 
 
@@ -355,7 +356,7 @@ def _trimming(trim: Callable[[str, str], str]) -> Callable[[Any, Any], str | Non
             return None
         taken = _to_text(characters)
         if len(taken) > MAX_TRIMMED:
-            raise InvalidInput(f"trim takes {MAX_TRIMMED} different characters at most")
+            raise InvalidInput(f"trim accepts at most {MAX_TRIMMED} different characters")
         return trim(_to_text(value), taken) if taken else _to_text(value)
 
     return trimmed
@@ -384,13 +385,15 @@ def _errors(timeout_s: float) -> Iterator[None]:
         ) from error
     except apsw.AuthError as error:
         raise InvalidInput(
-            "sql is refused: only SELECT on the tables and views of the file is allowed, without "
-            f"full-text search (`recall` does it), json_patch, or more than {MAX_CALLS} functions"
+            "sql is refused: only a SELECT on the tables and views of the file is allowed, "
+            f"without full-text search (use `recall`), json_patch, or more than {MAX_CALLS} "
+            "functions"
         ) from error
     except apsw.TooBigError as error:
         raise InvalidInput(
-            "sql makes or reads a value that is too long: a statement that makes text may make "
-            f"{MAX_MADE_BYTES >> 20} MB, one that only reads may read {MAX_STORED_BYTES >> 20} MB"
+            f"sql makes or reads a value that is too long: the limit is {MAX_MADE_BYTES >> 20} MB "
+            f"for a statement that makes text, and {MAX_STORED_BYTES >> 20} MB for one that only "
+            "reads"
         ) from error
     except (apsw.SQLError, apsw.BindingsError, TypeError, ValueError) as error:
         raise InvalidInput(f"sql cannot be run: {error}") from error

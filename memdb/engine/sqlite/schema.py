@@ -146,8 +146,8 @@ def _version(marks: tuple[int, int, int] | None, path: str) -> int:
         )
     if version < 1:
         raise NotAMemDB(
-            f"{path} says that its format is {version}, which never was: restore a backup "
-            f"(`memdb restore BACKUP {path}`), or take what is left (`memdb recover {path} NEW`)",
+            f"{path} has the file format {version}, which never existed: restore a backup (`memdb "
+            f"restore BACKUP {path}`), or save what can be read (`memdb recover {path} NEW`)",
             path,
         )
     if version > FORMAT:
@@ -164,9 +164,9 @@ def _refuse_other_schema(tx: Tx, path: str) -> None:
     """
     if _fingerprint(tx) != FINGERPRINT:
         raise NotAMemDB(
-            f"{path} was made by a development version of memdb whose file format was another "
-            "one; it is unchanged. Export it with that version (memdb export) and import it "
-            "into a new file, or give the path of a new file",
+            f"{path} was made by a development version of memdb with another file format. It is "
+            "unchanged. Export it with that version (memdb export) and import it into a new file, "
+            "or give the path of a new file",
             path,
         )
 

@@ -671,7 +671,7 @@ def _lock_alone(path: str, timeout_ms: int) -> apsw.VFSFile:
         except apsw.BusyError as error:
             if time_ns() > deadline:
                 raise Busy(
-                    f"{path}-wal is not the -wal of this file, and another program has both open: "
+                    f"{path}-wal does not belong to this file, and another program has both open: "
                     "close that program first"
                 ) from error
         sleep(TRY_S)
@@ -689,15 +689,15 @@ def refuse_other_names(path: str) -> None:
     """
     if os.stat(path).st_nlink > 1 and os.path.isfile(path):
         raise FileError(
-            f"{path} has another name (a hard link), and what is written under one name is not "
+            f"{path} has a second name (a hard link), and text written under one name cannot be "
             "seen under the other: remove the other name, or open a copy",
             path,
         )
     # Who opens the file locks it before the -shm is there, and who closes it removes that first.
     if _lasting(path, lambda: _is_open_elsewhere(path)):
         raise FileError(
-            f"{path} is open in a program that knows it by another name (a mounted file or a hard "
-            "link), so its -wal is elsewhere: mount or share the folder, or close that program",
+            f"{path} is open in a program under another name (a mounted file or a hard link), so "
+            "its -wal is in another place: mount or share the whole folder, or close that program",
             path,
         )
 

@@ -106,8 +106,8 @@ class SharedSync:
                 self._is_failed = not self._move()
                 if self._is_failed:
                     raise IOFailed(
-                        f"{self._wal} cannot be written to the disk: what was stored is there, "
-                        "but a power cut may lose it. Check the disk and its free space",
+                        f"{self._wal} cannot be written to the disk. The data is in it, but a "
+                        "power cut may lose it: check the disk and its free space",
                         IOERR_FSYNC,
                     )
             self._synced = committed

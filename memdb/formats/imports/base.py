@@ -151,7 +151,9 @@ def _values(tree: Tree, name: str) -> Iterator[tuple[int, Any]]:
         try:
             value = json.loads(data.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"no JSON ({json_problem(error)}): get the file again") from error
+            raise InvalidInput(
+                f"the record is not JSON ({json_problem(error)}): get the file again"
+            ) from error
     yield 1, value
 
 
@@ -196,10 +198,12 @@ def read_text(tree: Tree, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInput(
-            f"{tree.shown(name)}: it is not UTF-8 ({error.reason} in line {line}): convert it"
+            f"{tree.shown(name)} is not UTF-8 ({error.reason} in line {line}): convert it"
         ) from error
     if text.count("\0") * 4 > len(text):  # a NUL that a tool wrote is U+FFFD, as everywhere
-        raise InvalidInput(f"{tree.shown(name)}: it is no UTF-8, a quarter is NUL: convert it")
+        raise InvalidInput(
+            f"{tree.shown(name)} is not UTF-8, because a quarter of it is NUL: convert it"
+        )
     return text
 
 

@@ -83,7 +83,9 @@ def _read(request: Request) -> Read:
 
 def _conversation(place: str, conversation: Any) -> Iterator[Item]:
     if not isinstance(conversation, dict) or not isinstance(conversation.get("mapping"), dict):
-        raise InvalidInput("no ChatGPT conversation, because it has no mapping: export it again")
+        raise InvalidInput(
+            'this is not a ChatGPT conversation, because it has no "mapping": export the data again'
+        )
     name = conversation.get("id") or conversation.get("conversation_id")
     if not isinstance(name, str):
         raise InvalidInput("the conversation has no id: export it again")

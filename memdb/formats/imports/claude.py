@@ -153,7 +153,10 @@ def _read(request: Request) -> Read:
 
 def _element(place: str, value: Any, shared: set[str]) -> Iterator[Item]:
     if not isinstance(value, dict):
-        raise InvalidInput("no Claude conversation, it has no chat_messages: export it again")
+        raise InvalidInput(
+            'this is not a Claude conversation, because it has no "chat_messages": export the '
+            "data again"
+        )
     if "conversations_memory" in value:
         return memories_of(place, value)
     if "chat_messages" not in value and not value.keys().isdisjoint(OF_PROJECTS):

@@ -93,13 +93,17 @@ def _parse(tree: Tree, name: str) -> tuple[list[str], list[tuple[int, list[str]]
         place = f"{tree.shown(name)}: row {max(len(found), 0)} (line {begun})"
         if "end of data" in str(error):
             raise InvalidInput(
-                f"{place}: its quote is not closed: all that follows would be one cell"
+                f"{place}: a quote is not closed, so the rest of the file would be one cell"
             ) from error
-        raise InvalidInput(f"{place} is no CSV ({error}): double a quote in a cell") from error
+        raise InvalidInput(
+            f"{place} is not CSV ({error}): double each quote inside a cell"
+        ) from error
     finally:
         csv.field_size_limit(before)
     if not found:
-        raise InvalidInput(f"{tree.shown(name)} is empty: it has no row with names of columns")
+        raise InvalidInput(
+            f"{tree.shown(name)} is empty: it needs a first row with the names of columns"
+        )
     return found[0][1], found[1:]
 
 
@@ -109,7 +113,7 @@ def _columns(shown: str, header: list[str]) -> dict[str, str]:
     for one in header:
         name = "".join(char for char in one.lower() if char.isalnum())
         if name in plain:
-            raise InvalidInput(f"{shown} has two columns {one!r}: rename one, or take it out")
+            raise InvalidInput(f"{shown} has two columns {one!r}: rename or remove one")
         if name:
             plain[name] = one
     chosen = {
@@ -119,7 +123,7 @@ def _columns(shown: str, header: list[str]) -> dict[str, str]:
     columns = {field: column for field, column in chosen.items() if column is not None}
     if "text" not in columns:
         raise InvalidInput(
-            f"{shown} has no column with the text of messages: call one "
+            f"{shown} has no column with the text of messages: name one "
             f"{' or '.join(COLUMNS['text'])}; it has {', '.join(filter(None, header)) or 'none'}"
         )
     return columns
@@ -136,11 +140,11 @@ def _item(
     number, cells = numbered
     if len(cells) > len(header):
         raise InvalidInput(
-            f"it has {len(cells)} cells and the header {len(header)}: put quotes around a text "
-            "with a separator"
+            f"the row has {len(cells)} cells, but the header has {len(header)}: put quotes around "
+            "a text that contains a separator"
         )
     if not all(_is_text(cell) for cell in cells):
-        raise InvalidInput("it is not UTF-8: convert the file")
+        raise InvalidInput("the row is not UTF-8: convert the file")
     row = dict(zip(header, cells, strict=False))
     values = {field: row.get(column, "").strip() for field, column in columns.items()}
     if not values["text"]:
@@ -249,8 +253,8 @@ def _refuse_several(shown: str, users: list[str]) -> None:
     """Refuse an export that contains the memory of several users: they would become one."""
     if len(users) > 1:
         raise InvalidInput(
-            f"{shown} holds the memory of {len(users)} users ({', '.join(users)}), which would be "
-            "mixed: export each by itself with --user, or all of them as JSON lines"
+            f"{shown} has the memory of {len(users)} users ({', '.join(users)}), and the import "
+            "would mix them: export each user separately with --user, or all users as JSON lines"
         )
 
 

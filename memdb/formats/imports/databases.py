@@ -79,9 +79,7 @@ def _tables(tree: Tree) -> dict[str, frozenset[str]]:
     if not tree.is_database:
         return {}
     if is_memdb(tree.path):
-        raise InvalidInput(
-            f"{tree.name}: this is a memdb file: export it first with `memdb export`"
-        )
+        raise InvalidInput(f"{tree.name} is a memdb file: export it first with `memdb export`")
     return list_tables(tree.path)
 
 

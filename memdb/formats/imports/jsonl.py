@@ -95,7 +95,7 @@ def read_line(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield kind and fields of what a line describes: several messages, where roles mix."""
     if not isinstance(given, dict):
-        raise InvalidInput("not a JSON object: write one per line")
+        raise InvalidInput("the line is not a JSON object: write one object per line")
     kind = given.get("kind")
     if "category" in given and not ("role" in given or PROVIDER_FIELDS.intersection(given)):
         yield "entry", _bare_entry(given)
@@ -138,7 +138,9 @@ def _complete(
     """Add the session and external id that a hand-written message leaves out."""
     if fields.get("session") is None:
         if session is None:
-            raise InvalidInput('the message has no session: add "session", or name one for all')
+            raise InvalidInput(
+                'the message has no session: add "session", or name one session for all messages'
+            )
         fields["session"] = session
     if fields.get("external_id") is None:
         # So that importing the file again, or going on with it, adds nothing twice.
@@ -160,7 +162,9 @@ def provider_messages(given: dict[str, Any]) -> list[dict[str, Any]]:
     created_ms = any_time(given[names[0]], names[0]) if names else None
     id_given = given.get("external_id", given.get("id"))
     if not PROVIDER_FIELDS.intersection(given) and "role" not in given:
-        raise InvalidInput('it has neither kind nor role: write {"role": "user", "text": "..."}')
+        raise InvalidInput(
+            'the line has neither kind nor role: write {"role": "user", "text": "..."}'
+        )
     read = read_messages({key: given[key] for key in given if key not in own}, "message")
     found = []
     for place, new in enumerate(read, 1):

@@ -67,7 +67,7 @@ def read(conversation: dict[str, Any]) -> Iterator[Item]:
 def _talk_of(conversation: dict[str, Any]) -> dict[str, Any]:
     talk = conversation.get("conversation", conversation)
     if not isinstance(talk, dict):
-        raise InvalidInput("conversation is no object: get the file again")
+        raise InvalidInput("conversation is not an object: get the file again")
     return talk
 
 
@@ -83,7 +83,7 @@ def _session(talk: dict[str, Any], number: int) -> Iterator[Item]:
     roles = {talk.get("speaker_a"): "user", talk.get("speaker_b"): "assistant"}
     name = f"session_{number}"
     if not isinstance(talk[name], list):
-        raise InvalidInput(f"{name} is no list of turns: get the file again")
+        raise InvalidInput(f"{name} is not a list of turns: get the file again")
     start_ms = _start_ms(name, talk.get(f"{name}_date_time"))
     for place, turn in enumerate(talk[name]):
         yield _item(name, place, turn, roles, start_ms)
@@ -92,7 +92,7 @@ def _session(talk: dict[str, Any], number: int) -> Iterator[Item]:
 def _item(name: str, place: int, turn: Any, roles: dict[Any, str], start_ms: int) -> Item:
     where = f"{name}, turn {place + 1}"
     if not isinstance(turn, dict) or not isinstance(turn.get("text"), str):
-        raise InvalidInput(f"{where}: it has no text: get the file again")
+        raise InvalidInput(f"{where} has no text: get the file again")
     speaker = turn.get("speaker")
     if speaker not in roles:
         raise InvalidInput(f"{where}: {speaker!r} is neither speaker_a nor speaker_b")
@@ -107,7 +107,7 @@ def _item(name: str, place: int, turn: Any, roles: dict[Any, str], start_ms: int
         "created_ms": start_ms + place * TURN_MS,
     }
     if fields["external_id"] is None:
-        raise InvalidInput(f"{where}: it has no dia_id: get the file again")
+        raise InvalidInput(f"{where} has no dia_id: get the file again")
     return Item(where, "message", fields)
 
 

@@ -105,7 +105,7 @@ def _memories(value: Any) -> list[Any] | None:
 
 def _memory(place: str, value: Any, mine: str | None) -> Iterator[Item]:
     if not _is_memory(value):
-        raise InvalidInput("no memory of mem0: it has no id or no text")
+        raise InvalidInput("this is not a memory of mem0, because it has no id or no text")
     user = _user_of(value)
     if mine is not None and user not in (None, mine):
         yield left_out(place, f"memories of {user!r}", "import the file for that user too")

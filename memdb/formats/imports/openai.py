@@ -92,7 +92,7 @@ def _named(value: Any, title: str, number: int) -> Any:
 def _conversation(place: str, value: Any) -> Iterator[Item]:
     messages = value.get("messages") if isinstance(value, dict) else None
     if not isinstance(messages, list):
-        raise InvalidInput('it has no messages: write {"messages": [...]}')
+        raise InvalidInput('the object has no messages: write {"messages": [...]}')
     if value.get("tools"):
         yield left_out(place, "lists of tools", "they are no part of what was said")
     if not messages:
@@ -100,7 +100,9 @@ def _conversation(place: str, value: Any) -> Iterator[Item]:
     number = 0
     for given in messages:
         if not isinstance(given, dict):
-            raise InvalidInput(f"message {number + 1} is no JSON object: write one with a role")
+            raise InvalidInput(
+                f"message {number + 1} is not a JSON object: write an object with a role"
+            )
         for fields in provider_messages(given):
             number += 1
             if fields.get("external_id") is None:

@@ -215,9 +215,11 @@ def _check_name(filename: str) -> None:
     name = filename.removeprefix(SHARED)
     paths = PurePosixPath(name), PureWindowsPath(name)
     if not name.strip():
-        raise InputValidationError(f"filename {filename!r} is empty: give a name, as 'report.md'")
+        raise InputValidationError(
+            f"filename {filename!r} is empty: give a name, such as 'report.md'"
+        )
     if "\0" in name:
-        raise InputValidationError(f"filename {filename!r} holds a NUL character: remove it")
+        raise InputValidationError(f"filename {filename!r} contains a NUL character: remove it")
     if any(path.anchor or ".." in path.parts for path in paths):
         raise InputValidationError(
             f"filename {filename!r} would leave its folder: give a name without drive, "

@@ -92,7 +92,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
         silent: list[NewMessage] = []
         async for event in taken(events):
             if not isinstance(event, Event):
-                raise InputValidationError(f"events holds {type(event).__name__}: give events")
+                raise InputValidationError(f"events contains {type(event).__name__}: give events")
             (kept if said(event.content) else silent).append(_kept(event, custom))
 
         def write() -> None:
@@ -233,7 +233,7 @@ def _to_fact(memory: MemoryEntry, common: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `remember` for *memory*, which is kept whole beside its text."""
     if not isinstance(memory, MemoryEntry):
         raise InputValidationError(
-            f"memories holds {type(memory).__name__}: give `MemoryEntry` objects"
+            f"memories contains {type(memory).__name__}: give `MemoryEntry` objects"
         )
     text = said(memory.content)
     if not text.strip():

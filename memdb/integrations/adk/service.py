@@ -130,7 +130,10 @@ class Service(Adapter):
     def _scope(self, app_name: str, user_id: str) -> Scope:
         """Return the memory of a user of an app."""
         if isinstance(app_name, str) and part_of(app_name):
-            raise InvalidInput(f"app_name is {app_name!r}: a part of another app has this name")
+            raise InvalidInput(
+                f"app_name is {app_name!r}, which is already the name of a part of another app: "
+                "choose another name"
+            )
         return self._db.scope(user_id, app_name)
 
 

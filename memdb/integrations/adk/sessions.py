@@ -71,7 +71,9 @@ class MemdbSessionService(Service, BaseSessionService):
             Host(chat).create(metadata=_mark(now, 0), created=int(now * 1000), **changes)
             found = Host(chat).snapshot(last=0)
             if found is None:
-                raise SessionNotFoundError(f"Session {name!r} was deleted at once.")
+                raise SessionNotFoundError(
+                    f"Session {name!r} was deleted immediately after it was created."
+                )
             return _to_session(app_name, user_id, found)
 
         return await self._run(make)
@@ -177,7 +179,7 @@ class MemdbSessionService(Service, BaseSessionService):
             mark = {**(head.metadata or {}), **_mark(event.timestamp, head.last_seq + 1)}
             if _is_stale(session, head) and chat.find(event.id) is None:
                 raise StaleSessionError(
-                    f"Session {session.id!r} was written to since it was read: get it again."
+                    f"Session {session.id!r} was changed after it was read: get it again."
                 )
             stored = Host(chat).commit(message, expected=head, metadata=mark, **changes)
             if stored.seq <= head.last_seq:

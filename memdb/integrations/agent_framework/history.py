@@ -163,7 +163,9 @@ def _to_dict(message: Message, name: str) -> dict[str, Any]:
         raise InvalidInput(f"{name} is {type(message).__name__}: give a Message of the framework")
     for one in (message, *message.contents):
         if not _is_kept(getattr(one, "additional_properties", None)):
-            raise InvalidInput(f"additional_properties of {name} have no JSON form")
+            raise InvalidInput(
+                f"additional_properties of {name} have no JSON form: use plain values"
+            )
     data: dict[str, Any] = message.to_dict()
     return data
 

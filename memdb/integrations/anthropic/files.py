@@ -322,7 +322,7 @@ def _require_text(text: str, field: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise ToolError(
-            f"{field} holds a lone surrogate at position {error.start}: remove it"
+            f"{field} contains a lone surrogate at position {error.start}: remove it"
         ) from error
 
 

@@ -307,7 +307,7 @@ def _packed(embedding: Sequence[float] | None) -> bytes | None:
     try:
         return array("f", embedding).tobytes()
     except (TypeError, OverflowError) as error:
-        raise InvalidInput(f"embedding holds what is no number: {error}") from error
+        raise InvalidInput(f"embedding contains something other than numbers: {error}") from error
 
 
 def _vector_of(item: Item) -> bytes | None:

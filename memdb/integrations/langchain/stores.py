@@ -149,7 +149,7 @@ class MemdbCache(Namespaced, BaseCache):
         generations = [*return_val]
         for one in generations:
             if not isinstance(one, Generation):
-                raise InvalidInput(f"{type(one).__name__} is no Generation of LangChain")
+                raise InvalidInput(f"{type(one).__name__} is not a Generation of LangChain")
         with suppress(SecretFound, TypeError, ValueError, RecursionError):  # also pydantic's
             value = pack_value([*map(_to_json, generations)], "the answer")
             key = _key_of(prompt, llm_string)

@@ -77,7 +77,7 @@ def key_of(checkpoint_id: str, rest: str) -> str:
     if not isinstance(checkpoint_id, str) or not checkpoint_id:
         raise InvalidInput(f"checkpoint id is {checkpoint_id!r:.64}: give a text")
     if WRITES in checkpoint_id or CHECKPOINT in checkpoint_id or END in checkpoint_id:
-        raise InvalidInput("checkpoint id holds a control character: remove it")
+        raise InvalidInput("checkpoint id contains a control character: remove it")
     return checkpoint_id + rest
 
 

@@ -203,11 +203,13 @@ class MemdbStore(ScopedAdapter, BaseStore):
     def _paired(self, texts: list[str], vectors: list[Vector]) -> dict[str, Vector]:
         """Return vectors by their texts; InvalidInput for another number or length of them."""
         if len(vectors) != len(texts):
-            raise InvalidInput(f"embed gave {len(vectors)} vectors for {len(texts)} texts")
+            raise InvalidInput(f"embed returned {len(vectors)} vectors for {len(texts)} texts")
         dims = (self.index_config or {}).get("dims")
         for vector in vectors:
             if dims is not None and len(vector) != dims:
-                raise InvalidInput(f"embed gave {len(vector)} components, dims of index is {dims}")
+                raise InvalidInput(
+                    f"embed returned {len(vector)} components, but dims of index is {dims}"
+                )
         return dict(zip(texts, vectors, strict=True))
 
     def _texts(self, op: PutOp) -> list[str]:
@@ -361,7 +363,7 @@ def _checked(ops: Iterable[Op]) -> list[Op]:
     todo = [*ops]
     for op in todo:
         if not isinstance(op, (GetOp, PutOp, SearchOp, ListNamespacesOp)):
-            raise InvalidInput(f"an operation is {type(op).__name__}: give those of LangGraph")
+            raise InvalidInput(f"an operation is {type(op).__name__}: give operations of LangGraph")
         _require_usable(op)
         if validate_op_namespace is not None:
             validate_op_namespace(op)

@@ -262,7 +262,7 @@ def _expand(scope: Scope, given: Arguments) -> Answer:
 
 def _forget(scope: Scope, given: Arguments) -> Answer:
     if len(given.keys() - {"dry_run"}) != 1:
-        raise InvalidInput("give one of entry, session, query and person")
+        raise InvalidInput("give exactly one of entry, session, query and person")
     receipt = scope.forget(**given, artifacts="query" in given)
     return {"removed": receipt.removed, "dry_run": receipt.dry_run}
 
@@ -307,7 +307,7 @@ def content_of(data: bytes) -> dict[str, str]:
 def _list(scope: Scope, given: Arguments) -> Answer:
     kind, skip, session = given["kind"], given.get("skip", 0), given.get("session")
     if session is not None and kind != "artifacts":
-        raise InvalidInput(f"session is {session!r}, which chooses artifacts only: leave it out")
+        raise InvalidInput(f"session is {session!r}, but it only chooses artifacts: leave it out")
     most = skip + LISTED
     finders: dict[str, tuple[Callable[..., Page[Any]], Callable[..., Answer]]] = {
         "sessions": (partial(scope.sessions, order="updated"), described_session),

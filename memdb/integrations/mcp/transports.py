@@ -58,7 +58,7 @@ def serve(
     """
     if port is not None and len(token or "") < MIN_TOKEN_CHARS:
         raise InvalidInput(
-            f"token has {len(token or '')} characters: give one of {MIN_TOKEN_CHARS} or more"
+            f"token has {len(token or '')} characters: give one with at least {MIN_TOKEN_CHARS}"
         )
     end = Ending()
     with catch_signals(end), Threads(db.path) as worker:
@@ -97,7 +97,7 @@ def listening(port: int) -> Iterator[socket.socket]:
         except (OSError, OverflowError) as error:
             raise InvalidInput(
                 f"port {port} of {HOST} cannot be used ({getattr(error, 'strerror', error)}): end "
-                "the program that has it, or choose another with --http or port="
+                "the program that uses it, or choose another port with --http or port="
             ) from error
         yield made
 

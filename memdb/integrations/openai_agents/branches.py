@@ -107,7 +107,9 @@ class Branching:
         flag_value(force, "force")
         refuse_blank(branch_id, "Branch ID")
         if branch_id == MAIN:
-            raise InvalidInput("Cannot delete the 'main' branch: clear_session removes all")
+            raise InvalidInput(
+                "Cannot delete the 'main' branch: use clear_session to remove everything"
+            )
         if branch_id == self._branch and not force:
             raise InvalidInput(f"Cannot delete current branch {branch_id!r}: give force=True")
 
@@ -223,4 +225,4 @@ class Branching:
 
     def _require(self, db: database.MemDB, branch: str) -> None:
         if not self._has(db, branch):
-            raise InvalidInput(f"Branch {branch!r} does not exist: list_branches shows what does")
+            raise InvalidInput(f"Branch {branch!r} does not exist: list_branches shows the names")

@@ -289,7 +289,9 @@ def file_of(file: File, options: dict[str, Any]) -> SharedFile:
     with _guard:
         if isinstance(file, (memory.MemDB, aio.MemDB)):
             if options:
-                raise InvalidInput("options are for a path: this file is open already")
+                raise InvalidInput(
+                    "options are only for a path, but this file is already open: leave them out"
+                )
             known = _opened.get(id(file))  # it holds the file, so the id is no other's
             if known is None or known.closed:
                 known = _opened[id(file)] = SharedFile.of(file)

@@ -237,7 +237,8 @@ class MemdbMemoryStore(ScopedAdapter):
             return None
         if item.value["fingerprint"] != operation.fingerprint:
             raise MemoryOperationConflictError(
-                f"operation {operation.id!r} was another one before: give each its own id"
+                f"operation id {operation.id!r} was used for another operation: give each "
+                "operation its own id"
             )
         version, existed = item.value["version"], item.value["existed"]
         return MemoryMutation(version=version, replayed=True, existed=existed)
@@ -256,7 +257,9 @@ def _require_path(path: str) -> None:
     if len(parts) > 1 and not parts[-1]:
         parts = [""]
     if not all(PATH.fullmatch(one) and ".." not in one and one != "." for one in parts):
-        raise InvalidInput(f"{path!r:.80} is no path of a memory: use letters, digits, _ . - and /")
+        raise InvalidInput(
+            f"{path!r:.80} is not a path of a memory: use letters, digits, _ . - and /"
+        )
 
 
 def _require_prefix(prefix: str) -> None:
@@ -275,9 +278,12 @@ def _checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | No
         return None
     texts = [one for pair in metadata.items() for one in pair]
     if not all(isinstance(one, str) for one in texts):
-        raise TypeError("metadata has a key or value that is no text: give strings")
+        raise TypeError("metadata has a key or value that is not text: give strings")
     if len(whole := "".join(texts)) > MAX_METADATA_CHARS or "\0" in whole:
-        raise InvalidInput(f"metadata is over {MAX_METADATA_CHARS:,} letters or has NUL: cut it")
+        raise InvalidInput(
+            f"metadata is longer than {MAX_METADATA_CHARS:,} characters or contains NUL: shorten "
+            "it or remove NUL"
+        )
     return dict(metadata)
 
 

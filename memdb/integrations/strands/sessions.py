@@ -336,7 +336,7 @@ def _require_blocks(message: object) -> None:
     """Refuse what Strands could not read again."""
     content = message.get("content") if isinstance(message, dict) else None
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
-        raise InvalidInput("content of the message is no list of blocks: give dicts in a list")
+        raise InvalidInput("content of the message is not a list of blocks: give a list of dicts")
 
 
 def _created_ms(new: SessionMessage) -> int | None:

@@ -482,7 +482,7 @@ def test_there_is_nothing_under_a_name_that_cannot_be_stored(run, name, bad):
         (b"x", "^filename is bytes: give a str"),
         ("", "^filename '' is empty: give a name"),
         ("user:", "^filename 'user:' is empty: give a name"),
-        ("a\0b", "^filename .* holds a NUL character: remove it"),
+        ("a\0b", "^filename .* contains a NUL character: remove it"),
         ("/a", "^filename '/a' would leave its folder: give a name without"),
     ],
     ids=ascii,

@@ -48,14 +48,14 @@ BAD = {
     "object": (fact("A hen.", custom_metadata={"x": object()}), "^custom_metadata has no JSON"),
     "secret": (fact("Her key is sk-proj-" + "aB3dE5gH7jK9" * 4), "^text holds a secret"),
     "long text": (fact("a" * 600_000), "^the number of characters in text is 600,000"),
-    "nul in the id": (fact("A hen.", id="a\0b"), "^memory id holds a NUL"),
+    "nul in the id": (fact("A hen.", id="a\0b"), "^memory id contains a NUL"),
     "long id": (fact("A hen.", id="x" * 1022), "^the number of characters in memory id is"),
     "surrogate id": (
         fact("A hen.", id="\ud800"),
         r"^memory '\\ud800' cannot be stored: id holds a lone surrogate.*: decode",
     ),
     "no text": (fact(" "), "^a memory has no text"),
-    "no memory": ("A hen.", "^memories holds str: give"),
+    "no memory": ("A hen.", "^memories contains str: give"),
     "secret in place of another": (
         fact("Her key is sk-proj-" + "aB3dE5gH7jK9" * 4, id="entry:1"),
         "^text holds a secret",

@@ -354,7 +354,7 @@ def test_what_is_no_event_and_no_id_is_refused(run):
     """With ADK's error, which names the argument; nothing is stored."""
 
     async def steps(memory):
-        with pytest.raises(InputValidationError, match=r"^events holds str: give events"):
+        with pytest.raises(InputValidationError, match=r"^events contains str: give events"):
             await memory.add_events_to_memory(**ANN, events=[event("fox"), "x"])
         with pytest.raises(InputValidationError, match=r"^memory_id is int: give a str"):
             await memory.delete_memory(**ANN, memory_id=5)

@@ -86,7 +86,7 @@ def test_an_unknown_option_is_named(tmp_path: Path) -> None:
         for source in (db, tmp_path / "b.db"):
             with pytest.raises(memdb.InvalidInput, match=r"k: no option of MemdbHistoryProvider"):
                 MemdbHistoryProvider(source, k=5)
-        with pytest.raises(memdb.InvalidInput, match="open it with them"):
+        with pytest.raises(memdb.InvalidInput, match="give these options to memdb"):
             MemdbHistoryProvider(db, durability="process")
     assert not (tmp_path / "b.db").exists()
 

@@ -145,9 +145,9 @@ def test_an_embedder_that_gives_other_vectors_is_refused(
 
     index: Any = {"dims": 2, "embed": embed, "fields": ["text"]}
     with MemdbStore(tmp_path / "a.db", index=index, embedder=None) as store:
-        with pytest.raises(ValueError, match="embed gave"):
+        with pytest.raises(ValueError, match="embed returned"):
             store.put(("n",), "k", {"text": "x"})
-        with pytest.raises(ValueError, match="embed gave"):
+        with pytest.raises(ValueError, match="embed returned"):
             asyncio.run(store.aput(("n",), "k", {"text": "x"}))
         assert store.search(("n",)) == []
         store.put(("n",), "k", {"text": "y"})

@@ -439,7 +439,7 @@ def test_a_port_in_use_is_an_error_that_names_the_option(path):
     assert code == 5
     assert said == (
         f"Error: port {port} of 127.0.0.1 cannot be used (Address already in use): end the "
-        "program that has it, or choose another with --http or port=\n"
+        "program that uses it, or choose another port with --http or port=\n"
     )
 
 
@@ -564,9 +564,13 @@ def test_a_cursor_of_somebody_else_is_refused(path, cursor):
         ),
         ("expand", {"session": "s", "id": "9-2"}, "id is '9-2'"),
         ("expand", {"session": "s", "id": "1-2", "after": 1 << 40}, "after is 1099511627776"),
-        ("forget", {}, "give one of entry, session, query and person"),
-        ("forget", {"dry_run": True}, "give one of entry, session, query and person"),
-        ("forget", {"entry": 1, "query": "x"}, "give one of entry, session, query and person"),
+        ("forget", {}, "give exactly one of entry, session, query and person"),
+        ("forget", {"dry_run": True}, "give exactly one of entry, session, query and person"),
+        (
+            "forget",
+            {"entry": 1, "query": "x"},
+            "give exactly one of entry, session, query and person",
+        ),
         ("context", {"session": "s", "budget_tokens": 1}, "tokens of the newest message"),
         (
             "chat_append",

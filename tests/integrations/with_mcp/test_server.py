@@ -351,10 +351,10 @@ def test_http_serves_who_knows_the_token(path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "Say whose memory it is"),
-        (["--user", "ann", "--http", "8765"], "--http and --token-env go together"),
-        (["--user", "ann", "--token-env", "T"], "--http and --token-env go together"),
-        (["--user", "ann", "--http", "8765", "--token-env", "NO_SUCH"], "holds no token"),
+        ([], "Give the user whose memory it is"),
+        (["--user", "ann", "--http", "8765"], "--http and --token-env must be given together"),
+        (["--user", "ann", "--token-env", "T"], "--http and --token-env must be given together"),
+        (["--user", "ann", "--http", "8765", "--token-env", "NO_SUCH"], "has no token"),
     ],
 )
 def test_the_command_refuses_what_cannot_be_served(path, options, said):

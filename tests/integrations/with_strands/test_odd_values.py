@@ -124,7 +124,7 @@ def test_content_that_is_no_list_of_blocks_is_refused(
         lambda: repository.update_message("t", "a", message(content, 0)),
         lambda: repository.update_message("t", "a", redacted),
     ):
-        with pytest.raises(SessionException, match="no list of blocks"):
+        with pytest.raises(SessionException, match="not a list of blocks"):
             call()
     assert listed(repository) == [{"role": "user", "content": [{"text": "Hi."}]}]
 
