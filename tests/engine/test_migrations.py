@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 from coming_formats import COMING, NOW, PRESENT, VARIANTS, Variant, make_old, memdb_of
+from fixtures import freeze
 
 import memdb
 from memdb.engine.sqlite import schema
@@ -130,6 +131,16 @@ def test_each_format_has_a_step_and_those_between_their_schema() -> None:
     assert [*STEPS] == [*SERVER_STEPS] == [*range(2, NOW + 1)]
     assert between == [*range(2, NOW)]
     assert (folder / "README.md").is_file()
+
+
+def test_the_script_that_freezes_gives_the_same_file_again(tmp_path: Path) -> None:
+    """Its times and ids are fixed, so that a fixture can be reviewed."""
+    made = []
+    for name in ("one.db", "two.db"):
+        freeze.fill(str(tmp_path / name))
+        made.append("".join(freeze.lines(str(tmp_path / name))))
+
+    assert made[0] == made[1]
 
 
 @pytest.mark.parametrize("number", RELEASED, ids=str)

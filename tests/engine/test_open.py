@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 import pytest
+from fixtures.freeze import CHANGE
 
 import memdb
 from memdb.engine.sqlite import pool, schema, wal
@@ -113,10 +114,13 @@ def test_a_released_format_never_changes() -> None:
     """Another schema.sql needs the next number, a migration, a fixture and a line here."""
     script = schema.read_schema()
 
-    assert schema.fingerprint_of(script) == schema.FINGERPRINT
+    assert schema.fingerprint_of(script) == schema.FINGERPRINT, CHANGE
     assert schema.fingerprint_of(f"-- a comment\n{script}  \n") == schema.FINGERPRINT
     assert schema.fingerprint_of(script.replace("last_n", "last_m")) != schema.FINGERPRINT
-    assert FROZEN[schema.FORMAT] == (schema.FINGERPRINT, postgres_schema.OWN_FINGERPRINT)
+    now = schema.FINGERPRINT, postgres_schema.OWN_FINGERPRINT
+    assert FROZEN[schema.FORMAT] == now, (
+        f"schema.sql is not that of format {schema.FORMAT}: {CHANGE}"
+    )
 
 
 def test_an_existing_file_keeps_what_it_holds(filled: str) -> None:
