@@ -47,6 +47,10 @@ ZEROS = [int.from_bytes(b"\1" * 256, "little") - ones for ones in ONES]
 # By signed byte, whether it is above 0.
 SIGNS = b"0" + b"1" * 127 + b"0" * 128
 
+# By the highest byte of a float32 that is not 0, the same; and a float32 that is.
+HIGH_SIGNS = b"1" * 128 + b"0" * 128
+ZERO = bytes(4)
+
 # Translation tables by byte, each made at its first use.
 _flipped_tables: dict[int, bytes] = {}
 
@@ -60,11 +64,13 @@ def sketch_of(vector: bytes) -> bytes:
 
     Returns:
         `(dim + 7) // 8` bytes, the last padded with 0. The same bits as
-        sqlite-vec's `vec_quantize_binary`. Cost: 8 µs at 128 dimensions.
+        sqlite-vec's `vec_quantize_binary`. Cost: 2 µs at 128 dimensions, 8 if one is zero.
     """
-    numbers = to_numbers(vector)
-    bits = "".join(["1" if number > 0 else "0" for number in reversed(numbers)])
-    return int(bits, 2).to_bytes((len(numbers) + 7) // 8, "little")
+    if ZERO in vector:  # perhaps: the bytes may be those of two neighbours
+        bits = bytes([49 if number > 0 else 48 for number in to_numbers(vector)])
+    else:
+        bits = vector[3::4].translate(HIGH_SIGNS)
+    return int(bits[::-1], 2).to_bytes((len(bits) + 7) // 8, "little")
 
 
 def to_numbers(vector: bytes) -> array[float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from math import isfinite
+from operator import mul
 from typing import TYPE_CHECKING
 
 from memdb.errors import DimensionMismatch, InvalidInput
@@ -52,7 +53,7 @@ def to_vector(value: bytes | Sequence[float], dim: int) -> bytes:
         raw = little.tobytes()
     if len(numbers) != dim:
         raise DimensionMismatch(dim, len(numbers))
-    norm = sum(number * number for number in numbers)
+    norm = sum(map(mul, numbers, numbers))
     if not isfinite(norm):
         raise InvalidInput("vector has a component that is NaN or infinite: check the embedder")
     if norm == 0:

@@ -348,3 +348,13 @@ def test_messages_keep_their_direction_and_others_their_floats(
             ((ref, cosine),) = tx.vectors.nearest(1, kind, given, ALL, limit=1)
             assert (ref, round(cosine, 6)) == (9_000, 1.0)
             assert tx.vectors.measure(1, kind, given, [9_000]) == [(ref, cosine)]
+
+
+@pytest.mark.parametrize("special", [(), (0.0,), (-0.0,), (0.0, -0.0, 1e-45, -1e-45)])
+def test_a_sketch_has_a_bit_for_each_component_above_zero(special: tuple[float, ...]) -> None:
+    """Also beside zeros, and beside neighbours whose bytes look like one."""
+    chance = random.Random(4)
+    for dim in (1, 7, 8, 384):
+        numbers = [chance.choice([*special, chance.gauss(0, 1), 2.0, -2.0]) for _ in range(dim)]
+        bits = int.from_bytes(sketch_of(struct.pack(f"<{dim}f", *numbers)), "little")
+        assert [bits >> place & 1 for place in range(dim)] == [int(one > 0) for one in numbers]
