@@ -34,7 +34,7 @@ Below are the calls that a program makes first. All names can be imported from
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
                         RecallOptions SessionRecall EntryFields SettingsFields Selectors
                         MessageSelectors SecretAction Trust MergePolicy Retention OpenMode
-                        Durability Work ToolFormat MessageFormat
+                        Durability Work ToolFormat MessageFormat ExportFormat
     parts of messages   TextPart Thinking ToolCall ToolResult Image FilePart Other Original,
                         each of them a Part (memdb.models.types, docs/parts.md)
     errors              all of them, as a tree (memdb.errors)
@@ -186,6 +186,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.summaries import SummaryTree as SummaryTree
     from memdb.models.types import Durability as Durability
     from memdb.models.types import EntryFields as EntryFields
+    from memdb.models.types import ExportFormat as ExportFormat
     from memdb.models.types import FilePart as FilePart
     from memdb.models.types import Image as Image
     from memdb.models.types import ItemOrder as ItemOrder
@@ -272,10 +273,10 @@ _HOMES = {
     "memdb.rescue.recovery": "recover rekey restore",
     "memdb.text.secrets": "find_secrets redact_secrets",
     "memdb.models.types": (
-        "Durability EntryFields FilePart Image ItemOrder Kind MergePolicy MessageFormat "
-        "MessageSelectors OpenMode Original Other Part Partition RecallOptions Retention Role "
-        "SearchBy SecretAction Selectors SessionRecall SettingsFields TextPart Thinking ToolCall "
-        "ToolFormat ToolResult Trust When Work"
+        "Durability EntryFields ExportFormat FilePart Image ItemOrder Kind MergePolicy "
+        "MessageFormat MessageSelectors OpenMode Original Other Part Partition RecallOptions "
+        "Retention Role SearchBy SecretAction Selectors SessionRecall SettingsFields TextPart "
+        "Thinking ToolCall ToolFormat ToolResult Trust When Work"
     ),
 }
 

@@ -462,7 +462,6 @@ class Services:
         owners: Sequence[ScopeRef],
         path: str | os.PathLike[str],
         *,
-        sqlite: bool = False,
         format: str = "jsonl",  # noqa: A002 (as the public call)
         embeddings: bool = True,
         with_settings: bool = False,
@@ -471,7 +470,7 @@ class Services:
     ) -> int:
         """Write the memory of *owners* to *path*; see `MemDB.export`."""
         shared: dict[str, Any] = {"replace": replace, "progress": progress}
-        if sqlite:
+        if format == "sqlite":
             from memdb.formats.sqlite_files import write_plain
 
             target = path_value(path)

@@ -5,7 +5,7 @@ The front door: `open()`, the file it gives, and `db.jobs`. No SQL and no rules 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from memdb.api._container import Ports, Services, Transaction
 from memdb.api._resolve import STATIC, model_by_name, open_engine, settings_changes
@@ -58,7 +58,14 @@ if TYPE_CHECKING:
         TableColumns,
     )
     from memdb.models.settings import Category, Settings
-    from memdb.models.types import Durability, OpenMode, SecretAction, SettingsFields, Work
+    from memdb.models.types import (
+        Durability,
+        ExportFormat,
+        OpenMode,
+        SecretAction,
+        SettingsFields,
+        Work,
+    )
 
 MAX_QUERY_S = 3600
 
@@ -607,8 +614,7 @@ class MemDB:
         app: str = "default",
         embeddings: bool = True,
         replace: bool = False,
-        sqlite: bool = False,
-        format: Literal["jsonl", "markdown", "html", "csv"] = "jsonl",  # noqa: A002 (public name)
+        format: ExportFormat = "jsonl",  # noqa: A002 (public name)
         progress: Callable[[int], object] | None = None,
     ) -> int:
         """
@@ -618,11 +624,10 @@ class MemDB:
             user: None means everybody, of every app, with the settings of the file.
             embeddings: Also write vectors; without them they are made again.
             replace: Overwrite a file that is there.
-            sqlite: Write plain tables of a new SQLite file in place of lines, for
-                other programs: sessions, messages, entries, summaries,
-                artifacts, state. `import_file` does not read it.
-            format: "jsonl", which `import_file` reads whole; "markdown", "html" (one
-                page that needs nothing else) and "csv" are for people, see docs/export.md.
+            format: "jsonl", which `import_file` reads whole; "markdown", "html" (one page that
+                needs nothing else) and "csv" are for people, see docs/export.md. "sqlite" writes
+                plain tables for other programs: sessions, messages, entries, summaries, artifacts,
+                state.
             progress: Called with the number of records so far, every 1,000.
 
         Raises:
@@ -636,7 +641,6 @@ class MemDB:
             embeddings=embeddings,
             with_settings=user is None,
             replace=replace,
-            sqlite=sqlite,
             format=format,
             progress=progress,
         )

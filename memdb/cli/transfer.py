@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memdb.cli.base import Call
     from memdb.models.messages import Message
     from memdb.models.reports import CopyReport, FolderChange, ImportReport, TableColumns
-    from memdb.models.types import SecretAction
+    from memdb.models.types import ExportFormat, SecretAction
 
 
 @verb(
@@ -263,7 +263,7 @@ def _embed(db: MemDB) -> int:
 
 
 # What TARGET ends in, and the format that it gets without --format.
-ENDINGS: dict[str, Literal["markdown", "html", "csv"]] = {
+ENDINGS: dict[str, ExportFormat] = {
     ".md": "markdown",
     ".markdown": "markdown",
     ".html": "html",
@@ -283,11 +283,10 @@ ENDINGS: dict[str, Literal["markdown", "html", "csv"]] = {
     "--no-embeddings", is_flag=True, help="Leave vectors out; the import makes them again."
 )
 @replace_option
-@click.option("--sqlite", is_flag=True, help="Write plain SQLite tables, for other programs.")
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(("jsonl", "markdown", "html", "csv")),
+    type=click.Choice(("jsonl", "markdown", "html", "csv", "sqlite")),
     help=(
         "Format to write. Default: chosen by the ending of TARGET (.md, .html, .csv), else jsonl."
     ),
@@ -298,18 +297,17 @@ def export(
     all_users: bool,
     no_embeddings: bool,
     replace: bool,
-    sqlite: bool,
-    format_: Literal["jsonl", "markdown", "html", "csv"] | None,
+    format_: ExportFormat | None,
 ) -> None:
     """
     Write everything of one user as JSON lines, Markdown, one HTML page or CSV.
 
     Without TARGET, or with "-", standard output is written. `memdb import` makes the same memory
-    from JSON lines, and reads messages and entries of CSV. --sqlite writes the tables sessions,
-    messages, entries, summaries, artifacts and state for other programs; memdb does not read them.
+    from JSON lines, and reads messages and entries of CSV. --format sqlite writes the tables
+    sessions, messages, entries, summaries, artifacts and state for other programs.
     """
-    if sqlite and (target == "-" or format_ is not None):
-        raise click.UsageError("--sqlite needs a TARGET, and cannot be used with --format.")
+    if format_ == "sqlite" and target == "-":
+        raise click.UsageError("--format sqlite needs a TARGET.")
     if all_users:
         refuse_user()
     if call.as_json and target == "-":
@@ -331,7 +329,6 @@ def export(
             app=app,
             embeddings=not no_embeddings,
             replace=replace,
-            sqlite=sqlite,
             format=chosen,
             progress=counter.to,
         )
@@ -341,9 +338,7 @@ def export(
     )
 
 
-def _echo_document(
-    db: MemDB, user: str | None, app: str, chosen: Literal["jsonl", "markdown", "html", "csv"]
-) -> None:
+def _echo_document(db: MemDB, user: str | None, app: str, chosen: ExportFormat) -> None:
     """Print an export for people, once it is whole."""
     import shutil
     import sys

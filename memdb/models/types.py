@@ -32,6 +32,7 @@ ProviderMessage = Union[
 ]
 Kind = Literal["message", "entry", "artifact", "summary", "item", "session"]
 Partition = Literal["both", "own", "shared"]
+ExportFormat = Literal["jsonl", "markdown", "html", "csv", "sqlite"]
 SearchBy = Literal["meaning", "words", "vector"]
 
 

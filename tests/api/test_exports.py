@@ -52,6 +52,7 @@ NAMES = [
     "EntryVersion",
     "Event",
     "Expansion",
+    "ExportFormat",
     "Extracted",
     "Failure",
     "File",

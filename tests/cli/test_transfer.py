@@ -373,7 +373,7 @@ def test_exports_for_people(run, run_json, path, tmp_path, name):
     assert text.startswith(starts.get(name, "<!doctype html>"))
 
 
-@pytest.mark.parametrize("words", [("a.jsonl",), ("a.db", "--sqlite"), ("a.html",)])
+@pytest.mark.parametrize("words", [("a.jsonl",), ("a.db", "--format", "sqlite"), ("a.html",)])
 def test_an_export_onto_a_file_names_the_option(run, crowd, tmp_path, words):
     """What is at TARGET stays; --replace, which is named, writes over it."""
     target = tmp_path / words[0]
@@ -388,11 +388,11 @@ def test_an_export_onto_a_file_names_the_option(run, crowd, tmp_path, words):
     assert run(*words, "--replace").exit_code == 0
 
 
-def test_a_database_has_no_format(run, path, tmp_path):
-    """--sqlite and --format do not go together."""
+def test_a_database_needs_a_target(run, path):
+    """Tables cannot be written to standard output."""
     run("import", path, WORKSHOP, "--user", "mara", "--no-embed")
 
-    assert run("export", path, tmp_path / "a.db", "--sqlite", "--format", "csv").exit_code == 2
+    assert run("export", path, "--format", "sqlite").exit_code == 2
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])

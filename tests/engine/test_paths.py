@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Every call that makes a file at a path, given an open file and the path.
 CALLS: dict[str, Callable[[MemDB, str], object]] = {
     "MemDB.export": lambda db, path: db.export(path, replace=True),
-    "MemDB.export(sqlite=True)": lambda db, path: db.export(path, sqlite=True, replace=True),
+    "MemDB.export(format=)": lambda db, path: db.export(path, format="sqlite", replace=True),
     "MemDB.export(user=)": lambda db, path: db.export(path, user="ann"),
     "Artifacts.export": lambda db, path: db.scope("ann").artifacts.export(
         "a.md", path, replace=True
@@ -44,7 +44,7 @@ COMMANDS = {
     "backup target": "backup FILE PATH --replace",
     "copy target": "copy FILE PATH",
     "export target": "export FILE PATH",
-    "export target sqlite": "export FILE PATH --sqlite",
+    "export target sqlite": "export FILE PATH --format sqlite",
     "artifact load output": "artifact load FILE a.md --user ann -o PATH --replace",
     "recover new": "recover FILE PATH",
     "restore file": "restore BACKUP PATH --yes",

@@ -291,7 +291,7 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["claude-code", "{folder}", "--file", "{file}", "--app", "/home/ann"],
     ],
     "import": [["{folder}/lines.jsonl", "--session", "new", "--no-embed"]],
-    "export": [["-"], ["{folder}/out.jsonl"], ["{folder}/out.db", "--sqlite"]],
+    "export": [["-"], ["{folder}/out.jsonl"], ["{folder}/out.db", "--format", "sqlite"]],
 }
 
 # Commands without --user are about the file, or about none.

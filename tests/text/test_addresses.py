@@ -80,7 +80,7 @@ def test_a_server_is_no_file(address: str, tmp_path: Path, monkeypatch: pytest.M
             lambda: memdb.restore(address, "b.db"),
             lambda: db.file.backup(address),
             lambda: db.export(address),
-            lambda: db.export(address, sqlite=True),
+            lambda: db.export(address, format="sqlite"),
             lambda: db.export(address, format="html"),
         ]
         for call in calls:

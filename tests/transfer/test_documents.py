@@ -256,7 +256,7 @@ def test_a_page_is_not_read(db: MemDB, tmp_path: Path) -> None:
 def test_messages_of_plain_tables_come_in_again(db: MemDB, open_db: Any, tmp_path: Path) -> None:
     """As those of any other program's table, as docs/export.md says."""
     fill_plainly(db)
-    db.export(tmp_path / "plain.db", user="ann", sqlite=True)
+    db.export(tmp_path / "plain.db", user="ann", format="sqlite")
     columns = memdb.TableColumns(
         "messages", text="text", role="role", session="session", created="created_ms", id="uid"
     )

@@ -119,7 +119,7 @@ def test_a_plain_copy_has_a_table_of_items(db: MemDB, tmp_path: Path) -> None:
     for number, value in enumerate(VALUES):
         items.put(("n", "x"), f"k{number}", value, ttl="1d")
     db.scope("ann").state["large"] = -(2**70)
-    db.export(tmp_path / "plain.db", sqlite=True)
+    db.export(tmp_path / "plain.db", format="sqlite")
     connection = apsw.Connection(str(tmp_path / "plain.db"))
     rows = connection.execute(
         "SELECT key, namespace, value, data FROM items ORDER BY key"

@@ -76,4 +76,4 @@ def test_plain_tables_have_no_settings(
     """They are for other programs."""
     with open_db(":memory:") as db:
         db.import_file(export)
-        db.export(tmp_path / "plain.db", sqlite=True)
+        db.export(tmp_path / "plain.db", format="sqlite")

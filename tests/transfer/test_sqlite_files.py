@@ -119,9 +119,9 @@ def test_memdb_files_are_refused(file_db: MemDB, tmp_path: Path) -> None:
             with pytest.raises(memdb.InvalidInput):
                 file_db.import_file(path, user="ann", columns=chosen)
     with pytest.raises(memdb.FileError):
-        file_db.export(other, sqlite=True, replace=True)
+        file_db.export(other, format="sqlite", replace=True)
     with pytest.raises(memdb.FileError):
-        file_db.export(file_db.path, sqlite=True, replace=True)
+        file_db.export(file_db.path, format="sqlite", replace=True)
 
 
 def test_a_plain_copy_goes_out(file_db: MemDB, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_plain_copy_goes_out(file_db: MemDB, tmp_path: Path) -> None:
         file_db.scope(user).remember("Likes tea.", keywords=["drink"])
         chat.artifacts.save("menu.md", "soup")
 
-    file_db.export(target, sqlite=True)
+    file_db.export(target, format="sqlite")
 
     plain = sqlite_utils.Database(sqlite3.connect(target))
     try:
@@ -148,11 +148,11 @@ def test_a_plain_copy_goes_out(file_db: MemDB, tmp_path: Path) -> None:
         plain.close()
     assert stat.S_IMODE(os.stat(target).st_mode) == 0o600
     with pytest.raises(memdb.AlreadyExists):
-        file_db.export(target, sqlite=True)
+        file_db.export(target, format="sqlite")
 
 
 def test_the_commands(tmp_path: Path, notes: str, logs: str) -> None:
-    """In by --table or as logs of llm, out by --sqlite."""
+    """In by --table or as logs of llm, out by --format sqlite."""
     agent, target = str(tmp_path / "agent.db"), str(tmp_path / "plain.db")
 
     def run(*args: str) -> int:
@@ -163,8 +163,8 @@ def test_the_commands(tmp_path: Path, notes: str, logs: str) -> None:
     assert run("import", agent, notes, "--user", "ann", "--role-column", "who") == 2
     assert run("import", agent, notes, "--user", "ann", *table, "--no-embed") == 0
     assert run("import", agent, logs, "--user", "ann", "--no-embed") == 0
-    assert run("export", agent, "--user", "ann", "--sqlite") == 2
-    assert run("export", agent, target, "--user", "ann", "--sqlite") == 0
+    assert run("export", agent, "--user", "ann", "--format", "sqlite") == 2
+    assert run("export", agent, target, "--user", "ann", "--format", "sqlite") == 0
     plain = sqlite3.connect(target)
     assert plain.execute("SELECT count(*) FROM messages").fetchone() == (11,)
     plain.close()
@@ -350,7 +350,7 @@ def test_tables_on_a_full_disk(db: MemDB, tmp_path: Path, monkeypatch: Any) -> N
     with pytest.raises(
         memdb.FileError, match=r"plain\.db cannot be written \(database or disk is full\)"
     ):
-        db.export(tmp_path / "plain.db", sqlite=True)
+        db.export(tmp_path / "plain.db", format="sqlite")
 
     assert [*tmp_path.glob("plain*")] == []
 
