@@ -144,7 +144,12 @@ def _media_text(part: Part, kind: str) -> str:
 
 
 def words_in(value: Any) -> str:
-    """Return the texts and numbers in a JSON value that a person can read, in order."""
+    """
+    Return the texts and numbers in a JSON value that a person can read, in order.
+
+    >>> words_in({"id": "x1", "callId": "c1", "said": [{"note": "tea", "count": 3}, True]})
+    'tea 3'
+    """
     return " ".join(_words(value))
 
 
