@@ -213,7 +213,7 @@ def require_version(kind: str, ref: str | int, expected: int | None, got: int) -
 
     Args:
         expected: 0 means that there is none yet. None means any.
-        got: The version that the file has, 0 for none.
+        got: The version that the file has, 0 if there is none.
 
     Raises:
         VersionConflict: they differ.
@@ -223,7 +223,7 @@ def require_version(kind: str, ref: str | int, expected: int | None, got: int) -
 
 
 class FileError(MemDBError):
-    """The file as a whole cannot be used; it was left as it is."""
+    """The file as a whole cannot be used; it was left unchanged."""
 
     code = "file"
     exit_code = 6

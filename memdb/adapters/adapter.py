@@ -47,8 +47,8 @@ class Adapter:
         Use a memdb file.
 
         Args:
-            source: A path, made where it is new; or a `memdb.MemDB` or `memdb.aio.MemDB`,
-                which several objects can share and which stays open after them.
+            source: A path, made if it is absent; or a `memdb.MemDB` or `memdb.aio.MemDB`, which
+                several objects can share and which stays open after them.
             framework: Writer of what is stored in a file opened here. None: by the package.
             options: For `memdb.open`, with a path.
 
@@ -117,9 +117,9 @@ class Adapter:
         """
         Return what *work* gives, done in a thread; *then* gets it in this thread.
 
-        A call that is cancelled before it began does nothing. With *to_end* a call that has
-        begun runs to its end, and *then* is called, before the cancelling goes on. So the
-        file and the caller agree.
+        A call that is cancelled before it began does nothing. With *to_end* a call that has begun
+        runs to its end, and *then* is called, before the cancelling continues. So the file and the
+        caller agree.
         """
         self._refuse_closed()
         try:
@@ -185,7 +185,7 @@ class ScopedAdapter(Adapter):
         Use a memdb file.
 
         Args:
-            source: A path, made where it is new; or a file that is open (`memdb.open` or
+            source: A path, made if it is absent; or a file that is open (`memdb.open` or
                 `memdb.aio.open`).
             user: The user whose memory it is. None means MEMDB_USER, or "default".
             app: The program it belongs to. None means MEMDB_APP, or "default".

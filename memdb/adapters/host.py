@@ -179,7 +179,7 @@ class Host:
         Return the session at one moment: head, messages and every state it sees.
 
         Args:
-            last: Only the newest so many messages, 0 for none; None means all.
+            last: Only the newest this many messages, 0 if there is none; None means all.
             since: Only messages said at or after this time.
 
         Returns:
@@ -260,8 +260,8 @@ def mirror(session: Session, said: Iterable[tuple[Any, str | None]]) -> Callable
     """
     Check what a host says in a store of its own; return a function that adds it to *session*.
 
-    A message whose id is known says what it says now, unless it was erased. One without an id
-    is known by its words and by how often they came before. What is no message is left out: the
+    A message whose id is known says what it says now, unless it was erased. One without an id is
+    known by its words and by how often they came before. What is not a message is left out: the
     host's own store has it.
 
     Args:

@@ -29,7 +29,7 @@ class Imported(Record):
 
     Attributes:
         files: Transcripts that were looked at.
-        sessions: Those that something was added from.
+        sessions: The sessions that something was added from.
         messages: Messages that were added.
         apps: The projects they belong to, with the messages added to each.
         left_out: Lines and files that were left out, by the reason.
@@ -96,7 +96,7 @@ def import_transcripts(
     progress: Callable[[int, int], object] | None = None,
 ) -> Imported:
     """
-    Store what is new in transcripts; what is stored already stays as it is.
+    Store what is new in transcripts; what is stored already stays unchanged.
 
     Args:
         user: The user that they belong to.

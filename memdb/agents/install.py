@@ -240,7 +240,7 @@ def _without(
     Return *text* without an entry, and without the containers that are empty then.
 
     Args:
-        containers: Those that an installation made; None means that any may go.
+        containers: The containers that an installation made; None means that any may go.
     """
     for _ in range(len(text)):
         found = _own_values(entry, _parsed(settings, text))

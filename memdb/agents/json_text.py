@@ -77,7 +77,7 @@ def parse(text: str) -> Node | None:
     Return the value of a text with its places; None if it says nothing.
 
     Raises:
-        InvalidInput: it is no JSON, comments and trailing commas apart; names the line.
+        InvalidInput: it is not JSON, comments and trailing commas apart; names the line.
     """
     start = _skip(text, 0)
     if start == len(text):
@@ -148,7 +148,7 @@ def add(text: str, path: tuple[str, ...], key: str | None, value: Any) -> list[P
         key: Its key; None adds to the end of a list at *path*.
 
     Raises:
-        InvalidInput: what stands on the path is no object, or no list at its end.
+        InvalidInput: what stands on the path is not an object, or no list at its end.
     """
     node = parse(text)
     wrapped = value if key is not None else [value]
@@ -176,7 +176,7 @@ def add(text: str, path: tuple[str, ...], key: str | None, value: Any) -> list[P
 
 
 def _insert(text: str, node: Node, key: str | None, value: Any) -> list[Piece]:
-    """Return the edits that add a member behind the last one of *node*."""
+    """Return the edits that add a member after the last one of *node*."""
     newline = "\r\n" if "\r\n" in text else "\n"
     unit = _unit(text)
     label = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "

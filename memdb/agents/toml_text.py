@@ -1,5 +1,5 @@
 """
-Settings in TOML, edited as text: a table is put behind all others, and taken out again.
+Settings in TOML, edited as text: a table is put after all others, and taken out again.
 
 Every edit is proven with `tomllib`: the file then says what it said before, and the table.
 """
@@ -31,7 +31,7 @@ def parse(text: str) -> dict[str, Any]:
     Return the values of a text.
 
     Raises:
-        InvalidInput: it is no TOML.
+        InvalidInput: it is not TOML.
     """
     try:
         return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))

@@ -14,7 +14,7 @@ may ask a model or an embedder (recall, context, remember, extract, compact, job
 take long (imports, backups, `forget`). Such a call sees what was awaited before it, and only its
 caller waits for it.
 
-A caller that is cancelled goes on at once. Its call does not begin, or leaves the model that it
+A caller that is cancelled continues at once. Its call does not begin, or leaves the model that it
 waits for and writes nothing more, or runs to its end in its thread. It writes everything or
 nothing.
 """
@@ -196,8 +196,8 @@ class MemDB(Twin[database.MemDB]):
             kind: "write": *work* is quick, and runs in the order of such calls.
                 The others run beside them: "read"; "search" if it may wait for
                 an embedder; "ask" if it may wait for a model, or takes long.
-            to_end: If the caller is cancelled while *work* runs, wait for its
-                end before the cancellation goes on.
+            to_end: If the caller is cancelled while *work* runs, wait for its end before the
+                cancellation continues.
         """
         flag_value(to_end, "to_end")
         return await run_in(self._worker, functools.partial(work, self._sync), kind, to_end=to_end)

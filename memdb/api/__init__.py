@@ -1,1 +1,3 @@
-"""The objects a user holds. They delegate; no rules here."""
+"""
+The objects that a user of the library works with. They delegate to services, and contain no rules.
+"""

@@ -92,10 +92,10 @@ KEPT = ("changes", "indexer", "usage", "caller", "context_log")
 
 class Ports(Record):
     """
-    Ports that a host plugs in. None means memdb's own, which need no network.
+    Ports that a host can replace. None means memdb's own port, which needs no network.
 
     Attributes:
-        learns: Whether background work learns where the settings leave that open.
+        learns: Whether background work learns, if the settings do not decide it.
     """
 
     embedder: Embedder | str | None
@@ -113,7 +113,7 @@ class Ports(Record):
 
 
 class Transaction(SingleUse):
-    """All writes of a thread, together or not at all: what one `with db.transaction()` enters."""
+    """All writes of a thread in one `with db.transaction()`; all take effect, or none."""
 
     __slots__ = ()
 
@@ -130,8 +130,8 @@ class Services:
         Serve *db* with *ports*.
 
         Args:
-            changes: What changes in the settings that the file keeps, checked by
-                `memdb.models.settings.read_settings`; None: nothing.
+            changes: Changes of the settings that the file stores, checked by
+                `memdb.models.settings.read_settings`. None changes nothing.
         """
         self.db = db
         self.ports = _checked(db, ports)
@@ -158,7 +158,7 @@ class Services:
 
     @contextmanager
     def open_copy(self, path: str) -> Iterator[Services]:
-        """Open a copy of the file at *path* to read in it, without models."""
+        """Open a copy of the file at *path* for reading, without models."""
         copy = open_engine(
             path,
             mode="read",
@@ -174,7 +174,7 @@ class Services:
             copy.close()
 
     def change_settings(self, changes: Settings | dict[str, Any]) -> Settings:
-        """Keep checked changes of the settings in the file, and serve by them from now on."""
+        """Store checked changes of the settings in the file, and use them from now on."""
         if not self._overridden and changed(self.settings, changes) == self.settings:
             return self.settings
         with self.db.write() as tx:
@@ -186,7 +186,7 @@ class Services:
         return self._serve_by(changed(new, self._overridden))
 
     def override_settings(self, changes: Settings | dict[str, Any]) -> Settings:
-        """Serve by checked changes of the settings from now on; the file keeps its own."""
+        """Use checked changes of the settings from now on, without storing them."""
         new = changed(self.settings, changes)
         fields = changes if isinstance(changes, dict) else Settings._fields
         self._overridden |= {name: getattr(new, name) for name in fields}
@@ -234,7 +234,7 @@ class Services:
 
     @cached_property
     def hosting(self) -> HostSessionService:
-        """Service for the sessions and the state of hosts."""
+        """Service for the sessions and the state of host programs."""
         from memdb.conversations.host_sessions import HostSessionService
 
         return HostSessionService(self.db, self.writer)
@@ -292,7 +292,7 @@ class Services:
 
     @cached_property
     def remember(self) -> RememberService:
-        """Service that stores facts, with links to known ones."""
+        """Service that stores facts, with links to the facts that are already known."""
         from memdb.entries.remember import RememberService
 
         return RememberService(
@@ -390,7 +390,7 @@ class Services:
         return Summaries(self.db, self.counting, maker, self.settings)
 
     def recall_request(self, query: str, limit: int, given: Mapping[str, Any]) -> SearchRequest:
-        """Return the checked request of a recall whose other arguments are *given*."""
+        """Return the checked request of a recall; *given* are the other arguments."""
         from memdb.search.request import search_request
 
         times = {
@@ -421,7 +421,7 @@ class Services:
         return self.indexer.pending() + (self.extractions.pending() if self._extracts else 0)
 
     def transfer(self, secrets: str | None = None) -> TransferServices:
-        """Return the services that an import stores by; *secrets* is the action for entries."""
+        """Return the services that an import stores with; *secrets* is the action for entries."""
         from memdb.transfer.lines import TransferServices
 
         screen = self.screen.with_action(secrets)
@@ -532,9 +532,9 @@ class Services:
 
     def find_secrets(self, owner: ScopeRef, *, entropy: bool) -> Iterator[SecretPlace]:
         """
-        Yield the secrets that a scope holds, in the file and in copies that migrations left.
+        Yield the secrets in a scope, in the file and in the copies that migrations left.
 
-        Those of a part of its app come behind its own, and begin with the part's name.
+        Those of a part of its app come after its own, and begin with the part's name.
         """
         own, *parts = self.family(owner)
         yield from self._find_secrets(self, own, entropy=entropy)
@@ -550,7 +550,7 @@ class Services:
     def _find_secrets(
         self, there: Services, owner: ScopeRef, *, entropy: bool
     ) -> Iterator[SecretPlace]:
-        """Find them in the file or in a copy of it, as the settings of the file say."""
+        """Find secrets in the file or in a copy of it, as the settings of the file demand."""
         from memdb.deletion.secret_scan import SecretScan
 
         stores = (there.conversations, there.entries, there.artifacts, there.items)
@@ -559,7 +559,7 @@ class Services:
 
     @property
     def deletion(self) -> DeletionService:
-        """The deletion service, made at each access."""
+        """The deletion service, created at each access."""
         from memdb.deletion.service import DeletionService
 
         return DeletionService(self.db, lambda: self.summaries, self._new_probes)
@@ -593,7 +593,7 @@ class Services:
 
     @cached_property
     def profiles(self) -> ProfileService:
-        """Writer of long-term memory for a prompt."""
+        """Writer of the profile: long-term memory as a text for a prompt."""
         from memdb.entries.profile import ProfileService
 
         return ProfileService(
@@ -724,7 +724,7 @@ class Services:
 
 
 def _checked(db: Engine, ports: Ports) -> Ports:
-    """Return *ports* with the embedders that are named, refusing what cannot be a port."""
+    """Return *ports* with embedders for names; refuse an object that cannot be a port."""
     require_all(arbiter=ports.arbiter, model=ports.model, summarizer=ports.summarizer)
     for name in ("secret_detector", "render_messages", "edit_candidates", "on_event", "reranker"):
         if getattr(ports, name) is not None and not callable(getattr(ports, name)):

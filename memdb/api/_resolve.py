@@ -37,7 +37,7 @@ NEEDED = {
 
 
 def describe_damage(tx: Tx) -> str:
-    """Return findings that no `rebuild` repairs, in rows that were just migrated."""
+    """Return findings that `rebuild` cannot repair, in rows that were just migrated."""
     from memdb.records import integrity  # only for old files
 
     return integrity.describe_damage(tx)
@@ -61,7 +61,7 @@ def open_engine(path: str, **options: Any) -> Engine:
 
 
 def begin_file(path: str, key: AnyKey | None) -> None:
-    """Make an empty file with small pages at *path*; not one with a key."""
+    """Create an empty file with small pages at *path*, unless a key is given."""
     from memdb.engine.sqlite.connection import begin_small_file
 
     if key_value(key) is None:
@@ -69,7 +69,7 @@ def begin_file(path: str, key: AnyKey | None) -> None:
 
 
 def open_target(path: str, *, dry_run: bool, **given: Any) -> Engine:
-    """Open the target of a copy; for a dry run what is not there yet stays so."""
+    """Open the target of a copy. A dry run does not create it."""
     if not dry_run:
         return open_engine(path, **given)
     try:
@@ -82,7 +82,7 @@ def open_target(path: str, *, dry_run: bool, **given: Any) -> Engine:
 
 
 def require(port: object, field: str) -> None:
-    """Refuse an object that cannot be the port, before anything is written."""
+    """Refuse an object that cannot be this port, before anything is written."""
     for name in NEEDED[field]:
         if not hasattr(port, name):
             raise InvalidInput(
@@ -91,7 +91,7 @@ def require(port: object, field: str) -> None:
 
 
 def require_all(**ports: object) -> None:
-    """Refuse the first of *ports*, by field, that cannot be one; None is none."""
+    """Refuse the first of *ports*, by field, that cannot be a port; None means no port."""
     for field, port in ports.items():
         if port is not None:
             require(port, field)
@@ -100,7 +100,7 @@ def require_all(**ports: object) -> None:
 def named_pair(
     db: Engine, embedder: Embedder | str | None, previous: Embedder | str | None
 ) -> tuple[Embedder | str | None, Embedder | str | None]:
-    """Return the embedder, and the one before it; "static" stays a name until it is used."""
+    """Return the embedder and the previous one; "static" stays a name until it is used."""
     if previous is not None and embedder is None:
         raise InvalidInput(
             "previous_embedder is given without embedder: also give the embedder that replaces it"
@@ -109,7 +109,7 @@ def named_pair(
 
 
 def _named(db: Engine, choice: Embedder | str | None, field: str) -> Embedder | str | None:
-    """Return the embedder that *choice* means."""
+    """Return the embedder that *choice* names, or *choice* itself if it is one."""
     if choice is None or (isinstance(choice, str) and choice == STATIC):
         return choice
     if not isinstance(choice, str):
@@ -159,8 +159,8 @@ def model_by_name(spec: str) -> Model:
             LM Studio, llama.cpp).
 
     Raises:
-        InvalidInput: no such form, the extra is not installed (the error says
-            how to), or there is no such model.
+        InvalidInput: the form is unknown, the extra is not installed (the error says how to install
+            it), or there is no such model.
 
     >>> model_by_name("gpt")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -231,7 +231,7 @@ def embedder_by_name(spec: str) -> Embedder:
 
 
 def _name_and_url(text: str) -> tuple[str, str | None]:
-    """Cut NAME@URL; a name may hold `:` and `@` itself, a URL may hold `@`."""
+    """Split NAME@URL; a name may contain `:` and `@`, and a URL may contain `@`."""
     starts = [at for at in (text.find("@http://"), text.find("@https://")) if at >= 0]
     if not starts:
         return text, None

@@ -49,11 +49,11 @@ class Entries:
 
     def find(self, key: str, *, session: str | None = None) -> Entry | None:
         """
-        Return the entry that states the fact *key* now, None if there is none.
+        Return the entry that now states the fact *key*; None if there is none.
 
         Args:
-            session: The session that asks: an entry that only it recalls comes before
-                that of the scope. None means only that of the scope.
+            session: The session that asks. An entry that only this session recalls comes before an
+                entry of the scope. None means only entries of the scope.
         """
         return self._entries.find_key(self._owner, key, session)
 
@@ -67,24 +67,24 @@ class Entries:
         """
         Change the fields that are given, and keep the others.
 
-        The version before goes into its history. Changes that leave the entry
-        as it is make no version.
+        The earlier version goes into the entry's history. If nothing changes, no new version is
+        made.
 
         Args:
             expected: Fail unless the entry is at this version (a number or an Entry). None means
                 any.
-            changes: New values by name, of *text*, *category*, *keywords* and those below; None
+            changes: New values by name: *text*, *category*, *keywords*, and the fields below. None
                 removes an *expires*, *metadata* or *key*.
             importance: Importance of the fact, 1 to 10.
-            pinned: Whether the entry is in every context; it is then never evicted.
-            active: Whether recall may find it. True restores it, also if it expired, and retires
-                the entry that replaced it or has its key.
+            pinned: Whether the entry is in every context. A pinned entry is never evicted.
+            active: Whether recall may find it. True restores the entry, even an expired one, and
+                retires the entry that replaced it or has its key.
 
         Raises:
             NotFound: this scope has no such entry.
             VersionConflict: the entry is at another version.
             AlreadyExists: another entry states the fact *key*.
-            InvalidInput: a field cannot be stored; or the entry gave way to another one, and
+            InvalidInput: a field cannot be stored, or the entry was replaced by another one and
                 *expires* is given without *active*.
         """
         given = EntryChanges(**changes)
@@ -98,12 +98,12 @@ class Entries:
         its expiry unless that has passed. Its key stays, and an inactive entry stays inactive.
 
         Args:
-            version: One of `history`; the present one changes nothing.
+            version: A version of `history`; the current one changes nothing.
             expected: Fail unless the entry is at this version (a number or an Entry). None means
                 any.
 
         Raises:
-            NotFound: this scope has no such entry, or the entry no such version.
+            NotFound: this scope has no such entry, or the entry has no such version.
             VersionConflict: the entry is at another version.
 
         >>> import memdb
@@ -127,15 +127,15 @@ class Entries:
             expected: Fail unless the old entry is at this version. None means any.
 
         Raises:
-            NotFound: this scope lacks one of them.
-            VersionConflict: the old one is at another version.
-            InvalidInput: they are the same, the old one was superseded already,
-                or the new one by the old one.
+            NotFound: this scope lacks one of the two entries.
+            VersionConflict: the old entry is at another version.
+            InvalidInput: both are the same entry, the old one was already superseded, or it
+                superseded the new one.
         """
         return self._entries.supersede(self._owner, old_id, new_id, expected)
 
     def history(self, entry_id: int) -> list[EntryVersion]:
-        """Return the earlier versions of an entry, oldest first; [] if it never changed."""
+        """Return the earlier versions of an entry, oldest first; [] if the entry never changed."""
         return self._entries.history(self._owner, entry_id)
 
     def replaced(self, entry_id: int) -> list[Entry]:
@@ -144,7 +144,7 @@ class Entries:
 
     def links(self, entry_id: int) -> list[Link]:
         """
-        Return what an entry does to older ones, and newer ones to it, by the older entry.
+        Return the links of an entry to older entries, and of newer entries to it.
 
         Guessed, confirmed and rejected links: see `Link.decided`. [] without any.
 
@@ -160,13 +160,13 @@ class Entries:
 
     def unlink(self, newer_id: int, older_id: int) -> bool:
         """
-        Reject the guessed link between two entries; it is not guessed again.
+        Reject the guessed link between two entries, so that it is not guessed again.
 
         Returns:
             False if there is no such link.
 
         Raises:
-            InvalidInput: the newer one superseded the older one: make that active again.
+            InvalidInput: the newer entry superseded the older one; make the older one active again.
         """
         return self._entries.unlink(self._owner, newer_id, older_id)
 
@@ -193,7 +193,7 @@ class Entries:
         order: EntryOrder = "id",
     ) -> Page[Entry]:
         """
-        Return the entries, a page of them with *limit*.
+        Return the entries, or a page of them if *limit* is given.
 
         Args:
             category: Only entries of this category; None means of every category.
@@ -205,16 +205,16 @@ class Entries:
                 seems to outdate them. `update(trust=)`, `supersede` and `unlink` decide.
             as_of: List the entries that were known and valid at this time. Entries that were
                 deleted since are left out, and counts of use are 0.
-            after: The last entry of the page before, or its `to_dict()`. None means the
+            after: The last entry of the previous page, or its `to_dict()`. None means the
                 first page.
             limit: Most entries. None means all.
-            order: "id" lists the oldest first, "updated" and "created" the newest first. The latter
-                two cannot be combined with *as_of*.
+            order: "id" lists the oldest first, "updated" and "created" the newest first. "updated"
+                and "created" cannot be combined with *as_of*.
 
         Raises:
-            InvalidInput: an argument is not one of these.
+            InvalidInput: an argument has none of these values.
 
-        Cost: by id that of what it returns; by time 8 ms more per 10,000 entries.
+        Cost: by id, that of the returned entries; by time, 8 ms more per 10,000 entries.
         """
         find = partial(
             self._entries.list,
@@ -266,9 +266,9 @@ class Artifacts:
         Save *data* as the next version of *name*.
 
         Args:
-            data: Bytes, a str (stored as UTF-8), or a file, read to its end in chunks: its
-                `Path`, or opened in binary mode.
-            mime: Media type of the version; None means guessed from the name.
+            data: Bytes, a str (stored as UTF-8), or a file: a `Path`, or a file
+                opened in binary mode. A file is read to its end in chunks.
+            mime: Media type of the version; None means that it is guessed from the name.
             metadata: A JSON object for this version.
             message_seq: Number of the message of the session that made it.
             expected: Fail unless this is the newest version; 0 means that no version exists. None
@@ -313,22 +313,22 @@ class Artifacts:
         """
         Rename an artifact with all its versions, and return the newest one.
 
-        Numbers stay, unless the new name had versions before: then they go on behind
-        those. A number of the old name never comes back.
+        Numbers stay, unless the new name had versions before: then they continue behind those.
+        Numbers of the old name are never reused.
 
         Raises:
             NotFound: there is no version under *name*.
-            AlreadyExists: there is one under *new_name*.
+            AlreadyExists: there is a version under *new_name*.
             VersionConflict: the newest version is not *expected*.
         """
         return self._artifacts.rename(self._owner, self._session, name, new_name, expected)
 
     def load(self, name: str, version: int | None = None) -> Artifact:
-        """Return a version with its bytes, the newest for None; NotFound if there is none."""
+        """Return a version with its bytes; None means the newest. NotFound if there is none."""
         return self._artifacts.load(self._owner, self._session, name, version)
 
     def open(self, name: str, version: int | None = None) -> io.BufferedReader:
-        """Return a version as a binary stream that can seek; it reads in chunks."""
+        """Return a version as a binary stream that can seek and reads in chunks."""
         return self._artifacts.open(self._owner, self._session, name, version)
 
     def export(
@@ -340,13 +340,12 @@ class Artifacts:
         replace: bool = False,
     ) -> int:
         """
-        Write a version to the file at *path*, the newest for None; return its bytes.
+        Write a version to the file at *path*, and return its bytes; None means the newest version.
 
-        The file gets its name when it is whole. It takes no more memory than a
-        chunk.
+        The file gets its name only when it is complete. The call needs memory for one chunk only.
 
         Args:
-            replace: Overwrite a file that is there.
+            replace: Overwrite an existing file.
 
         Raises:
             NotFound: there is no such version.
@@ -370,15 +369,15 @@ class Artifacts:
         Return the lines that differ between two versions of a text.
 
         Args:
-            version: The newer version to compare, by default the newest.
-            against: The older version to compare, by default the one before.
+            version: The newer version to compare. None means the newest.
+            against: The older version to compare. None means the one before *version*.
 
         Raises:
             NotFound: there is no such version.
             TooLarge: a version has more than 2 MB.
-            InvalidInput: a version is no text in UTF-8, or there is none before.
+            InvalidInput: a version is not text in UTF-8, or there is none before.
 
-        Cost: 0.1 s per 20,000 lines; lines that are repeated add seconds at most.
+        Cost: 0.1 s per 20,000 lines; repeated lines add some seconds at most.
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
@@ -398,7 +397,7 @@ class Artifacts:
         expected: int | ArtifactVersion | None = None,
     ) -> bool:
         """
-        Remove one version, all of them for None; False if there was none.
+        Remove one version, or all of them if *version* is None; False if there was none.
 
         Raises:
             VersionConflict: the newest version is not *expected*.
@@ -414,14 +413,14 @@ class Artifacts:
         order: ArtifactOrder = "name",
     ) -> Page[ArtifactVersion]:
         """
-        Return the newest version of each name, shared ones first; a page with *limit*.
+        Return the newest version of each name, shared names first; a page with *limit*.
 
-        In a session's collection its own and the `user:` names; in a scope's
-        those of every session.
+        A session's collection lists its own names and the `user:` names; a scope's lists those of
+        every session.
 
         Args:
             prefix: Only names that begin with this text; shared ones begin with `user:`.
-            after: The last one of the page before, or its `to_dict()`. None means the
+            after: The last one of the previous page, or its `to_dict()`. None means the
                 first page.
             limit: Most names. None means all.
             order: "name" sorts by session and name, "updated" by the time of the newest version,
@@ -430,7 +429,7 @@ class Artifacts:
         Raises:
             InvalidInput: an argument is not one of these.
 
-        Cost: by name that of what it returns; by time 4 ms more per 1,000 names.
+        Cost: by name, that of the returned versions; by time, 4 ms more per 1,000 names.
         """
         find = partial(self._artifacts.list, self._owner, self._session, prefix=prefix)
         return page_of(lambda most: find(after=after, limit=most, order=order), limit)
@@ -438,7 +437,7 @@ class Artifacts:
 
 @observed
 class Summaries:
-    """The tree of summaries that condenses a session; nothing that was said is lost by it."""
+    """The tree of summaries of a session; the messages themselves are kept."""
 
     __slots__ = ("_owner", "_services", "_session")
 
@@ -462,13 +461,15 @@ class Summaries:
         limit: int | None = None,
     ) -> Page[Summary]:
         """
-        Return summaries, deepest first, then by place; `tree` has what is not summarised too.
+        Return summaries, deepest first, then by place.
+
+        `tree` also shows the messages without a summary.
 
         Args:
-            depth: Only these, 0 for those made from messages; None means of every depth.
-            first_seq: Only those that cover this message or a later one.
-            last_seq: Only those that cover this message or an earlier one.
-            after: The last summary of the page before, or its `to_dict()`. None means the
+            depth: Only summaries of this depth; 0 means summaries of messages. None means all.
+            first_seq: Only summaries that cover this message or a later one.
+            last_seq: Only summaries that cover this message or an earlier one.
+            after: The last summary of the previous page, or its `to_dict()`. None means the
                 first page.
             limit: Most summaries. None means all.
         """
@@ -484,31 +485,31 @@ class Summaries:
         self, summary_id: int | str, text: str | None = None, *, hint: str | None = None
     ) -> Summary:
         """
-        Replace the words of a summary, and return it.
+        Replace the text of a summary, and return the summary.
 
-        Summaries above it are rewritten without a model; if the file has one,
-        it improves them later. What you wrote is never replaced by a model's words.
+        Summaries above it are rewritten without a model. If the file has a model, it improves them
+        later. A model never replaces the text that you wrote.
 
         Args:
             summary_id: The number of a summary, or its span as "first-last".
-            text: The new words; None: rewritten from its sources, by the model if
+            text: The new text. None: memdb writes it again from the sources, with the model if
                 there is one.
-            hint: What expanding it would show; None means not said.
+            hint: What the reader would see by expanding the summary; None means no hint.
 
         Raises:
             NotFound: the session has no such summary.
             InvalidInput: the text is blank or too long.
             PortError: the model failed; nothing was changed.
-            Busy: its messages kept changing while it was made; nothing was changed.
+            Busy: its messages kept changing during the call; nothing was changed.
         """
         given = None if text is None else SummaryText(text, hint)
         return self._services.summary_editor.rewrite(self._owner, self._session, summary_id, given)
 
     def delete(self, summary_id: int | str) -> int:
         """
-        Remove a summary with those after it and above it; return how many.
+        Remove a summary, those after it and those above it; return how many were removed.
 
-        They are made again when they are due. Messages stay. 0 if there is no such summary.
+        They are made again later. Messages stay. 0 if there is no such summary.
         """
         return self._services.summary_editor.delete(self._owner, self._session, summary_id)
 
@@ -519,8 +520,8 @@ class Summaries:
         Args:
             summary_id: The number of a summary; or a span as "first-last", as contexts
                 name it: the summary of that span, else its messages.
-            after_seq: `next_seq` of the page before; 0: the first.
-            limit: Most summaries or messages on a page, 1 to 1,000.
+            after_seq: `next_seq` of the previous page. 0 means the first.
+            limit: The largest number of summaries or messages on a page, 1 to 1,000.
 
         Raises:
             NotFound: the session has no such summary, or no message in the span.
@@ -535,21 +536,21 @@ class Summaries:
         progress: Callable[[str, str], object] | None = None,
     ) -> Compacted:
         """
-        Finish the summaries, drop texts that can be made again, and archive old messages.
+        Finish the summaries, delete texts that memdb can compute again, and archive old messages.
 
-        Nothing that was said is lost, and no summary by a model is dropped.
-        Summaries that another process is making now are left to it.
+        No message is lost, and no summary by a model is deleted.
+        Summaries that another process is making are left to that process.
 
         Args:
             keep_last: Archive all messages except this many of the newest. None archives nothing.
             prune: False keeps stored texts that memdb could compute again.
-            progress: Called with status ("active", "done" or "error") and what
-                is being done, also before each call of a model.
+            progress: Called with a status ("active", "done" or "error") and the current step, also
+                before each call of a model.
 
         Raises:
             InvalidInput: called inside a transaction.
-            PortError: the model failed on a summary: an extract takes its
-                place, and it is tried again later. All else was done.
+            PortError: the model failed on a summary. An extract replaces it, and the model is tried
+                again later. All else was done.
         """
         return self._services.compact(
             self._owner, self._session, keep_last=keep_last, prune=prune, progress=progress
@@ -557,9 +558,9 @@ class Summaries:
 
     def upgrade(self) -> int:
         """
-        Make every summary that no model wrote due to be written by the model; how many.
+        Mark every summary that no model wrote to be written by the model; return how many.
 
-        `db.jobs.run()` or a worker then does it, sources first.
+        `db.jobs.run()` or a worker then writes them, sources first.
 
         Raises:
             InvalidInput: the file was opened without a model.
@@ -570,12 +571,11 @@ class Summaries:
 @handle
 class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that JSON can hold
     """
-    Values under keys, of an app, of a user of it, or of a session: a dict in the file.
+    Values under keys, for an app, for a user of it, or for a session, used like a dict.
 
-    Values are what JSON can hold and come back equal, integers and floats of
-    any size included; None is a value. Each call reads or writes the file, so
-    changing a list that was read changes nothing: set it again. A session's
-    state goes with the session.
+    A value is anything that JSON can contain, and comes back equal, integers and floats of any size
+    included. None is a value too. Each call reads or writes the file. So after you change a list
+    that you read, set it again. The state of a session is removed with the session.
 
     >>> import memdb
     >>> with memdb.open(":memory:") as db:
@@ -595,20 +595,20 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
         self._owner = owner
 
     def all(self) -> dict[str, Any]:
-        """Return every value by key, in the order of the keys: one read."""
+        """Return all values by key, in the order of the keys, with one read."""
         return self._hosting.values(self._place)
 
     def find(self, key: str) -> StateValue | None:
-        """Return a value with its version and time, None if there is none."""
+        """Return a value with its version and time; None if there is none."""
         return self._hosting.find_value(self._place, key)
 
     def put(self, key: str, value: Any, *, expected: int | StateValue | None = None) -> StateValue:
         """
-        Set a value, and return it with its version. The same value again changes nothing.
+        Set a value, and return it with its version. Setting the same value again changes nothing.
 
         Args:
-            expected: What `find` or `put` returned, or its version; 0 means that there is
-                no value. None means whatever there is.
+            expected: What `find` or `put` returned, or its version; 0 means that there is no value
+                yet. None overwrites any version.
 
         Raises:
             VersionConflict: the key is at another version.
@@ -646,11 +646,11 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
         return iter(self.all())
 
     def __len__(self) -> int:
-        """Return how many keys there are."""
+        """Return the number of keys."""
         return len(self.all())
 
     def update(self, *given: Any, **values: Any) -> None:
-        """Set several values, all or none; arguments as for a dict's `update`."""
+        """Set several values, all or none; the arguments are those of `dict.update`."""
         self._hosting.put(self._owner, self._place, dict(*given, **values))
 
     def clear(self) -> None:

@@ -1,5 +1,5 @@
 """
-The front door: `open()`, the file it gives, and `db.jobs`. No SQL and no rules here.
+The entry point: `open()`, the open file, and `db.jobs`. It has no SQL and no rules.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class StoredSettings:
     """
     The settings that the file keeps, as `db.settings`.
 
-    They are read when the file is opened. Another process that has it open keeps
-    those that it read, and so does a worker until it is started again.
+    They are read when the file is opened. Another process that has the file open keeps the settings
+    that it read, and a worker keeps its settings until it is restarted.
 
     >>> with open(":memory:") as db:
     ...     db.settings.update(entry_quota=500).entry_quota
@@ -90,7 +90,7 @@ class StoredSettings:
         self._services = services
 
     def get(self) -> Settings:
-        """Return the settings that this handle works by."""
+        """Return the settings that this handle uses."""
         return self._services.settings
 
     def update(
@@ -102,18 +102,17 @@ class StoredSettings:
         **fields: Unpack[SettingsFields],
     ) -> Settings:
         """
-        Change settings, keep them in the file, and return them.
+        Change settings, store them in the file, and return them.
 
         Args:
-            settings: `Settings` take the place of all; the path of a TOML file
-                changes what it names; None changes the *fields* only.
-            keep: False changes them for this handle only, also on a file opened with
-                mode="read"; the file keeps its own, also at a later `update`.
+            settings: `Settings` replace all; the path of a TOML file changes the settings in it;
+                None changes only the *fields*.
+            keep: False changes them for this handle only, even with mode="read". The file keeps its
+                own settings.
             fields: New values by name; see `Settings`.
 
         Raises:
-            InvalidInput: there is no such field, or a value is out of its range;
-                nothing changes.
+            InvalidInput: there is no such field, or a value is out of range; nothing changes.
         """
         changes = _changes(settings, fields)
         if flag_value(keep, "keep"):
@@ -139,7 +138,7 @@ def _changes(settings: object, fields: SettingsFields) -> Settings | dict[str, A
 
 @observed
 class Jobs:
-    """Embeddings, summaries, extraction and upkeep that are due in a file."""
+    """The pending work of a file: embeddings, summaries, extraction and upkeep."""
 
     __slots__ = ("_services", "_worker")
 
@@ -160,25 +159,24 @@ class Jobs:
         """
         Do all pending work now: embed, summarise and extract.
 
-        Recall and context do a part of it by themselves. Only here, in `compact`
-        and in a worker is a model asked for summaries.
+        Recall and context do a part of it themselves. A model is called for summaries only here, in
+        `compact` and in a worker.
 
         Args:
-            limit: Stop after about this many; None: do it all.
-            progress: Called after each batch with how many it was.
-            status: Called with ("active", what is done) before a model is asked.
-            kinds: Which work: "embed", "summarize", "extract" (`Settings.extract`).
-            due: Do as a worker does: only work whose time has come, not what failed a moment
-                ago, and the upkeep that is due too.
+            limit: Stop after about this many; None means all.
+            progress: Called after each batch with the number of pieces that were done.
+            status: Called with ("active", description) before a model is called.
+            kinds: The kinds of work: "embed", "summarize", "extract" (`Settings.extract`).
+            due: Work like a worker: only jobs whose time has come, no recent failures, and upkeep
+                that is due.
 
         Returns:
-            How many texts were embedded, summaries made and messages read.
+            The numbers of embedded texts, summaries made and messages read.
 
         Raises:
             InvalidInput: called inside a transaction.
-            PortError: the embedder or the model failed on some of it. All else
-                was done, extracts stand in for the summaries, and what failed
-                is due again later.
+            PortError: the embedder or the model failed on some of it. All other work was done,
+                extracts replace the missing summaries, and the failed jobs are tried again later.
         """
         request = WorkRequest(limit, progress, status, early=not flag_value(due, "due"))
         self._services.write_log()
@@ -186,17 +184,17 @@ class Jobs:
 
     def start(self, interval_s: float = 1.0) -> Worker:
         """
-        Do due work in a thread of this process until it is stopped or the file closed.
+        Do due work in a thread of this process, until it is stopped or the file is closed.
 
-        Upkeep too, which `run` leaves alone; of any number of processes
-        with workers one does it, and `db.file.info().upkeep` tells when.
+        The worker also does upkeep, which `run` does not. If several processes have workers, one of
+        them does it; `db.file.info().upkeep` shows when.
 
         Args:
-            interval_s: Pause between two looks when nothing is due; after a
-                failure it grows up to a minute.
+            interval_s: Pause between two checks if nothing is due. After a failure it grows up to a
+                minute.
 
         Returns:
-            The worker, the same one if it runs already; `stop()` ends it.
+            The worker; if one already runs, the same one. `stop()` ends it.
 
         Raises:
             InvalidInput: *interval_s* is not a number above 0, or called inside a transaction.
@@ -211,16 +209,16 @@ class Jobs:
 
     def pending(self) -> int:
         """
-        Return how many jobs `run` has to do, those for other embedders left out.
+        Return the number of jobs that `run` has to do, without those for other embedders.
 
-        A worker learns from a conversation when it has `extract_every` new messages, or was
-        silent for `extract_idle_ms`; `run` does it now. So wait for a worker by `worker.stop()`
-        and `db.jobs.run()`, not for a number of 0.
+        A worker learns from a conversation after `extract_every` new messages, or after a silence
+        of `extract_idle_ms`. `run` does it now. So to wait for a worker, call `worker.stop()` and
+        `db.jobs.run()`; do not wait for the number 0.
         """
         return self._services.pending()
 
     def _close(self) -> None:
-        """Stop the worker; a model that is being asked is given up."""
+        """Stop the worker, without waiting for a model that is being called."""
         if self._worker is not None:
             self._worker.stop(give_up=True)
 
@@ -249,64 +247,61 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     ids: Ids = uuid7,
 ) -> MemDB:
     """
-    Open a memdb file, making it where it is new.
+    Open a memdb file, making it if it is absent.
 
     Args:
-        path: The file, in a folder that exists; ":memory:" keeps all in memory. Or the
-            address of a database on a server, `postgresql://USER@HOST:PORT/DATABASE`, with the
-            extra `postgres`; what it lacks, as the password, comes from libpq's environment.
-        mode: "read": nothing is written anywhere, and every write raises ReadOnly;
-            the file must exist. Works on read-only media.
-        durability: "power": what a call stored survives a power cut. "process":
-            it survives the end of the process; appends are several times faster.
+        path: The file, in an existing folder. ":memory:" keeps all data in memory. It can also be
+            the address of a database on a server, `postgresql://USER@HOST:PORT/DATABASE`, with the
+            extra `postgres`. Missing parts, such as the password, come from libpq's environment.
+        mode: With "read" nothing is written, every write raises ReadOnly, and the file must exist.
+            Works on read-only media.
+        durability: With "power", stored data survives a power cut. With "process", it survives the
+            end of the process, and appends are several times faster.
         busy_timeout_s: How long a call waits while another process writes, 0 to
             3,600, before it raises Busy.
-        embedder: "static", the table that comes with memdb; "use", sixteen
-            languages (extra `multilingual`); "fastembed:DIR",
-            "openai:NAME@URL" or "llm:NAME", as in
-            `memdb.api._resolve.embedder_by_name`; your own; or None for search
-            by words alone.
-        previous_embedder: The one that the file had before. It answers until
-            *embedder* has embedded everything (`db.jobs.run()`, a worker). "static"
-            does so by itself.
-        counter: "cl100k_base", "o200k_base", "estimate", a model of OpenAI's
-            such as "gpt-4o", or yours; None means as the settings say, else
-            "cl100k_base".
+        embedder: "static", the table that comes with memdb; "use", sixteen languages (extra
+            `multilingual`); "fastembed:DIR", "openai:NAME@URL" or "llm:NAME", as in
+            `memdb.api._resolve.embedder_by_name`; your own embedder; or None to search by words
+            alone.
+        previous_embedder: The embedder that the file had before. It is used until *embedder* has
+            embedded everything (`db.jobs.run()`, a worker). "static" does so automatically.
+        counter: "cl100k_base", "o200k_base", "estimate", the name of an OpenAI model such as
+            "gpt-4o", or your own. None means as the settings say, else "cl100k_base".
         model: A language model that writes summaries and decides what to
-            remember: "openai:NAME", "openai:NAME@URL", "llm:NAME", or yours;
-            None means all of that is done offline.
-        summarizer: Your own way to summarise, in place of asking *model*.
-        arbiter: Decides what a statement does to entries like it; None: *model*
-            does. Without one nothing is replaced: entries are linked by their
-            words, and the newest comes first.
-        secret_detector: Returns a `Secret` for each span of a text that is one,
-            besides those that the rules of memdb find.
+            remember: "openai:NAME", "openai:NAME@URL", "llm:NAME", or your own. None means that
+                memdb works without a model.
+        summarizer: Your own function for summaries, in place of *model*.
+        arbiter: Decides how a statement changes similar entries. None means that *model* decides.
+            Without either, nothing is replaced: entries are linked by their words, and the newest
+                comes first.
+        secret_detector: Returns a `Secret` for each secret span of a text, in addition to those
+            that memdb finds.
         render_messages: Turns messages into text for a model that extracts
             facts; None means memdb's format.
-        edit_candidates: Changes, adds and drops extracted facts before they are
-            compared; gets them with the messages that they come from.
+        edit_candidates: Changes, adds and drops extracted facts before they are compared. It gets
+            them with their messages.
         on_event: Called with an `Event` after each public call, call of a port
             and kind of background work, in its thread; see also `MemDB.stats`.
         reranker: Orders the best 30 hits of `recall` and `context`. It is a function of
             the question and the texts that returns a number for each, such as a
-            cross-encoder. Their order stays if it fails or takes over 2 s.
-        settings: What the file does by itself: secrets, summaries, extraction,
-            quota, retention, contexts, categories. A dict, or the path of a
-            TOML file, changes its fields; `Settings` takes the place of all.
-            The file keeps them for every program; one that has it open already reads
-            them at its next opening. None means as kept, at first the defaults. For this
-            handle alone: `db.settings.update(keep=False)`.
-        key: Key of an encrypted file, or for a new one: a passphrase, 32 bytes, or a function.
+            cross-encoder. If it fails or takes over 2 s, the order does not change.
+        settings: How the file handles secrets, summaries, extraction, quota, retention, contexts
+            and categories. A dict, or the path of a TOML file, changes single fields; `Settings`
+            replaces all. The file stores them for every program. A program that has it open reads
+            them at its next opening. None means the stored settings, or at first the defaults. For
+            this handle alone: `db.settings.update(keep=False)`.
+        key: Key of an encrypted file, or of a new one to be encrypted: a passphrase, 32 bytes, or a
+            function.
         writer: Name of the program that writes through this handle, such as "mail-agent". Each
             row that it adds or changes keeps the name. None: no name.
         clock: Gives UTC milliseconds.
-        ids: Gives a new uid for a time.
+        ids: Returns a new uid for a time.
 
     Raises:
-        FileError: the file cannot be used; its subclasses say why. A newer, a
-            foreign or a damaged file is left as it is.
+        FileError: the file cannot be used; the subclass tells the reason. A newer, a foreign or a
+            damaged file is left unchanged.
         InvalidInput: an option is not one of those above.
-        SettingsTooNew: a newer memdb has set what this one does not know.
+        SettingsTooNew: a newer memdb has stored settings that this one does not know.
 
     >>> with open(":memory:") as db:
     ...     chat = db.scope("ann").session("trip")
@@ -355,7 +350,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
 
 
 def _key_of(path: str, given: AnyKey | None) -> FileKey | None:
-    """Return the key of a file; that of the environment is none of a server's."""
+    """Return the key of a file. A server does not use the key in the environment."""
     if given is None and (path == MEMORY or is_address(path)):
         return None
     return key_value(given)
@@ -364,9 +359,9 @@ def _key_of(path: str, given: AnyKey | None) -> FileKey | None:
 @observed
 class MemDB:
     """
-    An open file. Safe for any number of threads, and of processes on one file.
+    An open file. Safe for any number of threads, and for several processes with the same file.
 
-    A context manager; leaving it closes the file.
+    It is a context manager: leaving it closes the file.
     """
 
     __slots__ = ("__weakref__", "_db", "_jobs", "_services")
@@ -384,7 +379,7 @@ class MemDB:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called; every other call then raises Closed."""
+        """Whether `close` was called; after that every other call raises Closed."""
         return self._db.is_closed
 
     @property
@@ -405,7 +400,7 @@ class MemDB:
         """
         Return queued work, failures, and the durations of this process's calls.
 
-        What is queued and what fails is that of all processes. Cost: 1 ms per 1,000 jobs.
+        Queued work and failures are those of all processes. Cost: 1 ms per 1,000 jobs.
         """
         return self._services.stats()
 
@@ -413,19 +408,19 @@ class MemDB:
         """
         Return the changes of all programs in the file since a mark.
 
-        No clock is asked, and nothing is missed. A recall that counts the use of
-        entries is no change.
+        It uses no clock, and misses nothing. A recall that counts the use of entries is not a
+        change.
 
         Args:
-            since: The `mark` of an earlier answer. None begins now. A mark from before the
-                file was opened tells which kinds changed. With `is_complete=False` sessions
-                got messages or are new, and an unknown mark tells no more than that.
+            since: The `mark` of an earlier result. None begins now. A mark from before the file was
+                opened shows only which kinds changed. If `is_complete` is False, the list of
+                sessions may be incomplete.
 
         Raises:
             FileError: the file was removed or replaced, or a newer memdb migrated it.
             InvalidInput: it was called inside a transaction.
 
-        Cost: 15 µs if nobody has written; else 0.5 ms and 0.3 ms per 1,000 sessions.
+        Cost: 15 µs if nothing was written; else 0.5 ms, and 0.3 ms per 1,000 sessions.
 
         >>> with open(":memory:") as db:
         ...     start = db.changes().mark
@@ -441,10 +436,10 @@ class MemDB:
         """
         Yield the changes of all programs from now on, until the file is closed.
 
-        What is written between two looks comes together.
+        Changes between two checks are combined.
 
         Args:
-            interval_s: Seconds from one look to the next: 0.01 to 3,600.
+            interval_s: Seconds between two checks: 0.01 to 3,600.
 
         Raises:
             FileError: the file was removed or replaced, or a newer memdb migrated it.
@@ -457,14 +452,14 @@ class MemDB:
         """
         Return a context in which all writes of this thread happen together or not at all.
 
-        If the body raises, the file is as before. Inside another transaction it
-        is a savepoint. Other writers wait meanwhile, so ask models before it.
-        Each is for one `with`. What cannot be undone or waits for a model is refused
-        inside: backup, vacuum, query, forget, extract, compact and the calls of `db.jobs`.
+        If the body raises an exception, the file stays as before. Inside another transaction it is
+        a savepoint. Other writers wait meanwhile, so call models before it. Each is for one `with`.
+        Calls that cannot be undone or that wait for a model are refused inside: backup, vacuum,
+        query, forget, extract, compact and the calls of `db.jobs`.
 
         Raises:
             Busy: another process kept the write lock longer than the timeout.
-            InvalidInput: it was entered before, by this thread or another.
+            InvalidInput: the transaction was entered before, by this thread or another.
 
         >>> with open(":memory:") as db:
         ...     ann = db.scope("ann")
@@ -483,7 +478,7 @@ class MemDB:
 
     def scope(self, user: str, app: str = "default") -> Scope:
         """
-        Return somebody's memory; it is made at its first write.
+        Return the memory of a user, which the first write creates.
 
         Args:
             user: The user of the memory: any text of up to 1,024 characters.
@@ -495,7 +490,7 @@ class MemDB:
         return Scope(self._services, self._owner(user, app))
 
     def shared(self, app: str = "default") -> Scope:
-        """Return the scope that all users of *app* share and recall; its user is ""."""
+        """Return the scope that all users of *app* share and recall. Its user is ""."""
         return Scope(self._services, self._scope_ref(name_value(app, "app"), SHARED))
 
     @property
@@ -504,7 +499,7 @@ class MemDB:
         return StoredSettings(self._services)
 
     def scopes(self) -> list[Scope]:
-        """Return every scope that was written to, by app and user; shared ones too."""
+        """Return all scopes that were written to, by app and user, including shared ones."""
         with self._db.read() as tx:
             found = scope_rows.list_all(tx)
         owners = [self._scope_ref(app, user) for _, app, user in found]
@@ -521,21 +516,21 @@ class MemDB:
         """
         Run one SELECT over the tables and views of all users, and return the rows.
 
-        For a look at the file in place of another SQLite library, which must not
-        have it open in the same process. Nothing but reading is allowed. The views
-        (`messages_view`, `entries_view`, ...) name people, sessions and times.
+        Use it instead of another SQLite library, which must not open the file in the same process.
+        Only reading is allowed. The views (`messages_view`, `entries_view`, ...) name
+        people, sessions and times.
 
-        A value that the statement makes may have 1 MB, one that is stored 80 MB, the
-        result 256 MB; a pattern of LIKE 100 characters. Full-text search (MATCH) and
-        json_patch are refused: nothing can stop them. `recall` searches.
+        A value that the statement makes may have 1 MB, a stored value 80 MB, the result 256 MB, and
+        a pattern of LIKE 100 characters. Full-text search (MATCH) and json_patch are refused,
+        because they cannot be interrupted. `recall` searches.
 
         Args:
             values: For `?` by position, for `:name` by name.
             limit: Most rows.
-            timeout_s: Seconds after which it is given up.
+            timeout_s: Seconds after which the query is interrupted.
 
         Raises:
-            InvalidInput: it is no single SELECT, cannot be run, or was called inside a
+            InvalidInput: it is not a single SELECT, cannot be run, or was called inside a
                 transaction, whose writes it would not see.
             Interrupted: it took longer than *timeout_s*.
 
@@ -569,29 +564,29 @@ class MemDB:
         """
         Import a file, a folder, an archive or another program's database.
 
-        What is here already is left as it is; docs/import.md has the formats. What an
-        export holds and was forgotten here stays away, and is counted as `forgotten`;
-        what was only deleted comes back. The settings of an export are taken by a file
-        that holds nothing and has none of its own.
+        What is here already is left unchanged; docs/import.md has the formats. Data that was
+        forgotten here is not imported again, and is counted as `forgotten`. Data that was only
+        deleted comes back. The settings of an export are imported only into an empty file without
+        settings of its own.
 
         Args:
-            user: Whose it becomes; None means of the users that the file names.
-            app: The program of *user*; None: "default".
+            user: The user who gets the memory; None means the users that the file names.
+            app: The program of *user*; None means "default".
             session: Session for messages that name none.
             format: How to read the file, by a name of docs/import.md such as "chatgpt", "claude",
                 "jsonl", or "mem0" for the JSON of its `get_all`. None: find out.
             secrets: "refuse", "redact" or "allow" keys and passwords in entries;
                 None means as the file's settings say.
-            columns: For a table of another program's SQLite file; without them
-                such a file must be a log of `llm`.
-            progress: Called with how much is done, and of how much.
+            columns: Columns of a table in another program's SQLite file. Without them, such a file
+                must be a log of `llm`.
+            progress: Called with the amount done and the total.
             dry_run: Read and check everything, report it with samples, and store nothing.
             all_or_nothing: Store nothing if any record cannot be stored. Default: leave out that
                 record and name it in the report.
 
         Raises:
             FileError: *path* cannot be read.
-            InvalidInput: it holds something that cannot be stored.
+            InvalidInput: the source contains something that cannot be stored.
         """
         owner = None if user is None else self._owner(user, app or "default")
         return self._services.import_file(
@@ -618,11 +613,11 @@ class MemDB:
         progress: Callable[[int], object] | None = None,
     ) -> int:
         """
-        Write the memory of *user* to *path*, as JSON lines or for people; return how many.
+        Write the memory of *user* to *path*; return the number of records.
 
         Args:
-            user: None means everybody, of every app, with the settings of the file.
-            embeddings: Also write vectors; without them they are made again.
+            user: None means all users of every app, and the settings of the file.
+            embeddings: Also write vectors. If they are left out, the import makes them again.
             replace: Overwrite a file that is there.
             format: "jsonl", which `import_file` reads whole; "markdown", "html" (one page that
                 needs nothing else) and "csv" are for people, see docs/export.md. "sqlite" writes
@@ -657,14 +652,15 @@ class MemDB:
         Sync this file with the other devices that use *folder*; see docs/guides/sync.md.
 
         Args:
-            folder: A folder of its own, without this file. Any program may carry it.
-            pairing_key: What the first sync of the first device returned as `key`.
-            dry_run: Count, and write nothing.
+            folder: A folder for the sync alone, without this file. Any program may transport it.
+            pairing_key: The `key` that the first sync of the first device returned.
+            dry_run: Only count what would be synced, and write nothing.
             progress: Called with the number of chunks that were merged of a segment.
 
         Raises:
             FileError: the folder is absent, or cannot be written.
-            InvalidInput: it is of another memory, the pairing key is needed or wrong.
+            InvalidInput: the folder belongs to another memory, or the pairing key is missing or
+                wrong.
         """
         given = None if pairing_key is None else text_value(pairing_key, "pairing_key")
         self._services.db.refuse_read_only()
@@ -682,7 +678,7 @@ class MemDB:
         Yield the lines of an export, without line ends.
 
         Raises:
-            InvalidInput: it began in a transaction that was rolled back meanwhile.
+            InvalidInput: the export began in a transaction that was rolled back.
         """
         return self._services.export_lines(
             self._owners(user, app), embeddings=embeddings, with_settings=user is None
@@ -692,8 +688,8 @@ class MemDB:
         """
         Close the file; calling it again does nothing.
 
-        Work in progress is finished first, but a worker's model that is being
-        asked is given up: what it was asked for stays due.
+        Running work is finished first. A model that a worker is calling is not waited for; its job
+        stays due.
         """
         if self._jobs is not None:
             self._jobs._close()

@@ -1,5 +1,5 @@
 """
-`db.file`: what can be asked of and done to a database as a whole. No SQL and no rules here.
+`db.file`: operations on the file as a whole. No SQL and no rules here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class File:
         self._db = services.db
 
     def info(self) -> FileInfo:
-        """Return what is in the file: rows and bytes per store, spaces, times."""
+        """Return the contents of the file: rows and bytes per store, spaces, times."""
         found = integrity.describe(self._db)
         unqueued = self._services.indexer.count_unqueued()
         if not unqueued:
@@ -54,8 +54,8 @@ class File:
 
         Args:
             deep: Also read every page and the bytes of every artifact.
-            accept: Take note that a WAL, or messages, are missing: "wal_missing" and
-                "message_lost" are not reported again.
+            accept: Stop reporting that a WAL or messages are missing ("wal_missing" and
+                "message_lost").
         """
         if accept:
             integrity.accept_loss(self._db)
@@ -74,23 +74,23 @@ class File:
 
     def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
         """
-        Return free pages to the disk after archiving and deleting; return how many bytes.
+        Return free pages to the disk after archiving and deleting; return the number of bytes.
 
-        Goes in steps of some milliseconds, between which others write. A file of an
-        older memdb is rewritten as a whole, the first time. Cost: 2 s per 100 MB that are
-        free, and as much for the words of what was deleted.
+        It works in steps of some milliseconds, and other processes can write between them. A file
+        of an older memdb is rewritten as a whole the first time. Cost: 2 s per 100 MB of free
+        pages, and as much for the words of deleted texts.
 
         Args:
-            whole: Rewrite the file, so that half-full pages go too, as archiving leaves
-                them. Needs as much free disk as the file is large, and keeps writers
+            whole: Rewrite the file, so that half-full pages shrink too, such as those that
+                archiving leaves. This needs as much free disk space as the file, and keeps writers
                 waiting meanwhile: 1 s per 100 MB.
-            progress: Called with (done, total) pages after each step, or with (0, total)
-                while the file is rewritten. What it raises ends the vacuum, and so does
-                Ctrl-C: what was given back by then stays so.
+            progress: Called with (done, total) pages after each step, or with (0, total) while the
+                file is rewritten. An exception that it raises ends the vacuum, and so does Ctrl-C.
+                Pages that were returned by then stay returned.
 
         Raises:
-            Busy: others write or read. If it is reading, the file gets smaller
-                when they have closed it, or at the next vacuum.
+            Busy: other processes write or read. If they only read, the file gets smaller when they
+                have closed it, or at the next vacuum.
             InvalidInput: called inside a transaction.
         """
         flag_value(whole, "whole")
@@ -108,18 +108,19 @@ class File:
         Copy the file as it is now to *path*, while others write; return its bytes.
 
         Args:
-            path: Place where the copy gets its name when it is whole and on the disk.
-            replace: Write over what is there.
-            progress: Called with (done, total) pages after each 4 MB. What it raises ends
-                the backup, and nothing is left of it.
-            key: Another key for the copy, as in `memdb.open`, "" for a plain one; None: that of
-                the file.
+            path: The path of the copy. The copy gets this name only when it is complete and on the
+                disk.
+            replace: Overwrite an existing file.
+            progress: Called with (done, total) pages after each 4 MB. An exception that it raises
+                ends the backup, and removes the partial copy.
+            key: Another key for the copy, as in `memdb.open`, "" for a plain one. None means that
+                of the file.
 
         Raises:
             CipherMissing: the copy cannot be encrypted here.
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written.
-            InvalidInput: called inside a transaction, whose writes the copy would not have.
+            InvalidInput: called inside a transaction, whose writes would be missing in the copy.
         """
         self._db.refuse_inside("backup")
         wanted = self._db.key if key is None else key_value(key)
@@ -137,21 +138,23 @@ class File:
         """
         Copy everything into an empty database, and prove that the copy is equal.
 
-        Each row keeps its ids, uid, seq and version; vectors are copied, so nothing is
-        embedded again. What is copied appears at the target at once, after it was read again
-        there. A copy that was stopped leaves nothing. Others may use the source meanwhile: the
-        copy is of the moment when it began. One user's memory goes by `export` and `import_file`.
+        Each row keeps its ids, uid, seq and version; vectors are copied, so nothing is embedded
+        again. The copy appears at the target all at once, after it was read again there. A copy
+        that was stopped leaves the target empty. Others may use the source meanwhile: the copy has
+        the rows of the time when it began. To copy the memory of one user, use `export` and
+        `import_file`.
 
         Args:
-            target: A file, made if it is new, with the key of this file; or a server.
+            target: A file, which is created if it is absent, with the key of this file; or a
+                server.
             dry_run: Count, and store nothing.
             progress: Called with (done, total) rows now and then.
 
         Raises:
-            AlreadyExists: the target holds something.
+            AlreadyExists: the target is not empty.
             InvalidInput: the target is this database or its backup; or called inside a
                 transaction.
-            Corrupt: what is copied is damaged here.
+            Corrupt: a row to be copied is damaged.
             FileError: the target cannot be opened.
 
         Cost: 1 s per 40,000 rows.
@@ -173,25 +176,25 @@ class File:
 
     def delete_space(self, model: str, dim: int | None = None) -> SpaceInfo | None:
         """
-        Remove the vectors of *model*; return what the space was, None if it is absent.
+        Remove the vectors of *model*; return a description of the space, or None if it is absent.
 
         What was said stays.
 
-        A process that has its embedder makes them again. Goes in pieces, between
-        which others write; `vacuum` then makes the file smaller.
+        A process with this embedder makes the vectors again. It works in pieces, and others can
+        write between them; `vacuum` then makes the file smaller.
 
         Raises:
-            InvalidInput: *dim* has to be said, as the model has several.
+            InvalidInput: *dim* is missing, but the model has several spaces.
         """
         return self._services.indexer.delete_space(model, dim)
 
     def count_tokens(self, texts: Iterable[str | ProviderMessage]) -> list[int]:
         """
-        Return the tokens of each text or message, by the file's counter.
+        Return the number of tokens of each text or message, by the file's counter.
 
-        A message is what `Session.extend` takes, counted as it would be stored;
-        contexts and windows add 4 for its frame. The first call of a process
-        loads the counter, in 0.15 s.
+        A message may have any form that `Session.extend` takes, and is counted as it would be
+        stored. Contexts and windows add 4 tokens for each. The first call of a process loads the
+        counter, in 0.15 s.
 
         Raises:
             InvalidInput: something is neither a text nor a message.

@@ -25,8 +25,8 @@ class Items:
     """
     Values under a namespace and a key: what LangGraph, CrewAI and others call a store.
 
-    A namespace is a tuple of labels, and matches whole labels: ("a",) holds ("a", "b"),
-    and does not hold ("ab",). Every character is literal, and case counts.
+    A namespace is a tuple of labels, and matches whole labels: ("a",) contains ("a", "b") but not
+    ("ab",). Every character is literal, and upper and lower case differ.
 
     >>> import memdb
     >>> with memdb.open(":memory:") as db:
@@ -61,13 +61,13 @@ class Items:
         """
         Create or replace the item under a key, and return it as stored.
 
-        Nothing of the item before stays but its key, its time of creation and its
-        version, to which 1 is added.
+        Of the earlier item only the key, the time of creation and the version stay; the version
+        grows by 1.
 
         Args:
             namespace: Its labels, () for the root; each 1 to 1,024 characters.
             key: 1 to 1,024 characters.
-            value: What JSON can hold, None too, or bytes of up to 32 MiB.
+            value: Any JSON value, also None, or bytes of up to 32 MiB.
             metadata: A JSON object to store with the item; memdb does not read it.
             expected: Fail unless the item is at this version; 0 means that it does not exist. None
                 means any.
@@ -76,14 +76,14 @@ class Items:
             index: False stores the item without indexing it for search. True indexes all texts of
                 the value, a list only these field paths: ["title", "parts[*].text"]. If the file
                 has an embedder, each field gets a vector too.
-            vectors: Vectors of your own to index it by, in place of the embedder's: up to 1,000 of
-                one dimension, as numbers or float32 bytes.
+            vectors: Your own vectors for the item, in place of the embedder's: up to 1,000 of one
+                dimension, as numbers or float32 bytes.
 
         Raises:
             VersionConflict: the item is at another version than expected.
             InvalidInput: an argument cannot be stored; nothing was written.
             TooLarge: the value is too long.
-            SecretFound: it contains a key or password, and those are refused.
+            SecretFound: the value contains a key or password, and the settings refuse these.
         """
         new = PutItem(namespace, key, value, metadata, expected, ttl, index, vectors)  # type: ignore[arg-type]  # PutItem checks them
         return self._items.put(self._owner, new)
@@ -94,13 +94,13 @@ class Items:
 
     def find(self, namespace: Namespace, key: str, *, refresh: bool = False) -> Item | None:
         """
-        Return an item, None if there is none or it has expired.
+        Return an item; None if it is absent or expired.
 
         Args:
-            refresh: Let it live for another time to live, from now on. That is a write.
+            refresh: Start the item's time to live again. That is a write.
 
         Raises:
-            InvalidInput: the namespace or key cannot be that of an item.
+            InvalidInput: the namespace or key is not valid for an item.
 
         Cost: 10 µs.
         """
@@ -122,12 +122,12 @@ class Items:
         Remove all items in a namespace and below it, in one transaction.
 
         Args:
-            prefix: The namespace to work on; () for all of the scope.
-            expired: Only those that have expired: no read returns them, and `db.jobs` removes
-                them too.
+            prefix: The namespace to clear; () means the whole scope.
+            expired: Remove only expired items. Reads never return them, and `db.jobs` removes them
+                too.
 
         Returns:
-            How many there were, expired ones too.
+            The number of removed items, including expired ones.
 
         Raises:
             InvalidInput: *prefix* cannot be a namespace.
@@ -152,7 +152,7 @@ class Items:
             prefix: Only namespaces that begin with these labels.
             suffix: Only namespaces that end with these labels.
             max_depth: Cut each namespace after this many labels, and list it once.
-            after: The last namespace of the page before.
+            after: The last namespace of the previous page.
             limit: Most namespaces. None means all.
         """
         find = partial(self._items.namespaces, self._owner, prefix, suffix, max_depth=max_depth)
@@ -171,7 +171,7 @@ class Items:
 
         Args:
             key_prefix: Only keys that begin with this text; every character is literal.
-            after: The last key of the page before. None means the first page.
+            after: The last key of the previous page. None means the first page.
             limit: Most keys. None means all.
 
         Cost: 1 ms per 2,000 keys, however long the values are.
@@ -192,23 +192,24 @@ class Items:
         min_score: float | None = None,
     ) -> list[FoundItem]:
         """
-        Return the items that say most about *query*, or are nearest to *vector*, best first.
+        Return the items that answer *query* best, or are nearest to *vector*, best first.
 
         Args:
-            query: A question or some words, as in `Scope.recall`: by words and by meaning.
+            query: A question or some words, as in `Scope.recall`. Items are found by words and by
+                meaning.
             limit: Most items, 1 to 1,000.
-            vector: Compared with the vectors that were given with items, of the same
-                dimension. The best vector of an item counts; its cosine is the score.
+            vector: Compared with the given vectors of items that have the same dimension. The best
+                vector of an item counts, and its cosine is the score.
             prefix: Only items in this namespace or below it.
             exact: Only items in the namespace *prefix*, not below it.
             where: Only items whose value has these fields, as in `list`.
             refresh: As in `find`, for each item returned.
-            min_score: Least score, 0 to 1; None leaves out what does not
-                answer a query, and nothing of a vector.
+            min_score: Least score, 0 to 1. None leaves out items that do not answer a query; with
+                *vector* it leaves out nothing.
 
         Raises:
-            InvalidInput: an argument is out of its range, or not one of *query* and
-                *vector* is given.
+            InvalidInput: an argument is out of range, or not exactly one of *query* and *vector* is
+                given.
         """
         if (query is None) == (vector is None):
             raise InvalidInput("give either query or vector")
@@ -234,7 +235,7 @@ class Items:
                 arguments of `put`, `find` and `delete`; 10,000 at most.
 
         Returns:
-            What each of them returns: an Item; an Item or None; True or False.
+            The result of each operation: an Item; an Item or None; True or False.
 
         Raises:
             VersionConflict: an item is at another version than expected; nothing was done.
@@ -264,30 +265,30 @@ class Items:
         refresh: bool = False,
     ) -> Page[Item]:
         """
-        Return the items in a namespace and below it, a page of them with *limit*.
+        Return the items in a namespace and below it, or a page of them if *limit* is given.
 
         Args:
             prefix: List the items of this namespace; () is the root.
             exact: Leave out the namespaces below it.
-            where: Only items whose value has these fields: by field path a value, or
-                operators, for example {"kind": "book", "price": {"$lt": 10}}. They are
-                $eq, $ne, $gt, $gte, $lt, $lte and $in; numbers and texts have an order.
-                A field that is absent counts as null.
-                A path may name elements: "tags[*]" is any of them, "tags[0]" the first.
-            between: Only keys from the first of these up to the second, which is left out;
-                None means no bound. It needs order="key".
-            after: The last item of the page before, or its `to_dict()`. None means the
+            where: Only items whose value has these fields. Give a value for each field path, or
+                operators: {"kind": "book", "price": {"$lt": 10}}. Operators are $eq, $ne, $gt,
+                    $gte, $lt, $lte and $in; numbers and texts are ordered. A field that is absent
+                    counts as null. A path may name elements: "tags[*]" means any of them, "tags[0]"
+                    the first.
+            between: Only keys from the first of these up to, but not including, the second; None
+                means no bound. It needs order="key".
+            after: The last item of the previous page, or its `to_dict()`. None means the
                 first page.
             limit: Most items. None means all.
             order: Sort by namespace and "key", or by the time "updated" or "created".
-            descending: List the last ones first. None: only if sorted by time.
+            descending: List the last ones first. None means only if sorted by time.
             refresh: As in `find`, for each item returned.
 
         Raises:
             InvalidInput: an argument is not one of these.
 
-        Cost: that of the returned items, however many there are. With *where* add 5 µs per
-        item that is passed over; by time in more than 16 namespaces 1 ms per 2,000 items.
+        Cost: only that of the returned items. With *where* add 5 µs per item
+        that is skipped; by time in more than 16 namespaces 1 ms per 2,000 items.
         """
         request = self._items.choose(
             prefix,

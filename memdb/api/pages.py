@@ -1,7 +1,7 @@
 """
 Functions of the verbs in `memdb.api.verbs` for values that JSON cannot express.
 
-`owner_of` finds what a verb is asked of.
+`owner_of` finds the object on which a verb is called.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class OpenBytes(Record):
     Bytes of the file, as a stream that can seek.
 
     Attributes:
-        name: What to call them.
-        tag: Names exactly these bytes.
+        name: The file name of the download.
+        tag: A text that identifies exactly these bytes.
     """
 
     name: str
@@ -60,8 +60,8 @@ class BackupCopy(Record):
     A copy of the file in a folder of its own, and its bytes as a stream.
 
     Attributes:
-        name: What to call it.
-        folder: Place where it is, which the caller removes.
+        name: The file name of the download.
+        folder: The folder of the copy, which the caller removes.
     """
 
     name: str
@@ -71,7 +71,7 @@ class BackupCopy(Record):
 
 
 def copy_file(db: MemDB) -> BackupCopy:
-    """Return a copy of the file as it is now, to download; others go on meanwhile."""
+    """Return a copy of the file as it is now, to download; others continue meanwhile."""
     folder = tempfile.mkdtemp(prefix="memdb-")
     try:
         path = os.path.join(folder, "copy.db")
@@ -93,17 +93,17 @@ def add_part(
     """
     Keep a part of a file that `POST import` reads, and return how many bytes of it are here.
 
-    Of more than eight files the oldest is dropped.
+    If there are more than eight files, the oldest is dropped.
 
     Args:
         user: Whose it becomes.
-        upload: A name for it that you choose.
-        at: How many bytes came before; 0 replaces what came.
+        upload: A name for the file that you choose.
+        at: The number of bytes that were sent before; 0 starts again.
 
     Raises:
-        NotFound: none came before: it was imported, or dropped.
-        InvalidInput: as many did not come before.
-        TooLarge: it has more than 1 GiB.
+        NotFound: no part was sent before, or the file was imported or dropped.
+        InvalidInput: *at* is not the number of bytes that were sent.
+        TooLarge: the file has more than 1 GiB.
     """
     key = db.path, app, user, upload
     if at == 0:
@@ -139,12 +139,12 @@ def import_upload(
     Import a file into the memory of *user*; see `MemDB.import_file`.
 
     Args:
-        name: What the file is called: its ending helps to tell its format.
-        data: The file, or its last part.
-        upload: What `POST upload` was told, for a file that does not fit into a request.
+        name: The name of the file; its ending helps to recognise the format.
+        data: The file, or its last part, in base64.
+        upload: The name given to `POST upload`, for a file that does not fit into a request.
         session: Session for messages that name none.
-        format: How to read it, by a name of docs/import.md. Default: find out.
-        dry_run: Read and check everything, and store nothing; the file is sent again.
+        format: How to read the file, by a name of docs/import.md. Default: find out.
+        dry_run: Read and check everything, and store nothing; send the file again to import it.
     """
     called = "".join(filter(str.isprintable, re.split(r"[/\\]", name)[-1]))[-MAX_FILE_NAME_CHARS:]
     sent = None if upload is None else _uploads.pop((db.path, app, user, upload), None)
@@ -162,7 +162,9 @@ def import_upload(
 
 
 def list_scopes(db: MemDB) -> list[dict[str, str]]:
-    """Return every app and user that was written to; the user "" is what all of an app share."""
+    """
+    Return every app and user with data; the user "" means data that all users of an app share.
+    """
     return [{"app": scope.app, "user": scope.user} for scope in db.scopes()]
 
 
@@ -181,7 +183,7 @@ def export_lines(
 
 def change_settings(settings: StoredSettings, *, changes: Mapping[str, Any]) -> Settings:
     """
-    Change settings, keep them in the file, and return all of them.
+    Change settings, store them in the file, and return all of them.
 
     Args:
         changes: New values by the name of the setting.
@@ -191,9 +193,9 @@ def change_settings(settings: StoredSettings, *, changes: Mapping[str, Any]) -> 
 
 def run_jobs(jobs: Jobs, *, limit: int = JOBS_AT_ONCE, kinds: Sequence[Work] = WORK) -> int:
     """
-    Do some of the work that is due, and return how much: embed, summarise and extract.
+    Do some of the due work: embed, summarise and extract; return how much was done.
 
-    Ask again while it returns more than 0; a request so ends soon, and the server with it.
+    Call it again while it returns more than 0. Short requests let the server end soon.
 
     Args:
         limit: Stop after about this many, 1 to 1,000.
@@ -207,9 +209,10 @@ class MessageView(Record):
     A message with its long texts cut, for a screen; `GET message` has all of it.
 
     Attributes:
-        text: At most as many characters as were asked for.
+        text: At most the requested number of characters.
         text_chars: Length of the whole text.
-        parts: Without their long texts: `base64_bytes` says how much `message/bytes` gives.
+        parts: Parts without their long texts; `base64_bytes` is the size that `message/bytes`
+            returns.
     """
 
     seq: int
@@ -239,10 +242,10 @@ def list_messages(
     Return the messages of a session, oldest first.
 
     Args:
-        first_seq: Begin at this one.
-        max_chars: Cut texts behind so many characters, and leave bytes out: *text_chars*
-            says how long a text is, and `base64_bytes` how large a part. None means all.
-        after: The last message of the page before. None means the first page.
+        first_seq: Begin with this message.
+        max_chars: Cut texts behind this many characters, and leave bytes out: *text_chars* says how
+            long a text is, and `base64_bytes` how large a part. None means all.
+        after: The last message of the previous page. None means the first page.
         limit: Most messages. None means all.
     """
     int_value(first_seq, "first_seq", 1, MAX_SEQ)
@@ -278,7 +281,7 @@ def open_part(session: Session, seq: int, part: int = 0) -> OpenBytes:
     Return the bytes of an image or file that a message holds, as `artifact/bytes` does.
 
     Args:
-        part: Its place in `parts`, from 0.
+        part: The place of the part in `parts`, from 0.
     """
     message = session.get(seq)
     parts = message.parts or []
@@ -305,8 +308,9 @@ def send_context(
     Return a context as the keyword arguments of a model's client.
 
     Args:
-        budget_tokens: Most tokens by the file's counter. None means `Settings.window_tokens`.
-        query: The question for the model. With None nothing is recalled.
+        budget_tokens: The largest number of tokens, by the file's counter. None means
+            `Settings.window_tokens`.
+        query: The question for the model. With None, no older messages are recalled.
         shape: The client.
     """
     return session.context(budget_tokens, query, count_use=False).to(shape)
@@ -314,11 +318,11 @@ def send_context(
 
 def make_branch(session: Session, name: str, after_seq: int | None = None) -> BranchInfo:
     """
-    Make a branch of the session, and return it.
+    Create a branch of the session, and return it.
 
     Args:
         name: Unique in the session.
-        after_seq: The last seq that it shares, 0 for none; None means all there is.
+        after_seq: The last seq that it shares, 0 if there is none; None means all there is.
     """
     session.branch(name, after_seq, create=True)
     return next(one for one in session.branches() if one.name == name)
@@ -331,7 +335,7 @@ def fork_session(
     Copy the session to a new one called *name*, and return that.
 
     Args:
-        before_seq: Copy only what was said before this seq; None means all.
+        before_seq: Copy only messages before this seq; None means all.
     """
     return session.fork(name, before_seq=before_seq).head()
 
@@ -340,10 +344,10 @@ def find_artifact(
     artifacts: Artifacts, name: str, version: int | None = None
 ) -> ArtifactVersion | None:
     """
-    Return the facts about a version, without its bytes.
+    Return the description of a version, without its bytes.
 
     Args:
-        version: The number of a version; None: the newest.
+        version: The number of a version. None means the newest.
     """
     found = artifacts.versions(name)
     return next((one for one in found if version in (None, one.version)), None)
@@ -379,9 +383,9 @@ def save_artifact(
     Save the next version of *name*.
 
     Args:
-        text: What it holds, stored as UTF-8; or *data*.
+        text: The content, stored as UTF-8; or give *data*.
         data: The bytes, in base64.
-        mime: None means guessed from the name.
+        mime: Media type; None means that it is guessed from the name.
         metadata: A JSON object for this version.
         message_seq: Number of the message that made this version, in its session.
         keep_last: Number of versions to keep, including this one. None means all.
@@ -402,7 +406,7 @@ def save_artifact(
 
 def owner_of(db: MemDB, kind: str, given: dict[str, Any]) -> Any:
     """
-    Return what a row's function is asked of, by the name of its class.
+    Return the object on which a row's function is called, by the name of its class.
 
     Takes *user*, *app*, *session* and *branch* out of *given*.
 

@@ -1,4 +1,4 @@
-"""Somebody's memory, as `db.scope(user)` gives it. Delegates; no rules here."""
+"""The memory of one user, as `db.scope(user)` returns it. Delegates; no rules here."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Scope:
 
     @property
     def app(self) -> str:
-        """The program it belongs to."""
+        """The program that the memory belongs to."""
         return self._owner.app
 
     @property
@@ -57,7 +57,7 @@ class Scope:
         return self._owner.user
 
     def session(self, name: str) -> Session:
-        """Return a conversation; it is made at its first message."""
+        """Return a conversation, which its first message creates."""
         return Session(self._services, self._owner, name_value(name, "session"))
 
     def sessions(
@@ -69,18 +69,19 @@ class Scope:
         order: SessionOrder = "name",
     ) -> Page[SessionInfo]:
         """
-        Return the sessions with their titles, times and counts, a page of them with *limit*.
+        Return the sessions with titles, times and counts; a page of them with *limit*.
 
         Args:
             prefix: Only sessions whose name begins with this text.
-            after: The last session of the page before, or its `to_dict()`. None means the
-                first page. A session that changed since is not looked up: its place counts.
+            after: The last session of the previous page, or its `to_dict()`. None means the first
+                page. The page begins after the place that this session had then, even if it changed
+                since.
             limit: Most sessions. None means all.
             order: Sort by "name", "updated" (time of the newest message) or "created"; the last
                 two put the newest first.
 
-        Cost: 0.2 ms per 1,000 messages of what it returns, and for an order by time
-        8 ms per 20,000 sessions of the scope.
+        Cost: 0.2 ms per 1,000 messages of the returned sessions. For an order by time, add 8 ms per
+        20,000 sessions of the scope.
         """
         find = partial(self._services.conversations.sessions, self._owner, prefix)
         return page_of(lambda most: find(after=after, limit=most, order=order), limit)
@@ -92,7 +93,7 @@ class Scope:
         Return the messages and entries of each day, and the entries of each category by state.
 
         Args:
-            since: Only days from this time on, as in `recall`.
+            since: Only days from this time on: a date, a time, or a span such as "30d".
             until: Only days before this time. Categories are counted whole.
             offset_minutes: Local time minus UTC, in minutes, -1,440 to 1,440; days begin at local
                 midnight.
@@ -126,38 +127,38 @@ class Scope:
         secrets: SecretAction | None = None,
     ) -> Remembered:
         """
-        Store a fact as an entry, and return what that changed.
+        Store a fact as an entry, and return what was changed.
 
-        A statement in known words is not stored again ("repeated"). The entry takes over
-        what is new in it, and its history keeps where it was said. An entry with the same
-        *key* is replaced and becomes history ("updated"). All else is "added", and nothing
-        is replaced by a guess. Links join the statement to entries that it resembles
-        (`done.links`), and reading puts the newer one first. A statement that orders to forget one
-        entry is stored as an inactive entry, which retracts that entry ("retracted"). A field that
-        is None leaves that of the known entry as it is.
+        A statement in words that are already known is not stored again ("repeated"). The known
+        entry takes over new fields, and its history records where the statement was repeated. An
+        entry with the same *key* is replaced and becomes history ("updated"). Everything else is
+        "added"; memdb replaces nothing because of a guess. Links connect the statement with similar
+        entries (`done.links`), and reads put the newer one first. A statement that orders to forget
+        one entry is stored as an inactive entry, which retracts that entry ("retracted"). If a
+        field is None, the known entry keeps its value.
 
         Args:
             text: One fact, in a sentence that can be understood alone, of up to 500,000 characters.
-            category: The kind of fact; one of `db.settings.categories()`. None: a new entry gets
-                the one that its words suggest; an allergy is "profile".
-            key: A name for the fact that the entry states; it replaces the entry with this key.
+            category: The kind of fact; one of `db.settings.categories()`. None means a new entry
+                gets the one that its words suggest; an allergy is "profile".
+            key: A name for the fact. The entry replaces an entry with the same key.
             keywords: Other words to find it by.
-            importance: How much it matters, 1 to 10; 5 is neutral, and what a new entry gets.
+            importance: How important the fact is, 1 to 10; a new entry gets 5, which is neutral.
             pinned: Whether the entry is in every context; it is then never evicted.
             expires: Time from which the entry is no longer recalled, written as in `recall`, or
                 "never". A span such as "30d", "12h" or "45m" counts from now on. None means as its
                 category says.
-            valid_from: Time from which the fact is true. A time to come takes effect then. A fact
-                with a time before that of a known statement of the same fact is past.
+            valid_from: Time from which the fact is true. A future time takes effect then. A fact
+                that was true before the time of a known statement of the same fact counts as past.
             session: Session that the fact comes from; *seq* names its message, or the first and
                 last.
             session_only: Whether only that session recalls it. It goes with it.
-            shared: Whether all users of the app recall it. None means as its category says; by
+            shared: Whether all users of the app recall it. None means as its category demands; by
                 default no category is shared.
             writer: What puts it here, for example "mail". None means as `memdb.open` names it.
-            trust: "trusted", "untrusted" or "flagged"; it never changes what is
-                trusted more. None: "flagged" where it reads like an order to a
-                model, else "trusted".
+            trust: "trusted", "untrusted" or "flagged". An entry never changes one that is trusted
+                more. None means "flagged" if the text reads like an order to a model, else
+                "trusted".
             secrets: "refuse", "redact" or "allow" keys and passwords in the text. None means as the
                 file's settings say.
 
@@ -166,7 +167,7 @@ class Scope:
             SecretFound: it contains a key or password, and those are refused.
             NotFound: there is no such session, or no message *seq* in it.
 
-        Cost: 2 ms with 1,000 entries; an arbiter that is asked comes on top.
+        Cost: 2 ms with 1,000 entries, without the time of an arbiter.
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
@@ -221,28 +222,27 @@ class Scope:
         are searched only if *kinds* names them. Each hit has its source.
 
         Args:
-            query: A question or some words, in any form. "" with *since* or *until*, and a
-                question such as "what did we talk about yesterday?", give what is of
-                that time, the newest first. Words in quotes belong
-                together, and a date, also one like
-                "two weeks ago", prefers what was said then.
+            query: A question or some words, in any form. "" with *since* or *until*, and a question
+                such as "what did we talk about yesterday?", return the texts of that time, newest
+                first. Words in quotes belong together. A date, also one like "two weeks ago",
+                prefers texts of that time.
             limit: Most hits, 0 to 1,000.
             kinds: Which of "message", "entry", "artifact", "session" (titles),
                 "summary" and "item" to search.
             since: Only texts from this time on: UTC milliseconds, an aware datetime, or text such
                 as "2026-05-01", "30d" for 30 days ago, or "2 weeks ago".
-            until: Only texts before this time; a day, week, month or year counts to its end.
+            until: Only texts before this time; a day, week, month or year is included to its end.
             session: Search messages, artifacts and summaries of this session alone, and entries
                 except those limited to other sessions. Without it, entries that only one session
                 recalls are left out.
-            by: "meaning" searches words and vectors, "words" words alone, "vector" vectors alone.
-                With "words", neighbours do not count and no embedder is called. With "vector",
-                messages and entries are scored by their cosine.
+            by: "meaning" searches by words and vectors, "words" by words alone, "vector" by vectors
+                alone. With "words", neighbours do not count and no embedder is called. With
+                "vector", messages and entries are scored by their cosine.
             min_score: Least score of a hit, 0 to 1. With 0, every match is returned: repeated texts
-                too, and even if the answer is "none". None means that these are left out. A match,
+                too, and even if the answer is "none". None leaves these out. A match,
                 or the message beside it, has a word of the query, or it is nearer in meaning than
                 texts by chance.
-            options: Those below, by name.
+            options: The options below, by name.
             explain: Return the terms that make up each hit's score.
             rerank: Also compare single words of the best messages and of the query by their
                 meaning. False saves 3 ms.
@@ -457,7 +457,7 @@ class Scope:
                 removed. None removes what there is now.
 
         Returns:
-            The receipt. Removing something that is gone already is no error.
+            The receipt. Removing something that is gone already is not an error.
 
         Raises:
             InvalidInput: not exactly one of *entry*, *session*, *query*, *person* and

@@ -230,7 +230,7 @@ class Session:
         Return the messages, oldest first, a page of them with *limit*.
 
         Args:
-            after: The last message of the page before, its `to_dict()`, or its seq. None means
+            after: The last message of the previous page, its `to_dict()`, or its seq. None means
                 the first page.
             limit: Most messages. None means all.
         """
@@ -283,8 +283,8 @@ class Session:
         None without any. Its seq is not given out again. Other branches that share it keep it.
 
         Args:
-            expected: Its seq as you know it, 0 for none: if it is another
-                by now, nothing is removed.
+            expected: Its seq as you know it, 0 if there is none: if it is another by now, nothing
+                is removed.
 
         Raises:
             VersionConflict: the newest message is not *expected*.
@@ -307,7 +307,7 @@ class Session:
         that share them keep them, with what was remembered.
 
         Args:
-            seqs: Of what goes; those without a message are passed over.
+            seqs: Of what goes; those without a message are skipped.
             instead: `NewMessage`s, or dicts with the same fields by name.
             expected: The seq of the newest message as you know it, 0 for
                 none: if it is another by now, nothing is changed.
@@ -368,7 +368,7 @@ class Session:
 
         The system messages at its start come first. Then come summaries of what is older
         than the fresh tail, oldest first, then entries, messages of the scope's other sessions,
-        and older messages. The newest messages come last, word for word. Spans that are not
+        and older messages. The newest messages come last, unchanged. Spans that are not
         shown are named, and `expand` returns them.
 
         All active entries are there if they fit into what the session leaves, half of it if other
@@ -439,7 +439,7 @@ class Session:
 
         Args:
             dry_run: Say what would be done, and store nothing; a model is asked.
-            limit: Stop after about so many messages.
+            limit: Stop after about this many messages were read.
             progress: Called with status and message before a model is asked.
 
         Raises:
@@ -457,11 +457,11 @@ class Session:
         """
         Return the branch called *name*; it is made if it is new.
 
-        A branch shares the messages up to *after_seq* with this session (or branch), and
-        goes on with its own. Reading, context, recall, summaries and export of a branch
-        cover exactly those. A shared message is stored and found once; deleting, forgetting
-        or editing it changes every branch that shares it. `pop`, `replace` and `clear`
-        take what they name from this one alone; all else stays shared.
+        A branch shares the messages up to *after_seq* with this session (or branch), and continues
+        with its own. Reading, context, recall, summaries and export of a branch cover exactly
+        those. A shared message is stored and found once; deleting, forgetting or editing it changes
+        every branch that shares it. `pop`, `replace` and `clear` take what they name from this one
+        alone; all else stays shared.
 
         Args:
             name: Unique in the session. 1 to 1,024 characters.

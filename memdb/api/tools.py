@@ -207,7 +207,7 @@ class Tools:
         Return the messages, summaries and entries that fit *query*, best first.
 
         Raises:
-            InvalidInput: *query* is no text, or *limit* not from 1 to 50.
+            InvalidInput: *query* is not text, or *limit* not from 1 to 50.
         """
         text_value(query, "query")
         int_value(limit, "limit", 1, MAX_HITS)
@@ -233,7 +233,7 @@ class Tools:
         Compact the session, and return the result as JSON.
 
         Raises:
-            InvalidInput: *archive* is no bool.
+            InvalidInput: *archive* is not a bool.
             PortError: a model failed on a summary; all else was done.
         """
         keep_last = 1000 if flag_value(archive, "archive") else None

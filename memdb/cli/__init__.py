@@ -233,8 +233,8 @@ def raise_again(dropped: sys.UnraisableHookArgs) -> None:
     """
     End the program by a signal although Python dropped the exception of its handler.
 
-    Python drops every exception in a finalizer or a callback of a weak reference, and goes on. Each
-    import has such a callback. The signal comes again a moment later, outside of it.
+    Python drops every exception in a finalizer or a callback of a weak reference, and continues.
+    Each import has such a callback. The signal comes again a moment later, outside of it.
     """
     if not isinstance(dropped.exc_value, (KeyboardInterrupt, SystemExit)):
         sys.__unraisablehook__(dropped)

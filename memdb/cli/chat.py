@@ -159,8 +159,8 @@ def context(
     Show the context that a model gets of a conversation, within a budget of tokens.
 
     Summaries replace older messages, --query adds entries and messages about it, and the newest
-    messages are word for word. The table lists each piece with its tokens and its reason. --json
-    prints each message, --shape the request.
+    messages are unchanged. The table lists each piece with its tokens and its reason. --json prints
+    each message, --shape the request.
     """
     if shape and call.as_json:
         raise click.UsageError(

@@ -41,7 +41,7 @@ BY_OPTION = click.Option(
     type=click.Path(),
     metavar="PATH",
     expose_value=False,
-    help="The memory. Default: MEMDB_FILE, the config file, or the argument FILE.",
+    help="The memory file. Default: MEMDB_FILE, else the file in the config, else FILE.",
 )
 
 

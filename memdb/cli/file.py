@@ -245,7 +245,7 @@ def encrypt(call: Call, target: str, replace: bool) -> None:
     """
     Copy the plain FILE to TARGET, encrypted with a key.
 
-    --key-file names the key. FILE stays as it is: delete it and its backups afterwards.
+    --key-file names the key. FILE stays unchanged: delete it and its backups afterwards.
     `head -c 32 /dev/urandom > agent.key; chmod 600 agent.key` makes a key. Nobody can read TARGET
     without the key, not even you.
     """
@@ -533,7 +533,7 @@ def recover(call: Call, new: str) -> None:
     """
     Make the file NEW from the readable parts of FILE.
 
-    FILE stays as it is. LEFT OUT are rows that were read and do not match their
+    FILE stays unchanged. LEFT OUT are rows that were read and do not match their
     hash, or are useless without others that are lost; MADE are scopes, sessions,
     names and inactive entries that stand in for lost ones. Exit code 7 if `check` finds
     something in NEW.

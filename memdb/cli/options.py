@@ -136,7 +136,7 @@ TEXTS = {
     "created": "Time of the statement. Default: now.",
     "expires": "Time or span (such as 30d) after which it is not recalled.",
     "expected": "Fail unless it is at this version; 0 means that it is new.",
-    "key": "A name for the fact, which one entry may have.",
+    "key": "A name for the fact; no two entries may have the same one.",
     "keywords": "An additional word to find it by.",
     "metadata": "A JSON object of yours.",
     "refresh": "Restart the item's time to live.",
@@ -155,7 +155,7 @@ OWN = {
 
 
 class Json(Base):
-    """A value as JSON; a text that is no JSON is a text."""
+    """A value as JSON; a text that is not JSON is a text."""
 
     name = "json"
 
@@ -299,7 +299,7 @@ def singular(name: str) -> str:
 
 
 def all_counted(counts: Mapping[str, int]) -> str:
-    """Return how many there are of each kind, as "2 entries, 1 branch"."""
+    """Return the number of rows of each kind as text, such as "2 entries, 1 branch"."""
     parts = [counted(count, singular(name), name) for name, count in counts.items() if count]
     return ", ".join(parts) or "nothing"
 

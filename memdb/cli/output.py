@@ -147,7 +147,7 @@ def _escape(code: int) -> str:
 
 
 def print_json_line(value: object) -> None:
-    """Print *value* as JSON on one line, for output that is read while it goes on."""
+    """Print *value* as JSON on one line, for output that is read while it continues."""
     import json
 
     click.echo(json.dumps(to_plain(value)))

@@ -110,7 +110,7 @@ def edited(
     Args:
         suffix: Suffix of the file that the editor sees, by which it knows the language.
         instead: What to give where there is no editor and no terminal, for the error.
-        may_be_empty: An empty text is stored; else it is no change.
+        may_be_empty: An empty text is stored; else it is not a change.
 
     Raises:
         click.UsageError: there is no editor to ask.

@@ -86,7 +86,7 @@ def import_(
 
     Exports of ChatGPT and Claude are read as they were downloaded, and memories of mem0 as the JSON
     of its get_all(). docs/import.md names all formats. The report lists what was skipped, and why.
-    The exit code is 5 if a record cannot be read or stored. Rows of FILE stay as they are, so an
+    The exit code is 5 if a record cannot be read or stored. Rows of FILE stay unchanged, so an
     import can be run again. FILE is created if it is new, once something of SOURCE can be stored. A
     memdb export, or a file of mem0, is stored for the users that it names, or for --user. Any other
     SOURCE is stored for --user, by default the login name. An export has its vectors; other texts
@@ -365,10 +365,10 @@ def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
     """
     Copy all of SOURCE into TARGET, and prove that it is equal.
 
-    Ids, numbers, versions, history and vectors stay as they are; nothing is embedded
-    again. The copy appears in TARGET at once, after all of it was read back. After Ctrl-C, SIGTERM
-    or a crash, run the same command again. TARGET must be new or empty. To copy one user's memory,
-    use `memdb export` and `memdb import`.
+    Ids, numbers, versions, history and vectors stay unchanged; nothing is embedded again. The copy
+    appears in TARGET at once, after all of it was read back. After Ctrl-C, SIGTERM or a crash, run
+    the same command again. TARGET must be new or empty. To copy one user's memory, use `memdb
+    export` and `memdb import`.
     """
     from memdb.cli.service import ending_by_signals
 

@@ -74,7 +74,7 @@ def shorten(
     """
     Return views of *unit* that cost *room* tokens at most, overheads included.
 
-    The largest are cut first, down to a common size; the others stay as they are.
+    The largest are cut first, down to a common size; the others stay unchanged.
     A tool call that no room is left for goes together with its results.
 
     Args:

@@ -318,8 +318,8 @@ class HostSessionService:
         Set values of a place, all or none.
 
         Args:
-            owner: Whose session *place* is, which is made where it is new;
-                None means that it is no session's.
+            owner: Whose session *place* is, which is made if it is absent; None means that it is
+                not a session's.
         """
         checked = _checked({place: given}, self._screen)
         if owner is not None:

@@ -85,8 +85,8 @@ def orphans(messages: Sequence[Message]) -> set[int]:
     Without ids it is one if no assistant message precedes its group of tool
     messages. One known id of several is enough to stay.
 
-    Left out of a window they make it acceptable to every model API (`units`
-    of the others stay as they were).
+    Left out of a window they make it acceptable to every model API (`units` of the others stay
+    unchanged).
     """
     links = _links(messages)
     found = set()

@@ -177,8 +177,8 @@ class MessageService:
         Remove the newest message of a session and return it; None if there is none.
 
         Args:
-            expected: Its seq as the caller knows it, 0 for none: of two
-                that know the same, one succeeds.
+            expected: Its seq as the caller knows it, 0 if there is none: of two that know the same,
+                one succeeds.
 
         Raises:
             VersionConflict: the newest message is not *expected*.

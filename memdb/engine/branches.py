@@ -107,7 +107,7 @@ def runs_of(tx: Tx, session: int) -> list[Run]:
     """
     Return the runs of a path, oldest first: which row holds which messages. None overlaps.
 
-    One run if *session* is no branch; [] for a branch that is gone. The last run is that
+    One run if *session* is not a branch; [] for a branch that is gone. The last run is that
     of *session* itself, and has no end. A row has several if other rows hold what is between.
     """
     path = _path(tx, session)
@@ -267,7 +267,9 @@ def rows_sharing(tx: Tx, session: int, seqs: Sequence[int]) -> list[tuple[int, l
 
 
 def sharing(tx: Tx, session: int, from_seq: int) -> list[int]:
-    """Return the branches whose path has seqs of a row from *from_seq* on, parents first."""
+    """
+    Return the branches whose path contains messages of a session from *from_seq* on, parents first.
+    """
     shown = {session: MAX_SEQ}  # how far each path goes in the row
     found = []
     for branch in branches_of(tx, session):

@@ -1,8 +1,8 @@
 """
 The columns of each table, read from schema.sql: nothing else lists them.
 
-The digest of a row covers every column that stands before `digest` in schema.sql; what stands
-behind it is derived.
+The digest of a row covers every column that stands before `digest` in schema.sql; what stands after
+it is derived.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Columns(Record):
         covered: Those that the digest covers, in that order; none without a digest.
         key: Those of the primary key.
         defaults: The default of each, in SQL.
-        reals: Those that hold floating-point numbers.
+        reals: The reals that hold floating-point numbers.
     """
 
     names: tuple[str, ...]

@@ -67,7 +67,7 @@ def select(
         columns: What it gives: in SQL, or as names.
         source: What it reads; "": nothing.
         where: Which rows; "": all.
-        limit: How many rows, at most.
+        limit: The largest number of rows.
     """
     listed = columns.strip("\n") if isinstance(columns, str) else ", ".join(columns)
     text = f"/* {tag} */\nSELECT\n  {listed.strip()}\n"
@@ -202,7 +202,7 @@ def _split(columns: str) -> tuple[str, ...]:
 
 
 def _assignments(table: str, assigned: dict[str, str], *, with_digest: bool) -> str:
-    """Return what stands behind SET."""
+    """Return what stands after SET."""
     found = read_columns()[table]
     assert assigned.keys() <= set(found.names), (table, assigned)
     lines = [f"{name} = {value}" for name, value in assigned.items()]

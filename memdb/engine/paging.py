@@ -2,8 +2,8 @@
 Iteration over rows that may outlive the transaction it began in.
 
 A page contains rows that the consumer has not seen yet. If it was read inside a transaction that is
-then rolled back, those rows never were: `pages_of` reads again behind the last one that it gave,
-and `refuse_undone` raises where the rows have to be of one moment.
+then rolled back, those rows never were: `pages_of` reads again after the last one that it gave, and
+`refuse_undone` raises where the rows have to be of one moment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pages_of(
     Yield rows behind the key *after*, *limit* at most, as they are when each page is read.
 
     Args:
-        read: Returns the rows behind a key, at most so many; fewer mean that there are no more.
+        read: Returns the rows behind a key, at most this many; fewer mean that there are no more.
         key_of: Returns the key of a row.
         size: Rows per page.
     """

@@ -59,7 +59,7 @@ def inflate(data: bytes, most: int) -> bytes:
     Return *data* decompressed; reads no more than *most* bytes of it.
 
     Raises:
-        Damaged: it is no zlib stream, ends early, or contains more than *most* bytes.
+        Damaged: it is not a zlib stream, ends early, or contains more than *most* bytes.
     """
     stream = decompressobj()
     try:
@@ -129,7 +129,7 @@ def _seqs_of(runs: str, fields: int) -> Sequence[int]:
     Return the seqs that `pack` wrote as runs.
 
     Raises:
-        Damaged: they are no runs, or are not those of so many fields.
+        Damaged: they are no runs, or are not those of this many fields.
     """
     try:
         pairs = [

@@ -190,7 +190,7 @@ class SketchIndex:
     The sketches of an id range in memory, to be compared with queries.
 
     Attributes:
-        size: How many there are.
+        size: The number of them.
     """
 
     __slots__ = ("_groups", "_planes", "_words", "size")

@@ -36,7 +36,7 @@ class Step(Record):
 
     def refuse_other_counts(self, before: Mapping[str, int], after: Mapping[str, int]) -> None:
         """
-        Compare the rows of each table before and after the step.
+        Compare the number of rows of each table before and after the step.
 
         Raises:
             StepFailed: a table has other rows than before, and the step does not declare that.

@@ -1,8 +1,8 @@
 """
 Validate stage of `remember`: a host's fact becomes a checked statement.
 
-Secrets are refused or redacted as the file's settings say. A text that reads
-like an instruction to a model is stored as it is and marked "flagged".
+Secrets are refused or redacted as the file's settings say. A text that reads like an instruction to
+a model is stored unchanged and marked "flagged".
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def fact_value(text: object) -> str:
     Return *text* if it can be the text of an entry.
 
     Raises:
-        InvalidInput: it is no text that can be stored, or blank.
+        InvalidInput: it is not text that can be stored, or blank.
         TooLarge: it has more than `MAX_FACT_CHARS` characters.
     """
     value = content_value(text, "text")

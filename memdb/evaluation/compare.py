@@ -22,7 +22,7 @@ def read_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
     Raises:
         FileError: it cannot be read.
-        InvalidInput: a line is no answer.
+        InvalidInput: a line is not an answer.
     """
     found = []
     try:
@@ -48,8 +48,8 @@ def compare(
     """
     Return how the means of each arm and level changed over the questions of both.
 
-    The interval is a 95 % paired bootstrap over questions (Efron 1979), so a change whose
-    interval leaves out 0 is no accident of the questions.
+    The interval is a 95 % paired bootstrap over questions (Efron 1979), so a change whose interval
+    leaves out 0 is not an accident of the questions.
 
     Raises:
         InvalidInput: the two have no question of one arm in common.

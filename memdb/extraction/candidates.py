@@ -210,7 +210,7 @@ def learnt_candidates(messages: list[Message], context: Sequence[Message]) -> li
     """
     Return the sentences of *messages* that are worth keeping, with who said them.
 
-    Where a user speaks without a name, one with a name is somebody else: "I live in Graz" is no
+    Where a user speaks without a name, one with a name is somebody else: "I live in Graz" is not a
     fact of the user then, and nothing is learnt from it.
 
     Args:

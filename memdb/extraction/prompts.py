@@ -285,7 +285,7 @@ def read_candidates(
         keys: Of facts; another one is left out, and its fact is kept.
 
     Raises:
-        Unreadable: the answer has no known form.
+        Unreadable: the answer does not have the form that the prompt asks for.
     """
     rows = _rows(answer, name, lambda item: "category" in item)
     found = [_candidate(row, set(categories), set(keys), span, said_ms) for row in rows]
@@ -299,7 +299,7 @@ def read_verdicts(answer: str, name: str, offered: Sequence[Sequence[str]]) -> l
     Return a verdict per candidate, "add" for those that the answer leaves out.
 
     Indexes out of range are ignored; of two for one candidate the last counts.
-    A label that was not offered for the candidate is no target.
+    A label that was not offered for the candidate is not a target.
 
     Args:
         answer: Answer of the model called *name*.

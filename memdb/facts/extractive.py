@@ -1,5 +1,5 @@
 """
-Extractive summarizer: the sentences of the source that say most, word for word.
+Extractive summarizer: the sentences of the source that say most, unchanged.
 
 The default; needs no model, table or network. Each sentence is a set of weighted
 terms (numbers, file names, names, words). Sentences are taken greedily by the

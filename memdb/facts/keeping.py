@@ -3,7 +3,7 @@ Choose the sentences of a message that are worth keeping, and their category.
 
 A fact in a story has the words of a fact. So the words of a sentence decide only what it says.
 Whether it belongs to a story, a role or a pasted text depends on the other sentences of its
-message. A sentence is kept as it was said; if it begins with a pronoun or a fragment, the one
+message. A sentence is kept unchanged said; if it begins with a pronoun or a fragment, the one
 before it is kept too. Pasted text teaches nothing about the user: code, quotations, mails, logs,
 tags, and lines after a line that ends in a colon.
 """

@@ -463,7 +463,7 @@ def _numbers(
 
 
 def _names(words: Sequence[Word], place: int) -> bool:
-    """Return whether a number stands behind a noun that it tells apart: "Server 12", "4号楼"."""
+    """Return whether a number stands after a noun that it tells apart: "Server 12", "4号楼"."""
     before = words[place - 1] if place else None
     after = words[place + 1] if place + 1 < len(words) else None
     if before is None or before.kind == "unit" or (after is not None and after.kind == "unit"):
@@ -525,7 +525,7 @@ def _acts(
 def _rejected(
     text: str, new: Sequence[Word], both: Mapping[int, int], left_new: Sequence[int]
 ) -> dict[str, float]:
-    """Return whether a value of the older statement stands behind a word of rejection."""
+    """Return whether a value of the older statement stands after a word of rejection."""
     denial = markers().get(recognise(text), {}).get("negation")
     if denial is None:
         return {}

@@ -232,7 +232,7 @@ def tidy(sentence: str, speakers: frozenset[str]) -> str:
     Return *sentence* without emoji, opening interjections and vocatives.
 
     Args:
-        sentence: One line; returned as it is when little else would remain.
+        sentence: One line; returned unchanged when little else would remain.
         speakers: Lower-case names; their beginnings count too ("Mel").
 
     >>> tidy("Wow, Mel, I moved to Oslo, Melanie!", frozenset({"melanie"}))
@@ -300,7 +300,7 @@ def weighted_terms(
 
 
 def _term(token: str, lower: str, speakers: frozenset[str], *, start: bool) -> tuple[str, float]:
-    """Return the key and the weight of a token that is no stop word."""
+    """Return the key and the weight of a token that is not a stop word."""
     if lower.isalpha():
         if lower in _COMMON_WORDS:
             return lower, _COMMON

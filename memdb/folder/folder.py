@@ -239,7 +239,7 @@ class Folder:
         Return the users, in the order of their files; a page of them with *limit*.
 
         Args:
-            after: The last user of the page before.
+            after: The last user of the previous page.
         """
         found: list[str] = []
         start = "" if after is None else place_of(after)
@@ -255,7 +255,7 @@ class Folder:
         return isinstance(user, str) and user != SHARED and os.path.exists(self._file_of(user))
 
     def stats(self) -> FolderStats:
-        """Return how many users there are, and how large their files. Cost: 10 µs a file."""
+        """Return the number of users, and how large their files. Cost: 10 µs a file."""
         sizes = [_size_of(os.path.join(self.path, place)) for place in self._places("")]
         due = 0 if self._due is None else self._due.count()
         return FolderStats(len(sizes), sum(sizes), len(self._open), due)
@@ -324,7 +324,7 @@ class Folder:
                 self._due.close()
 
     def _take(self, user: str, *, create: bool = True) -> Lease:
-        """Return a lease of a user's file, which is opened if it is not."""
+        """Return a lease of a user's file; open the file first if it is closed."""
         with self._alone(user):
             handle = self._open.get(user)
             if handle is None:

@@ -70,7 +70,7 @@ def read_entry(entry: Any, field: str = "entry", *, whole: bool = True) -> list[
             is a message without text. False: only what was said, [] for a line without it.
 
     Raises:
-        InvalidInput: it is no JSON object.
+        InvalidInput: it is not JSON object.
 
     >>> read_entry({"type": "user", "message": {"role": "user", "content": "Hi."}})[0].text
     'Hi.'
@@ -207,8 +207,8 @@ def entries_of(messages: Iterable[Message], session_id: str) -> list[Entry]:
     """
     Return messages as lines of a transcript, those of Claude Code as they were.
 
-    What another client wrote becomes lines that Claude Code can go on from; what says
-    nothing, none.
+    What another client wrote becomes lines that Claude Code can continue from; what says nothing,
+    none.
     """
     found: list[Entry] = []
     for message in messages:

@@ -55,7 +55,7 @@ def write_document(
     progress: Callable[[int], object] | None = None,
 ) -> int:
     """
-    Write everything of *owners* to *path* for people to read; return how many records.
+    Write everything of *owners* to *path* for people to read; return the number of records.
 
     Args:
         format: One of `WRITERS`.

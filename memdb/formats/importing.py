@@ -59,7 +59,7 @@ def import_file(
     """
     Add what is at *path*: a file, a folder, an archive or another program's database.
 
-    What is stored already stays as it is. Importing something again adds nothing:
+    What is stored already stays unchanged. Importing something again adds nothing:
     messages are found by their external id or uid, entries and artifact versions by
     their uid or content. So an import that was stopped is finished by running it again.
 
@@ -298,7 +298,7 @@ def watch_folder(
     seconds. The first change is the import of all.
 
     Args:
-        sleep: Waits so many seconds between two looks.
+        sleep: Waits this many seconds between two looks.
 
     Raises:
         FileError: the folder cannot be read.

@@ -198,7 +198,7 @@ def read_messages(value: Any, field: str = "message") -> list[NewMessage]:
         field: What an error calls it.
 
     Raises:
-        InvalidInput: it is no message, has no role, or has no JSON form.
+        InvalidInput: it is not a message, has no role, or has no JSON form.
 
     >>> read_messages({"role": "model", "parts": [{"text": "Hi."}]})[0].role
     'assistant'
@@ -332,7 +332,9 @@ _SPEAKERS = frozenset(("role", "call_id", "author"))
 
 
 def _inner_messages(data: dict[str, Any]) -> Any | None:
-    """Return what contains the messages in a provider's response, None if *data* is no response."""
+    """
+    Return what contains the messages in a provider's response, None if *data* is not a response.
+    """
     if not _SPEAKERS.isdisjoint(data):
         return None
     for field in _HOLDERS:
@@ -369,7 +371,7 @@ def _read_block(block: Any, provider: str = "") -> Part:
 
 
 def _name(value: Any) -> str | None:
-    """Return an author's name; None for what is no name."""
+    """Return an author's name; None for what is not a name."""
     return value if isinstance(value, str) and value.strip() else None
 
 

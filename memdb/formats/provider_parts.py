@@ -92,7 +92,7 @@ _NOWHERE = frozenset(("type", "media_type"))
 
 
 def other(kind: str, data: Any, warning: str = "") -> Part:
-    """Return a part that keeps *data* whole, for what the vocabulary has no type for."""
+    """Return a part that keeps *data* whole, for content without a part type of memdb."""
     part: Part = {"type": "other", "kind": kind or "unknown", "data": data}
     return {**part, "warning": warning} if warning else part
 

@@ -397,7 +397,7 @@ def _anthropic(turns: list[Turn]) -> dict[str, Any]:
 
 
 def _end_with_words(messages: list[Block]) -> None:
-    """Leave out a thought at the end, and blanks behind the last words: the API refuses both."""
+    """Leave out a thought at the end, and blanks after the last words: the API refuses both."""
     content = messages[-1]["content"]
     while content and content[-1]["type"] in ("thinking", "redacted_thinking"):
         content.pop()

@@ -138,7 +138,7 @@ class Source:
         Yield the number and the value of each element of the JSON array.
 
         Raises:
-            InvalidInput: the file is no JSON array, or ends before its end.
+            InvalidInput: the file is not JSON array, or ends before its end.
         """
         array = _Array(self)
         if array.next_character() != "[":
@@ -168,7 +168,7 @@ class _Array:
         self._number = 0
 
     def next_character(self) -> str:
-        """Return the next character that is no white space without taking it; "" at the end."""
+        """Return the next character that is not white space without taking it; "" at the end."""
         blanks = 0
         while True:
             rest = self._text[self._at : self._at + 1]
@@ -527,7 +527,7 @@ class Tree:
             return Source(files.pop_all(), stream, shown, most=most, advance=advance)
 
     def skip_records(self, count: int) -> None:
-        """Skip so many records in `first` and `peek`: the first may be a broken one."""
+        """Skip this many records in `first` and `peek`: the first may be a broken one."""
         self._skipped = count
         self._first.clear()
         self._peeked.clear()
@@ -571,7 +571,7 @@ class Tree:
 
     def first_character(self, name: str) -> bytes:
         """
-        Return the first byte of a file that is no white space; b"" if 4 KiB have none.
+        Return the first byte of a file that is not white space; b"" if 4 KiB have none.
 
         One of several that cannot be read has none: its problem says why.
 

@@ -63,7 +63,7 @@ def as_lines(
 
     Args:
         table: The table or view that the caller named; None means those of a format.
-        lines: Yields the lines from at most so many rows of a table.
+        lines: Yields the lines from at most this many rows of a table.
 
     Raises:
         InvalidInput: it has no such table or column, or gives more than its size lets expect.
@@ -176,7 +176,7 @@ def plain_text(value: object) -> str:
 
 def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
     """
-    Write the lines of an export as plain tables of a new SQLite file; return how many rows.
+    Write the lines of an export as plain tables of a new SQLite file; return the number of rows.
 
     `sessions`, `messages`, `entries`, `summaries`, `artifacts` and `state`, each
     with `app` and `user`, and the fields of the export as columns; lists and

@@ -117,7 +117,9 @@ class Prompts:
         self._by_line = dict(known)
 
     def taken_back(self, line: Line) -> str | None:
-        """Return the external id of the prompt that *line* stands in place of, None for none."""
+        """
+        Return the external id of the prompt that *line* stands in place of, None if there is none.
+        """
         known = self._by_line.get(line.behind or "")
         return known if known != self._id_of(line) and self._id_of(line) else None
 

@@ -267,7 +267,7 @@ def steps_of(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
 
 
 def turn_of(message: FormatMessage, shape: str) -> Turn:
-    """Return a message that is no tool's as a turn; results in it are not in the turn."""
+    """Return a message that is not a tool's as a turn; results in it are not in the turn."""
     parts = parts_with_text(message.parts or (), message.text)
     if any(part.get("kind") == EMPTY for part in parts if isinstance(part, dict)):
         return Turn(message.role)  # no API takes a message that says nothing

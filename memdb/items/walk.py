@@ -52,7 +52,7 @@ class ListRequest(Record):
         exact: Only the namespace *low* itself.
         where: None means every value.
         between: The first key and the first key behind them, by key only. None means all.
-        after: The item that the page before ended with. None means the beginning.
+        after: The item that the previous page ended with. None means the beginning.
     """
 
     low: str
@@ -147,7 +147,7 @@ def walk(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> Iterator[I
 
 
 def _located(scope_no: int, request: ListRequest) -> ListRequest:
-    """Return a request with the packed id of the item that it goes on after."""
+    """Return a request with the packed id of the item that it continues after."""
     if request.after is None:
         return request
     row_id = scope_range(scope_no)[0] + number_of(request.after.id)
@@ -225,7 +225,7 @@ def _namespace_walks(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[It
 
 
 def _start(request: ListRequest, path: str) -> Cursor | None:
-    """Return where the walk over a namespace begins; None if the page before went beyond it."""
+    """Return where the walk over a namespace begins; None if the previous page went beyond it."""
     begin = LAST if request.descending else FIRST
     if request.between is not None:
         begin = Cursor(*request.between, 0, 0)

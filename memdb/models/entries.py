@@ -195,7 +195,7 @@ LINK_KINDS = ("repeats", "updates", "corrects", "retracts")
 
 class Link(Record):
     """
-    Relation of the entry *newer_id* to the entry *older_id*; both stay as they are.
+    Relation of the entry *newer_id* to the entry *older_id*; both stay unchanged.
 
     Attributes:
         kind: "repeats": says the same. "updates": says it of a later time. "corrects": names

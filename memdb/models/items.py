@@ -130,7 +130,7 @@ def path_of(namespace: object, field: str = "namespace") -> str:
     Return a namespace as it is stored.
 
     Raises:
-        InvalidInput: it is no list or tuple of names, or a label contains the character 31.
+        InvalidInput: it is not a list or tuple of names, or a label contains the character 31.
         TooLarge: over `MAX_DEPTH` labels, or over `MAX_PATH_CHARS` in all.
 
     >>> labels_of(path_of(("a", "b"))), path_of(())

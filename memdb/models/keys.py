@@ -72,12 +72,12 @@ def key_value(value: AnyKey | None) -> FileKey | None:
     Return the key that a caller gives, or the environment; None for a plain file.
 
     Args:
-        value: A passphrase, 32 bytes, or a function that returns one of them. "": none,
-            whatever the environment says. None: that in the file MEMDB_KEY_FILE, or in the
-            keyring under the name MEMDB_KEYRING.
+        value: A passphrase, 32 bytes, or a function that returns one of them. "": none, whatever
+            the environment says. None means that in the file MEMDB_KEY_FILE, or in the keyring
+            under the name MEMDB_KEYRING.
 
     Raises:
-        InvalidInput: it is no key.
+        InvalidInput: it is not a key.
         FileError: the file of the key cannot be used.
     """
     if isinstance(value, FileKey):

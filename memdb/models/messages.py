@@ -359,7 +359,7 @@ class BranchInfo(Record):
 
     Attributes:
         parent: Name of the branch that it leaves; None means the session itself.
-        leaves_at: The last seq up to which it shares all that *parent* has; 0 for none. It
+        leaves_at: The last seq up to which it shares all that *parent* has; 0 if there is none. It
             may share later ones too, if `replace` made the two differ in between.
         last_seq: The highest seq given out on its path.
         message_count: How many messages its path holds, shared ones included.

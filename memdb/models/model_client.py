@@ -529,7 +529,7 @@ class ModelCaller:
         Raises:
             PortError: no answer came, the timeout passed, the call was
                 cancelled, or the budget is used up. It contains no secret.
-            InvalidInput: *timeout_s* is no timeout.
+            InvalidInput: *timeout_s* is not a timeout.
         """
         whole_s = self._timeout_s if timeout_s is None else timeout_value(timeout_s, "timeout_s")
         deadline = self._clock() + whole_s

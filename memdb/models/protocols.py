@@ -109,7 +109,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Identify the model; vectors of different names are never compared."""
+        """Identify the model; vectors of models with different names are never compared."""
         ...
 
     @property

@@ -649,8 +649,8 @@ class SessionHead(Record):
 
     Attributes:
         last_seq: The highest seq given out, 0 before the first message.
-        newest_seq: Seq of the newest message that is there, 0 for none; it falls
-            where messages are taken back, which `last_seq` never does.
+        newest_seq: Seq of the newest message that still exists; 0 if there is none. It falls
+            when messages are removed; `last_seq` never does.
         metadata: As given to `session.create`; None for a session that was
             made by its first message, artifact or state.
         uid: Differs from that of a session of the same name that was deleted.
@@ -776,7 +776,7 @@ class Changes(Record):
 
     Attributes:
         mark: Give it as `since` for what changes from here on.
-        sessions: Those that got messages, or are new.
+        sessions: The sessions that got messages, or are new.
         kinds: What else changed: "message" (edited, archived or removed), "session" (renamed or
             removed), "entry", "summary", "artifact", "item", "state", "settings" or "scope" (copied
             from another database). "other" is a row without words, such as a job or a vector.

@@ -157,8 +157,8 @@ class Settings(Record):
             never. 1,000 is usual.
         session_archive_keep: Newest messages that it leaves outside, 0 or more
             and less than *session_archive_at*.
-        context_messages: Most newest messages word for word, from 1; a tool call
-            and its results are not parted. None means as many as fit.
+        context_messages: Most newest messages unchanged, from 1; a tool call and its results are
+            not parted. None means as many as fit.
         context_images: Newest images that a context, or a window with a budget, keeps, 0 to
             10,000; others read `[image: name]`.
         context_media_bytes: Most bytes of images, sound and files besides those of the
@@ -166,9 +166,9 @@ class Settings(Record):
         image_tokens: Tokens of an image; None means by its size, 1,600 if that is unknown.
         page_tokens: Tokens of a page of a PDF.
         sound_tokens: Tokens of a second of sound.
-        context_tail_percent: Share of a context's budget for the newest messages word for word, 1
-            to 99. The budget is what the system text and recalled texts leave. The messages also
-            get what summaries do not need. Extracts, which no model wrote, get only what the newest
+        context_tail_percent: Share of a context's budget for the newest messages unchanged, 1 to
+            99. The budget is what the system text and recalled texts leave. The messages also get
+            what summaries do not need. Extracts, which no model wrote, get only what the newest
             messages leave.
         context_recall_percent: Share for the messages that match the question, 0 to 90.
         context_known_tokens: Most tokens for entries, and never more than a fifth of the
@@ -407,7 +407,7 @@ def read_stored(rows: Mapping[str, str]) -> Settings:
 
     Raises:
         InvalidInput: this memdb does not know a field, or cannot use its value.
-        Corrupt: a value is no JSON, which no memdb writes.
+        Corrupt: a value is not JSON, which no memdb writes.
     """
     if not rows:
         return DEFAULTS

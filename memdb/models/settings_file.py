@@ -21,12 +21,12 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     Return the fields that a TOML file sets, each checked by itself.
 
-    Categories are tables: `[[categories]]` with `name = "recipes"`. A field that
-    the file does not name stays as it is.
+    Categories are tables: `[[categories]]` with `name = "recipes"`. A field that the file does not
+    name stays unchanged.
 
     Raises:
-        InvalidInput: the file cannot be read or is no TOML, there is no such
-            field, or a value is out of its range.
+        InvalidInput: the file cannot be read or is not TOML, there is no such field, or a value is
+            out of its range.
     """
     try:
         with open(path, "rb") as file:

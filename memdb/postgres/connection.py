@@ -52,7 +52,7 @@ class Asked:
     __slots__ = ("_ahead", "_answers", "_bytes", "_reads_only", "is_whole", "statements")
 
     def __init__(self, *, reads_only: bool) -> None:
-        """Begin with none; *reads_only*: in one snapshot."""
+        """Begin without statements; with *reads_only* all reads see one snapshot."""
         self.statements: list[tuple[str, list[Any], list[Row] | None]] = []
         self.is_whole = True
         self._reads_only = reads_only
@@ -433,7 +433,7 @@ class Tx(Asking):
         self._send(statement_of(f"RELEASE level{number}"), [], EMPTY)
 
     def undo_savepoint(self, number: int) -> None:
-        """Undo that part; the transaction goes on even if a statement of it failed."""
+        """Undo that part; the transaction continues even if a statement of it failed."""
         psycopg = driver.load()
         self._facts.clear()
         self._asked.forget()

@@ -214,8 +214,8 @@ class Statement:
         is_unsettling: Whether it may make what `Tx.known` holds untrue.
         kind: Kind of the things that it changes, for `db.changes`; None if they are not counted.
         may_miss: Whether it may change no row.
-        is_outside: Whether its answer is no part of the transaction, so that it stands if the
-            transaction is repeated, and is asked for again each time.
+        is_outside: Whether its answer is not a part of the transaction. It stays if the transaction
+            is repeated, and is asked for again each time.
         writes: Whether it changes rows.
     """
 

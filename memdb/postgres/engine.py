@@ -213,7 +213,7 @@ class PostgresEngine(Opened):
             mode: "write"; or "read": nothing is written or created.
             partitions: Partitions of each large table, if the tables are new.
             verify: Returns what is wrong with the rows of tables that are being migrated, "" if
-                nothing is; then they stay as they were.
+                nothing is; then they stay unchanged.
 
         Raises:
             FileError: the database cannot be used; see its subclasses.
@@ -247,7 +247,7 @@ class PostgresEngine(Opened):
             raise
 
     def _prepare(self) -> None:
-        """Check the server and its tables; again while a fail-over goes on."""
+        """Check the server and its tables; again while a fail-over continues."""
         tries = Tries()
         while True:
             try:

@@ -227,7 +227,7 @@ class Link:
         """
         Return whether a commit on this server waits for a standby, or the server is lost.
 
-        Then the one whose lock was not given back in time is not slow: a fail-over goes on.
+        Then the one whose lock was not given back in time is not slow: a fail-over continues.
         Ends the open transaction.
         """
         if not self.undo():

@@ -360,7 +360,7 @@ class PostgresMaintenance:
         as the role `memdb_reader` where the user may become that.
 
         Raises:
-            InvalidInput: it is no single SELECT, calls a volatile function, or cannot be run.
+            InvalidInput: it is not a single SELECT, calls a volatile function, or cannot be run.
             Interrupted: it took longer than *timeout_s*.
         """
         self._db.refuse_inside("query")
@@ -401,14 +401,14 @@ class PostgresMaintenance:
         replace: bool = False,  # noqa: ARG002 (the other engine's)
         progress: Progress | None = None,  # noqa: ARG002 (the other engine's)
     ) -> int:
-        """Raise Unsupported: a server is no file."""
+        """Raise Unsupported: a server is not a file."""
         raise Unsupported(
             f"{self._db.path} is a server, which cannot be copied as a file: use "
             f"`memdb copy {self._db.path} FILE`, or pg_dump"
         )
 
     def is_own_file(self, target: str) -> bool:  # noqa: ARG002 (of the protocol)
-        """Return False: a server is no file of this machine's."""
+        """Return False: a server is not a file of this machine's."""
         return False
 
 

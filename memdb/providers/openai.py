@@ -165,8 +165,8 @@ class OpenAIServer(Client):
             options: More fields of each request, such as `{"temperature": 0}`.
 
         Raises:
-            InvalidInput: the openai package is not installed, *base_url* is no
-                URL, or the server is OpenAI's own and there is no key.
+            InvalidInput: the openai package is not installed, *base_url* is not a URL, or the
+                server is OpenAI's own and there is no key.
         """
         try:
             import openai
@@ -206,7 +206,7 @@ class OpenAIServer(Client):
         return f"{type(self).__name__}({self._model!r}, base_url={redact_url(self._base_url)!r})"
 
     def close(self) -> None:
-        """Close the connections; doing it twice is no error."""
+        """Close the connections; doing it twice is not an error."""
         self._close()
 
     def _within(
@@ -545,7 +545,7 @@ def _parse_url(base_url: str) -> Any:
     Return the parts of *base_url*.
 
     Raises:
-        InvalidInput: it is no http or https URL.
+        InvalidInput: it is not an http or https URL.
     """
     try:
         url = urlsplit(base_url)

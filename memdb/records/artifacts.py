@@ -182,8 +182,8 @@ def rename(tx: Tx, place: Place, target: Place) -> None:
     """
     Rename every version of a name; the new name has none.
 
-    The old name stays with its counter, as after a removal. Under a name that had versions
-    before, the numbers go on behind those, so that none comes back.
+    The old name stays with its counter, as after a removal. Under a name that had versions before,
+    the numbers continue behind those, so that none comes back.
 
     Raises:
         AlreadyExists: there are versions under the new name.
@@ -317,7 +317,7 @@ def is_text_mime(mime: str) -> bool:
 
 
 def indexed_text(mime: str, head: bytes) -> dict[str, str | None]:
-    """Return the `text` and `bigrams` to search; both None if *mime* or *head* is no text."""
+    """Return the `text` and `bigrams` to search; both None if *mime* or *head* is not text."""
     nothing: dict[str, str | None] = {"text": None, "bigrams": None}
     if not is_text_mime(mime):
         return nothing

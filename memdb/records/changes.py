@@ -105,7 +105,7 @@ class ChangeLog:
 
         Args:
             interval_s: Seconds between two comparisons; more after one that took long.
-            sleep: Waits so many seconds.
+            sleep: Waits this many seconds.
 
         Raises:
             InvalidInput: *interval_s* is no such number.

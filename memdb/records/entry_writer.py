@@ -151,7 +151,7 @@ def update(
 
 def repeat(tx: Tx, entry_id: int, said: dict[str, Any]) -> None:
     """
-    Keep in the history of an entry how it was said again; the entry stays as it is.
+    Keep in the history of an entry how it was said again; the entry stays unchanged.
 
     Args:
         said: Text, session_id, first_seq, last_seq and writer of the statement.

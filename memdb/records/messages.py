@@ -123,7 +123,7 @@ def prepare_messages(
         writer: Writer of those that have none.
 
     Raises:
-        InvalidInput: one is no message, or a field of it cannot be stored.
+        InvalidInput: one is not a message, or a field of it cannot be stored.
         SecretFound: a message contains a secret, and those are refused.
     """
     if action is None:
@@ -189,7 +189,7 @@ def count_drafts(drafts: Sequence[Draft], counting: Counting) -> list[Draft]:
 
 
 def _screened(new: NewMessage, screen: SecretScreen, action: str) -> NewMessage:
-    """Return a message as *action* lets it pass; what is no message is refused later."""
+    """Return a message as *action* lets it pass; what is not a message is refused later."""
     new = new.replace(text=content_value(new.text, "text"))
     given = {name: getattr(new, name) for name in SCREENED_FIELDS}
     return new.replace(**screen.pass_fields("message", given, action))
@@ -222,7 +222,7 @@ def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[Ne
     dict has besides of `OWN_FIELDS` is not the provider's, and counts as in a dict of memdb.
 
     Raises:
-        InvalidInput: it is no message, or has an unknown field.
+        InvalidInput: it is not a message, or has an unknown field.
     """
     if isinstance(value, NewMessage):
         return (value,)
@@ -281,7 +281,7 @@ def insert(
 
     Raises:
         AlreadyExists: an external id belongs to a different message.
-        TooLarge: the session cannot hold so many more.
+        TooLarge: the session cannot hold this many more.
 
     Cost: 25 µs per message in bulk.
     """

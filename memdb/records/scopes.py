@@ -110,7 +110,7 @@ class ScopeRef:
 
     def ensure(self, tx: Tx) -> int:
         """
-        Return the scope's number, making the scope where it is new.
+        Return the scope's number, making the scope if it is absent.
 
         Raises:
             SecretFound: the scope is new, its names contain a secret, and those are refused.

@@ -66,7 +66,7 @@ class DeadBytes:
         page_bytes = int.from_bytes(header[16:18], "big")
         self.page_bytes = MAX_PAGE_BYTES if page_bytes == 1 else page_bytes
         if header[:16] != SQLITE_MAGIC or self.page_bytes < MIN_PAGE_BYTES:
-            raise ValueError("the file does not consist of plain pages")
+            raise ValueError("the file has no header of a plain SQLite file")
         self._unused = header[20]
         self._count = -(-size // self.page_bytes)
         self._read = read

@@ -151,7 +151,7 @@ class Found(Record):
 
 def read_rows(path: str, *, wal: bool, key: FileKey | None = None) -> Found:
     """
-    Return what can be read of the file at *path*, which stays as it is.
+    Return what can be read of the file at *path*, which stays unchanged.
 
     Args:
         wal: Also read what is committed in its WAL.

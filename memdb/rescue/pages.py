@@ -269,7 +269,7 @@ def record_values(payload: bytes) -> Values:
     Return the values of a record.
 
     Raises:
-        BrokenPage: it is no record.
+        BrokenPage: it is not a record.
     """
     end, at = varint(payload, 0)
     if end > len(payload):

@@ -62,7 +62,7 @@ def recover(
     key: AnyKey | None = None,
 ) -> Recovery:
     """
-    Make a sound file at *path* of what can be read of the file *damaged*, which stays as it is.
+    Make a sound file at *path* of what can be read of the file *damaged*, which stays unchanged.
 
     Rows are read page by page. Those that do not match their hash are left out,
     and so is what they alone held. Scopes and sessions are rebuilt if only their content is left.
@@ -233,7 +233,7 @@ def restore(
         Where the old file is now, None if there was none.
 
     Raises:
-        FileError: *backup* is no memdb file, or *path* cannot be written.
+        FileError: *backup* is not a memdb file, or *path* cannot be written.
         Corrupt: *backup* is damaged.
         Busy: a program has the file at *path* open.
     """
@@ -316,7 +316,7 @@ def rekey(
     Raises:
         Busy: a program has the file open.
         KeyMissing, WrongKey: *key* does not open it, or it is not encrypted.
-        InvalidInput: *new_key* is no key.
+        InvalidInput: *new_key* is not a key.
 
     Cost: 1 s per 100 MB, and as much free disk as the file is large.
     """

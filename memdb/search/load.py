@@ -64,8 +64,8 @@ def load_hits(
     """
     Return the best rows of all *rankings* as hits, best first.
 
-    What is no answer is left out, see `memdb.search.certainty`, and rows that were
-    deleted since the first snapshot.
+    What is not an answer is left out, see `memdb.search.certainty`, and rows that were deleted
+    since the first snapshot.
 
     Args:
         limit: Most hits. None means the request's.

@@ -89,8 +89,8 @@ def put_in_order(
     Return *hits* in the order of an answer: each behind the newer one that outdates it.
 
     What says the same as one before is folded into that one. A newer one gets the score of the
-    older one. It may be a wrong guess, so the first `KEPT_FIRST` stay among the first `FRONT`
-    hits: what has no room before them stands behind them.
+    older one. It may be a wrong guess, so the first `KEPT_FIRST` stay among the first `FRONT` hits:
+    what has no room before them stands after them.
 
     Args:
         ties: None means what the hits themselves tell.
@@ -256,11 +256,12 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
     Yield the places of a newer hit and of an older one, before it, that answers alike.
 
     Both are of one author and contain the same words of the question, half of them at least. They
-    also share half of their other words but numbers and names. Or both are short and the newer one
-    ends the older one. The older one is the best hit then, or both are among the first `COMPARED`
-    of their kind. It takes more if they share no word of the question. Not compared are long
-    messages, which say several things, and messages that only ask. A text without the name that is
-    asked for is about something else, and a question with a number asks for that one.
+    also share half of their other words but numbers and names. Or both are short, and the newer one
+    says that the older one is no longer true. The older one is the best hit then, or both are among
+    the first `COMPARED` of their kind. It takes more if they share no word of the question. Not
+    compared are long messages, which say several things, and messages that only ask. A text without
+    the name that is asked for is about something else, and a question with a number asks for that
+    one.
     """
     traits, counts = _traits(query, hits, words_of), Counter[str]()
     holders: dict[AbstractSet[str], list[int]] = {}  # places, by the asked words they hold

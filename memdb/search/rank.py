@@ -203,9 +203,9 @@ class Ranking(Record):
     The ranked rows of one corpus, best first.
 
     Attributes:
-        ranked: `ORDERED` more than are asked for, if so many were found.
-        relevance: How much they say about the question. None means that a score
-            is a cosine and stays as it is.
+        ranked: `ORDERED` more than are asked for, if this many were found.
+        relevance: How much they say about the question. None means that a score is a cosine and
+            stays unchanged.
     """
 
     corpus: Corpus

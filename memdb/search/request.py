@@ -230,7 +230,7 @@ def times_of(since: Moment, until: Moment, as_of: Moment) -> tuple[int, int, int
     Return `since_ms`, `until_ms` and `at_ms` of a request.
 
     Raises:
-        InvalidInput: one is no time, or the end is before the beginning.
+        InvalidInput: one is not a time, or the end is before the beginning.
     """
     since_ms, end_ms = span_value(moment_ms(since, "since"), moment_ms(until, "until"))
     at_ms = moment_ms(as_of, "as_of")
@@ -317,7 +317,7 @@ def query_text(text: object) -> str:
     Return *text* without NUL and lone surrogates, which no stored text holds.
 
     Raises:
-        InvalidInput: it is no str, or longer than 1,000,000 characters.
+        InvalidInput: it is not a str, or longer than 1,000,000 characters.
     """
     if not isinstance(text, str):
         raise InvalidInput(f"query is {type(text).__name__}: give a str")

@@ -221,7 +221,7 @@ def read_corpus(
     Return the rows of a kind that count, with the posting lists of the question's terms.
 
     Args:
-        newest: Read only so many ids per term, the newest. None means all.
+        newest: Read only this many ids per term, the newest. None means all.
     """
     if not total:
         return Corpus(kind, span, set(), 0, {})

@@ -166,7 +166,7 @@ class SearchService:
         """
         Return *answer* with its best hits in the reranker's order, *limit* in all.
 
-        If the reranker fails they stay as they are, and the answer says why. Transaction: none.
+        If the reranker fails they stay unchanged, and the answer says why. Transaction: none.
         """
         if self.reranker is None or question.is_listing or not answer.hits:
             return answer.replace(hits=answer.hits[:limit])
@@ -274,7 +274,7 @@ class SearchService:
         return serving.is_behind(tx, span)
 
     def catch_up(self, scope: ScopeRef) -> None:
-        """Embed a batch of the scope's pending texts; searching goes on if that fails."""
+        """Embed a batch of the scope's pending texts; searching continues if that fails."""
         with self._db.read() as tx:
             span = scope.span(tx)
         try:

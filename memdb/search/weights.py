@@ -37,7 +37,7 @@ class Weights(Record):
             0.920 without the first, 0.928 with it, and with 0.8 of the second nDCG@10 is lower.
         vague: Exponent of the overlap between the text's dates and the query's dates: "last year"
             is little evidence of a day, and more of a season.
-        pool: Once so many messages contain a rarer word, a commoner word adds no new ones.
+        pool: Once this many messages contain a rarer word, a commoner word adds no new ones.
         importance: Gain of an entry of importance 10, and loss of importance 0; 5 is neutral.
         fading: Loss of an entry that faded for long: a newer one of the same words goes first, a
             better match goes before both.

@@ -127,8 +127,8 @@ class Summaries:
         and the job of the session make the rest, so a context costs the same however
         many are due.
 
-        If the file has a model, it improves these summaries later. A file that cannot
-        be written now stays as it is: a reader has no use for that error.
+        If the file has a model, it improves these summaries later. A file that cannot be written
+        now stays unchanged: a reader has no use for that error.
         """
         with self._db.read() as tx:
             leaves = count_leaves_due(tx, session, self.settings, DRAIN_LEAVES + 1)
@@ -209,7 +209,7 @@ class Summaries:
             low = found[-1].ref + 1
 
     def _work(self, job: Job, limit: int | None, run: Run) -> int:
-        """Do a leased job up to *limit*, and release it; return how many summaries."""
+        """Do a leased job up to *limit*, and release it; return the number of summaries."""
         done = 0
         held: Job | None = job
         progress = run.request.progress or (lambda _count: None)

@@ -116,8 +116,8 @@ def _rows_behind(tx: Tx, session: int, least: int) -> Iterator[int]:
     """
     Yield the rows of a path that may be due, oldest first.
 
-    They have leaves of their own, or *least* seqs that no leaf covers. Two statements,
-    and one for each row with leaves that go on after the branch left it.
+    They have leaves of their own, or *least* seqs that no leaf covers. Two statements, and one for
+    each row with leaves that continue after the branch left it.
     """
     regions = regions_of(tx, session)
     if len(regions) == 1:
@@ -203,7 +203,7 @@ def still_due(tx: Tx, name: str, step: Step) -> bool:
 
 
 def is_next(tx: Tx, session: int, name: str, depth: int, first_seq: int, last_seq: int) -> bool:
-    """Return whether a summary of that depth and span would go on where the others end."""
+    """Return whether a summary of that depth and span would continue where the others end."""
     if depth == 0:
         # Its last message may be removed by now.
         is_there = messages.find(tx, session, name, last_seq) is not None

@@ -384,7 +384,7 @@ def _asked(
 
 def accepted_tokens(source_tokens: int) -> int:
     """
-    Return the most tokens that a summary of so many may have.
+    Return the most tokens that a summary of this many may have.
 
     >>> accepted_tokens(1_000), accepted_tokens(10), accepted_tokens(90_000)
     (800, 16, 1000)

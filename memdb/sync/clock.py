@@ -43,7 +43,7 @@ def is_ahead(stamp: int, now_ms: int) -> bool:
 
 
 def ms_of(stamp: int) -> int:
-    """Return when a stamp was given, by the clock of its device."""
+    """Return the time of a stamp, by the clock of the device that made it."""
     return stamp >> MS_SHIFT
 
 

@@ -2,7 +2,7 @@
 A sync over a server instead of a folder: `memdb serve --sync-folder` carries the same files.
 
 A folder beside the file holds what the server has. Before a sync it gets what is missing, and after
-it the server gets what the device wrote. So a sync that dies anywhere goes on with the next one.
+it the server gets what the device wrote. So a sync that dies anywhere continues with the next one.
 """
 
 from __future__ import annotations

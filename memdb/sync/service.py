@@ -2,7 +2,7 @@
 The sync of a file with a folder: tell what is new here, merge what others sent, tidy up.
 
 A segment is written beside its name, noted in the file, then renamed. A process may die between
-any two of these steps. The next sync goes on from there.
+any two of these steps. The next sync continues from there.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class FolderSync:
         Read the mark of the folder, after what is new on the server.
 
         Raises:
-            FileError: it is no folder, cannot be written, or the server cannot be reached.
+            FileError: it is not a folder, cannot be written, or the server cannot be reached.
             InvalidInput: it contains the live file or other things, or is of a newer memdb.
         """
         with ExitStack() as stack:
@@ -370,7 +370,7 @@ class FolderSync:
             return dict(outgoing.count_forgotten(tx)) != self._here.forgot
 
     def _is_asked(self) -> bool:
-        """Return whether a device found a segment of this one damaged, and cannot go on."""
+        """Return whether a device found a segment of this one damaged, and cannot continue."""
         own = segments_of(self._folder, self._here.id)
         full = max((one.number for one in own if one.is_full), default=0)
         for device in devices_of(self._folder):
@@ -392,7 +392,7 @@ class FolderSync:
         """
         Remove what a full segment replaces: older ones, and folders of devices that this file was.
 
-        A file that goes on as one of those devices tells everything again.
+        A file that continues as one of those devices tells everything again.
         """
         own = segments_of(self._folder, self._here.id)
         full = max((one.number for one in own if one.is_full), default=0)
@@ -505,7 +505,7 @@ def _shown(segment: Segment, device: str) -> str:
 
 
 def _count(changes: outgoing.Changes) -> Counter[str]:
-    """Return how many things there are by kind, and how many are forgotten."""
+    """Return the number of things by kind, and how many are forgotten."""
     counts: Counter[str] = Counter()
     for kinds in changes.values():
         for kind, sent in kinds.items():

@@ -62,7 +62,7 @@ class Tree:
         nodes: By uid.
         homes: By the branch of a row, its home.
         after: By home, the uid of the message that it leaves behind; None: at the start.
-        has_shares: A branch shows messages that its parent lost; such a session stays as it is.
+        has_shares: A branch shows messages that its parent lost; such a session stays unchanged.
         moved: Homes whose first message now follows another one than the home left behind.
     """
 
@@ -150,7 +150,7 @@ class Tree:
         return found
 
     def add(self, uid: str, seq: int, parent: str | None, home: str, created_ms: int) -> bool:
-        """Add a message that follows *parent*; return whether it just goes on with a row."""
+        """Add a message that follows *parent*; return whether it just continues with a row."""
         row = None
         if parent is not None and (parent, home) not in self._followed:
             above = self.nodes[parent]

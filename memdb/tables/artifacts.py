@@ -435,7 +435,7 @@ def names_by_updated(
     Args:
         session_no: Only names of this session and shared ones. None means all.
         names: Only names from the first of these up to the second, which is left out.
-        before: The time and uid of the version that the page before ended with.
+        before: Time and uid of the last version on the previous page.
     """
     values: dict[str, Any] = {
         "scope_no": scope_no,

@@ -322,7 +322,7 @@ class EntryFilter(Record):
     Filter and order of a list of entries.
 
     Attributes:
-        now_ms: Those that hold then ...
+        now_ms: The now ms that hold then ...
         category: Only these; None means of every category.
         pinned: Only those that are, or are not; None means both.
         inactive: ... or also those that do not hold.
@@ -364,7 +364,7 @@ def list_by_time(
 
     Args:
         order: "updated" or "created".
-        before: The time and id of the entry that the page before ended with.
+        before: The time and id of the entry that the previous page ended with.
     """
     values = {**wanted._asdict(), "low": span[0], "high": span[1], "limit": limit}
     values |= {"before_ms": before[0], "before": before[1]}
@@ -810,7 +810,7 @@ class KnownFilter(Record):
     Filter of the entries that every prompt shows.
 
     Attributes:
-        categories: Those whose entries are all pinned.
+        categories: The categories whose entries are all pinned.
         most_pinned: Most pinned entries.
         most_others: Most of the newest entries.
     """

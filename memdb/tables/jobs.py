@@ -456,7 +456,7 @@ def reschedule(tx: Tx, job: Job, wait_ms: int) -> bool:
 
 
 def drop(tx: Tx, subject: str, low: int, high: int | None = None) -> None:
-    """Remove every job about the things of a kind with *low* <= id <= *high*, or only *low*."""
+    """Remove every job about a row of a kind with an id from *low* to *high*, or only *low*."""
     tx.run(DELETE_SUBJECT, {"subject": subject, "low": low, "high": low if high is None else high})
 
 
@@ -478,7 +478,9 @@ def watermark(tx: Tx, session: int) -> Job:
 
 
 def set_extracted(tx: Tx, session: int, last_seq: int) -> None:
-    """Note that facts were looked for in a session up to *last_seq*, 0 for none, at least."""
+    """
+    Note that facts were looked for in a session up to *last_seq*, 0 if there is none, at least.
+    """
     values = {"ref": session, "next_seq": last_seq + 1, "now_ms": tx.now_ms}
     tx.run(INSERT_EXTRACTED, values)
 
@@ -490,7 +492,7 @@ def extract_due(
     Return sessions of an id range that say more than what facts were looked for in, by id.
 
     Args:
-        least: Only those with so many such messages ...
+        least: Only those with this many such messages ...
         quiet_ms: ... or without a new message since then.
         early: Also those that failed and wait to be tried again.
     """
@@ -671,7 +673,7 @@ def count_subjects(tx: Tx) -> int:
 
 def add_missing(tx: Tx, space_no: int, *, again: bool = False) -> int:
     """
-    Queue what has no vector in a space; return how many jobs. Reads all messages.
+    Queue what has no vector in a space; return the number of jobs. Reads all messages.
 
     Args:
         again: Also every entry: its vector may be that of an earlier text.

@@ -145,7 +145,7 @@ DELETE_LINK = compose.delete(
 
 
 def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
-    """Add links; one that is there, above all a rejected one, stays as it is."""
+    """Add links; one that is there, above all a rejected one, stays unchanged."""
     if rows:
         tx.many(INSERT_LINK, rows)
 

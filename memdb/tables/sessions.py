@@ -467,7 +467,11 @@ def head(tx: Tx, scope_no: int, name: str, branch: str = "") -> tuple[int, Sessi
 
 
 def _newest_on_path(tx: Tx, session: int) -> int:
-    """Return the seq of the newest message of a branch, also of one that it shares; 0 for none."""
+    """
+    Return the seq of the newest message of a branch, also of one that it shares.
+
+    0 if there is none.
+    """
     for run in reversed(runs_of(tx, session)):
         low, high = run.span
         row = tx.one(SELECT_NEWEST, {"low": low, "high": high, "seq_mask": MAX_SEQ})
@@ -504,7 +508,7 @@ class SessionPage(Record):
         prefix: Only names that begin so.
         order: Sort by "name", "updated" (time of the newest message) or "created"; the last two
             put the newest first.
-        after: What the page before ended with: its time, 0 by name, and its name. None
+        after: What the previous page ended with: its time, 0 by name, and its name. None
             means the first page.
     """
 
@@ -723,6 +727,6 @@ def read_lengths(tx: Tx) -> dict[int, int]:
 
 
 def find_places(tx: Tx, ids: Iterable[int]) -> tuple[SessionPlace, ...]:
-    """Return where sessions and branches are; those that are gone are passed over."""
+    """Return where sessions and branches are; those that are gone are skipped."""
     rows = tx.all(SELECT_PLACES, {"ids": list(ids)})
     return tuple(SessionPlace(app, user, name, branch or None) for app, user, name, branch in rows)

@@ -130,7 +130,7 @@ def find(tx: Tx, place: Place, key: str) -> StateRow | None:
 
 
 def put(tx: Tx, place: Place, given: Mapping[str, str]) -> None:
-    """Set values, given as JSON text by key; the other keys stay as they are."""
+    """Set values, given as JSON text by key; the other keys stay unchanged."""
     tx.verify("state", [(*place, key) for key in given])
     for key, value in given.items():
         tx.run(UPSERT_STATE, {**_named(place), "key": key, "value": value, "now_ms": tx.now_ms})

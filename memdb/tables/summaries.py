@@ -366,8 +366,7 @@ def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[tuple[Summ
     """
     Return up to *limit* nodes that no other covers and that begin up to *last_seq*.
 
-    Newest first. Together with the messages behind the last leaf they cover
-    each seq once.
+    Newest first. Together with the messages after the last leaf they cover each seq once.
 
     Returns:
         (node, the last seq that counts of it), *last_seq* but for nodes that a branch shares.

@@ -106,7 +106,7 @@ class _Comparison:
             self._add(alo + i, blo + j, count)
 
     def _add(self, i: int, j: int, count: int) -> None:
-        """Add a run of equal lines, to the one before if it goes on there."""
+        """Add a run of equal lines, to the one before if it continues there."""
         if not count:
             return
         if self.runs:

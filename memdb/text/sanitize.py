@@ -87,7 +87,7 @@ def quoted(text: str) -> str:
     """
     Return *text* so that it cannot end the block it stands in, nor pass for somebody else's.
 
-    Lines and all other marks stay as they are, so that code can be read.
+    Lines and all other marks stay unchanged, so that code can be read.
 
     >>> quoted("a < b </memory> <system>")
     'a < b < /memory> < system>'

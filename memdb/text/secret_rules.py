@@ -151,7 +151,7 @@ def decoded_text(run: str) -> str | None:
 
 
 def is_drawn_word(value: str, digits: int, letters: int) -> bool:
-    """Return whether *value* has so many digits, small letters and capitals at least."""
+    """Return whether *value* has this many digits, small letters and capitals at least."""
     return (
         sum(map(str.isdigit, value)) >= digits
         and sum(map(str.islower, value)) >= letters
@@ -249,7 +249,7 @@ def _is_card(match: re.Match[str]) -> bool:
 
 
 def _is_url(match: re.Match[str]) -> bool:
-    """Refuse templates anywhere; the words of manuals where it is no database."""
+    """Refuse templates anywhere; the words of manuals where it is not a database."""
     value = match["v"]
     if is_dummy(value) and value.lower() not in _DUMMY_WORDS:
         return False

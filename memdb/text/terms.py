@@ -373,7 +373,7 @@ def begun_terms(terms: list[Term], text: str) -> list[Term]:
     Return *terms* of a text that is being typed: its last word is the beginning of any.
 
     A word of one letter begins too many words, and a word before a space or a mark is
-    whole. In both cases the terms stay as they are. The word itself counts too, in any form.
+    whole. In both cases the terms stay unchanged. The word itself counts too, in any form.
 
     >>> begun_terms(word_terms(["call", "birg"]), "call Birg")[1]
     Term(words=('birg',), prefix=True, any_of=('birg',))

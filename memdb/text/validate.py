@@ -83,7 +83,7 @@ def text_value(value: object, field: str) -> str:
     Return *value* if it is a text that can be stored.
 
     Raises:
-        InvalidInput: it is no str, or holds NUL or a lone surrogate.
+        InvalidInput: it is not a str, or holds NUL or a lone surrogate.
         TooLarge: over `MAX_TEXT_BYTES` of UTF-8.
     """
     if not isinstance(value, str):
@@ -114,7 +114,7 @@ def content_value(value: object, field: str) -> str:
     Return a text as it can be stored: U+FFFD replaces NUL and half of a surrogate pair.
 
     Raises:
-        InvalidInput: it is no str.
+        InvalidInput: it is not a str.
         TooLarge: over `MAX_TEXT_BYTES` of UTF-8.
 
     >>> content_value("GIF89a\0", "text")
@@ -233,7 +233,7 @@ def page_of(read: Callable[[int | None], Iterable[T]], limit: int | None) -> Pag
     Return a page of the rows that *read* gives, which is asked for one more than *limit*.
 
     Raises:
-        InvalidInput: *limit* is no number, or below 0.
+        InvalidInput: *limit* is not a number, or below 0.
     """
     if limit is None:
         return Page(read(None))
@@ -244,7 +244,7 @@ def page_of(read: Callable[[int | None], Iterable[T]], limit: int | None) -> Pag
 
 def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:
     """
-    Return where a page begins: the fields of the last row of the page before, in order.
+    Return where a page begins: the fields of the last row of the previous page, in order.
 
     Args:
         after: That row, or what its `to_dict` gave. None means the first page.
@@ -408,7 +408,7 @@ def parse_json(text: str | None, kind: type = object) -> Any:
         kind: The type that the value has: dict for metadata, list for parts.
 
     Raises:
-        Corrupt: it is no JSON, of another type, or nested more than `MAX_NESTING` deep.
+        Corrupt: it is not JSON, of another type, or nested more than `MAX_NESTING` deep.
     """
     if text is None:
         return None
@@ -519,7 +519,7 @@ UNITS_MS = {"d": DAY_MS, "h": HOUR_MS, "m": MINUTE_MS}
 
 def refuse_special(*paths: str | os.PathLike[str]) -> None:
     """
-    Refuse a pipe, a device or a socket: opening one may wait for ever, reading it never end.
+    Refuse a pipe, a device or a socket: opening one may wait forever, reading it never end.
 
     An absent file and a folder pass: opening them raises the error. Cost: 2 µs each.
 

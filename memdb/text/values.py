@@ -55,7 +55,7 @@ def parse_path(path: object, field: str) -> tuple[Step, ...]:
     Return the steps of a field path.
 
     Raises:
-        InvalidInput: it is no text, or not of the form above.
+        InvalidInput: it is not text, or not of the form above.
 
     >>> parse_path("parts[*].text", "index"), parse_path("$", "index")
     (('parts', None, 'text'), ())
@@ -175,8 +175,8 @@ class Filter:
         Check *where*: by field path a value, or an object of operators and their values.
 
         Raises:
-            InvalidInput: it is no dict, or contains an unknown operator, a path that is none,
-                or what cannot be compared.
+            InvalidInput: it is not a dict, or contains an unknown operator, a path that is none, or
+                what cannot be compared.
         """
         if not isinstance(where, dict):
             raise InvalidInput(f"{field} is {type(where).__name__}: give a dict of fields")
@@ -211,8 +211,8 @@ class Filter:
         """
         Return False if the JSON text of a value shows that it cannot match.
 
-        The text is as `json_value` writes it: a text that has to be in it, is. Saves
-        parsing what a search for texts passes over, which takes 20 times as long.
+        The text is as `json_value` writes it: a text that has to be in it, is. Saves parsing what a
+        search for texts skips, which takes 20 times as long.
         """
         return all(needle in text for needle in self._needles)
 

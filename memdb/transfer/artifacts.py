@@ -181,7 +181,7 @@ def _refuse_secrets(target: Target, row: dict[str, Any], data: Any) -> None:
 
 
 def named_message(line: Item) -> tuple[str, str | None] | None:
-    """Return the session and message that a hand-written line names; None for none."""
+    """Return the session and message that a hand-written line names; None if there is none."""
     row = line.fields
     is_named = row["version"] is None and row["message"] is not None
     return (row["session"], row["message"]) if is_named else None
@@ -202,7 +202,7 @@ def _full_name(row: dict[str, Any]) -> str:
 
 def write_artifacts(target: Target, tx: Tx, lines: list[Item]) -> None:
     """
-    Add the versions that are new; the others stay as they are, those forgotten stay away.
+    Add the versions that are new; the others stay unchanged, those forgotten stay away.
 
     Raises:
         InvalidInput: a hand-written line names a message that is absent.

@@ -188,7 +188,7 @@ def _columns(row: dict[str, Any]) -> dict[str, Any]:
 
 def write_entries(target: Target, tx: Tx, lines: list[Item]) -> None:
     """
-    Add the entries that are new; the others stay as they are, those forgotten stay away.
+    Add the entries that are new; the others stay unchanged, those forgotten stay away.
 
     Raises:
         InvalidInput: a hand-written line names a session or message that is

@@ -58,7 +58,7 @@ class _Kind(Record):
     Attributes:
         counter: Field of the report that a dry run adds them to; "" if reading counts them.
         named: Returns the session and the external id of the message that a hand-written line
-            names, None for none.
+            names, None if there is none.
     """
 
     read: Callable[[Target, Item], Any]
@@ -142,7 +142,7 @@ class Importer:
             owner: None means the scopes that the items name.
             is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
             is_captured: Hooks store the same: keys are redacted, and a message whose id is here
-                stays as it is.
+                stays unchanged.
             dry_run: Only check and count.
         """
         self.added: Counter[str] = Counter()
@@ -291,7 +291,7 @@ class Importer:
         )
 
     def _count(self, item: Item) -> None:
-        """Count an item of a dry run that is no message; keep the first messages."""
+        """Count an item of a dry run that is not a message; keep the first messages."""
         fields = item.fields
         kind = _KINDS.get(item.kind)
         if kind is not None and kind.counter:

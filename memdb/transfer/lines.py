@@ -280,7 +280,7 @@ class TransferServices(Record):
         screen: Finds secrets in messages and entries.
         space: The embedding space that new texts are queued for; None means
             only those of the file.
-        summarize_every: Messages after which a session is due to be summarised.
+        summarize_every: Number of new messages after which a session is due to be summarised.
         entries: Stores hand-written facts.
         artifacts: Stores versions.
         items: Checks items.
@@ -398,7 +398,7 @@ class Target:
         notes: What the report says of things that are stored, but not as the file has them.
         refused: By the name of an exported branch that contains a secret, the error: its
             messages have no place then.
-        is_captured: Messages are redacted, and one whose id is here stays as it is.
+        is_captured: Messages are redacted, and one whose id is here stays unchanged.
     """
 
     def __init__(

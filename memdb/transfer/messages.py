@@ -3,12 +3,12 @@ Session and message lines: their codecs, export and import.
 
 Imported messages are prepared and stored as `Session.append` does it, but their
 external ids and uids are looked up a thousand at once. An exported message
-keeps its seq if that is free. Stored messages stay as they are.
+keeps its seq if that is free. Stored messages stay unchanged.
 
-A question that was edited, or an answer that was made again, lets a conversation go on in
-two ways. A format gives each message the external id of the one before it. A message after the
-newest one of the session or of a branch is added there. A message after another one begins a
-branch, called by its external id. So it does not matter which way is imported first.
+A question that was edited, or an answer that was made again, lets a conversation continue in two
+ways. A format gives each message the external id of the one before it. A message after the newest
+one of the session or of a branch is added there. A message after another one begins a branch,
+called by its external id. So it does not matter which way is imported first.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _export_branches(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
 
 
 def _shares_of(tx: Tx, branch: int, names: dict[int, str]) -> list[Any] | None:
-    """Return the `shares` of a branch as its line has them, None for none."""
+    """Return the `shares` of a branch as its line has them, None if there is none."""
     shares = [run for one in branches_of(tx, branch) if one.id == branch for run in one.shares]
     return [[run.first_seq, run.last_seq, names.get(run.session)] for run in shares] or None
 
@@ -201,7 +201,7 @@ def read_session(target: Target, item: Item) -> dict[str, Any]:
 
 
 def write_sessions(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
-    """Add the sessions that are new; the others stay as they are, those forgotten stay away."""
+    """Add the sessions that are new; the others stay unchanged, those forgotten stay away."""
     scope_no = target.owner.ensure(tx)
     note_titles(target, tx, rows)
     forgotten = target.are_forgotten(tx, [row["uid"] for row in rows if row["uid"]])
@@ -253,7 +253,7 @@ def read_branch(target: Target, item: Item) -> dict[str, Any]:
 
 
 def write_branches(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
-    """Add the branches that are new; the others stay as they are, those forgotten stay away."""
+    """Add the branches that are new; the others stay unchanged, those forgotten stay away."""
     forgotten = target.are_forgotten(tx, [row["uid"] for row in rows])
     for row in rows:
         name = BranchName(row["session"], row["name"])
@@ -759,7 +759,7 @@ class Trial:
     Messages that a dry run has read so far.
 
     Attributes:
-        sessions: Those that its messages name.
+        sessions: The sessions that messages of the export name.
         taken: By session and external id, a digest of the message.
     """
 

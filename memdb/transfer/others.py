@@ -410,7 +410,7 @@ def read_item(target: Target, item: Item) -> ItemLine:
 
 
 def write_items(target: Target, tx: Tx, lines: list[ItemLine]) -> None:
-    """Add the items whose key is new; the others stay as they are, those forgotten stay away."""
+    """Add the items whose key is new; the others stay unchanged, those forgotten stay away."""
     scope_no = target.owner.ensure(tx)
     forgotten = target.are_forgotten(tx, [line.was.uid for line in lines if line.was is not None])
     names = {id(line): (line.draft.path, line.draft.key) for line in lines if line.was is None}

@@ -2,7 +2,7 @@
 The stream of events: what changed, and how it ends (`replaced`, `migrated`, `closing`).
 
 One task asks `db.changes` for all tabs, four times a second and only while one listens.
-An event names its mark, so that a stream that was cut goes on where it ended.
+An event names its mark, so that a stream that was cut continues where it ended.
 """
 
 from __future__ import annotations

@@ -292,7 +292,7 @@ def _unknown(detail: str) -> Refused:
 
 
 def check_body(headers: Mapping[str, list[str]]) -> None:
-    """Refuse the body of a write that is no JSON by its type, or too long."""
+    """Refuse the body of a write that is not JSON by its type, or too long."""
     kinds = headers.get("content-type", [])
     kind, _, options = (kinds or [""])[0].partition(";")
     charset = options.strip().lower().replace('"', "")
@@ -324,7 +324,7 @@ def _cookies(headers: Mapping[str, list[str]]) -> list[str]:
 
 def limited(scope: Scope, receive: Receive) -> Receive:
     """
-    Return *receive*, which refuses a body that is no JSON or gets too long.
+    Return *receive*, which refuses a body that is not JSON or gets too long.
 
     Only who takes the method reads a body: a path that does not is 405 whatever is sent.
     """

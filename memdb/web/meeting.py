@@ -84,7 +84,7 @@ def _write(path: str, at: object, data: bytes) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     size = os.path.getsize(path + PARTIAL) if at and os.path.exists(path + PARTIAL) else 0
     if at != size:
-        raise InvalidInput(f"at is {at!r}, but {size} bytes are here: begin again at 0")
+        raise InvalidInput(f"at is {at!r}, but {size} bytes have arrived: send it from 0")
     with open(path + PARTIAL, "ab" if size else "wb", opener=open_private) as file:
         file.write(data)
         file.flush()

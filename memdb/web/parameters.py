@@ -190,7 +190,7 @@ def read_json(text: str | bytes) -> Any:
     Return what JSON text says.
 
     Raises:
-        InvalidInput: it is no JSON, holds NaN or a name twice, or is nested too deeply.
+        InvalidInput: it is not JSON, holds NaN or a name twice, or is nested too deeply.
     """
     try:
         value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_to_object)

@@ -147,7 +147,7 @@ class Route:
         return dict(within)
 
     def call(self, db: MemDB, arguments: Mapping[str, Any], **more: Any) -> Any:
-        """Call the function of the verb; parameters of other verbs are passed over."""
+        """Call the function of the verb; parameters of other verbs are skipped."""
         given = {
             self.names[name].argument: value
             for name, value in arguments.items()
@@ -506,7 +506,7 @@ def _with_end(lines: Iterator[Any]) -> Iterator[str]:
 
 
 def list_of(items: Sequence[Any], cursor: str | None) -> dict[str, Any]:
-    """Return the JSON of a list: its items, and how to go on."""
+    """Return the JSON of a list: its items, and how to continue."""
     return {"items": [plain(one) for one in items], "next": cursor, "complete": cursor is None}
 
 

@@ -29,7 +29,7 @@ class Grant(Record):
     Rights of a token.
 
     Attributes:
-        id: Names the token in the file; it is no secret.
+        id: Names the token in the file; it is not a secret.
         user: The user whose memory; None means everything.
         app: The program that the memory belongs to; None with *user*.
         shared: Whether it may also write what all users of the app share.
@@ -140,7 +140,7 @@ class TokenFile:
     """The tokens of a file, read again when it changes."""
 
     def __init__(self, path: str) -> None:
-        """Read *path*; FileError if it is no token file."""
+        """Read *path*; FileError if it is not a token file."""
         self._path = path
         self._place: tuple[int, ...] = ()
         self._by_hash: dict[str, Grant] = {}

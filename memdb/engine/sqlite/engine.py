@@ -127,7 +127,7 @@ class SqliteEngine(Opened):
                 memory of a file of an older format, as it was when it was opened.
             key: Key of an encrypted file; a new one is encrypted with it.
             verify: Returns what is wrong with the rows of a file that is being migrated, "" if
-                nothing is; then the file stays as it was.
+                nothing is; then the file stays unchanged.
 
         Raises:
             FileError: the file cannot be used; see its subclasses.
@@ -171,7 +171,7 @@ class SqliteEngine(Opened):
             raise
 
     def _refuse_path(self) -> None:
-        """Refuse a path that is no file's, or on which a new file would be removed."""
+        """Refuse a path that is not a file's, or on which a new file would be removed."""
         refuse_special(self.path, f"{self.path}-wal", f"{self.path}-shm")
         if self.is_read_only:
             return
@@ -381,7 +381,7 @@ class SqliteEngine(Opened):
         return WriteTransaction(self, self.pool, timeout_ms=UPKEEP_MS)
 
     def rest_upkeep(self) -> Callable[[], None]:
-        """Wait until the upkeep thread is between two steps; return what lets it go on."""
+        """Wait until the upkeep thread is between two steps; return what lets it continue."""
         return (lambda: None) if self.upkeep is None else self.upkeep.rest()
 
     def begin_upkeep(self) -> None:

@@ -393,8 +393,8 @@ class ConnectionPool:
         """
         Raise FileError if the path now leads to another file or none. Cost: 2 µs.
 
-        SQLite would go on writing to a file that cannot be opened again, and
-        open its next connection on the other file.
+        SQLite would continue writing to a file that cannot be opened again, and open its next
+        connection on the other file.
         """
         if self.identity is not None and identity_of(self.path) != self.identity:
             raise FileError(
@@ -467,7 +467,7 @@ class ConnectionPool:
 
 
 class ReadBlock(Block):
-    """`with db.read()`: a snapshot; inside a write or read of this thread, that one."""
+    """`with db.read()`: reads one snapshot, that of an outer read or write of the same thread."""
 
     __slots__ = ()
     _pool: ConnectionPool

@@ -101,8 +101,8 @@ def run_query(
     Return the columns and the first *limit* rows of a query, and whether there are more.
 
     Raises:
-        InvalidInput: it is no single SELECT, its values do not fit or are nested, or its result is
-            larger than 256 MB. Also inside a transaction, whose writes it would not see.
+        InvalidInput: it is not a single SELECT, its values do not fit or are nested, or its result
+            is larger than 256 MB. Also inside a transaction, whose writes it would not see.
         Interrupted: it took longer than *timeout_s*.
         StorageError: the file is damaged or busy.
     """
@@ -281,7 +281,7 @@ def _fetch(
 
 
 def _find_column(tx: Tx, statement: StatementGuard, sql: str, values: Any) -> str:
-    """Return the name of the column whose value is no UTF-8 in the row that comes next."""
+    """Return the name of the column whose value is not a UTF-8 in the row that comes next."""
     names = [f"c{place}" for place in range(len(statement.columns))]
     taken = ", ".join(f"CAST({name} AS BLOB)" for name in names)
     inside = sql.strip().rstrip(";")

@@ -76,8 +76,8 @@ def prepare(db: SqliteFile) -> int:
     """
     Create the file of *db* if necessary, and return its format; refuse one that is not memdb's.
 
-    A current file is only read, so many processes can open it while another one
-    writes. Creating happens under the write lock, where the marks are read again.
+    A current file is only read, this many processes can open it while another one writes. Creating
+    happens under the write lock, where the marks are read again.
 
     Raises:
         NotAMemDB: another program's database, no database, or a file that a

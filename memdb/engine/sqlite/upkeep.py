@@ -363,7 +363,7 @@ class Upkeep:
             self._thread.join(STOP_S)
 
     def rest(self, timeout_s: float = STOP_S) -> Callable[[], None]:
-        """Wait until no step is at work; return what lets the thread go on."""
+        """Wait until no step is at work; return what lets the thread continue."""
         return self._busy.release if self._busy.acquire(timeout=timeout_s) else lambda: None
 
 

@@ -351,7 +351,7 @@ class SqliteWords:
 
         Args:
             kind: "message", "entry", "artifact", "summary", "item" or "session".
-            newest: Only so many ids per term, the newest; None means all. Only for
+            newest: Only this many ids per term, the newest; None means all. Only for
                 messages and entries.
 
         Returns:
@@ -420,7 +420,7 @@ class SqliteWords:
 
 
 def _first_number(record: bytes) -> int:
-    """Return the number that a record of FTS5 begins with; a byte with its high bit goes on."""
+    """Return the number that a record of FTS5 begins with; a byte with its high bit continues."""
     value = 0
     for byte in record[:8]:
         value = value << 7 | byte & VARINT_BITS

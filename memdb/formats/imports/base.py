@@ -73,8 +73,8 @@ class Format(Record):
         names_owner: Returns whether files of a tree say whose memory they hold.
         takes_session: Its messages may lack a session.
         is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
-        is_captured: Hooks store the same: keys are redacted, a message whose id is here
-            stays as it is, and its project is the app.
+        is_captured: Hooks store the same: keys are redacted, a message whose id is here stays
+            unchanged, and its project is the app.
         is_watched: Files of it are notes, which change.
         signs: Names that tell it: fields of a record, or tables of a database.
     """
@@ -113,7 +113,7 @@ def elements(
         is_whole: Raise if a file breaks off; None means if the request has one file only.
 
     Raises:
-        FileError, InvalidInput: the only file breaks off, or is no JSON.
+        FileError, InvalidInput: the only file breaks off, or is not JSON.
     """
     for name in names:
         number = 0
@@ -131,7 +131,7 @@ def elements(
 
 
 def line_values(request: Request, names: Iterable[str]) -> Iterator[tuple[str, Any | MemDBError]]:
-    """Yield place and value of each line of some files; one that is no JSON is the error."""
+    """Yield place and value of each line of some files; one that is not JSON is the error."""
     for name in names:
         with request.tree.open(name) as source:
             for number, line in source.lines():

@@ -146,7 +146,7 @@ def _session(name: str, conversation: dict[str, Any], made_ms: int | None) -> di
 
 
 def _parents(mapping: dict[str, Any]) -> dict[str, str | None]:
-    """Return the node that each stands behind."""
+    """Return the node that each stands after."""
     given = {one: node if isinstance(node, dict) else {} for one, node in mapping.items()}
     return {
         one: node["parent"] if isinstance(node.get("parent"), str) else None

@@ -56,7 +56,7 @@ class Said(Record):
         role: As the program calls it; "" for a node that says nothing.
         parts: In the words of docs/parts.md.
         id: Id of the node; "" means by its place and content.
-        parent: The node that it stands behind; None means the one before it, "" none.
+        parent: The node that it stands after; None means the one before it, "" none.
     """
 
     role: str

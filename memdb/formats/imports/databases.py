@@ -57,8 +57,8 @@ def database_format(name: str, label: str, tables: str, lines: Lines) -> Format:
     Return the format of a program's database.
 
     Args:
-        tables: Those that it has, each with columns of it: "a x y, b x z".
-        lines: Yields the records in at most so many rows of a table.
+        tables: The tables that it has, each with columns of it: "a x y, b x z".
+        lines: Yields the records in at most this many rows of a table.
     """
     needs = {table: {*columns} for table, *columns in map(str.split, tables.split(","))}
 
@@ -75,7 +75,7 @@ def database_format(name: str, label: str, tables: str, lines: Lines) -> Format:
 
 
 def _tables(tree: Tree) -> dict[str, frozenset[str]]:
-    """Return the columns of each table; {} for what is no database of another program."""
+    """Return the columns of each table; {} for what is not a database of another program."""
     if not tree.is_database:
         return {}
     if is_memdb(tree.path):

@@ -84,7 +84,7 @@ def _activity(place: str, value: Any) -> Iterator[Item]:
 
 
 def _attached(value: dict[str, Any]) -> int:
-    """Return how many files a prompt came with, 0 for none."""
+    """Return how many files a prompt came with, 0 if there is none."""
     images = value.get("imageFile") or ()
     given = value.get("subtitles")
     names = [one.get("name") for one in given or () if isinstance(one, dict)]

@@ -1,7 +1,7 @@
 """
 Conversations that are trees: a question was edited, or an answer was made again.
 
-An export gives each node the one that it stands behind. The nodes on the screen come first, so
+An export gives each node the one that it stands after. The nodes on the screen come first, so
 they become the session, and the others its branches (`memdb.transfer.messages`).
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def parents_of(said: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
     """
-    Return what each node stands behind; one whose parent is not there, behind the one before it.
+    Return what each node stands after; one whose parent is not there, behind the one before it.
 
     Args:
         said: Id and parent of each node, in the order of the export; None for a first one.
@@ -55,13 +55,15 @@ def way_to(parents: Parents, last: str | None) -> list[str]:
 
 
 def last_nodes(parents: Parents) -> list[str]:
-    """Return the nodes that no other stands behind, in their order."""
+    """Return the nodes that no other stands after, in their order."""
     inner = set(parents.values())
     return [node for node in parents if node not in inner]
 
 
 def newest_last(parents: Parents, times: Mapping[str, int | None]) -> str | None:
-    """Return the newest of the `last_nodes`, the later one of two of a time; None for none."""
+    """
+    Return the newest of the `last_nodes`, the later one of two of a time; None if there is none.
+    """
     last = reversed(last_nodes(parents))
     return max(last, key=lambda node: times[node] or 0, default=None)
 
@@ -70,7 +72,7 @@ def in_order(parents: Parents, current: str | None) -> list[str]:
     """
     Return all nodes, each behind its parent, first those of the way to *current*.
 
-    Nodes that are their own ancestors, and what stands behind those, are left out.
+    Nodes that are their own ancestors, and what stands after those, are left out.
     """
     found = way_to(parents, current)
     taken = set(found)
@@ -88,7 +90,7 @@ def in_order(parents: Parents, current: str | None) -> list[str]:
 
 def message_before(parents: Parents, node: str, ends: Mapping[str, str | None]) -> str | None:
     """
-    Return the external id of the last message that is imported before a node, None for none.
+    Return the external id of the last message imported before a node; None if there is none.
 
     Args:
         ends: The last message of each node that was read, those before *node* among them. A node

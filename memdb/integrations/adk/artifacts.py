@@ -41,9 +41,9 @@ class MemdbArtifactService(Service, BaseArtifactService):
     """
     ADK's artifacts in a memdb file; see `Service` for how it is opened.
 
-    Versions count from 0 here and from 1 in memdb. The number of a deleted version
-    is never used again, so after a delete the numbers go on. A name
-    without a session is the user's, as is one that begins with `user:`.
+    Versions count from 0 here and from 1 in memdb. The number of a deleted version is never used
+    again, so after a delete the numbers continue. A name without a session is the user's, as is one
+    that begins with `user:`.
 
     As in ADK's own, every call refuses ids and names that would leave their folder
     if they were paths. Names that are only too long have no artifacts.
@@ -97,8 +97,8 @@ class MemdbArtifactService(Service, BaseArtifactService):
         Return a version, the newest for None; None if there is none, or if it was rewound.
 
         Raises:
-            InputValidationError: references lead too far, in a circle, or to
-                another scope; *version* is no int.
+            InputValidationError: references lead too far, in a circle, or to another scope;
+                *version* is not an int.
         """
         _check_version(version)
         left = MAX_REFERENCES
@@ -249,7 +249,7 @@ def _taken_apart(part: types.Part) -> tuple[bytes, str | None, dict[str, Any]]:
     Return the bytes of a part, their type, and what else there is to keep.
 
     Raises:
-        InputValidationError: it is no text, no bytes and no reference.
+        InputValidationError: it is not text, no bytes and no reference.
     """
     rest = part.model_dump(
         mode="json", exclude={"text": True, "inline_data": {"data"}}, exclude_none=True

@@ -156,7 +156,7 @@ def said(content: types.Content | None) -> str:
 
 
 def _neutral(parts: list[types.Part]) -> list[dict[str, Any]]:
-    """Return what is no text in the words that all clients of memdb know."""
+    """Return what is not text in the words that all clients of memdb know."""
     found = [part for part in parts if part.text is None or part.thought]
     return gemini_parts(
         [fit_value(part.model_dump(mode="json", exclude_none=True)) for part in found]

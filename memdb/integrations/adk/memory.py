@@ -181,7 +181,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
         be added again. There is nothing under an id that no memory can have.
 
         Raises:
-            InputValidationError: *memory_id* is no text.
+            InputValidationError: *memory_id* is not text.
         """
         if memory_id is not None and not isinstance(memory_id, str):
             raise InputValidationError(f"memory_id is {type(memory_id).__name__}: give a str")

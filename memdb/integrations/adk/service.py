@@ -85,8 +85,8 @@ class Service(Adapter):
         minds gives a `memdb.MemDB` that it has warmed by `HostFile(db).warm()`.
 
         Args:
-            source: A path, made where it is new; or a `memdb.MemDB` or `memdb.aio.MemDB`,
-                which several services can share and which stays open after them.
+            source: A path, made if it is absent; or a `memdb.MemDB` or `memdb.aio.MemDB`, which
+                several services can share and which stays open after them.
             uri: In place of *source*, as `services.yaml` gives it:
                 `memdb:///agent.db` stands in the working directory,
                 `memdb:////var/agent.db` where it says. It may end in options,
@@ -164,7 +164,7 @@ def frozen(custom_metadata: Mapping[str, object] | None) -> dict[str, Any]:
     Return a copy of what a caller gives as *custom_metadata*, and may change later.
 
     Raises:
-        InputValidationError: it is no mapping, or has no JSON form.
+        InputValidationError: it is not a mapping, or has no JSON form.
     """
     given: Any = custom_metadata
     try:
@@ -175,7 +175,7 @@ def frozen(custom_metadata: Mapping[str, object] | None) -> dict[str, Any]:
 
 
 async def taken(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield *items*, the first of them at once; after so many others of the loop have a turn."""
+    """Yield *items*, the first of them at once; after this many others of the loop have a turn."""
     for number, item in enumerate(list(items)):
         if number and number % EVENTS_AT_ONCE == 0:
             await asyncio.sleep(0)

@@ -90,7 +90,7 @@ class MemdbSessionService(Service, BaseSessionService):
         Return a session, None if there is none; of both limits, the time comes first.
 
         Raises:
-            InputValidationError: a limit is no number of events, or no time.
+            InputValidationError: a limit is not a number of events, or no time.
         """
         recent = config.num_recent_events if config else None
         after = config.after_timestamp if config else None
@@ -213,7 +213,9 @@ def _counts(head: SessionHead) -> bool:
 
 
 def _mark(timestamp: float, seq: int) -> dict[str, Any]:
-    """Return what is kept with a session: the time of the last event, exactly."""
+    """
+    Return the metadata of a session: the exact time of its last event, and the seq of that event.
+    """
     return {HOST: {"time": timestamp, "seq": seq}}
 
 

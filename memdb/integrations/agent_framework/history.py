@@ -70,7 +70,7 @@ class MemdbHistoryProvider(ScopedAdapter, HistoryProvider):
         Use a memdb file.
 
         Args:
-            source: A path, made where it is new; or a file that is open already.
+            source: A path, made if it is absent; or a file that is open already.
             user, app: Whose memory it is. None means MEMDB_USER and MEMDB_APP, or "default".
             source_id, load_messages, store_inputs, store_context_messages,
                 store_context_from, store_outputs: As of the framework's `HistoryProvider`.
@@ -121,7 +121,7 @@ class MemdbHistoryProvider(ScopedAdapter, HistoryProvider):
         **_: Any,
     ) -> None:
         """
-        Add messages to a session, all or none; those that it ends with already are passed over.
+        Add messages to a session, all or none; those that it ends with already are skipped.
 
         Raises:
             ValueError: a message, or the session's id, cannot be stored.
@@ -342,7 +342,7 @@ class MemdbContextProvider(ScopedAdapter, ContextProvider):
             source_id: Names the messages that it adds.
             limit: Most lines, 1 to 1,000.
             roles: Whose messages are recalled. () recalls entries alone.
-            min_score: As of `Scope.recall`. None leaves out what is no answer.
+            min_score: As of `Scope.recall`. None leaves out what is not an answer.
             options: For `memdb.open`, with a path.
         """
         ScopedAdapter.__init__(self, source, user=user, app=app, **options)

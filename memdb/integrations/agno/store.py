@@ -147,7 +147,7 @@ class MemdbDb(ScopedAdapter, JsonDb):
         Use a memdb file.
 
         Args:
-            source: A path, made where it is new; or a `memdb.MemDB` that is open.
+            source: A path, made if it is absent; or a `memdb.MemDB` that is open.
             user: The scope of memdb that contains the tables; agno's users are fields of its rows.
             app: The program it belongs to.
             id: What agno calls the database. None means one made of the path.

@@ -316,7 +316,7 @@ def _require(value: object, kind: type, field: str) -> None:
 
 
 def _require_text(text: str, field: str) -> None:
-    """Refuse what is no text, or holds half a character, which has no UTF-8 form."""
+    """Refuse what is not text, or holds half a character, which has no UTF-8 form."""
     _require(text, str, field)
     try:
         text.encode()

@@ -63,7 +63,7 @@ class _MemoryAdapter(ScopedAdapter):
         self._files = MemoryFiles(self._db, self._scope.items)
 
     def _refuse_unknown(self, given: object) -> None:
-        """Raise ToolError for what is no command; Anthropic's class raises errors of Python."""
+        """Raise ToolError for what is not a command; Anthropic's class raises errors of Python."""
         name = given.get("command") if isinstance(given, dict) else None
         if not isinstance(name, str) or name not in FIELDS:
             raise ToolError(f"Unknown command: {name!r:.80}, use one of {', '.join(FIELDS)}")

@@ -64,7 +64,7 @@ class MemdbStorage(ScopedAdapter):
 
     @adapted
     def touch_records(self, record_ids: list[str]) -> None:
-        """Note that records were read just now; unknown ids are passed over."""
+        """Note that records were read just now; unknown ids are skipped."""
         now = datetime.now(UTC).replace(tzinfo=None).isoformat()
         named = dict.fromkeys(filter(is_key, key_list(record_ids, "record_ids")))
         with self._db.transaction():
@@ -182,7 +182,7 @@ class MemdbStorage(ScopedAdapter):
 
     @adapted
     def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
-        """Return how many records there are of each category."""
+        """Return the number of records in each category."""
         counts: dict[str, int] = {}
         for item in self._items(scope_prefix):
             for name in item.value["categories"]:
@@ -191,7 +191,7 @@ class MemdbStorage(ScopedAdapter):
 
     @adapted
     def count(self, scope_prefix: str | None = None) -> int:
-        """Return how many records there are in a scope and below it."""
+        """Return the number of records in a scope and below it."""
         return sum(1 for _ in self._items(scope_prefix))
 
     @adapted
@@ -301,7 +301,7 @@ def _value(record: MemoryRecord) -> dict[str, Any]:
 
 
 def _packed(embedding: Sequence[float] | None) -> bytes | None:
-    """Return a vector as float32 bytes, None for none."""
+    """Return a vector as float32 bytes, None if there is none."""
     if embedding is None or len(embedding) == 0:
         return None
     try:

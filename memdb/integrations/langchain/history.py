@@ -54,8 +54,8 @@ class MemdbChatMessageHistory(ScopedAdapter, BaseChatMessageHistory):
             session_id: The session's name in the scope of *user* and *app*.
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
                 Share an open one where histories are made per call.
-            last: Read only the newest so many messages; results of tools whose call is
-                not among them are left out. None means all.
+            last: Read only the newest this many messages; results of tools whose call is not among
+                them are left out. None means all.
             options: For `memdb.open`, with a path.
 
         Raises:
@@ -87,7 +87,7 @@ class MemdbChatMessageHistory(ScopedAdapter, BaseChatMessageHistory):
         Add messages, all of them or none.
 
         Raises:
-            InvalidInput: one of them is no message, or has no JSON form.
+            InvalidInput: one of them is not a message, or has no JSON form.
             SecretFound: one contains a key or password, and those are refused.
         """
         self._session.extend(_to_stored(messages))

@@ -103,7 +103,7 @@ class MemdbByteStore(Namespaced, BaseStore[str, bytes]):
 
     @adapted
     def mdelete(self, keys: Sequence[str]) -> None:
-        """Delete values; keys without one are passed over."""
+        """Delete values; keys without one are skipped."""
         delete_many(self._db, self._items, self._namespace, key_list(keys))
 
     amset = in_thread(mset)
@@ -141,10 +141,10 @@ class MemdbCache(Namespaced, BaseCache):
         """
         Keep what a model answered to a prompt, in place of what is kept.
 
-        An answer without a JSON form is not kept: the call of the model goes on.
+        An answer without a JSON form is not kept: the call of the model continues.
 
         Raises:
-            InvalidInput: it is no answer of LangChain; nothing was written.
+            InvalidInput: it is not an answer of LangChain; nothing was written.
         """
         generations = [*return_val]
         for one in generations:
@@ -183,7 +183,7 @@ def _to_json(generation: Generation) -> dict[str, Any]:
 
 
 def _to_generations(value: Any) -> list[Generation] | None:
-    """Return the answers that an item keeps; None for what is no answer."""
+    """Return the answers that an item keeps; None for what is not an answer."""
     try:
         return [*map(_to_generation, value)]
     except (LookupError, TypeError, ValueError, AttributeError):  # of another program

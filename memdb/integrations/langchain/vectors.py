@@ -166,7 +166,7 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         """
         Remove documents, all of the store with None, and return True.
 
-        Ids without a document are passed over; *kwargs* change nothing.
+        Ids without a document are skipped; *kwargs* change nothing.
         """
         del kwargs
         if ids is None:

@@ -284,8 +284,8 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         """
         Store what a task wrote, under its id and the place of each write.
 
-        A write at a place that has one is ignored; if all channels are special ones
-        (errors, interrupts, resumes), it replaces it.
+        If a place already has a write, the new write is ignored. If all channels are special ones
+        (errors, interrupts, resumes), the new write replaces it.
         """
         if not writes:
             return

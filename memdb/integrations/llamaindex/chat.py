@@ -48,7 +48,7 @@ def to_stored(message: ChatMessage, field: str = "message") -> NewMessage:
     Return a message of LlamaIndex as one of memdb; an error calls it *field*.
 
     Raises:
-        InvalidInput: it is no ChatMessage, or has no JSON form.
+        InvalidInput: it is not a ChatMessage, or has no JSON form.
     """
     if not isinstance(message, ChatMessage):
         raise InvalidInput(f"{field} is {type(message).__name__}: give a ChatMessage")
@@ -210,7 +210,7 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
         Args:
             status: None means both.
             limit: Most messages, counted from *offset*. None means all.
-            offset: How many of the oldest to pass over.
+            offset: How many of the oldest to skip.
 
         Cost: reads the messages up to the last that it returns.
         """

@@ -2,7 +2,7 @@
 The answers to the requests of the Model Context Protocol, from one scope.
 
 Requests and answers are plain JSON objects, as on the wire: nothing here needs the mcp package.
-Whatever a client asks, it is answered and the server goes on: a wrong call gets an error that
+Whatever a client asks, it is answered and the server continues: a wrong call gets an error that
 says what to do.
 """
 
@@ -65,7 +65,7 @@ class Refused(Exception):
 
 
 def takes(*required: str, **fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a request's parameters; others are passed over."""
+    """Return the schema of a request's parameters; others are skipped."""
     return {**shape(*required, **fields), "additionalProperties": True}
 
 

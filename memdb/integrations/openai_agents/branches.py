@@ -49,7 +49,7 @@ class Branching:
         self, turn_number: int, branch_name: str | None = None
     ) -> str:
         """
-        Make a branch of what was said before the user's message *turn_number*; go on there.
+        Make a branch of what was said before the user's message *turn_number*; continue there.
 
         Returns its name. ValueError: there is no such turn, or the name is taken.
         """

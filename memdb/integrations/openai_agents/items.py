@@ -42,7 +42,7 @@ def to_message(item: Any, name: str = "item") -> NewMessage:
     Return an item as the message that keeps it; an error calls it *name*.
 
     Raises:
-        InvalidItem: it is no dict, or has no JSON form.
+        InvalidItem: it is not a dict, or has no JSON form.
 
     >>> to_message({"role": "user", "content": "Hi."}).text
     'Hi.'

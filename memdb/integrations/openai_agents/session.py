@@ -420,8 +420,9 @@ class MemDBSession(Compacting):
 
         Args:
             session_id: The session's name in the scope.
-            file: A path, or a file that is open already (`memdb.open` or
-                `memdb.aio.open`) and stays so. Sessions of one path share it.
+            file: A path, or a file that is open already (`memdb.open` or `memdb.aio.open`) and
+                stays so. Sessions with the same path share one open file, unless the path has
+                options or is ":memory:".
             user, app: Whose scope it is. None means MEMDB_USER and MEMDB_APP, or "default".
             session_settings: As in the SDK's sessions.
             options: For `memdb.open`, with a path.
@@ -466,7 +467,7 @@ class MemDBSession(Compacting):
         Add items, all or none. Cancelling the caller stores them too, or nothing.
 
         Raises:
-            InvalidItem: one is no dict, or has no JSON form; nothing was written.
+            InvalidItem: one is not a dict, or has no JSON form; nothing was written.
             SessionClosed: after `close`.
         """
         branch, file = self._branch, self._opened()

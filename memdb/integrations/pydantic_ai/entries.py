@@ -1,10 +1,10 @@
 """
 Entries of conversations: where each stands, and moving them when a head moves.
 
-The session named after a conversation has the path of its head, message by message. So recall
-and other clients find its present messages. Messages that a conversation left are in a branch of
-it that shares nothing. An item per entry names its parent and its sessions; an entry without a
-session is gone. Every function runs in the caller's transaction.
+The session that is named after a conversation contains its messages from the start to its head. So
+recall and other clients find its present messages. Messages that a conversation left are in a
+branch of it that shares nothing. An item per entry names its parent and its sessions; an entry
+without a session is gone. Every function runs in the caller's transaction.
 
 A message of Pydantic AI is stored as one message for each party that speaks in it. So no tool
 speaks in the role of a person, and the message is returned equal. A message of another client
