@@ -59,7 +59,7 @@ def handle(owner: Class) -> Class:
 
 def _refuse_copy(_handle: object) -> Any:
     """Refuse pickling and copying: closing a copy would close the original."""
-    raise TypeError("an open memdb file cannot be pickled or copied: give its path and open it")
+    raise TypeError("an open memdb file cannot be pickled or copied: pass its path and open that")
 
 
 def _name(self: Any) -> str:

@@ -124,7 +124,7 @@ def test_a_path_in_the_config(run, tmp_path, config, monkeypatch, name):
     [
         ("file = 5", "file is 5: write a text"),
         ("user = ''", "user is '': write a text"),
-        ("fil = 'x'", "no field 'fil': it takes file, user, app, embedder"),
+        ("fil = 'x'", "has an unknown field 'fil': use file, user, app, embedder"),
         ("file", "is not TOML"),
         ("\xff", "is not TOML"),
     ],

@@ -64,7 +64,11 @@ def test_a_session_is_named_in_many_ways(run, run_json, sessions, given, name):
 @pytest.mark.parametrize(
     ("given", "exit_code", "message"),
     [
-        ("0192f3a", 5, "'0192f3a' can be 0192f3a5-0000-7000-8000-000000000002 (Trip to Bergen), "),
+        (
+            "0192f3a",
+            5,
+            "'0192f3a' can mean 0192f3a5-0000-7000-8000-000000000002 (Trip to Bergen), ",
+        ),
         ("Trip", 5, "write more of the name"),
         ("usr", 3, "no session 'usr' in this scope: `memdb chat list` shows what there is"),
         ("Oslo", 3, "no session 'Oslo'"),

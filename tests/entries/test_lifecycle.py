@@ -268,7 +268,7 @@ def test_supersede_refuses_itself_circles_and_a_second_time(open_db: Callable[..
         ann.entries.supersede(made[-1], made[-1])
     with pytest.raises(memdb.InvalidInput, match="swap the two"):
         ann.entries.supersede(made[-1], made[0])
-    with pytest.raises(memdb.InvalidInput, match="was superseded"):
+    with pytest.raises(memdb.InvalidInput, match="was already superseded"):
         ann.entries.supersede(made[0], made[5])
     assert [one.id for one in ann.entries.replaced(made[-1])] == made[-2::-1]
 
