@@ -825,7 +825,7 @@ def write(path: Path, data: Any) -> None:
     path.write_text(json.dumps(data, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
     for cached in (
         wording.common_words, wording._tells_language, wording.words_of, wording.recognise,
-        markers.marks, keeping.head_shares, keeping._model,
+        markers.marks, keeping.head_shares, keeping._model, keeping._head,
     ):  # fmt: skip
         cached.cache_clear()
 

@@ -200,7 +200,7 @@ def worth(fact: float, frame: float) -> float:
 @lru_cache(maxsize=4_096)
 def head_shares(head: str, sentence: str, role: str) -> tuple[float, ...]:
     """Return the probabilities that one of `HEADS` gives to a sentence, by its words."""
-    return tuple(_model()[head].shares(features(sentence, role)))
+    return tuple(_head(head).shares(features(sentence, role)))
 
 
 @lru_cache(maxsize=256)
@@ -239,30 +239,53 @@ class Head:
         """Unpack *data*."""
         self._scale = float(data["scale"])
         self._bias: list[float] = data["bias"]
-        self._rows = unpacked(data, len(self._bias))
+        self._rows = Rows(data)
 
     def shares(self, given: Iterable[tuple[float, list[int]]]) -> list[float]:
         """Return the probability of each kind, of groups of features."""
         scores = list(self._bias)
         for value, buckets in given:
-            rows = filter(None, map(self._rows.get, buckets))
+            rows = filter(None, map(self._rows.__getitem__, buckets))
             for kind, weights in enumerate(zip(*rows, strict=True)):
                 scores[kind] += value * sum(weights)
         return softmax([score * self._scale for score in scores])
 
 
-def unpacked(data: dict[str, Any], kinds: int) -> dict[int, tuple[int, ...]]:
-    """Return by bucket the row of its weights, from "gaps" and "weights" of a file."""
-    gaps, weights = (decompress(b64decode(data[name])) for name in ("gaps", "weights"))
-    values = [*map([(byte - ZERO) * abs(byte - ZERO) for byte in range(256)].__getitem__, weights)]
-    planes = [values[at * len(gaps) : (at + 1) * len(gaps)] for at in range(kinds)]
-    return dict(zip(accumulate(gaps), zip(*planes, strict=True), strict=True))
+class Rows(dict[int, "tuple[int, ...] | None"]):
+    """
+    By bucket the row of its weights, None if it has none, from "gaps" and "weights" of a file.
+
+    A row is made when it is met: a process that starts meets few.
+    """
+
+    __slots__ = ("_count", "_places", "_weights")
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        """Unpack *data*."""
+        super().__init__()
+        gaps, self._weights = (decompress(b64decode(data[name])) for name in ("gaps", "weights"))
+        self._count = len(gaps)
+        self._places = dict(zip(accumulate(gaps), range(self._count), strict=True))
+
+    def __missing__(self, bucket: int) -> tuple[int, ...] | None:
+        """Make a row, and keep it."""
+        place, row = self._places.get(bucket), None
+        if place is not None:
+            signed = (byte - ZERO for byte in self._weights[place :: self._count])
+            row = tuple(value * abs(value) for value in signed)
+        self[bucket] = row
+        return row
 
 
 @cache
 def _model() -> dict[str, Any]:
-    data = read_json(__file__, "sentences.json")
-    return {**data, **{name: Head(data[name]) for name in HEADS}}
+    return dict(read_json(__file__, "sentences.json"))
+
+
+@cache
+def _head(name: str) -> Head:
+    """Return one of `HEADS`. Cost: 10 ms or more; links need two of the three."""
+    return Head(_model()[name])
 
 
 def leans_on_another(sentence: str) -> tuple[bool, bool]:

@@ -16,12 +16,12 @@ from operator import mul
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from memdb.facts.keeping import FACT, KINDS, head_shares, softmax, unpacked
+from memdb.facts.keeping import FACT, KINDS, Rows, head_shares, softmax
 from memdb.facts.markers import markers, marks, orders_to_forget, says_the_same
 from memdb.facts.sentences import is_question
 from memdb.facts.wording import fold, recognise, words_of
 from memdb.models.record import Record
-from memdb.text.resources import read_json
+from memdb.text.resources import compiled, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -530,7 +530,7 @@ def _rejected(
     if denial is None:
         return {}
     for place, word in enumerate(new):
-        if not denial.fullmatch(word.text):
+        if not compiled(denial).fullmatch(word.text):
             continue
         for at in range(place + 1, min(place + 1 + _NEAR_WORDS, len(new))):
             if at in both and new[at].weight > _HEAVY:
@@ -556,7 +556,7 @@ class Weights:
         self.bias: list[float] = data["bias"]
         self.weights: dict[str, list[float]] = data["features"]
         self.hash, self.unit = str(data["hash"]), float(data["unit"])
-        self.rows = unpacked(data, len(RELATIONS))
+        self.rows = Rows(data)
         self.products = [(name, *name.split(" & ")) for name in self.weights if " & " in name]
 
     def expanded(self, given: dict[str, float]) -> list[tuple[str, float, Sequence[float]]]:
@@ -573,9 +573,9 @@ class Weights:
     def said(self, grams: dict[str, float]) -> list[tuple[str, float, Sequence[float]]]:
         """Return name, value and weights of the pieces that have weights."""
         return [
-            (f"newer: {gram!r}", value * self.unit, self.rows[at])
+            (f"newer: {gram!r}", value * self.unit, row)
             for gram, value in grams.items()
-            if (at := bucket(gram)) in self.rows
+            if (row := self.rows[bucket(gram)])
         ]
 
 
