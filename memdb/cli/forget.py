@@ -74,7 +74,7 @@ def forget(call: Call, *, yes: bool = False, dry_run: bool = False, **asked: Any
 @confirm_options
 def undo(call: Call, *, yes: bool = False, dry_run: bool = False, **asked: Any) -> None:
     """
-    Take back what a writer stored in a memory.
+    Take back what a program stored.
 
     What it added is deleted, and entries of others that it changed go back to the version before.
     What cannot be taken back is named. `memdb forget` removes the bytes too.

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from with_mcp.test_faults import ENVIRONMENT, command, http_options
 
+import memdb
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -113,3 +115,23 @@ def test_a_server_ends_with_its_client(path: str) -> None:
             assert client.stdout.read() == b""  # the server alone holds it, so it has ended
         finally:
             os.killpg(client.pid, signal.SIGKILL)  # the one that sleeps
+
+
+def test_a_row_names_the_client_that_wrote_it(tmp_path: Path) -> None:
+    """By the name of its `initialize`; what cannot be stored leaves "mcp"."""
+    for number, (client, writer) in enumerate(
+        {"claude-code": "mcp:claude-code", "\0": "mcp"}.items()
+    ):
+        path = tmp_path / f"{number}.db"
+        hello_of = {"protocolVersion": VERSION, "capabilities": {}}
+        hello_of["clientInfo"] = {"name": client, "version": "1"}
+        arguments = {"name": "remember", "arguments": {"text": "Ann likes tea."}}
+        asked = [
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello_of},
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": arguments},
+        ]
+        words = [sys.executable, "-m", "memdb", "mcp", str(path), "--user", "ann"]
+        said = "".join(f"{json.dumps(one)}\n" for one in asked)
+        subprocess.run(words, input=said, text=True, capture_output=True, check=True, timeout=120)
+        with memdb.open(path) as db:
+            assert [one.writer for one in db.user("ann").entries.list()] == [writer]
