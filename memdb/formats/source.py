@@ -317,7 +317,7 @@ def read_object(source: Source) -> dict[str, Any]:
         problem = json_problem(error)
         raise InvalidInput(f"{source.name} is not JSON ({problem}): get the file again") from error
     if not isinstance(value, dict):
-        raise InvalidInput(f"{source.name} is no JSON object: give a file with one conversation")
+        raise InvalidInput(f"{source.name} is not a JSON object: give a file with one conversation")
     return value
 
 

@@ -312,8 +312,8 @@ def test_bad_arguments_of_expand_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
         ("[]", "object"),
         ("null", "object"),
         ('"7"', "object"),

@@ -218,7 +218,9 @@ def test_the_wrong_format_by_name(db: MemDB, tmp_path: Path) -> None:
     """The error says which it is."""
     data = json.dumps(TALKS[:1]).encode()
     path = zipped(tmp_path / "a.zip", conversations_json=data, chat_html=b"<p>")
-    with pytest.raises(memdb.InvalidInput, match="no file of claude: it is an export of ChatGPT"):
+    with pytest.raises(
+        memdb.InvalidInput, match="contains no claude file: it is an export of ChatGPT"
+    ):
         db.import_file(path, user="ann", format="claude")
 
 

@@ -52,12 +52,12 @@ def test_formats(text: str, format_: str, tmp_path: Path) -> None:
         pytest.param(b"", "is empty", id="empty"),
         pytest.param(b" \n ", "is empty", id="blank"),
         pytest.param(b"Dear diary", "line 1: this is no format", id="prose"),
-        pytest.param(b"{", "line 1: no JSON", id="half an object"),
+        pytest.param(b"{", "line 1 is not JSON", id="half an object"),
         pytest.param(b'{"a": 1}', "line 1: this is no format", id="other object"),
         pytest.param(b"[]", "is an empty list", id="empty array"),
         pytest.param(b"[1, 2]", "element 1: this is no format", id="numbers"),
         pytest.param(b'[{"mapping": {}, "id": "x"} 5]', "not followed by a comma", id="no comma"),
-        pytest.param(b'[{"mapping": nothing}]', "element 1 is no JSON", id="no JSON"),
+        pytest.param(b'[{"mapping": nothing}]', "element 1 is not JSON", id="no JSON"),
         pytest.param(b'[{"mapping": "\xff"}]', "not UTF-8", id="no UTF-8"),
         pytest.param(b'[{"mapping": {}, "id": "x"}', "cut off", id="cut off"),
         pytest.param(b'[{"mapping": {}, "id": "x"}, ', "cut off", id="cut after a comma"),
@@ -151,9 +151,9 @@ def test_a_format_can_be_named(db: MemDB, tmp_path: Path) -> None:
     """Then the content is not asked."""
     (tmp_path / "a").write_text("5")
 
-    with pytest.raises(memdb.InvalidInput, match="no JSON array"):
+    with pytest.raises(memdb.InvalidInput, match="not a JSON array"):
         db.import_file(tmp_path / "a", user="ann", format="chatgpt")
-    with pytest.raises(memdb.InvalidInput, match="no JSON object"):
+    with pytest.raises(memdb.InvalidInput, match="not a JSON object"):
         db.import_file(tmp_path / "a", user="ann", format="locomo")
 
 

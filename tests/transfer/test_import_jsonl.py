@@ -173,7 +173,7 @@ def test_blank_lines_and_a_mark_at_the_start(db: MemDB, tmp_path: Path, told: To
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
-        pytest.param('{"role": "user", "content": "cut o', "no JSON", id="cut off"),
+        pytest.param('{"role": "user", "content": "cut o', "not JSON", id="cut off"),
         pytest.param('{"role": "user"} {"role": "user"}', "one object per line", id="two"),
         pytest.param("[1]", "not a JSON object", id="list"),
         pytest.param({"text": "x"}, "neither kind nor role", id="no role"),

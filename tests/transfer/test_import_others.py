@@ -148,7 +148,7 @@ def test_a_line_of_fine_tuning_that_is_broken(db: MemDB, tmp_path: Path) -> None
     report = db.import_file(path, user="ann")
 
     assert report.messages_added == 10
-    assert [(one.what, "no JSON object" in one.why) for one in report.left_out] == [
+    assert [(one.what, "not a JSON object" in one.why) for one in report.left_out] == [
         ("line 2", True)
     ]
 

@@ -232,7 +232,7 @@ def test_a_shard_that_is_cut_off(db: MemDB, tmp_path: Path) -> None:
     (left,) = [one for one in report.left_out if "conversations-001" in one.what]
     assert report.sessions == 5
     assert left.what == "conversations-001.json, conversation 2 and what follows it"
-    assert "export.zip/conversations-001.json: element 2 is no JSON" in left.why
+    assert "export.zip/conversations-001.json: element 2 is not JSON" in left.why
 
 
 def test_a_file_alone_that_is_cut_off(db: MemDB, tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_file_alone_that_is_cut_off(db: MemDB, tmp_path: Path) -> None:
 
     with pytest.raises(memdb.InvalidInput) as raised:
         db.import_file(path, user="ann")
-    assert str(raised.value).startswith("conversations.json: element 3 is no JSON")
+    assert str(raised.value).startswith("conversations.json: element 3 is not JSON")
     assert "The records before it are stored" in str(raised.value)
     assert len(db.scope("ann").sessions()) == 2
 

@@ -198,11 +198,11 @@ def read_text(tree: Tree, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInput(
-            f"{tree.shown(name)} is not UTF-8 ({error.reason} in line {line}): convert it"
+            f"{tree.shown(name)}: it is not UTF-8 ({error.reason} in line {line}): convert it"
         ) from error
     if text.count("\0") * 4 > len(text):  # a NUL that a tool wrote is U+FFFD, as everywhere
         raise InvalidInput(
-            f"{tree.shown(name)} is not UTF-8, because a quarter of it is NUL: convert it"
+            f"{tree.shown(name)}: it is not UTF-8, because a quarter of it is NUL: convert it"
         )
     return text
 
