@@ -214,7 +214,7 @@ class _Capture:
         """Return a line; counts it if nothing of it is stored."""
         value = parse_object(raw)
         if value is None:
-            reason = "no JSON object" if raw else f"over {MAX_LINE_BYTES >> 20} MiB"
+            reason = "not a JSON object" if raw else f"over {MAX_LINE_BYTES >> 20} MiB"
             self._left_out[reason] += bool(raw.strip()) or not raw
             return None
         line = self._read(value)

@@ -156,7 +156,7 @@ class _Transcript:
         value = parse_object(raw)
         if value is None:
             long = f"it is over {MAX_LINE_BYTES >> 20} MiB"
-            raise InvalidInput(long if len(raw) > MAX_LINE_BYTES else "it is no JSON object")
+            raise InvalidInput(long if len(raw) > MAX_LINE_BYTES else "it is not a JSON object")
         said = line_reader(head.format)(value)
         if not said.messages:
             yield left_out(place, "lines", f"they have no words: {said.kind}")
