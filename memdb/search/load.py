@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # Characters of hits that are read for each token of a prompt: about those of a token. A hit costs
 # more tokens than its text, and one that is in the prompt anyway counts too. So many rows at once.
 FILL_CHARS = 4
-FILL_ROWS = 32
+PAGE = 32
 
 
 class Answer(Record):
@@ -83,12 +83,12 @@ def load_hits(
         entries.expect_in_messages(tx, messages[:ORDERED])
     lines, room = choice.lines, FILL_CHARS * fill
     read = {} if fill else _read(tx, question, rankings, lines)
-    for start in range(0, len(lines) if fill else 0, FILL_ROWS):
-        some = _read(tx, question, rankings, lines[start : start + FILL_ROWS])
+    for start in range(0, len(lines) if fill else 0, PAGE):
+        some = _read(tx, question, rankings, lines[start : start + PAGE])
         read |= some
         room -= sum(min(len(hit.text), fill) for hit in some.values())
         if room < 0:
-            lines = lines[: start + FILL_ROWS]
+            lines = lines[: start + PAGE]
             break
     hits: list[Hit] = []
     rows: list[int] = []

@@ -325,7 +325,12 @@ def _topics(text: str, words: Iterable[str]) -> AbstractSet[str]:
 
 
 def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
-    """Return which of *asked* a text with these *words* holds, in any of their forms."""
+    """
+    Return which of *asked* a text with these *words* holds, in any of their forms.
+
+    >>> held_words(["tom", "study", "bus"], ["tom", "studies", "buses"])
+    ['tom', 'study', 'bus']
+    """
     text = f" {' '.join(words)} "  # looking into one text is faster than into many words
     return [word for word in asked if any(form in text for form in _forms(word))]
 
@@ -337,8 +342,10 @@ def _forms(word: str) -> tuple[str, ...]:
         return (word,)
     if len(word) >= STEM_LETTERS:
         return f" {word[: math.ceil(STEM_SHARE * len(word))]}", f"{word} "
-    plurals = (f" {word}s ", f" {word}es ") if word.isascii() else ()
-    return (f" {word} ", *plurals)
+    if not word.isascii():
+        return (f" {word} ",)
+    other = f" {word[:-1]}ies " if word.endswith("y") else f" {word}es "
+    return f" {word} ", f" {word}s ", other
 
 
 def _is_newer(newer: Hit, older: Hit) -> bool:

@@ -30,6 +30,7 @@ LIMITS = {
     "_MAX_NAME",
     "_MAX_MISSPELT",
     "PAGE",
+    "FILL_CHARS",
     "NOTHING",
     # The calendar.
     "_EPOCH",
