@@ -184,8 +184,9 @@ CREATE TABLE archive_segments (
 
 
 -- Long-term memory: one record of a category. What it was before is kept in
--- entry_history; deleting the entry deletes its history too. The one definition
--- of "holds": active, and valid_from_ms <= now < valid_to_ms and expires_ms, where they are said.
+-- entry_history; deleting the entry deletes its history too. An entry "holds" while it is
+-- active, and valid_from_ms <= now < valid_to_ms and expires_ms, where they are said. So say
+-- `HOLDS` (tables/entries.py), `Entry.holds` and entries_view.
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY,
   uid TEXT NOT NULL,

@@ -52,7 +52,7 @@ class BlockExit:
     The `__exit__` of a block: a callable that only the `with` statement refers to.
 
     So it ends with the statement, even if an exception from a signal handler came before its
-    first bytecode. A traceback may keep the block, but never this callable (ADR-0070).
+    first bytecode. A traceback may keep the block, but never this callable (ADR-0072).
     """
 
     def __get__(self, block: Any, kind: type | None = None) -> Callable[..., None]:

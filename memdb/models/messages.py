@@ -201,8 +201,8 @@ class Piece(Record):
         tokens: By the file's counter; those of all pieces add up to the context's.
         reason: Why it won its place, in a short sentence.
         ref: Number of the summary or entry, name of the artifact, or the place of a recalled
-            message ("trip#12"). None for an entry that all users of the app share.
-            None for others.
+            message ("trip#12"). None for an entry that all users of the app share: the user's
+            calls read no such number. None for pieces of other kinds, which have no name.
         score: How well it matches the query, where that decided.
         text: What is sent for it: of a message its text, of a frame the words around.
         message: Which of the context's messages contains it, from 0.

@@ -1,7 +1,6 @@
 """
-One module per table: all portable SQL is here, the rest in `memdb.engine.sqlite`.
+One module per table: the SQL that both engines run; each engine has its own besides.
 
-A room is a module of functions that take the transaction they run in, so a
-write can only happen inside `with db.write() as tx` (ADR-0006). Services return
-models and do not know each other.
+A module has functions that take the transaction they run in, so a write can only happen inside
+`with db.write() as tx` (ADR-0006). They return models, and no module imports another.
 """

@@ -600,7 +600,7 @@ def _after_fork_in_child() -> None:
     _inherited.update(files - {None})
     if files:
         # Closing one could remove the WAL that the parent uses: never let them be collected
-        # (ADR-0070).
+        # (ADR-0072).
         import ctypes  # noqa: PLC0415 (after a fork alone)
 
         for connection in connections:

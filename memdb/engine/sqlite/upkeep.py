@@ -8,10 +8,18 @@ millisecond, and ends when nothing is left. If everybody writes without a pause 
 same, between two writes. Correctness never depends on it: FTS5 merges by itself in a write, if no
 thread did for long.
 
-When the WAL is moved into the file is decided here alone; how it is done without losing anything is
-`wal`. The thread moves it from `WAL_PAGES` on. It does so again `IDLE_S` after the last commit, and
-the file is whole without its WAL. A commit moves it if no thread did for long. So do the calls
-`close`, `backup` and `vacuum`, and the job "checkpoint".
+How the WAL is moved into the file without losing anything is `wal`. When it is moved:
+
+| by | when |
+|---|---|
+| this thread | from `WAL_PAGES` on, and all of it `IDLE_S` after the last commit |
+| a commit, in `note_wal` | from `MOST_TIMES * WAL_PAGES` on, as no thread did it for long |
+| `SqliteEngine.close` | always |
+| `SqliteEngine.checkpoint` | in the job "checkpoint", and after a sync that failed (`wal_sync`) |
+| `SqliteMaintenance.vacuum` | at its end |
+| `SqliteMaintenance.empty_log` | in `forget`, and in a sync that received what was forgotten |
+| `SqliteMaintenance.describe_held_wal` | in `check`, if the WAL has more than 64 MB |
+| `rescue.recovery.rekey` | before it rewrites the file |
 """
 
 from __future__ import annotations
