@@ -36,6 +36,7 @@ from memdb.errors import NotFound, PortError, StorageError
 from memdb.models.ids import MAX_SCOPE_NO
 from memdb.models.keys import key_value, read_key_file
 from memdb.models.record import counted
+from memdb.models.vectors import MAX_DIM
 from memdb.text.validate import is_address
 
 if TYPE_CHECKING:
@@ -390,7 +391,7 @@ def list_spaces(call: Call) -> None:
 @verb("memdb space delete agent.db static-en-1 --dry-run", of=space, scope=False)
 @click.argument("name", metavar="MODEL")
 @click.option(
-    "--dim", type=click.IntRange(1, 65_536), help="Dimension of the space, if MODEL has several."
+    "--dim", type=click.IntRange(1, MAX_DIM), help="Dimension of the space, if MODEL has several."
 )
 @confirm_options
 def delete(call: Call, name: str, dim: int | None, **asked: bool) -> None:

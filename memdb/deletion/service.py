@@ -408,11 +408,11 @@ class DeletionService:
         probes.ask(selector.terms)
         probes.mend_indexes()
         pending = self._db.maintenance.empty_log()
-        proof = probes.prove(pending, [one for one in numbers if one is not None])
-        if proof.found_bytes:
+        proved = probes.prove(pending, [one for one in numbers if one is not None])
+        if proved.found_bytes:
             pending = probes.purge()
-            proof = probes.prove(pending, [one for one in numbers if one is not None])
-        return receipt.replace(proof=proof, pending=tuple(pending))
+            proved = probes.prove(pending, [one for one in numbers if one is not None])
+        return receipt.replace(proof=proved, pending=tuple(pending))
 
 
 def _require_digest(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput, PortError, existing
 from memdb.models.ids import ALL_IDS, MAX_INT, session_range
 from memdb.models.record import Record
+from memdb.models.vectors import MAX_DIM
 from memdb.records import entries as entry_records
 from memdb.records import items as item_records
 from memdb.records import messages as message_records
@@ -48,8 +49,6 @@ MAX_FAILURES = 3
 
 # A text that every embedder accepts: if it fails, the embedder is unavailable.
 PROBE = "memory"
-
-MAX_DIM = 65_536
 
 
 class SpaceFiller:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     KnownKey = tuple[str | int, ...]
     Postings = dict[Term, Collection[int]]
 else:
-    Protocol = object
+    Protocol = object  # a class of a Protocol takes 50 µs more to make, at each start
 
 
 class Storage(Record):

@@ -8,6 +8,7 @@ in memory, so an engine without FTS5 gives the same answers.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from apsw import Connection
@@ -19,9 +20,7 @@ from memdb.text.derived import bigrams_of
 from memdb.text.terms import TERMS_AT_ONCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    import apsw
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from memdb.engine.base import Postings, Row, Values
     from memdb.text.terms import Term
@@ -210,27 +209,16 @@ def _pieces(text: str, terms: Sequence[Term]) -> list[str]:
     return [text[start : start + MAX_CHARS] for start in sorted({*starts})]
 
 
-class in_memory:  # noqa: N801 (contextlib is a module more to load)
-    """`with in_memory(create)`: a database with the table of *create*; its errors are memdb's."""
-
-    def __init__(self, create: str) -> None:
-        """Make the table when the block is entered."""
-        self._create = create
-        self._scratch: Connection | None = None
-
-    def __enter__(self) -> apsw.Connection:
-        """Make the database."""
-        try:
-            self._scratch = Connection(":memory:")
-            self._scratch.execute(self._create)
-        except BaseException as error:
-            self.__exit__(None, error, None)
-            raise
-        return self._scratch
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Drop the database; translate *error* if it is the driver's."""
-        if self._scratch is not None:
-            self._scratch.close()
-        if isinstance(error, DriverError):
-            raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error
+@contextmanager
+def in_memory(create: str) -> Iterator[Connection]:
+    """Make a database with the table of *create* for a block; its errors are memdb's."""
+    scratch = None
+    try:
+        scratch = Connection(":memory:")
+        scratch.execute(create)
+        yield scratch
+    except DriverError as error:
+        raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error
+    finally:
+        if scratch is not None:
+            scratch.close()

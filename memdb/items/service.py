@@ -30,7 +30,7 @@ from memdb.models.items import (
     path_range,
     ttl_value,
 )
-from memdb.models.vectors import to_vector
+from memdb.models.vectors import MAX_DIM, to_vector
 from memdb.records import items as item_records
 from memdb.records import spaces
 from memdb.records.items import ItemDraft, is_expired
@@ -152,7 +152,6 @@ class NearestItems:
         return found, len(near)
 
 
-MAX_DIM = 65_536
 MAX_BATCH = 10_000
 MAX_INDEXED_CHARS = 1_000_000
 

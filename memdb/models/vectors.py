@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MIN_NORM = 1e-30
 MAX_NORM = 1e38
 
+# Components of a vector.
+MAX_DIM = 65_536
+
 
 def to_vector(value: bytes | Sequence[float], dim: int) -> bytes:
     """

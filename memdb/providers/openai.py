@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from memdb.errors import InvalidInput, PortError, Unavailable
 from memdb.models.model_client import is_transient, port_error, run_within, timeout_value
+from memdb.models.vectors import MAX_DIM
 from memdb.providers.shared import (
     Client,
     SizedEmbedder,
@@ -64,8 +65,6 @@ KNOWN_DIMS = {
 
 # Texts of one request: OpenAI takes 2,048 and 300,000 tokens, small servers less.
 BATCH = 64
-
-MAX_DIM = 65_536
 
 
 class _Call:

@@ -1,11 +1,11 @@
 """
-Dependent rows: for each kind of thing the rows that go with it, and its tombstone.
+Tombstones of things that were removed, and rows whose thing is gone.
 
-A function that removes a thing in `records/` removes these rows in the same
-transaction, or a foreign key does it. `check` has a finding for each that was
-left behind, and a test walks every public removal and plants every orphan. A
-tombstone says that something was removed and when, never what it said; what was
-forgotten does not come back by an import.
+A function that removes a thing in `records/` removes the rows that hang on it in the
+same transaction, or a foreign key does it. `check` has a finding for each that was left
+behind; tests/records/test_dependents.py lists them, and plants each. A tombstone says
+that something was removed and when, never what it said; what was forgotten does not
+come back by an import.
 """
 
 from __future__ import annotations
@@ -93,62 +93,6 @@ def restore(tx: Tx, scope_no: int, stones: Sequence[Tombstone]) -> None:
     """Add tombstones as they were exported, but for what the scope holds."""
     live = tombstones.live(tx, scope_no, [stone.uid for stone in stones])
     tombstones.add(tx, scope_no, *(stone for stone in stones if stone.uid not in live))
-
-
-KEY = "foreign_key"
-
-# By kind of thing: the tables whose rows go with it, and the finding of `check` for one whose
-# thing is gone.
-DEPENDENTS: dict[str, dict[str, str]] = {
-    "session": {
-        "messages": "message_without_session",
-        "summaries": KEY,
-        "archive_segments": KEY,
-        "artifact_names": "artifact_without_session",
-        "state": "state_without_session",
-        "sessions_fts": "sessions_fts",
-        "entries": "entry_without_session",  # those that only it recalls
-        "jobs": "job_without_subject",
-    },
-    "message": {
-        "vectors": "vector_without_row",
-        "messages_fts": "messages_fts",
-        "messages_fts_tail": "tail_without_message",
-        "archived_fts": "archived_fts",
-        "archive_segments": "segment_rows",
-        "jobs": "job_without_subject",
-    },
-    "summary": {
-        "vectors": "vector_without_row",
-        "summaries_fts": "summaries_fts",
-        "jobs": "job_without_subject",
-    },
-    "entry": {
-        "entry_history": KEY,
-        "entry_links": KEY,
-        "vectors": "vector_without_row",
-        "entries_fts": "entries_fts",
-        "jobs": "job_without_subject",
-    },
-    "artifact": {
-        "artifacts": KEY,
-        "artifacts_fts": "artifacts_fts",
-        "blobs": "blob_unused",
-    },
-    "item": {
-        "item_namespaces": "namespace_without_item",
-        "items_fts": "items_fts",
-        "vectors": "vector_without_row",
-        "jobs": "job_without_subject",
-    },
-    "namespace": {"items": KEY},
-    "blob": {"blob_chunks": KEY},
-    "space": {
-        "vectors": "vector_without_row",
-        "vector_groups": "sketch_differs",
-        "jobs": "job_without_space",
-    },
-}
 
 
 def derive(tx: Tx) -> None:

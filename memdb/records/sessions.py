@@ -1,9 +1,8 @@
 """
 Session records: a session with everything that hangs on it.
 
-The one way in and out of the table `sessions`. What goes with a session is
-listed in `memdb.records.dependents`. Every function joins the caller's
-transaction.
+The one way in and out of the table `sessions`. Every function joins the
+caller's transaction.
 """
 
 from __future__ import annotations

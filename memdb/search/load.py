@@ -155,10 +155,10 @@ def _entries_of(
     What was learnt of other words of a message says nothing of the answer that it is.
     """
     messages = [row for hit, row in zip(hits, rows, strict=True) if hit.kind == "message"]
-    told = entries.texts_in_messages(tx, messages[:ORDERED])
+    texts = entries.texts_in_messages(tx, messages[:ORDERED])
 
     def of_message(row: int, words: Sequence[str]) -> int | None:
-        learnt = told.get(row)
+        learnt = texts.get(row)
         if not learnt:
             return None
         held = set(held_words(asked, words))

@@ -366,8 +366,8 @@ class SearchService:
 
     def note(self, request: SearchRequest, hits: Iterable[Hit]) -> None:
         """Count the use of the entries among *hits*, unless they are of the past or only shown."""
-        told = (one.entry_id for hit in hits for one in (hit.source, *hit.also))
-        used = [entry_id for entry_id in told if entry_id is not None]
+        found = (one.entry_id for hit in hits for one in (hit.source, *hit.also))
+        used = [entry_id for entry_id in found if entry_id is not None]
         if used and request.count_use and request.at_ms is None:
             self._note_uses(used)
 

@@ -883,12 +883,12 @@ def expect_in_messages(tx: Tx, messages: Collection[int]) -> None:
 def texts_in_messages(tx: Tx, messages: Collection[int]) -> dict[int, dict[int, str]]:
     """Return by id of a message, all of one scope, the entries told in it: their texts by id."""
     found = tx.all(SELECT_IN_SESSIONS, _in_sessions_of(messages)) if messages else []
-    told: dict[int, dict[int, str]] = {one: {} for one in messages}
-    ordered = sorted(told)
+    texts: dict[int, dict[int, str]] = {one: {} for one in messages}
+    ordered = sorted(texts)
     for key, text, low, high in found:
         for one in ordered[bisect_left(ordered, low) : bisect_right(ordered, high)]:
-            told[one][key] = text
-    return told
+            texts[one][key] = text
+    return texts
 
 
 def ids_between(tx: Tx, low: int, high: int) -> list[int]:

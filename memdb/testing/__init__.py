@@ -24,6 +24,7 @@ import pytest
 import memdb
 from memdb.errors import InvalidInput, NotFound, Unavailable
 from memdb.fixtures import FrozenClock, SeededIds, make_pack, open_pack
+from memdb.models.vectors import MAX_DIM
 from memdb.text.validate import int_value, name_value
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class FakeEmbedder:
     def __init__(self, name: str = "fake", dim: int = 64) -> None:
         """Make a model of this *name* and *dim*, 2 to 65,536."""
         self.name = name_value(name, "name")
-        self.dim = int_value(dim, "dim", 2, 65_536)
+        self.dim = int_value(dim, "dim", 2, MAX_DIM)
         self.asked: list[str] = []
         self.fails: Exception | None = None
 

@@ -26,7 +26,7 @@ from memdb.models.ids import (
 from memdb.models.items import MAX_TTL_MS, MAX_VECTORS, PutItem
 from memdb.models.record import Record
 from memdb.models.summaries import QUALITIES
-from memdb.models.vectors import to_vector
+from memdb.models.vectors import MAX_DIM, to_vector
 from memdb.records import dependents as dependent_records
 from memdb.records import items as item_records
 from memdb.records import spaces
@@ -75,8 +75,6 @@ if TYPE_CHECKING:
     from memdb.tables.items import Cursor, StoredItem
     from memdb.transfer.lines import Target
 
-
-MAX_DIM = 65_536
 
 EMBEDDING = Codec(
     "embedding",

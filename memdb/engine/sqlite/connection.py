@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import time
+from contextlib import contextmanager
 from itertools import count
 from operator import itemgetter
 from stat import S_ISDIR
@@ -114,6 +115,8 @@ PRAGMA journal_mode = WAL
 JOURNAL_MODE = slice(18, 20)
 NO_WAL = b"\1\1"
 
+# Of a connection for one task, whose COMMIT waits for the disk. A `Writer` sets NORMAL instead:
+# its block waits, when others may write.
 SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
 
 
@@ -250,16 +253,13 @@ def load_image(target: apsw.Connection, source: Tx) -> None:
         target.deserialize("main", image)
 
 
-class translated_errors:  # noqa: N801 (contextlib is two modules more to load)
-    """`with translated_errors()`: what the driver raises inside comes as a memdb error."""
-
-    def __enter__(self) -> None:
-        """Enter the block."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Translate *error* if it is the driver's."""
-        if isinstance(error, DRIVER_ERRORS):
-            raise translate(error) from error
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise what the driver raises inside of a block as an error of memdb."""
+    try:
+        yield
+    except DRIVER_ERRORS as error:
+        raise translate(error) from error
 
 
 def create_private(path: str) -> None:

@@ -160,6 +160,8 @@ class SqliteEngine(Opened):
             try:
                 version = schema.prepare(self)
             except ReadOnly:
+                if not self.is_read_only:
+                    raise
                 self._read_as_immutable()
                 version = schema.prepare(self)
             if version < schema.FORMAT:
@@ -185,10 +187,8 @@ class SqliteEngine(Opened):
         Read the file without its -shm, which cannot be made on read-only media.
 
         Raises:
-            ReadOnly: it was not opened with mode="read", or a part of it is in its WAL.
+            ReadOnly: a part of it is in its WAL.
         """
-        if not self.is_read_only:
-            raise  # noqa: PLE0704 (of the caller)
         self.pool.close_idle()
         wal = f"{self.path}-wal"
         if has_bytes(wal):
