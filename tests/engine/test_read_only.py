@@ -129,7 +129,7 @@ READS: dict[type, str] = {
     memdb.MemDB: "path closed jobs file user scope shared settings scopes export export_lines query close "
     "stats changes watch sync_status",
     memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
-    "find_secrets messages",
+    "find_secrets",
     memdb.Session: "name title metadata branches branch_name parent last_seq messages last get find recall context given summaries head state "
     "tools artifacts",
     Host: "context prepare segments snapshot window",

@@ -720,8 +720,8 @@ READS = {
     "Items": "keys namespaces",
     "Jobs": "pending",
     "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats sync_status user watch",
-    "Scope": "app artifacts counts entries find_secrets items messages profile "
-    "session sessions state user why",
+    "Scope": "app artifacts counts entries find_secrets items profile session sessions state user "
+    "why",
     "Session": "artifacts branch_name branches find get given head last last_seq messages parent "
     "metadata name state summaries title tools",
     "State": "all find get items keys values",
@@ -733,7 +733,8 @@ READS = {
 }
 
 # The table of HTTP calls what the other modules have, and nothing else; adapters use the threads.
-TABLE = ("verbs", "pages", "signatures", "threads")
+# What surrounds each public call are decorators of classes, and no calls of a user.
+TABLE = ("verbs", "pages", "signatures", "threads", "calls")
 PLACES = [
     f"memdb.api.{m.name}"
     for m in pkgutil.iter_modules(api.__path__)
