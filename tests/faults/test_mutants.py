@@ -78,8 +78,8 @@ MUTANTS = {
     ),
     "an id of any scope": Mutant(
         "deletion/selectors.py",
-        "row_id = scope_range(scope_no)[0] + entry_id",
-        "row_id = scope_range(1)[0] + entry_id",
+        "row_id = scope_range(scope_no)[0] + selector.entry",
+        "row_id = scope_range(1)[0] + selector.entry",
         (f"{SELECTORS}::test_an_entry_is_named_by_its_number_in_its_own_scope",),
     ),
     "no WAL mark": Mutant(
