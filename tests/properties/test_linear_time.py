@@ -54,7 +54,7 @@ from memdb.text import (
     validate,
     values,
 )
-from memdb.text.derived import date_spans
+from memdb.text.derived import date_spans, values_hash
 from memdb.text.resources import compiled
 from memdb.text.times import iso_ms, when_ms
 from memdb.text.tokens import EstimateCounter, counter_by_name
@@ -248,6 +248,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         secrets.shown(text, one) for one in secrets.find_secrets(text)[:9]
     ],
     "derived.date_spans": lambda text: date_spans(text, 0),
+    "derived.values_hash": lambda text: values_hash(["text", "author"], [text, text]),
     "terms.content_words": lambda text: terms.content_words([text]),
     "terms.phrase_terms": lambda text: terms.phrase_terms([(text, text)]),
     "terms.word_terms": lambda text: terms.word_terms([text]),
@@ -313,6 +314,7 @@ WITHOUT_TEXT = {
         "pairs.rarity_of",
     ),  # numbers
     *("secret_rules.is_drawn_word", "trust.least_trust", "trust.trust_of_merged"),
+    "trust.is_less_trusted",
     *("trust.trust_of_text", "trust.trust_of_summary"),  # by `injection_marks`
     *(
         "values.parse_fields",
@@ -362,7 +364,6 @@ WITHOUT_TEXT = {
     "validate.find_side_file_owner",
     "validate.refuse_output",
     *("validate.is_sqlite", "validate.is_memdb"),
-    "keeping.unpacked",
 }
 
 
