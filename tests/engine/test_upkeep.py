@@ -15,6 +15,7 @@ import pytest
 import memdb
 from memdb import MemDB
 from memdb.engine.sqlite import upkeep
+from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.text.terms import Term
 
 TEA = Term(("tea",))
@@ -279,9 +280,12 @@ def test_threads_write_while_it_works(
 
 
 def test_an_error_of_the_thread_is_nobody_elses(
-    path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
+    path: str,
+    open_db: Callable[..., MemDB],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It gives up until the next parts."""
+    """It is logged, and the thread gives up until the next parts."""
 
     def fail(*_: object) -> bool:
         raise memdb.DiskFull("no room")
@@ -293,6 +297,31 @@ def test_an_error_of_the_thread_is_nobody_elses(
     append(db, 3)
 
     assert found(db) == 64 * 9 + 3
+    logged = {record.message for record in caplog.records}
+    assert logged == {"upkeep failed, tried again later: no room"}
+
+
+def test_a_failure_that_lasts_is_logged_once(
+    path: str,
+    open_db: Callable[..., MemDB],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """However often the thread tries again to move the WAL of an idle file."""
+    tries: list[None] = []
+
+    def fail(*_: object) -> bool:
+        tries.append(None)
+        raise memdb.DiskFull("no room")
+
+    monkeypatch.setattr(SqliteEngine, "rest", fail)
+    monkeypatch.setattr(upkeep, "IDLE_S", 0.01)
+    append(open_db(path), 1)
+    wait_until(lambda: len(tries) > 2)
+
+    assert [record.message for record in caplog.records] == [
+        "upkeep failed, tried again later: no room"
+    ]
 
 
 def test_another_process_that_writes_for_long_is_let_be(

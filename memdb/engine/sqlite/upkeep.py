@@ -43,6 +43,7 @@ from memdb.engine.sqlite.wal import CHECKPOINT_NOW
 from memdb.engine.sqlite.wal_sync import sync_wal
 from memdb.engine.sqlite.words import MERGE
 from memdb.errors import Busy, MemDBError
+from memdb.models.observation import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,6 +131,7 @@ class Upkeep:
         "_thread",
         "_wake",
         "_wal_due",
+        "_warned",
         "dropped",
         "is_running",
         "is_waiting",
@@ -153,6 +155,7 @@ class Upkeep:
         self._wal_due = WAL_PAGES
         self._dropped_due = LEAST_DROPPED
         self._is_packing = self._is_merging = False
+        self._warned = ""  # the last failure that was logged
         self._mark_at = 0.0  # when the mark of a burst is to be moved, 0 if it is
         self.dropped = self.parts = self.wal_pages = 0
         self.is_running = self.is_waiting = False
@@ -252,12 +255,14 @@ class Upkeep:
                 with db.apart() as beside:
                     beside.all(CHECKPOINT_NOW)
             is_done = db.rest()
-        except Exception:  # noqa: BLE001 (a full disk, say: the next write of a caller tells)
+        except Exception as error:  # noqa: BLE001 (a full disk, say)
+            self._warn(error)
             is_done = False
         if self._rest_at:
             return  # a commit came meanwhile
         if is_done:
             self.wal_pages, self._wal_due = 0, WAL_PAGES
+            self._warned = ""
         else:
             self._rest_at = monotonic() + IDLE_S
 
@@ -274,9 +279,17 @@ class Upkeep:
                 self._merge(db)
         except Busy:
             self._left = 0  # another process writes for long: later
-        except Exception:  # noqa: BLE001 (as in `_rest`)
+        except Exception as error:  # noqa: BLE001 (as in `_rest`)
+            self._warn(error)
             self._give_up()
         self._seen = db.commits
+
+    def _warn(self, error: Exception) -> None:
+        """Log a failure, once while it lasts; not that another process is at work."""
+        if str(error) != self._warned and not isinstance(error, Busy):
+            self._warned = str(error)
+            with suppress(Exception):  # of the program's own handler
+                warn("upkeep failed, tried again later: %s", error)
 
     def _give_up(self) -> None:
         """Leave everything as it is, until there is more to do."""
@@ -291,7 +304,8 @@ class Upkeep:
             try:
                 while db is not None and self.has_dropped and monotonic() < end:
                     self._pack(db)
-            except Exception:  # noqa: BLE001 (as in `work`)
+            except Exception as error:  # noqa: BLE001 (as in `_rest`)
+                self._warn(error)
                 self._give_up()
 
     def _pack(self, db: SqliteFile) -> None:
