@@ -155,6 +155,36 @@ def as_of(tab: Tab, names: Names) -> None:
     page.wait_for_selector("text=Nothing of this was known then.")
 
 
+def add(tab: Tab, names: Names) -> None:
+    """Add an entry, or import a file."""
+    tab.open(f"conversations?user={names.user}").click("text='+ Add'")
+    tab.page.wait_for_selector("dialog textarea")
+
+
+def rename(tab: Tab, names: Names) -> None:
+    """Name a conversation."""
+    page = tab.open(f"conversations?user={names.user}&session={names.session}")
+    page.wait_for_selector("article")
+    page.click("main >> text=Actions")
+    page.click("dialog >> text=Rename")
+    page.wait_for_selector("dialog input")
+
+
+def correct_message(tab: Tab, names: Names) -> None:
+    """Correct a message."""
+    page = tab.open(f"conversations?user={names.user}&session={names.session}&at=1")
+    page.click("[aria-label='Correct message 1']")
+    page.wait_for_selector("dialog textarea")
+
+
+def decide(tab: Tab, names: Names) -> None:
+    """See what waits for a decision."""
+    tab.site.app.db.scope(names.user).remember("The rent is due.", trust="untrusted")
+    page = tab.open(f"entries?user={names.user}")
+    page.click("text=/^To decide/")
+    page.wait_for_selector(".question")
+
+
 ACTIONS: dict[str, Callable[[Tab, Names], None]] = {
     "actions": actions,
     "correct": correct,
@@ -172,4 +202,8 @@ ACTIONS: dict[str, Callable[[Tab, Names], None]] = {
     "budget": budget,
     "export": export,
     "as-of": as_of,
+    "add": add,
+    "rename": rename,
+    "correct-message": correct_message,
+    "decide": decide,
 }
