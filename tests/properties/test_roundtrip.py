@@ -104,7 +104,9 @@ def _run(opened: MemDB, scope: Scope, step: dict[str, Any]) -> None:
         case "remember":
             scope.remember(given_.pop("text"), **given_)
         case "save":
-            scope.artifacts.save(given_.pop("name"), given_.pop("data"), **given_)
+            session = given_.pop("session")
+            owner = scope if session is None else scope.session(session)
+            owner.artifacts.save(given_.pop("name"), given_.pop("data"), **given_)
         case "delete session":
             scope.session(step["name"]).delete()
         case "delete version":
