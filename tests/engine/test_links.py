@@ -127,7 +127,7 @@ def test_a_file_whose_wal_is_elsewhere_is_refused(tmp_path: Path, start_child: A
     assert child.stdout.readline() == "1\n"
     os.rename(path, moved)  # the file is locked, and what stands beside it is not here
 
-    with pytest.raises(memdb.FileError, match="a second name"):
+    with pytest.raises(memdb.FileError, match="under another name"):
         memdb.open(moved, embedder=None)
 
     os.rename(moved, path)

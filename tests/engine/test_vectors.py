@@ -107,7 +107,7 @@ def test_to_vector_refuses(value: Any, error: type[Exception]) -> None:
 
 def test_a_vector_of_zeros_is_told_from_a_short_one() -> None:
     """The fix is another one."""
-    with pytest.raises(memdb.InvalidInput, match="all zero"):
+    with pytest.raises(memdb.InvalidInput, match="consists of zeros"):
         to_vector([0, 0], 2)
     with pytest.raises(memdb.InvalidInput, match="scale it"):
         to_vector([1e-20, 0], 2)

@@ -218,7 +218,7 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     assert owner.stdout is not None
     try:
         owner.stdout.readline()
-        with pytest.raises(memdb.Busy, match="open for writing elsewhere"):
+        with pytest.raises(memdb.Busy, match="open for writing in another program"):
             memdb.open_folder(tmp_path)
         with memdb.open_folder(tmp_path, mode="read") as reader:
             assert reader.list() == []
@@ -426,7 +426,7 @@ def test_work_is_done_in_every_file_of_a_folder(tmp_path: Path) -> None:
     first = CliRunner().invoke(cli, ["work", str(tmp_path), "--json"])
     second = CliRunner().invoke(cli, ["work", str(tmp_path)])
 
-    assert "open for writing elsewhere" in busy.output
+    assert "open for writing in another program" in busy.output
     assert json.loads(first.output) == {"status": "done", "done": 4, "pending": 0}
     assert second.output == "0 done, nothing is left.\n"
 

@@ -137,4 +137,4 @@ def test_a_watch_begins_while_its_folder_is_away(
     away.rename(meeting)
     wait_for(lambda: [*meeting.rglob("*.gz")])
     assert one.end() == 0
-    assert [note for note in one.notes if "no folder" in note] == one.notes[:1]
+    assert [note for note in one.notes if "is not a folder" in note] == one.notes[:1]
