@@ -88,7 +88,7 @@ def kind_of(source: str | os.PathLike[str]) -> str | None:
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}", str(path)) from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is no data set: {KNOWN}") from error
+        raise InvalidInput(f"{path} is not a data set: {KNOWN}") from error
     one = content[0] if isinstance(content, list) and content else content
     for kind, field in SIGNS.items():
         if isinstance(one, dict) and field in one:
