@@ -130,7 +130,7 @@ def test_load_keeps_bytes_from_the_terminal(in_terminal, trip):
     shown = in_terminal("artifact", "load", trip, "menu.md", "--session", "trip")
 
     assert code == 2
-    assert "give --output PATH, or pipe them" in said
+    assert "give --output PATH, or pipe the output" in said
     assert shown == (0, "fish")
 
 

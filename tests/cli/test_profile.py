@@ -90,7 +90,7 @@ def test_an_edited_page_updates_deletes_and_adds(run: Any, file: str, editor: An
     [
         ("- 1:", "1:", "line 7 is '1: Ann likes tea.': begin a fact with '- '"),
         ("- 1:", "- 9:", "entry 9 is not on the page"),
-        ("- 1:", "- 3:", "entry 3 is not on the page, or twice"),
+        ("- 1:", "- 3:", "entry 3 is not on the page, or is there twice"),
         ("- 1: Ann likes tea.", "- 1: ", "line 7 is '- 1: '"),
         ("## profile", "## hobbies", "hobbies"),
         ("Ann likes tea.", "My key is sk-proj-" + "a1B2" * 12, "key"),

@@ -112,7 +112,8 @@ def test_toml_is_not_json(run: Any, file: str) -> None:
     result = run("settings", file, "--toml", "--json")
 
     assert (result.exit_code, result.stderr) == (2, "")
-    assert "exclude" in json.loads(result.stdout)["error"]["message"]
+    message = json.loads(result.stdout)["error"]["message"]
+    assert message == "--toml and --json cannot be used together."
 
 
 def test_a_file_that_is_absent_is_not_made(run: Any, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_later_expiry_brings_back_nothing_else(open_db: Callable[..., MemDB]) 
     ann.remember("Ask the landlord for the internet password.", key="wifi")
 
     assert not ann.entries.update(off.id, expires="30d").active
-    with pytest.raises(memdb.InvalidInput, match="gave way"):
+    with pytest.raises(memdb.InvalidInput, match=r"was replaced by .*give active=True"):
         ann.entries.update(over.id, expires="30d")
     assert not ann.entries.get(over.id).active
 

@@ -517,7 +517,7 @@ def test_a_local_server_needs_no_key(server: Any, make: Callable[..., OpenAIMode
     [
         ({"base_url": None}, "set OPENAI_API_KEY"),
         ({"base_url": "localhost:11434"}, "use one like http://localhost:11434/v1"),
-        ({"base_url": "http://h:port/v1"}, "no URL"),
+        ({"base_url": "http://h:port/v1"}, "base_url is not a URL"),
         ({"max_retries": -1}, "max_retries is -1"),
     ],
 )

@@ -240,7 +240,9 @@ def test_a_table_of_several_users_is_not_mixed(db: MemDB, open_db: Any, tmp_path
     path = tmp_path / "out.csv"
     db.export(path, format="csv")
 
-    with pytest.raises(memdb.InvalidInput, match=r"2 users \(ann, bob\).*export each by itself"):
+    with pytest.raises(
+        memdb.InvalidInput, match=r"2 users \(ann, bob\).*export each user separately"
+    ):
         open_db(":memory:").import_file(path, user="ann")
 
 

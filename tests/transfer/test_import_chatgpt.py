@@ -207,7 +207,7 @@ def test_an_empty_conversation_makes_no_session(db: MemDB, document: Document) -
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        pytest.param({"mapping": [1]}, "it has no mapping", id="mapping"),
+        pytest.param({"mapping": [1]}, 'it has no "mapping"', id="mapping"),
         pytest.param({"id": None}, "has no id", id="id"),
         pytest.param({"create_time": "now"}, "write it like", id="time"),
     ],
@@ -261,7 +261,7 @@ def test_sessions_are_named_by_the_file(
     conversation: dict[str, Any], db: MemDB, document: Document
 ) -> None:
     """A session cannot be given beside them."""
-    with pytest.raises(memdb.InvalidInput, match="names its own"):
+    with pytest.raises(memdb.InvalidInput, match=r"session is given, .*its own session names"):
         db.import_file(document([conversation]), user="ann", session="chat")
 
 

@@ -70,9 +70,13 @@ def test_importing_twice_adds_nothing(
         ),
         pytest.param({"session_1_date_time": "1:56 pm on 31 June, 2024"}, "day is out", id="day"),
         pytest.param({"speaker_a": "Ola"}, "session_1, turn 1: 'Ida' is neither", id="speaker"),
-        pytest.param({"session_1": [{"speaker": "Ida"}]}, "turn 1: it has no text", id="text"),
         pytest.param(
-            {"session_1": [{"speaker": "Ida", "text": "x"}]}, "turn 1: it has no dia_id", id="id"
+            {"session_1": [{"speaker": "Ida"}]}, "session_1, turn 1 has no text", id="text"
+        ),
+        pytest.param(
+            {"session_1": [{"speaker": "Ida", "text": "x"}]},
+            "session_1, turn 1 has no dia_id",
+            id="id",
         ),
     ],
 )
