@@ -46,7 +46,7 @@ def test_every_pinned_peer_is_told():
     ]
 
     pages = PAGE + (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert len(pinned) == 13
+    assert len(pinned) == 15
     assert all(line.split("==")[1] in pages or "pysqlite3" in line for line in pinned)
 
 
