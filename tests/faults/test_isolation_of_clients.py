@@ -264,6 +264,13 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["--query", S["text"], "--yes", "--prove"],
         ["--session", "cold", "--yes", "--prove"],
     ],
+    "undo": [
+        ["--writer", "mail", "--dry-run"],
+        ["--writer", "mail", "--since", "2020-01-01", "--yes"],
+        ["--writer", S["entry_source"], "--dry-run", "--json"],
+        ["--writer", S["entry_source"], "--yes"],
+    ],
+    "why-said": [["trip", "9"], ["long", "5", "--json"], [S["archived_session"], "9"]],
     "secrets scan": [[], ["--entropy"]],
     "item put": [
         ["notes", "k", "mine"],
