@@ -150,7 +150,8 @@ class Tx(Protocol):
 
         Args:
             table: "scopes", "sessions", "messages", "summaries", "entries", by id;
-                "settings", by name; "artifacts", by scope, session, name and `rev_version`.
+                "settings", by name; "meta", by key; "artifacts", by scope, session, name and
+                `rev_version`.
 
         Raises:
             Corrupt: a row differs.

@@ -40,7 +40,7 @@ MAY_SCAN = {
     "schema.objects": "a row per object of the schema",
     "schema.attached_to": "a row per object of the schema",
     "schema.marks": "asks whether there is any table",
-    "schema.meta": "asks whether there is one table",
+    "schema.keys": "a row per fact of the file, and only of one that is refused",
     "links.broken": "only check and rebuild run it",
     "links.stale": "only check and rebuild run it",
     "writer.counts": "a row per kind of thing",

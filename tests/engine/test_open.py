@@ -101,6 +101,26 @@ def test_a_file_of_a_development_version_is_refused(filled: str, raw: Any, chang
     assert Path(filled).read_bytes() == before
 
 
+@pytest.mark.parametrize("has_marks", [True, False])
+@pytest.mark.parametrize("mode", ["write", "read"])
+@pytest.mark.parametrize("column", ["key", "value"])
+def test_a_damaged_fingerprint_is_damage(
+    filled: str, column: str, mode: Any, has_marks: bool
+) -> None:
+    """The program that made the file is not to blame: recovering it is what helps."""
+    look = apsw.Connection(filled)
+    if not has_marks:
+        look.execute("PRAGMA application_id = 0; PRAGMA user_version = 0").fetchall()
+    look.execute(f"UPDATE meta SET {column} = {column} || 'x' WHERE key = 'fingerprint'")
+    look.close()
+    before = Path(filled).read_bytes()
+
+    with pytest.raises(memdb.Corrupt, match=r"of meta is damaged.*memdb recover"):
+        memdb.open(filled, mode=mode, embedder=None)
+
+    assert Path(filled).read_bytes() == before
+
+
 # Of each released format: the fingerprint of schema.sql, and of what a server has besides.
 FROZEN = {
     1: (

@@ -44,10 +44,12 @@ SELECT
   EXISTS (SELECT 1 FROM sqlite_schema)
 """
 
-# Only if the marks are those of a memdb file.
+# Whether there is a table with facts of the file, and with their digests.
 SELECT_META = """/* schema.meta */
-SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta'
+SELECT 1 FROM pragma_table_info('meta') WHERE name = 'digest'
 """
+
+SELECT_KEYS = compose.select("schema.keys", "key", "meta")
 
 # `.dump` and `.clone` of the sqlite3 program copy every row and not these two numbers.
 NO_MARKS = (0, 0, 1)
@@ -161,6 +163,7 @@ def _refuse_other_schema(tx: Tx, path: str) -> None:
 
     Raises:
         NotAMemDB: the file has another fingerprint, or none.
+        Corrupt: that is because a row is damaged.
     """
     if _fingerprint(tx) != FINGERPRINT:
         raise NotAMemDB(
@@ -172,10 +175,12 @@ def _refuse_other_schema(tx: Tx, path: str) -> None:
 
 
 def _fingerprint(tx: Tx) -> str | None:
-    """Return what the file says about its schema, None if it says nothing."""
+    """Return what the file says about its schema, None for nothing; Corrupt if a row is damaged."""
     if tx.one(SELECT_META) is None:
         return None
     row = tx.one(SELECT_FINGERPRINT)
+    if row != (FINGERPRINT,):
+        tx.verify("meta", [key for (key,) in tx.all(SELECT_KEYS)])
     return None if row is None else str(row[0])
 
 
