@@ -11,10 +11,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import existing
-from memdb.models.ids import branch_of, seq_of, session_range
+from memdb.models.ids import branch_of, number_of, seq_of, session_range
+from memdb.models.record import numbered
 from memdb.models.reports import PreviewRow
 from memdb.tables import artifacts, entries, entry_history, items, messages, sessions
 from memdb.tables import state as state_rows
+from memdb.tables.artifacts import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +35,8 @@ MOST_ROWS = 1_000
 def list_refs(tx: Tx, found: Iterable[Found], plans: Mapping[int, Rewriting]) -> Iterator[Ref]:
     """Yield what goes and what is rewritten, in the order of the preview. 2 µs per message."""
     for owner, selection in found:
-        yield from _refs(tx, owner, selection, plans)
+        for ref in _refs(tx, owner, selection, plans):
+            yield *ref, owner.app
 
 
 def _refs(
@@ -89,10 +92,13 @@ def _rest_refs(tx: Tx, owner: ScopeRef, selection: Selection) -> Iterator[Ref]:
 
 
 def digest_of(refs: Iterator[Ref]) -> str:
-    """Return a digest, in hex, of all that a preview lists."""
+    """Return a digest, in hex, of all that a preview lists; no number of a scope is in it."""
     found = blake2b(digest_size=DIGEST_BYTES)
-    for ref in refs:
-        found.update(repr(ref).encode("utf-8", "surrogatepass"))
+    for kind, of, *rest in refs:
+        key = number_of(of) if isinstance(of, int) else of
+        if isinstance(of, Place):
+            key = of.replace(scope_no=0)
+        found.update(repr(numbered((kind, key, *rest))).encode("utf-8", "surrogatepass"))
     return found.hexdigest()
 
 
@@ -109,7 +115,7 @@ def rows_of(tx: Tx, refs: Iterator[Ref]) -> tuple[tuple[PreviewRow, ...], int, s
 
 
 def _message_row(ref: Ref, message: Any) -> PreviewRow:
-    _, row_id, session, branch, _ = ref
+    _, row_id, session, branch, *_ = ref
     return PreviewRow(
         "message",
         message.text,
@@ -133,7 +139,7 @@ def _entry_row(_: Ref, entry: Any) -> PreviewRow:
 
 
 def _summary_row(ref: Ref, _: Any) -> PreviewRow:
-    _, summary, text, session, branch = ref
+    _, summary, text, session, branch, _ = ref
     return PreviewRow(
         "summary",
         summary.text or "",
@@ -146,7 +152,7 @@ def _summary_row(ref: Ref, _: Any) -> PreviewRow:
 
 
 def _revert_row(ref: Ref, _: Any) -> PreviewRow:
-    _, entry_id, now, text, version = ref
+    _, entry_id, now, text, version, _ = ref
     return PreviewRow("entry", now.text, new_text=text, entry_id=entry_id, version=version)
 
 

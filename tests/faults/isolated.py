@@ -84,6 +84,14 @@ def expand_all(db: MemDB) -> list[object]:
 # Words of ann's and of the others', some of both.
 QUERIES = ("lamp", "Oslo", "tea", "北京", "soup", "red Oslo lamp", f"{S['text']} lamp", S["entry"])
 
+
+def given(db: MemDB) -> list[Any]:
+    """Return what ann's contexts gave, which is known."""
+    found = [trip(db).given(99), ann(db).session("cold").given(99)]
+    assert all(found)
+    return found
+
+
 # Name of a public read -> the call. A trailing word tells two of one name apart.
 READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Artifacts.export": exported_artifact,
@@ -180,6 +188,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Session.context with a query": lambda db: [trip(db).context(300, query) for query in QUERIES],
     "Session.find": lambda db: trip(db).find("m1"),
     "Session.get": lambda db: trip(db).get(1),
+    "Session.given": given,
     "Session.host": lambda db: [Host(trip(db)).window(last=2), Host(long(db)).window()],
     "Session.last": lambda db: trip(db).last(50),
     "Session.last_seq": lambda db: trip(db).last_seq,
@@ -331,7 +340,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Session.branch_name": lambda db, _: trip(db).branch("mine").branch_name,
     "Session.branches": lambda db, _: ann(db).session(S["archived_session"]).branches(),
     "Session.parent": lambda db, _: repr(trip(db).branch("mine").parent),
-    "Session.given": lambda db, _: ann(db).session(S["archived_session"]).given(9),
+    "Session.given": lambda db, _: ann(db).session(S["archived_session"]).given(99),
     "Session.context": lambda db, _: ann(db).session(S["archived_session"]).context(300, S["text"]),
     "Session.delete": lambda db, _: ann(db).session(S["archived_session"]).delete(),
     "Session.extend": lambda db, _: ann(db).session(S["archived_session"]).extend([]),

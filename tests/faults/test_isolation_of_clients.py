@@ -124,6 +124,7 @@ AIO_CALLS: dict[str, Callable[[Any], object]] = {
 NOT_OF_A_USER = {
     *("File.check", "File.info", "File.mark", "File.stamp", "File.rebuild"),
     "File.copy",
+    *("Worker.doing", "Worker.done", "Worker.error", "Worker.running", "Worker.stop"),
     *("File.vacuum", "File.backup", "File.delete_space", "Jobs.run", "Jobs.start"),
     *(
         "Jobs.pending",
@@ -270,7 +271,7 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["--writer", S["entry_source"], "--dry-run", "--json"],
         ["--writer", S["entry_source"], "--yes"],
     ],
-    "why-said": [["trip", "9"], ["long", "5", "--json"], [S["archived_session"], "9"]],
+    "why-said": [["trip", "99"], ["cold", "99", "--json"], [S["archived_session"], "99"]],
     "secrets scan": [[], ["--entropy"]],
     "item put": [
         ["notes", "k", "mine"],
