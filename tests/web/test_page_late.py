@@ -133,8 +133,9 @@ def test_an_address_of_nothing_says_so(tab: Tab, place: str, said: str) -> None:
 
 def test_a_view_that_cannot_be_loaded_says_what_to_do(tab: Tab) -> None:
     """The server is gone: no name of a module."""
+    # Before the page: a slow browser lets requests of an open one pass for a while.
+    tab.page.route("**/views/search.js", lambda route: route.abort())
     page = tab.open("conversations?user=ann")
-    page.route("**/views/search.js", lambda route: route.abort())
     page.keyboard.press("/")
     page.keyboard.type("tent")
     page.wait_for_selector(".problem >> text=Start `memdb web` again")
