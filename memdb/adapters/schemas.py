@@ -61,7 +61,7 @@ def check_value(value: Any, schema: Schema, field: str) -> Any:
         try:
             return a2b_base64(value, strict_mode=True)
         except (Base64Error, ValueError) as error:
-            raise InvalidInput(f"{field} is no base64: {error}") from error
+            raise InvalidInput(f"{field} is not base64: {error}") from error
     return value
 
 

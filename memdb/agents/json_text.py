@@ -96,7 +96,7 @@ def _skip(text: str, at: int) -> int:
 
 def _problem(text: str, at: int) -> InvalidInput:
     line = text.count("\n", 0, at) + 1
-    return InvalidInput(f"line {line} is no JSON: correct it first")
+    return InvalidInput(f"line {line} is not JSON: correct it first")
 
 
 def _read(text: str, at: int, depth: int) -> Node:

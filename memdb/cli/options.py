@@ -177,7 +177,7 @@ class Labels(Base):
             try:
                 return tuple(json.loads(value))
             except ValueError as error:
-                self.fail(f"{value!r} is no JSON list of labels ({error}).", param, ctx)
+                self.fail(f"{value!r} is not a JSON list of labels ({error}).", param, ctx)
         return tuple(value.strip("/").split("/")) if value.strip("/") else ()
 
 

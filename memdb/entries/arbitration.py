@@ -80,9 +80,9 @@ def checked_verdict(verdict: object, count: int, name: str) -> Verdict:
             be stored, or a place names a claim that was not shown.
     """
     if not isinstance(verdict, Verdict) or verdict.action not in ACTIONS:
-        raise PortError(name, "its answer is no decision")
+        raise PortError(name, "its answer is not a decision")
     if not isinstance(verdict.text, (str, type(None))) or not isinstance(verdict.reason, str):
-        raise PortError(name, "its answer is no decision: text or reason is no str")
+        raise PortError(name, "its answer is not a decision: text or reason is not a str")
     if verdict.text is not None:
         try:
             verdict = verdict.replace(text=fact_value(verdict.text))

@@ -218,9 +218,9 @@ def formats_for(tree: Tree) -> Iterator[tuple[str, list[str]]]:
 
 def _unknown(place: str, found: set[str] | None = None) -> InvalidInput:
     return InvalidInput(
-        f"{place}: this is no format that can be imported{_nearest(found or set())}: give a memdb "
-        'export, JSON lines like {"role": "user", "text": "..."}, or one that docs/import.md tells '
-        "of: " + ", ".join(name for name in NAMES if name not in ("memdb", "jsonl"))
+        f"{place}: this is not a format that can be imported{_nearest(found or set())}: give a "
+        'memdb export, JSON lines like {"role": "user", "text": "..."}, or one that docs/import.md '
+        "lists: " + ", ".join(name for name in NAMES if name not in ("memdb", "jsonl"))
     )
 
 

@@ -141,7 +141,7 @@ def _call(call_id: Any, name: Any, arguments: Any) -> Part:
     if missing:
         part["warning"] = f"the tool call has no {' and no '.join(missing)}"
     elif isinstance(arguments, str) and arguments.strip() and not _is_object(arguments):
-        part["warning"] = "the arguments of the tool call are no JSON object"
+        part["warning"] = "the arguments of the tool call are not a JSON object"
     return part
 
 

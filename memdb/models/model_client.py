@@ -411,7 +411,7 @@ def limited_reranker(reranker: Reranker, meter: Meter | None = None) -> Reranker
     def scores(answer: Iterable[Any], _query: str, texts: Sequence[str]) -> list[float]:
         found = [float(one) for one in _of_texts(label, "scores", answer, texts)]
         if not all(map(isfinite, found)):
-            raise Unreadable(label, "gave a score that is no number")
+            raise Unreadable(label, "gave a score that is not a number")
         return found
 
     port = SimpleNamespace(rank=reranker)

@@ -446,7 +446,7 @@ class FolderSync:
             with self._db.write() as tx:
                 merge.end_segment(tx)
         except (KeyError, TypeError, AttributeError) as error:
-            self._waiting.append(f"{_shown(segment, device)} holds a line that is none ({error!r})")
+            self._waiting.append(f"{_shown(segment, device)} contains a damaged line ({error!r})")
             return False
         here = self._here
         after = here.replace(

@@ -322,7 +322,7 @@ class EntryFilter(Record):
     Filter and order of a list of entries.
 
     Attributes:
-        now_ms: The now ms that hold then ...
+        now_ms: Only those that hold at this time ...
         category: Only these; None means of every category.
         pinned: Only those that are, or are not; None means both.
         inactive: ... or also those that do not hold.

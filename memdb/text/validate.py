@@ -99,7 +99,7 @@ def text_value(value: object, field: str) -> str:
         except UnicodeEncodeError as error:
             half = ord(value[error.start])
             is_byte = half in ESCAPED_BYTES
-            what = f"byte 0x{half & 0xFF:x}, which is no UTF-8," if is_byte else "a lone surrogate"
+            what = f"byte 0x{half & 0xFF:x}, which is not UTF-8," if is_byte else "a lone surrogate"
             raise InvalidInput(
                 f"{field} holds {what} at position {error.start}: "
                 + ("convert it to UTF-8" if is_byte else "decode the text with errors='replace'")

@@ -499,7 +499,7 @@ class Target:
             InvalidInput: it is absent.
         """
         if session is None:
-            raise InvalidInput("message is given without session: name the session too")
+            raise InvalidInput("message is given without session: give the session too")
         for name, row in self._heads(tx, session):
             message = messages.find_external(tx, row, session, external_id)
             if message is not None:

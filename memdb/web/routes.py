@@ -128,7 +128,7 @@ class Route:
             advice = f"use {', '.join(allowed) or 'none'}"
             if found is not None:
                 advice = f"it belongs in the {found.place}"
-            error = InvalidInput(f"{name} is no parameter in the {place} here: {advice}")
+            error = InvalidInput(f"{name} is not a parameter in the {place} here: {advice}")
             vars(error)["field"] = name  # no parameter, so that its sentence does not tell
             raise error
         return found

@@ -70,7 +70,7 @@ def read_grants(path: str) -> list[Grant]:
             found = os.fstat(file.fileno())
             text = file.read(MAX_FILE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "it is not text"
         raise FileError(
             f"{path} cannot be read ({reason}): `memdb token add` creates a token file", path
         ) from error

@@ -513,7 +513,7 @@ def test_an_argument_that_is_no_utf8(tmp_path):
     """A name is refused by its byte, and a text is stored with U+FFFD."""
     db = str(tmp_path / "a.db")
     for words, code, expected in (
-        (("remember", db, "x", "--user", b"caf\xe9"), 5, b"byte 0xe9, which is no UTF-8"),
+        (("remember", db, "x", "--user", b"caf\xe9"), 5, b"byte 0xe9, which is not UTF-8"),
         (("remember", db, b"caf\xe9", "--user", "ann"), 0, b"added entry"),
         (("recall", db, b"caf\xe9", "--user", "ann"), 0, "caf\ufffd".encode()),
     ):

@@ -94,7 +94,7 @@ def test_the_objects_of_openai_s_package(db: MemDB) -> None:
         ({"role": "assistant", "tool_calls": [{"id": "c", "type": "function"}]},
          "tool_call", "no name"),
         ({"role": "assistant", "tool_calls": [{**CALL, "function": {"name": "f", "arguments": "{"}}]},
-         "tool_call", "no JSON object"),
+         "tool_call", "not a JSON object"),
         ({"role": "tool", "content": "42"}, "tool_result", "names no call"),
         ({"role": "assistant", "content": ""}, "other", "is empty"),
         ({"type": "new_thing", "words": "of tomorrow"}, "other", "new_thing"),

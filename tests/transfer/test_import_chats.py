@@ -638,7 +638,7 @@ def test_a_damaged_conversation(db: MemDB, tmp_path: Path) -> None:
     [
         ("a.json", {"conversationId": 1, "text": ""}, "nearest is librechat: .* lacks messages"),
         ("b.json", [{"requests": [], "x": 1}], "nearest is vscode-copilot: it has requests"),
-        ("c.json", {"x": 1}, "no format that can be imported: give"),
+        ("c.json", {"x": 1}, "not a format that can be imported: give"),
         ("d.db", {"part": [{"id": 1}], "note": [{"id": 1}]}, "nearest is opencode: it has part"),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_parameter_in_the_wrong_place_is_told_the_right_one(reading_site: Site
                 body = json.dumps({one.name: 1}).encode() if is_query else b""
                 with pytest.raises(InvalidInput) as caught:
                     route.read(query, body)
-                expected = f"{one.name} is no parameter in the {other} here: it belongs in the"
+                expected = f"{one.name} is not a parameter in the {other} here: it belongs in the"
                 assert str(caught.value) == f"{expected} {one.place}"
 
 

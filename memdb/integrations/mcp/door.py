@@ -298,7 +298,7 @@ def _start(cursor: str | None) -> int:
     start = int(cursor) if digits else 0
     if not start or start % PAGE or str(start) != cursor:
         raise Refused(
-            INVALID_PARAMS, f"cursor {cursor[:40]!r} is none of this server's: begin without one"
+            INVALID_PARAMS, f"cursor {cursor[:40]!r} is not from this server: begin without one"
         )
     return start
 

@@ -202,14 +202,14 @@ class _Client:
         try:
             found = json.loads(line.decode(errors="replace"))
         except (ValueError, RecursionError):
-            said = "the line is no JSON"
+            said = "the line is not JSON"
             if line == TOO_LONG:
                 said = f"the line has more than {MAX_REQUEST_BYTES >> 20} MB: send less"
             await self._refuse(None, PARSE_ERROR, said)
             return
         number, method, params = _parts_of(found)
         if method is None:
-            await self._refuse(number, INVALID_REQUEST, "this is no message of JSON-RPC 2.0")
+            await self._refuse(number, INVALID_REQUEST, "this is not a message of JSON-RPC 2.0")
         elif number is not None:
             task = self._loop.create_task(self._answer(number, method, params), name=method)
             self._calls[task] = number
