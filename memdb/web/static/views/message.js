@@ -56,6 +56,17 @@ function drawBody(message, ctx) {
     h("details", { class: "meta" }, h("summary", {}, "As stored"), h("pre", {}, longWords(JSON.stringify({ text, parts }, null, 1), "code")))];
 }
 
+/** Return what the model was given for an answer, read when it is opened. @param {string} session @param {number} seq @param {Page.Context} ctx */
+function drawGiven(session, seq, ctx) {
+  const rows = h("ul", { class: "tree" });
+  return h("details", { class: "meta", ontoggle: async () => {
+    if (rows.childElementCount) return;
+    const { items } = await get("context/given", { ...ctx.scope, session, seq });
+    rows.append(...items.map((one) => h("li", {}, `${one.kind}${one.first_seq ? ` #${one.first_seq}` : ""}, ${one.reason}: `, longWords(one.text))));
+    if (!items.length) rows.append(h("li", {}, "Not known: context_log_days is 0, or it is too long ago."));
+  } }, h("summary", {}, "What it was given"), rows);
+}
+
 /** Return one message as an article. @param {Page.Message} message @param {More} more */
 export function drawMessage(message, { selected, select, correct, ctx }) {
   const { seq, role, author, session, text } = message;
@@ -66,12 +77,7 @@ export function drawMessage(message, { selected, select, correct, ctx }) {
   }, { class: "link" });
   const box = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select message ${seq}`, checked: selected.has(seq),
     onchange: (event) => select(seq, event.target.checked) });
-  const given = role !== "assistant" ? null : h("details", { class: "meta", ontoggle: async () => {
-    if (given.childElementCount > 1) return;
-    const { items } = await get("context/given", { ...ctx.scope, session, seq });
-    given.append(h("ul", { class: "tree" }, items.length ? items.map((one) => h("li", {}, `${one.kind}${one.first_seq ? ` #${one.first_seq}` : ""}, ${one.reason}: `, longWords(one.text))) : h("li", {}, "Not known: context_log_days is 0, or it is too long ago.")));
-  } }, h("summary", {}, "What it was given"));
-  const body = [drawBody(message, ctx), rest, given];
+  const body = [drawBody(message, ctx), rest, role === "assistant" && drawGiven(session, seq, ctx)];
   return h("article", { class: "message", tabindex: -1, "data-role": role, "data-row": true, "aria-label": `message ${seq}, ${name}` },
     h("div", { class: "spread" },
       h("div", { class: `kind kind-${role}` }, words(name, "who"), h("span", { class: "meta" }, ` ${clock(message.created_ms)}${message.writer ? ` · written by ${shown(message.writer)}` : ""}`)),
