@@ -76,7 +76,7 @@ def with_damaged_bytes(folder: Path) -> Path:
     ("make", "error"),
     [
         (cut, r"export\.zip is a damaged or locked archive"),
-        (of_another_program, r"letter\.docx \(it holds document\.xml\): this is no format"),
+        (of_another_program, r"letter\.docx \(it holds document\.xml\): this is not a format"),
         (of_a_newer_export, r"line 1: export format 99 is newer than 1: .*correct future\.jsonl"),
         (
             of_a_newer_chatgpt,

@@ -51,11 +51,11 @@ def test_formats(text: str, format_: str, tmp_path: Path) -> None:
     [
         pytest.param(b"", "is empty", id="empty"),
         pytest.param(b" \n ", "is empty", id="blank"),
-        pytest.param(b"Dear diary", "line 1: this is no format", id="prose"),
+        pytest.param(b"Dear diary", "line 1: this is not a format", id="prose"),
         pytest.param(b"{", "line 1 is not JSON", id="half an object"),
-        pytest.param(b'{"a": 1}', "line 1: this is no format", id="other object"),
+        pytest.param(b'{"a": 1}', "line 1: this is not a format", id="other object"),
         pytest.param(b"[]", "is an empty list", id="empty array"),
-        pytest.param(b"[1, 2]", "element 1: this is no format", id="numbers"),
+        pytest.param(b"[1, 2]", "element 1: this is not a format", id="numbers"),
         pytest.param(b'[{"mapping": {}, "id": "x"} 5]', "not followed by a comma", id="no comma"),
         pytest.param(b'[{"mapping": nothing}]', "element 1 is not JSON", id="no JSON"),
         pytest.param(b'[{"mapping": "\xff"}]', "not UTF-8", id="no UTF-8"),
@@ -86,7 +86,9 @@ def test_a_folder_of_nothing(db: MemDB, tmp_path: Path) -> None:
 
     with pytest.raises(memdb.InvalidInput, match="a contains no files"):
         db.import_file(tmp_path / "a", user="ann")
-    with pytest.raises(memdb.InvalidInput, match=r"b \(it holds photo\.png\): this is no format"):
+    with pytest.raises(
+        memdb.InvalidInput, match=r"b \(it holds photo\.png\): this is not a format"
+    ):
         db.import_file(tmp_path / "b", user="ann")
 
 
