@@ -318,7 +318,7 @@ def test_lines_and_elements_have_a_length(
         db.import_file(path, user="ann")
 
     path.write_text("x" * 70_000, encoding="utf-8")
-    with pytest.raises(InvalidInput, match="no format"):
+    with pytest.raises(InvalidInput, match="not a format"):
         db.import_file(path, user="ann")
     path.write_text("{" + "x" * 80_000, encoding="utf-8")
     with pytest.raises(InvalidInput, match="line 1 has more than"):

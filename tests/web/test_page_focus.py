@@ -253,8 +253,8 @@ def test_a_view_that_failed_comes_when_the_server_is_back(
     tab: Tab, module: str, failures: int
 ) -> None:
     """By itself, also if a try was too early, and if it is a part of the view that failed."""
+    failing = Failing(tab.page, f"**/{module}", failures)
     page = tab.open("health?user=ann")
-    failing = Failing(page, f"**/{module}", failures)
     page.keyboard.press("g")
     page.keyboard.press("e")
     page.wait_for_selector(".problem >> text=The server does not answer")
