@@ -436,7 +436,7 @@ def test_what_no_file_can_hold_ends_no_conversation(run):
         (event("x", at=math.nan), "^timestamp is nan: give seconds"),
         (event("x", id="e" * 2000), "the number of characters in event id is 2,000"),
         (event("x", id="\ud800"), r"event '\\ud800' cannot be stored: id holds a lone surrogate"),
-        (event("x", author="\0"), "author holds a NUL"),
+        (event("x", author="\0"), "author contains a NUL"),
         (event("x", custom_metadata={"f": len}), "has no JSON form .*: use plain values"),
     ],
     ids=[
