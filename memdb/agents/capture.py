@@ -77,7 +77,7 @@ class Captured(Record):
 
 class Position(Record):
     """
-    How far a transcript is read.
+    Place up to which a transcript is read.
 
     Attributes:
         offset: Bytes that are read.
