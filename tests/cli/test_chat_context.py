@@ -126,7 +126,7 @@ def test_context_refuses(run, long, words, exit_code):
 
     assert (done.exit_code, done.stdout) == (exit_code, "")
     assert "Error: " in done.stderr
-    assert "bug" not in done.stderr
+    assert "This is a bug" not in done.stderr
 
 
 def test_query_operators_are_words(run, long):
