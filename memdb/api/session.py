@@ -411,15 +411,18 @@ class Session:
             self._services.context_log.note(self._owner, self._ref, window, days)
         return window
 
-    def given(self, seq: int) -> list[Piece]:
+    def given(self, seq: int | None = None) -> list[Piece]:
         """
         Return what the last context before message *seq* gave, piece by piece; [] if unknown.
 
-        Known are the contexts of the last `Settings.context_log_days`, stored by background work
-        or when the file was closed. `Piece.reason` is "as given", or "changed since" of an entry
-        or "removed since". The texts are those of now.
+        Without *seq* it is the newest context. Known are the contexts of the last
+        `Settings.context_log_days`, stored by background work or when the file was closed.
+        `Piece.reason` is "as given", "changed since" or "removed since". The texts are those of
+        now. A client of MCP has a log too: its name replaces the session's, as in
+        `user.session("mcp:claude-code").given()`, and its answers are counted from 1.
         """
-        int_value(seq, "seq", 1, MAX_SEQ)
+        if seq is not None:
+            int_value(seq, "seq", 1, MAX_SEQ)
         return self._services.context_log.read(self._owner, self._ref, seq)
 
     def extract(
