@@ -250,7 +250,7 @@ class Session:
         """Return the message that was added with *external_id*, None if there is none."""
         return self._services.conversations.find_external(self._owner, self._ref, external_id)
 
-    def edit(self, seq: int, message: NewMessage | dict[str, Any]) -> Message:
+    def edit(self, seq: int, message: str | NewMessage | dict[str, Any]) -> Message:
         """
         Change the text of message *seq* in place, and return it as stored.
 
@@ -259,8 +259,9 @@ class Session:
         are made again. Entries told by it stay.
 
         Args:
-            message: A `NewMessage`, or a dict with its fields by name: all that
-                the message says from now on.
+            message: The new text: role, author and metadata stay, and it takes the place of
+                all parts. Or a `NewMessage` or a dict with its fields by name: all that the
+                message says from now on.
 
         Raises:
             NotFound: there is no such message.
@@ -377,7 +378,8 @@ class Session:
         the newest. Older messages are there if one of them may answer *query*, a very long one by
         its best passage. So is what users and assistants said in other sessions, each named by its
         title and day. Each artifact that shares words with *query* adds its best passage, five at
-        most. Extracts, which no model wrote, have a share only if messages are long.
+        most. Extracts, which no model wrote, have a share only if messages are long; to condense
+        short ones use `summaries.tree().text(...)`.
 
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for

@@ -365,8 +365,7 @@ def edit(call: Call, session: str, seq: int, text: str | None) -> None:
                 raise Conflict(
                     f"{session}#{seq} was changed at this moment: look at it and try again"
                 )
-            said = {"role": old.role, "author": old.author, "metadata": old.metadata}
-            stored = found.edit(seq, {**said, "text": new_text})
+            stored = found.edit(seq, new_text)
     call.reply(stored, _stored(stored))
 
 
