@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64decode
+from bisect import bisect_left
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -251,6 +252,9 @@ class Head:
         return softmax([score * self._scale for score in scores])
 
 
+_VALUES = [(byte - ZERO) * abs(byte - ZERO) for byte in range(256)]
+
+
 class Rows(dict[int, "tuple[int, ...] | None"]):
     """
     By bucket the row of its weights, None if it has none, from "gaps" and "weights" of a file.
@@ -258,21 +262,20 @@ class Rows(dict[int, "tuple[int, ...] | None"]):
     A row is made when it is met: a process that starts meets few.
     """
 
-    __slots__ = ("_count", "_places", "_weights")
+    __slots__ = ("_buckets", "_weights")
 
     def __init__(self, data: dict[str, Any]) -> None:
         """Unpack *data*."""
         super().__init__()
         gaps, self._weights = (decompress(b64decode(data[name])) for name in ("gaps", "weights"))
-        self._count = len(gaps)
-        self._places = dict(zip(accumulate(gaps), range(self._count), strict=True))
+        self._buckets = list(accumulate(gaps))
 
     def __missing__(self, bucket: int) -> tuple[int, ...] | None:
         """Make a row, and keep it."""
-        place, row = self._places.get(bucket), None
-        if place is not None:
-            signed = (byte - ZERO for byte in self._weights[place :: self._count])
-            row = tuple(value * abs(value) for value in signed)
+        place, count = bisect_left(self._buckets, bucket), len(self._buckets)
+        row = None
+        if place < count and self._buckets[place] == bucket:
+            row = tuple(map(_VALUES.__getitem__, self._weights[place::count]))
         self[bucket] = row
         return row
 

@@ -1,101 +1,56 @@
 """
-Markers: the words that show what a sentence does, from `markers.toml`.
+Markers: the words that show what a sentence does, from `markers.json`.
 
 They are the only list of words in this package. A language without a table works by the other
 features of the models. Two texts that differ in an order to remember only say the same.
+
+The table has a list of regular expressions for each language and kind. They are matched with
+folded text (lower case, no accents on Latin letters), and with whole words; in Chinese and Japanese
+they match anywhere. The kinds:
+
+    change       something is different from before
+    correction   a value was wrong
+    negation     denies
+    question     asks or requests
+    condition    holds only if
+    hedge        not certain, or wished
+    report       another person's words
+    temporary    holds for a while only
+    retraction   ends
+    forget       an order to take back
+    remember     an order to the memory
+    pronoun      replaces a noun of another sentence; counts at the head of a sentence only
 """
 
 from __future__ import annotations
 
 from functools import cache, lru_cache
 
-from memdb.errors import InvalidInput
-from memdb.facts.wording import LETTER, MAX_CHARS, fold, recognise, words_and_signs
-from memdb.text.resources import compiled, read_text
+from memdb.facts.wording import MAX_CHARS, SCRIPTS, fold, recognise, words_and_signs
+from memdb.text.resources import compiled, read_json
 
-KINDS = (
-    "change", "correction", "negation", "question", "condition", "hedge", "report", "temporary",
-    "retraction", "forget", "remember", "pronoun",
-)  # fmt: skip
 AT_HEAD = ("pronoun",)
-"""Kinds whose markers count at the head of a sentence only."""
-
-LANGUAGES = (
-    "en", "de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "ar", "hi", "zh", "ja", "ko",
-)  # fmt: skip
-MOST_ENTRIES = 60
 _UNSPACED = ("zh", "ja")
-
-
-def parse(text: str) -> dict[str, dict[str, str]]:
-    """
-    Return the pattern of each kind by language; to compile all of them takes 100 ms.
-
-    Raises:
-        InvalidInput: a language or kind is unknown, or a language has more than
-            `MOST_ENTRIES`; it names the line.
-    """
-    import tomllib  # noqa: PLC0415 (five modules, for the first statement that is compared)
-
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"markers.toml is not TOML: correct it ({error})") from error
-    found: dict[str, dict[str, str]] = {}
-    for code, kinds in tables.items():
-        where = _line_of(text, f"[{code}]")
-        if code not in LANGUAGES or not isinstance(kinds, dict):
-            known = ", ".join(LANGUAGES)
-            raise InvalidInput(
-                f"markers.toml, line {where}: {code!r} is not a language: use one of {known}"
-            )
-        if sum(map(len, kinds.values())) > MOST_ENTRIES:
-            raise InvalidInput(
-                f"markers.toml, line {where}: [{code}] has more than {MOST_ENTRIES} entries:"
-                " remove some"
-            )
-        found[code] = {
-            kind: _pattern(text, code, kind, patterns) for kind, patterns in kinds.items()
-        }
-    return found
-
-
-def _pattern(text: str, code: str, kind: str, patterns: object) -> str:
-    """Return one pattern for all entries of a kind."""
-    if kind not in KINDS:
-        raise InvalidInput(
-            f"{_place(text, code, kind)}: {kind!r} is not a kind: use one of {', '.join(KINDS)}"
-        )
-    if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
-        raise InvalidInput(
-            f"{_place(text, code, kind)}: {kind} is not a list of patterns: write a list"
-        )
-    whole = "|".join(f"(?:{pattern})" for pattern in patterns)
-    if code not in _UNSPACED:
-        # Without "_" a run of word characters begins at an edge only, so that each is read once.
-        whole = rf"(?<!{_EDGE})(?:{whole})(?!{_EDGE})".replace(r"\w", r"[^\W_]")
-    return whole
-
-
-def _place(text: str, code: str, kind: str) -> str:
-    """Return where a kind of a language stands."""
-    start = text[: text.index(f"[{code}]")].count("\n")
-    return f"markers.toml, line {start + _line_of(text[text.index(f'[{code}]') :], f'{kind} ')}"
-
-
-_EDGE = f"(?:{LETTER})"
-
-
-def _line_of(text: str, start: str) -> int:
-    """Return the number of the first line that begins with *start*."""
-    lines = text.splitlines()
-    return next((n for n, line in enumerate(lines, 1) if line.startswith(start)), 1)
 
 
 @cache
 def markers() -> dict[str, dict[str, str]]:
-    """Return the patterns of the markers of all languages."""
-    return parse(read_text(__file__, "markers.toml"))
+    """Return the pattern of each kind by language; compiling all of them takes 100 ms."""
+    tables = read_json(__file__, "markers.json").items()
+    return {
+        code: {kind: _pattern(code, patterns) for kind, patterns in kinds.items()}
+        for code, kinds in tables
+    }
+
+
+def _pattern(code: str, patterns: list[str]) -> str:
+    """Return one pattern for all entries of a kind."""
+    whole = "|".join(f"(?:{pattern})" for pattern in patterns)
+    if code in _UNSPACED:
+        return whole
+    # Without "_" a run of word characters begins at an edge only, so that each is read once.
+    edge = r"(?:[^\W_]|[\u0900-\u097f])" if code == "hi" else r"[^\W_]"  # Hindi joins marks too
+    return rf"(?<!{edge})(?:{whole})(?!{edge})".replace(r"\w", r"[^\W_]")
 
 
 @lru_cache(maxsize=4_096)
@@ -135,8 +90,9 @@ def order_end(folded: str) -> int:
     start = len(folded) - len(folded.lstrip())
     ends = (
         match.end()
-        for kinds in markers().values()
-        if "remember" in kinds and (match := compiled(kinds["remember"]).match(folded, start))
+        for code, kinds in markers().items()
+        if not (folded.isascii() and code in SCRIPTS)
+        and (match := compiled(kinds["remember"]).match(folded, start))
     )
     return max(ends, default=0)
 

@@ -3,7 +3,7 @@ Relation of a newer statement to an older one: a link with a probability, never 
 
 The model is a multinomial logistic regression. Its features hold in every language: shared words,
 words on one side only, numbers that name or count, the place of the difference. Time, cosine and
-the markers of `markers.toml` are features too. `bench/facts/train.py` makes the weights from
+the markers of `markers.json` are features too. `bench/facts/train.py` makes the weights from
 `bench/facts/data/`.
 """
 
