@@ -11,8 +11,8 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import memdb
 from memdb.errors import MemDBError
-from memdb.models import types
 from memdb.models.record import numbered
 from memdb.text.validate import flag_value
 
@@ -87,7 +87,7 @@ class _Keywords:
     `**options` have no names here: Python checks theirs.
     """
 
-    __slots__ = ("_flags", "_method", "_names")
+    __slots__ = ("_flags", "_method", "_names", "_options")
 
     def __init__(self, method: Any) -> None:
         kinds = {"bool": False, "bool | None": True}
@@ -97,17 +97,19 @@ class _Keywords:
         given = {name: method.__annotations__.get(name) for name in names}
         self._method = method
         self._flags = {name: kinds[kind] for name, kind in given.items() if kind in kinds}
-        self._names: frozenset[str] | None = None
+        self._names = code.co_varnames[1 : first + count]
+        self._options = ""
         if code.co_flags & _KEYWORDS:
-            options = method.__annotations__[code.co_varnames[first + count]]
-            fields = getattr(types, options[len("Unpack[") : -1]).__annotations__
-            self._names = frozenset((*code.co_varnames[1 : first + count], *fields))
+            self._options = method.__annotations__[code.co_varnames[first + count]]
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Refuse a keyword that there is not, and a flag that is neither True nor False."""
-        if self._names is not None and not self._names.issuperset(given):
-            wrong, names = min(given.keys() - self._names), ", ".join(sorted(self._names))
-            raise TypeError(f"{self._method.__qualname__} has no argument {wrong!r}: use {names}")
+        if self._options and not given.keys() <= {*self._names}:
+            options = getattr(memdb, self._options[len("Unpack[") : -1]).__annotations__
+            if wrong := given.keys() - {*self._names, *options}:
+                names = ", ".join(sorted({*self._names, *options}))
+                name = self._method.__qualname__
+                raise TypeError(f"{name} has no argument {min(wrong)!r}: use {names}")
         for name, may_be_none in self._flags.items():
             value = given.get(name, True)
             if value is not True and value is not False and (value is not None or not may_be_none):
