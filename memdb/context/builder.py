@@ -39,7 +39,6 @@ from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow, Message, Piece
 from memdb.models.record import Record
 from memdb.records.scopes import find_session
-from memdb.search.load import Answer
 from memdb.search.request import search_request
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages
@@ -187,7 +186,7 @@ class ContextService:
             if search.reranker is None:
                 return self._window(tx, owner, session, budget_tokens, hits, asked)
         for kind, found in hits.items():
-            hits[kind] = search.reranked(retrieved.question, Answer(found), len(found)).hits
+            hits[kind], _ = search.reranked(retrieved.question, found, len(found))
         with self._db.read() as tx:
             return self._window(tx, owner, session, budget_tokens, hits, asked)
 

@@ -158,24 +158,26 @@ class SearchService:
                 more = RERANKED if is_reranked else 0
                 answer = load_hits(tx, question, rankings, max(request.limit, more))
         if is_reranked:
-            answer = self.reranked(question, answer, request.limit)
+            hits, unranked = self.reranked(question, answer.hits, request.limit)
+            answer = answer.replace(hits=hits, unranked=unranked)
         self.note(request, answer.hits)
         return embedding.to_hits(answer, request)
 
-    def reranked(self, question: Question, answer: Answer, limit: int) -> Answer:
+    def reranked(
+        self, question: Question, hits: list[Hit], limit: int
+    ) -> tuple[list[Hit], str | None]:
         """
-        Return *answer* with its best hits in the reranker's order, *limit* in all.
+        Return *limit* hits, the best in the reranker's order, and why it put them in no order.
 
-        If the reranker fails they stay unchanged, and the answer says why. Transaction: none.
+        If it fails they stay unchanged. Transaction: none.
         """
-        if self.reranker is None or question.is_listing or not answer.hits:
-            return answer.replace(hits=answer.hits[:limit])
-        texts = [hit.text for hit in answer.hits[:RERANKED]]
+        if self.reranker is None or question.is_listing or not hits:
+            return hits[:limit], None
         try:
-            scores = [*self.reranker(question.request.text, texts)]
+            scores = [*self.reranker(question.request.text, [hit.text for hit in hits[:RERANKED]])]
         except PortError as error:
-            return answer.replace(hits=answer.hits[:limit], unranked=str(error))
-        return answer.replace(hits=put_by_scores(question.query, answer.hits, scores, limit))
+            return hits[:limit], str(error)
+        return put_by_scores(question.query, hits, scores, limit), None
 
     def recall_kinds(
         self, scope: ScopeRef, request: SearchRequest, limits: Mapping[str, int]
