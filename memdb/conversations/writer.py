@@ -191,7 +191,7 @@ class MessageService:
             if target is None or newest is None:
                 return None
             branches.keep_others(tx, target, [newest.seq])
-            message_records.remove(tx, target, [newest.seq])
+            message_records.remove(tx, {target: [newest.seq]})
             return newest
 
     def replace(
@@ -218,7 +218,7 @@ class MessageService:
             target, _ = _newest(tx, owner, session, expected)
             if target is not None and gone:
                 branches.keep_others(tx, target, gone)
-                message_records.remove(tx, target, gone)
+                message_records.remove(tx, {target: gone})
             return self.append(owner, session, drafts)
 
     def clear(self, owner: ScopeRef, session: str) -> bool:

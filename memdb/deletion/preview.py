@@ -63,8 +63,8 @@ def _refs(
 
 
 def _message_refs(tx: Tx, selection: Selection) -> Iterator[Ref]:
+    hashes = messages.hashes(tx, [one for part in selection.parts for one in part.ids])
     for part in selection.parts:
-        hashes = messages.hashes(tx, part.ids)
         for row_id in part.ids:
             yield "message", row_id, str(part.name), branch_of(part.name), hashes.get(row_id)
     for session, name in selection.whole:

@@ -30,7 +30,7 @@ from memdb.text.validate import json_value
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from memdb.deletion.selectors import Found, Part, Selection
+    from memdb.deletion.selectors import Found, Selection
     from memdb.engine.base import Probes, Tx
     from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
@@ -49,8 +49,7 @@ def collect(tx: Tx, found: Iterable[Found], rewritten: Iterable[Summary], probes
 
 
 def _collect(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes) -> None:
-    for part in selection.parts:
-        probes.add(_of_messages(tx, part))
+    probes.add(_of_messages(tx, selection))
     going = {session for session, _ in selection.whole}
     for session, name in selection.whole:
         probes.add(_of_session(tx, session, name, going))
@@ -79,12 +78,14 @@ def _collect_rest(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes)
         probes.add(sessions.description(tx, row_id)[:2])
 
 
-def _of_messages(tx: Tx, part: Part) -> Iterator[str | bytes | None]:
-    """Yield what the messages of *part* say, as it is stored."""
-    for block in archive_records.find_blocks(tx, part.session, part.seqs):
-        yield from (one.data for one in archive.touched(tx, part.session, *block))
-    for one in messages.get_many(tx, part.ids).values():
-        yield from _said("message", one)
+def _of_messages(tx: Tx, selection: Selection) -> Iterator[str | bytes | None]:
+    """Yield what the messages of parts say, as it is stored."""
+    for page in archive_records.holding(tx, selection.by_row):
+        yield from (one.data for segments in page.values() for one in segments)
+    ids = [one for part in selection.parts for one in part.ids]
+    for start in range(0, len(ids), PAGE):
+        for one in messages.get_many(tx, ids[start : start + PAGE]).values():
+            yield from _said("message", one)
 
 
 def _of_session(

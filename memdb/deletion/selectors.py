@@ -267,6 +267,11 @@ class Selection(Record):
     reverts: tuple[tuple[int, int], ...] = ()
     left: tuple[str, ...] = ()
 
+    @property
+    def by_row(self) -> dict[int, tuple[int, ...]]:
+        """The seqs of the messages that go, by the row of their session."""
+        return {part.session: part.seqs for part in self.parts if part.seqs}
+
 
 def list_remaining(tx: Tx, owner: ScopeRef, selector: Selector) -> Iterator[str]:
     """
@@ -453,10 +458,12 @@ def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, with_entries: bool
     places: dict[Place, None] = {}
     parts = list(parts)
     there = messages.uids(tx, [one for part in parts for one in part.ids])
-    for part in parts:
-        for row, seqs in rows_sharing(tx, part.session, part.seqs) if with_entries else ():
+    if with_entries:
+        own = {part.session: part.seqs for part in parts}
+        for row, seqs in (*own.items(), *rows_sharing(tx, own)):
             entry_ids |= dict.fromkeys(entries.list_from(tx, row, seqs))
             versions += entry_history.texts_from(tx, row, seqs)
+    for part in parts:
         here = sorted(one for one in part.ids if one in there)
         if here:
             present.append(part.replace(seqs=tuple(one - part.session for one in here)))
@@ -602,9 +609,8 @@ def _parts_saying(
     over: dict[int, list[int]] = {}
     for row_id, *_ in found["message"]:
         seqs.setdefault(session_of(row_id), []).append(seq_of(row_id))
-    for row_id, *_ in found["summary"]:
-        first_seq = existing(summaries.find_by_id(tx, row_id), "summaries").first_seq
-        over.setdefault(summaries.session_of(tx, row_id), []).append(first_seq)
+    for row, first_seq in summaries.places(tx, [row_id for row_id, *_ in found["summary"]]):
+        over.setdefault(row, []).append(first_seq)
     for row in sorted({*seqs, *over}):
         yield Part(row, names[row], tuple(sorted(seqs.get(row, ()))), tuple(over.get(row, ())))
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.deletion import preview, proof, selectors
 from memdb.deletion.selectors import Rewriting, select
-from memdb.errors import Busy, Conflict, Corrupt, InvalidInput, existing
+from memdb.engine.branches import expect_paths, runs_of, within
+from memdb.errors import Busy, Conflict, Corrupt, InvalidInput
 from memdb.models.ids import is_branch, scope_range
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
@@ -30,19 +31,19 @@ from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
 from memdb.records.scopes import ScopeRef
 from memdb.summaries.summarizer import Made, items_of_messages, items_of_summaries
-from memdb.tables import archive, items, messages, scopes, sessions
+from memdb.tables import items, messages, scopes, sessions
 from memdb.tables import state as state_rows
 from memdb.tables import summaries as summary_rows
 from memdb.text.validate import text_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from memdb.conversations.archive import ArchiveService
     from memdb.conversations.reader import Conversations
     from memdb.deletion.selectors import Found, Part, Selection, Selector
     from memdb.engine.base import Engine, Probes, Tx
-    from memdb.models.messages import SessionInfo
+    from memdb.models.messages import Message, SessionInfo
     from memdb.models.settings import Settings
     from memdb.models.summaries import Summary
     from memdb.summaries.builder import Summaries
@@ -132,37 +133,67 @@ def due(infos: list[SessionInfo], settings: Settings, now_ms: int) -> list[Sessi
 FORGOTTEN = "(forgotten)"
 
 
-def plan_rewriting(tx: Tx, part: Part, summaries: Summaries) -> Rewriting:
+# Leaves whose messages are read together.
+LEAF_PAGE = 64
+
+
+def plan_rewriting(tx: Tx, parts: Sequence[Part], summaries: Summaries) -> dict[int, Rewriting]:
     """
-    Return the texts of the summaries over *part* without its messages.
+    Return the texts of the summaries over *parts* of a scope without their messages, by session.
 
     They are extracts, also if a model wrote them: forgetting waits for no model.
     """
-    gone = set(part.seqs)
+    over = _list_over(tx, parts)
+    every = [summary for some in over.values() for summary in some]
+    below = summary_rows.list_sources(tx, [one.id for one in every if one.depth])
+    left_of = _list_left(tx, parts, over)
     fresh: dict[int, Made] = {}
-    planned: list[tuple[Summary, Made | None]] = []
-    left: list[int] = []
-    for row_id in summary_rows.list_over(tx, part.session, part.seqs + part.over):
-        summary = existing(summary_rows.find_by_id(tx, row_id), "summaries")
-        if summary.depth:
-            items = _sources(tx, summary, fresh, summaries)
-        else:
-            run = [one for one in _messages(tx, part, summary) if one.seq not in gone]
-            left += [one.row_id for one in run]
-            items = items_of_messages(run)
-        fresh[row_id] = _made(items, summary.depth, summaries)
-        planned.append((summary, None if summary.text is None else fresh[row_id]))
-    return Rewriting(part.seqs + part.over, tuple(planned), tuple(left))
+    plans = {}
+    for part in parts:
+        planned: list[tuple[Summary, Made | None]] = []
+        left: list[int] = []
+        for summary in over.get(part.session, ()):
+            if summary.depth:
+                items = _sources(tx, below.get(summary.id, []), fresh, summaries)
+            else:
+                run = next(left_of)
+                left += [one.row_id for one in run]
+                items = items_of_messages(run)
+            fresh[summary.id] = _made(items, summary.depth, summaries)
+            planned.append((summary, None if summary.text is None else fresh[summary.id]))
+        plans[part.session] = Rewriting(part.seqs + part.over, tuple(planned), tuple(left))
+    return plans
 
 
-def _messages(tx: Tx, part: Part, summary: Summary) -> list[Any]:
-    count = summary.last_seq - summary.first_seq + 1
-    run = messages.list_after(tx, part.session, part.name, summary.first_seq - 1, count)
-    return [one for one in run if one.seq <= summary.last_seq]
+def _list_over(tx: Tx, parts: Iterable[Part]) -> dict[int, list[Summary]]:
+    return summary_rows.list_over(tx, {part.session: part.seqs + part.over for part in parts})
 
 
-def _sources(tx: Tx, summary: Summary, fresh: dict[int, Made], summaries: Summaries) -> list[Any]:
-    below = summary_rows.sources(tx, summary)
+def _list_left(
+    tx: Tx, parts: Sequence[Part], over: dict[int, list[Summary]]
+) -> Iterator[list[Message]]:
+    """Yield for each leaf in *over*, in the order of *parts*, the messages that it keeps."""
+    gone = {one for part in parts for one in part.ids}
+    expect_paths(tx, over)
+    leaves = []
+    for part in parts:
+        spans = [
+            (one.first_seq, one.last_seq) for one in over.get(part.session, ()) if not one.depth
+        ]
+        runs = runs_of(tx, part.session) if spans else []
+        leaves += [(part.name, within(runs, [span])) for span in spans]
+    for start in range(0, len(leaves), LEAF_PAGE):
+        page = leaves[start : start + LEAF_PAGE]
+        for name, run in ((name, run) for name, runs in page for run in runs):
+            messages.expect_run(tx, run, name)
+        for name, runs in page:
+            found = [one for run in runs for one in messages.list_run(tx, run, name)]
+            yield [one for one in found if one.row_id not in gone]
+
+
+def _sources(
+    tx: Tx, below: list[Summary], fresh: dict[int, Made], summaries: Summaries
+) -> list[Any]:
     texts = [
         fresh[one.id].text if one.id in fresh else summaries.with_text(tx, one).text
         for one in below
@@ -180,32 +211,41 @@ def _made(items: list[Any], depth: int, summaries: Summaries) -> Made:
     return Made(FORGOTTEN, None, "extractive", summaries.maker.local_name, tokens)
 
 
-def is_plan_current(tx: Tx, part: Part, planned: Rewriting) -> bool:
-    """Return whether the summaries over *part*, and what they keep, are as planned."""
-    if planned.seqs != part.seqs + part.over:
+def is_plan_current(tx: Tx, parts: Sequence[Part], plans: dict[int, Rewriting]) -> bool:
+    """Return whether the summaries over *parts* of a scope, and what they keep, are as planned."""
+    planned = {part.session: plans[part.session] for part in parts if part.session in plans}
+    if any(
+        part.session not in planned or planned[part.session].seqs != part.seqs + part.over
+        for part in parts
+    ):
         return False
-    found = summary_rows.list_over(tx, part.session, planned.seqs)
-    if [summary_rows.find_by_id(tx, row_id) for row_id in found] != [
-        summary for summary, _ in planned.summaries
-    ]:
-        return False
-    return not planned.left or len(messages.uids(tx, planned.left)) == len(planned.left)
+    over = _list_over(tx, parts)
+    for row, plan in planned.items():
+        if over.get(row, []) != [summary for summary, _ in plan.summaries]:
+            return False
+    left = [one for plan in planned.values() for one in plan.left]
+    return not left or len(messages.uids(tx, left)) == len({*left})
 
 
-def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries) -> None:
+def apply_rewriting(
+    tx: Tx, parts: Sequence[Part], plans: dict[int, Rewriting], summaries: Summaries
+) -> None:
     """
-    Remove the messages of *part* and rewrite the summaries over them.
+    Remove the messages of *parts* of a scope and rewrite the summaries over them.
 
     Transaction: joins the caller's, which called `is_plan_current` in it.
     """
-    if part.seqs:
-        message_records.forget(tx, part.session, part.seqs, dependents.digest_of(part.name))
-    for summary, made in planned.summaries:
-        if summary_rows.find_by_id(tx, summary.id) is None:
-            continue  # it covered shared messages too, which were deleted before
-        columns = None if made is None else summaries.columns(made)
-        improvable = made is not None and summaries.may_improve(made) and made.text != FORGOTTEN
-        summary_records.rewrite(tx, summary, columns, improvable=improvable)
+    message_records.forget(tx, {part.session: part.seqs for part in parts})
+    planned = [one for part in parts for one in plans[part.session].summaries]
+    # One that covered shared messages too was deleted with them.
+    there = {one.id for one in summary_rows.get_many(tx, [summary.id for summary, _ in planned])}
+    changed = []
+    for summary, made in planned:
+        if summary.id in there:
+            columns = None if made is None else summaries.columns(made)
+            improvable = made is not None and summaries.may_improve(made) and made.text != FORGOTTEN
+            changed.append((summary, columns, improvable))
+    summary_records.rewrite(tx, *changed)
 
 
 # How often the summaries are planned again because another process changed them.
@@ -338,11 +378,11 @@ class DeletionService:
 
     def _plan(self, tx: Tx, found: list[Found]) -> dict[int, Rewriting]:
         """Return the new summaries of each session that loses messages."""
-        parts = [part for _, selection in found for part in selection.parts]
-        summaries = self._summaries() if parts else None
-        for part in parts:
-            summary_rows.expect_over(tx, part.session)
-        return {part.session: plan_rewriting(tx, part, summaries) for part in parts if summaries}
+        plans: dict[int, Rewriting] = {}
+        for _, selection in found:
+            if selection.parts:
+                plans |= plan_rewriting(tx, selection.parts, self._summaries())
+        return plans
 
     def _try(
         self,
@@ -355,10 +395,8 @@ class DeletionService:
         """Forget in one transaction; None if the file is no longer as it was planned."""
         with self._db.write() as tx:
             found = selectors.find_all(tx, owner, selector, with_entries=True)
-            for part in (part for _, selection in found for part in selection.parts):
-                planned = plans.get(part.session)
-                if planned is None or not is_plan_current(tx, part, planned):
-                    return None
+            if not all(is_plan_current(tx, one.parts, plans) for _, one in found if one.parts):
+                return None
             _require_digest(tx, found, plans, expected)
             if probes is not None:
                 rewritten = [
@@ -381,8 +419,8 @@ class DeletionService:
         plans: dict[int, Rewriting],
         selector: Selector,
     ) -> None:
-        for part in selection.parts:
-            apply_rewriting(tx, part, plans[part.session], self._summaries())
+        if selection.parts:
+            apply_rewriting(tx, selection.parts, plans, self._summaries())
         scope_no = owner.find(tx)
         if scope_no is not None:
             # The entry that is named may have been deleted before.
@@ -428,8 +466,7 @@ def _require_digest(
 
 
 def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
-    for part in selection.parts:
-        message_records.remove(tx, part.session, part.seqs)
+    message_records.remove(tx, selection.by_row)
     artifact_records.empty_names(tx, *selection.artifacts)
     for place, version in selection.copies:
         artifact_records.remove(tx, place, version)
@@ -512,9 +549,6 @@ def _count_rewritten(tx: Tx, found: list[Found], plans: dict[int, Rewriting]) ->
     """Return how many summaries and archive segments stay without what goes."""
     summaries = sum(made is not None for plan in plans.values() for _, made in plan.summaries)
     segments = sum(
-        len(archive.touched(tx, part.session, *block))
-        for _, selection in found
-        for part in selection.parts
-        for block in archive_records.find_blocks(tx, part.session, part.seqs)
+        len(archive_records.find_holding(tx, selection.by_row)) for _, selection in found
     )
     return {"summaries": summaries, "segments": segments}

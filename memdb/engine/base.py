@@ -180,7 +180,7 @@ class Words(Protocol):
         """Add rows to the index, of any kind but messages."""
 
     def drop_each(self, kind: str, ids: Collection[int]) -> None:
-        """Remove rows from the index as `drop` does, of any kind but messages."""
+        """Remove rows from the index as `drop` does."""
 
     def add_messages(self, rows: Sequence[Values]) -> None:
         """Add new messages, given as their rows: faster than reading them again."""

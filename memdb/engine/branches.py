@@ -18,7 +18,7 @@ from memdb.models.record import Record
 from memdb.text.validate import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from memdb.engine.base import Tx
 
@@ -47,16 +47,16 @@ SELECT_NAMES = """/* branches.names */
 SELECT id, branch FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
-# Of the session that a row belongs to. A parent is before its branches.
+# Of the sessions that some rows of a scope belong to. A parent is before its branches.
 SELECT_ALL = """/* branches.all */
-SELECT branches.id, branches.parent_id, branches.leaves_at, branches.shares
+SELECT sessions.id, branches.id, branches.parent_id, branches.leaves_at, branches.shares
 FROM sessions
 JOIN sessions AS branches
   ON branches.scope_no = :scope_no
   AND branches.name = sessions.name
   AND branches.branch <> ''
-WHERE sessions.id = :id
-ORDER BY branches.id
+WHERE sessions.id IN (SELECT value FROM json_each(:ids))
+ORDER BY branches.id, sessions.id
 """
 
 
@@ -76,6 +76,11 @@ class Run(Record):
     def span(self) -> tuple[int, int]:
         """The first and last id that they can have, both inclusive."""
         return self.session | self.first_seq, self.session | self.last_seq
+
+    @property
+    def seqs(self) -> range:
+        """The seqs that they can have."""
+        return range(self.first_seq, self.last_seq + 1)
 
 
 class Branch(Record):
@@ -119,6 +124,13 @@ def runs_of(tx: Tx, session: int) -> list[Run]:
     if others:
         known |= dict(tx.all(SELECT_NAMES, {"ids": others}))
     return [run.replace(branch=known.get(run.session, "")) for run in runs]
+
+
+def expect_paths(tx: Tx, rows: Iterable[int]) -> None:
+    """Prefetch what `runs_of` reads of some rows."""
+    for row in rows:
+        if is_branch(row):
+            tx.expect(SELECT_PATH, {"id": row})
 
 
 def _path(tx: Tx, session: int) -> list[tuple[Run, tuple[Run, ...]]]:
@@ -229,12 +241,17 @@ def without(runs: Iterable[Run], spans: Sequence[tuple[int, int]]) -> list[Run]:
 
 def branches_of(tx: Tx, session: int) -> list[Branch]:
     """Return every branch of the session that a row belongs to, parents first."""
-    return [
-        Branch(row_id, parent_id, leaves_at, _read(shares))
-        for row_id, parent_id, leaves_at, shares in tx.all(
-            SELECT_ALL, {"id": session, "scope_no": scope_of(session)}
-        )
-    ]
+    return _families(tx, [session])[session]
+
+
+def _families(tx: Tx, rows: Collection[int]) -> dict[int, list[Branch]]:
+    """Return what `branches_of` does, by row; all *rows* are of one scope."""
+    found: dict[int, list[Branch]] = {row: [] for row in rows}
+    if found:
+        values = {"ids": [*found], "scope_no": scope_of(min(found))}
+        for row, row_id, parent_id, leaves_at, shares in tx.all(SELECT_ALL, values):
+            found[row].append(Branch(row_id, parent_id, leaves_at, _read(shares)))
+    return found
 
 
 def descendants(tx: Tx, session: int) -> list[int]:
@@ -248,35 +265,35 @@ def descendants(tx: Tx, session: int) -> list[int]:
     return below
 
 
-def rows_sharing(tx: Tx, session: int, seqs: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """Return a row and its rising *seqs*, then each branch with those of them that it shares."""
-    if not seqs:
-        return [(session, [])]
-    spans = list(spans_of(seqs))
-    shown = {session: [Run(session, *span) for span in spans]}
-    for branch in branches_of(tx, session):
-        if branch.id != session:
-            above = within(shown.get(branch.parent_id, ()), [(1, branch.leaves_at)])
-            own = [share for share in branch.shares if share.session == session]
-            if runs := above + within(own, spans):
-                shown[branch.id] = runs
-    return [
-        (row, [seq for run in runs for seq in range(run.first_seq, run.last_seq + 1)])
-        for row, runs in shown.items()
-    ]
+def rows_sharing(tx: Tx, parts: Mapping[int, Sequence[int]]) -> Iterator[tuple[int, list[int]]]:
+    """Yield each branch of a scope that shares rising seqs of other rows, with these."""
+    for session, every in _families(tx, [row for row in parts if parts[row]]).items():
+        spans = list(spans_of(parts[session]))
+        shown = {session: [Run(session, *span) for span in spans]}
+        for branch in every:
+            if branch.id != session:
+                above = within(shown.get(branch.parent_id, ()), [(1, branch.leaves_at)])
+                own = [share for share in branch.shares if share.session == session]
+                if runs := above + within(own, spans):
+                    shown[branch.id] = runs
+                    yield branch.id, [seq for run in runs for seq in run.seqs]
 
 
-def sharing(tx: Tx, session: int, from_seq: int) -> list[int]:
+def sharing(tx: Tx, places: Mapping[int, int]) -> list[int]:
     """
-    Return the branches whose path contains messages of a session from *from_seq* on, parents first.
+    Return the branches whose path contains messages of other rows of a scope, parents first.
+
+    Args:
+        places: The seq of each row from which its messages count.
     """
-    shown = {session: MAX_SEQ}  # how far each path goes in the row
-    found = []
-    for branch in branches_of(tx, session):
-        if branch.id != session:
-            own = [share.last_seq for share in branch.shares if share.session == session]
-            most = max(min(shown.get(branch.parent_id, 0), branch.leaves_at), *own, 0)
-            shown[branch.id] = most
-            if most >= from_seq:
-                found.append(branch.id)
-    return found
+    found: dict[int, None] = {}
+    for session, every in _families(tx, places).items():
+        shown = {session: MAX_SEQ}  # how far each path goes in the row
+        for branch in every:
+            if branch.id != session:
+                own = [share.last_seq for share in branch.shares if share.session == session]
+                most = max(min(shown.get(branch.parent_id, 0), branch.leaves_at), *own, 0)
+                shown[branch.id] = most
+                if most >= places[session]:
+                    found[branch.id] = None
+    return [*found]

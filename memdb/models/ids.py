@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Self
 from memdb.errors import TooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 SCOPE_SHIFT = 44
 SESSION_SHIFT = 24
@@ -186,7 +186,7 @@ def session_range(session: int) -> tuple[int, int]:
     return session | 1, session | MAX_SEQ
 
 
-def span_holds_any(first: int | None, last: int | None, seqs: list[int]) -> bool:
+def span_holds_any(first: int | None, last: int | None, seqs: Sequence[int]) -> bool:
     """Return whether the span *first* to *last* holds one of *seqs*, which rise; None: no span."""
     if first is None or last is None:
         return False

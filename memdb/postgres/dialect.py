@@ -156,7 +156,6 @@ COUNTED = frozenset(
         *("jobs.reschedule", "jobs.embed_missing", "jobs.embed_items", "links.reject"),
         *("spaces.complete", "state.clear"),
         *("state.insert", "state.delete", "summaries.condense"),
-        *("summaries.delete_from",),
     )
 )
 

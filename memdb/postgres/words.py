@@ -320,7 +320,7 @@ class PostgresWords:
             self._put(kind, ((row[0], row[1:]) for row in rows))
 
     def drop_each(self, kind: str, ids: Collection[int]) -> None:
-        """Remove rows from the index as `drop` does, of any kind but messages."""
+        """Remove rows from the index as `drop` does."""
         for scope_no, some in _pages(ids):
             values = {"scope_no": scope_no, "kind": KINDS[kind], "ids": some}
             waiting = {row[0] for row in self._tx.all(TAKE_EACH, values)}

@@ -12,13 +12,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import segments
-from memdb.engine.segments import block_of, spans_of
 from memdb.errors import Corrupt
+from memdb.models.ids import span_holds_any
 from memdb.models.messages import Finding
 from memdb.tables import archive, checks, sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from memdb.engine.base import Row, Tx
     from memdb.engine.segments import Content
@@ -69,31 +69,43 @@ def _replace(tx: Tx, session: int, old: Sequence[Segment], new: Sequence[Segment
     sessions.count(tx, session, archived=come - gone)
 
 
-def find_blocks(tx: Tx, session: int, seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the blocks, by first and last seq, in which some of the rising *seqs* are archived."""
-    found: set[tuple[int, int]] = set()
-    for low, high in spans_of(seqs):
-        found |= {
-            block_of(row_id - session)
-            for row_id in archive.archived(tx, session | low, session | high)
-        }
-    return sorted(found)
+def find_holding(tx: Tx, parts: Mapping[int, Sequence[int]]) -> list[tuple[int, int]]:
+    """Return (row, first seq) of the segments with some of the rising seqs of their rows."""
+    return [
+        (row, first)
+        for row, first, last in archive.list_places(tx, [row for row in parts if parts[row]])
+        if span_holds_any(first, last, parts[row])
+    ]
 
 
-def remove(tx: Tx, session: int, seqs: Collection[int]) -> None:
+def holding(tx: Tx, parts: Mapping[int, Sequence[int]]) -> Iterator[dict[int, list[Segment]]]:
+    """Yield, some at a time, the segments that `find_holding` returns by their row."""
+    places = find_holding(tx, parts)
+    for start in range(0, len(places), SEGMENT_PAGE):
+        found: dict[int, list[Segment]] = {}
+        for row, segment in archive.get_many(tx, places[start : start + SEGMENT_PAGE]):
+            found.setdefault(row, []).append(segment)
+        yield found
+
+
+def remove(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
     """
     Take archived messages out of their segments and their index, before their rows go.
+
+    Args:
+        parts: Rising seqs by row; others than the archived ones are left alone.
 
     Raises:
         Corrupt: a segment is damaged.
     """
-    gone = {*seqs}
-    for block in find_blocks(tx, session, seqs):
-        old = archive.touched(tx, session, *block)
-        contents = archive.opened(session, old)
-        tx.words.drop_archived(_texts(session, [one for one in contents if one[0] in gone]))
-        kept = [one for one in contents if one[0] not in gone]
-        _replace(tx, session, old, archive.to_segments(kept))
+    for page in holding(tx, parts):
+        dropped: list[tuple[int, str]] = []
+        for row, old in page.items():
+            gone, contents = {*parts[row]}, archive.opened(row, old)
+            dropped += _texts(row, [one for one in contents if one[0] in gone])
+            kept = [one for one in contents if one[0] not in gone]
+            _replace(tx, row, old, archive.to_segments(kept))
+        tx.words.drop_archived(dropped)
 
 
 def remove_sessions(tx: Tx, low: int, high: int) -> None:

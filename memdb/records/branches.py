@@ -237,6 +237,6 @@ def _write(tx: Tx, branch: int, place: Place) -> None:
     (before,) = [one for one in branches_of(tx, branch) if one.id == branch]
     if Place(before.parent_id, before.leaves_at, list(before.shares)) == place:
         return
-    summary_records.remove(tx, branch)
+    summary_records.remove(tx, {branch: 0})
     summary_records.queue_session(tx, branch)
     sessions.move(tx, branch, place.parent_id, place.leaves_at, place.shares)

@@ -20,6 +20,7 @@ from memdb.models.ids import (
     MAX_SEQ,
     is_branch,
     scope_of,
+    seq_of,
     session_of,
     without_content,
 )
@@ -388,7 +389,7 @@ def move(tx: Tx, session: int, to: int, spans: Sequence[tuple[int, int]]) -> Non
         after = first - 1
         while page := messages.list_own(tx, session, name, after, last, MOVED):
             seqs = [message.seq for message in page]
-            _remove_rows(tx, session, seqs)
+            _remove_rows(tx, {session: seqs})
             place(tx, to, [_to_draft(message) for message in page], _no_uid, None, seqs)
             after = seqs[-1]
         entries.move_source(tx, session, to, first, last)
@@ -498,31 +499,37 @@ def _refuse_other(stored: tuple[str, str, Any], draft: Draft) -> None:
         raise AlreadyExists("message with external_id", draft.external_id)
 
 
-def remove(tx: Tx, session: int, seqs: Sequence[int]) -> None:
+def remove(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
     """
-    Remove messages by their rising seqs, with everything that is derived from them.
+    Remove messages by their rising seqs of each row, with everything that is derived from them.
 
-    The summaries from the first of them on go too, and the session is queued: other messages that
-    they covered are summarised again.
+    The summaries from the first of them on go too, and the rows are queued: other messages that
+    they covered are summarised again. All rows are of one scope.
 
     Raises:
         Corrupt: one is archived, and its segment is damaged.
     """
-    _remove_rows(tx, session, seqs)
-    if summary_records.remove(tx, session, seqs[0]):
-        summary_records.queue_session(tx, session)
+    _remove_rows(tx, parts)
+    summary_records.remove(tx, {row: seqs[0] for row, seqs in parts.items() if seqs})
 
 
-def _remove_rows(tx: Tx, session: int, seqs: Sequence[int]) -> None:
+def ids_of(parts: Mapping[int, Sequence[int]]) -> list[int]:
+    """Return the ids of messages, given as the rising seqs of each row; they rise too."""
+    return [row | seq for row in sorted(parts) for seq in parts[row]]
+
+
+def _remove_rows(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
     """Remove messages by their rising seqs, with words, vectors and copies, not the summaries."""
-    archive.remove(tx, session, seqs)
-    for low, high in spans_of(seqs):
-        span = session | low, session | high
-        tx.words.drop("message", *span)
+    ids = ids_of(parts)
+    if not ids:
+        return
+    archive.remove(tx, parts)
+    tx.words.drop_each("message", ids)
+    for session, tokens, count in sessions.totals(tx, ids):
+        sessions.count(tx, session, messages=-count, tokens=-tokens)
+    for span in spans_of(ids):
         tx.vectors.drop("message", *span)
         jobs.drop_messages(tx, *span)
-        tokens, count = sessions.totals(tx, *span)
-        sessions.count(tx, session, messages=-count, tokens=-tokens)
         messages.delete_range(tx, *span)
 
 
@@ -542,38 +549,47 @@ def clear(tx: Tx, session: int) -> None:
     sessions.set_empty(tx, session)
 
 
-def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
+def forget(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
     """
     Remove messages by their rising seqs as `remove` does, but keep the summaries.
 
-    Each leaves a tombstone. The caller rewrites the summaries over them; those that a
-    branch has of its own go.
-
-    Args:
-        digest: Digest of the session's name, which the tombstones hold in its place.
+    Each leaves a tombstone, with a digest in place of the session's name. The caller rewrites the
+    summaries over them; those that a branch has of its own go.
 
     Raises:
         Corrupt: one is archived, and its segment is damaged.
     """
-    ids = [session | seq for seq in seqs]
-    stones = [
-        Tombstone(uid, "message", f"sha256:{digest}#{row_id - session}", tx.now_ms, forgotten=True)
-        for row_id, uid in sorted(messages.uids(tx, ids).items())
-    ]
-    tombstones.add(tx, scope_of(session), *stones)
-    for low, high in spans_of(seqs):
-        keep_away(tx, session | low, session | high)
-    _remove_rows(tx, session, seqs)
-    summary_records.remove_shared(tx, session, seqs)
-    jobs.clear_errors(tx, session)
+    ids = ids_of(parts)
+    if not ids:
+        return
+    names = sessions.names(tx, parts)
+    digests = {row: dependent_records.digest_of(name) for row, name in names.items()}
+    given, stones = [], []
+    for row_id, uid, external_id in messages.sources(tx, ids):
+        ref = f"sha256:{digests[session_of(row_id)]}#{seq_of(row_id)}"
+        stones.append(Tombstone(uid, "message", ref, tx.now_ms, forgotten=True))
+        if external_id is not None:
+            given.append((row_id, external_id))
+    tombstones.add(tx, scope_of(ids[0]), *stones)
+    _keep_away(tx, given, names)
+    _remove_rows(tx, parts)
+    summary_records.remove_shared(tx, parts)
+    for row in parts:
+        jobs.clear_errors(tx, row)
 
 
 def keep_away(tx: Tx, low: int, high: int) -> None:
     """Keep imports from restoring the messages in an id range of a scope, which are forgotten."""
     given = messages.external_ids(tx, low, high)
     names = sessions.names(tx, {session_of(row_id) for row_id, _ in given}) if given else {}
-    away = (_source_names(names[session_of(row_id)], external) for row_id, external in given)
-    dependent_records.keep_away(tx, scope_of(low), "message", away)
+    _keep_away(tx, given, names)
+
+
+def _keep_away(tx: Tx, given: Sequence[tuple[int, str]], names: Mapping[int, str]) -> None:
+    """Keep imports from restoring messages of a scope, given by id and external id."""
+    if given:
+        away = (_source_names(names[session_of(row_id)], external) for row_id, external in given)
+        dependent_records.keep_away(tx, scope_of(given[0][0]), "message", away)
 
 
 def find_kept_away(tx: Tx, scope_no: int, session: str, ids: Iterable[str | None]) -> set[str]:
@@ -622,12 +638,12 @@ def _rewrite(tx: Tx, session: int, row: dict[str, Any]) -> None:
     """Change the row of a message, with all that is derived from what it says."""
     row["content_hash"] = messages.hash_of(row)
     tx.words.drop("message", row["id"])
-    was, _ = sessions.totals(tx, row["id"], row["id"])
-    sessions.count(tx, session_of(row["id"]), tokens=row["tokens"] - was)
+    for row_session, was, _ in sessions.totals(tx, [row["id"]]):
+        sessions.count(tx, row_session, tokens=row["tokens"] - was)
     messages.rewrite(tx, row)
     tx.words.add("message", row["id"])
     tx.vectors.drop("message", row["id"], row["id"])
-    summary_records.remove(tx, session)
+    summary_records.remove(tx, {session: 0})
     summary_records.queue_session(tx, session)
 
 

@@ -13,7 +13,7 @@ from memdb.engine.branches import rows_sharing, sharing
 from memdb.tables import checks, jobs, summaries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Finding
@@ -37,78 +37,80 @@ def insert(tx: Tx, row: dict[str, Any], *, improvable: bool) -> None:
 
 def update(tx: Tx, summary: Summary, columns: dict[str, Any]) -> None:
     """Replace the text of a summary by a better one; what was made from it is queued again."""
-    summaries.improve(tx, summary, columns)
+    summaries.improve(tx, (summary, columns))
     above = summaries.above(tx, summary.id)
     if above is not None:
         jobs.redo_node(tx, above)
 
 
-def rewrite(
-    tx: Tx, summary: Summary, columns: dict[str, Any] | None, *, improvable: bool = False
-) -> None:
+def rewrite(tx: Tx, *changed: tuple[Summary, dict[str, Any] | None, bool]) -> None:
     """
-    Replace the text of a summary after something that it covers was forgotten.
+    Replace the texts of summaries after something that they cover was forgotten.
 
     A model that is asked for a better text just now does not replace a host's words.
 
     Args:
-        columns: None for one that was pruned, which stays so.
-        improvable: As in `insert`.
+        changed: Each summary with its columns, and whether the model at hand would write a better
+            text. A summary without columns was pruned, and stays so.
     """
-    tx.vectors.drop("summary", summary.id, summary.id)
-    if columns is None:
-        return
-    summaries.improve(tx, summary, columns)
-    if columns["quality"] == "model":
-        jobs.drop(tx, "summary", summary.id)
-    elif improvable:
-        queue(tx, summary.id)
+    for summary, _, _ in changed:
+        tx.vectors.drop("summary", summary.id, summary.id)
+    written = [(summary, columns) for summary, columns, _ in changed if columns is not None]
+    summaries.improve(tx, *written)
+    for summary, columns, improvable in changed:
+        if columns is not None and columns["quality"] == "model":
+            jobs.drop(tx, "summary", summary.id)
+        elif columns is not None and improvable:
+            queue(tx, summary.id)
 
 
-def remove(tx: Tx, session: int, from_seq: int = 0) -> int:
+def remove(tx: Tx, places: Mapping[int, int]) -> None:
     """
-    Remove the summaries of a session that cover *from_seq* or later; return how many.
+    Remove the summaries of rows of a scope that cover a seq or later, and queue those rows.
 
-    0 means all. Branches that share one of these messages lose their own, and are queued.
+    Branches that share one of these messages lose their own, and are queued too.
+
+    Args:
+        places: The seq of each row; 0 means all of its summaries.
     """
-    for branch in sharing(tx, session, max(from_seq, 1)):
-        if _remove_own(tx, branch, 0):
-            queue_session(tx, branch)
-    return _remove_own(tx, session, from_seq)
+    shared = sharing(tx, {row: max(seq, 1) for row, seq in places.items()})
+    _remove_own(tx, {**places, **dict.fromkeys(shared, 0)})
 
 
-def _remove_own(tx: Tx, session: int, from_seq: int) -> int:
+def _remove_own(tx: Tx, places: Mapping[int, int]) -> None:
     """
-    Remove what a session or branch itself has from *from_seq* on; return how many.
+    Remove what rows themselves have from a seq on, and queue the rows that had some.
 
     A pruned summary that nothing covers any more goes too, with all after it: what is
     made next would need its text.
     """
-    gone = 0
-    seq: int | None = from_seq
-    while seq is not None:
-        removed = remove_all(tx, session, session, seq)
-        gone += removed
-        seq = summaries.first_bare(tx, session) if removed else None
-    return gone
+    queued: dict[int, None] = {}
+    while gone := summaries.delete_from(tx, places):
+        jobs.drop_nodes(tx, [one for some in gone.values() for one in some])
+        queued |= dict.fromkeys(gone)
+        places = summaries.first_bare(tx, gone)
+    for row in queued:
+        queue_session(tx, row)
 
 
-def remove_all(tx: Tx, low: int, high: int, from_seq: int = 0) -> int:
+def remove_all(tx: Tx, low: int, high: int) -> None:
     """
-    Remove the summaries that cover *from_seq* or later of the rows in an id range; how many.
+    Remove the summaries of the rows in an id range.
 
     No branch that stays may share messages of these rows.
     """
-    jobs.drop_nodes(tx, low, high, from_seq)
-    return summaries.delete_between(tx, low, high, from_seq)
+    going = summaries.ids_between(tx, low, high)
+    if going:
+        jobs.drop_nodes(tx, going)
+        summaries.delete(tx, going)
 
 
-def remove_shared(tx: Tx, session: int, seqs: Sequence[int]) -> None:
-    """Remove the summaries of branches that cover rising *seqs* which they share."""
-    for branch, shared in rows_sharing(tx, session, seqs)[1:]:
-        if summaries.list_over(tx, branch, shared):
-            _remove_own(tx, branch, 0)
-            queue_session(tx, branch)
+def remove_shared(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
+    """Remove the summaries of branches that cover rising seqs which they share, by row."""
+    shared: dict[int, set[int]] = {}
+    for branch, seqs in rows_sharing(tx, parts):
+        shared.setdefault(branch, set()).update(seqs)
+    _remove_own(tx, dict.fromkeys(summaries.list_over(tx, shared), 0))
 
 
 def prune(tx: Tx, session: int, limit: int) -> int:

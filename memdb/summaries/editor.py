@@ -90,8 +90,7 @@ class SummaryEditor:
                 for depth in range(summaries.MAX_DEPTH + 1)
                 for one in summaries.list_depth(tx, target, depth)
             )
-            summary_records.remove(tx, target, summary.first_seq)
-            summary_records.queue_session(tx, target)
+            summary_records.remove(tx, {target: summary.first_seq})
         return gone
 
     def _find(self, tx: Tx, owner: ScopeRef, session: str, ref: int | str) -> Summary:
@@ -118,8 +117,7 @@ class SummaryEditor:
     def _replace(self, tx: Tx, summary: Summary, made: Made) -> None:
         """Write new words, and rewrite the summaries that quote the old ones."""
         maker = self._summaries
-        improvable = maker.may_improve(made)
-        summary_records.rewrite(tx, summary, maker.columns(made), improvable=improvable)
+        summary_records.rewrite(tx, (summary, maker.columns(made), maker.may_improve(made)))
         above = summaries.above(tx, summary.id)
         while above is not None:
             parent = summaries.find_by_id(tx, above)
@@ -128,5 +126,5 @@ class SummaryEditor:
                 return
             rewritten, _ = maker.maker.make(step.source, step.depth, local=True)
             columns = None if parent.text is None else maker.columns(rewritten)
-            summary_records.rewrite(tx, parent, columns, improvable=maker.may_improve(rewritten))
+            summary_records.rewrite(tx, (parent, columns, maker.may_improve(rewritten)))
             above = summaries.above(tx, above)

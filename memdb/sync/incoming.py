@@ -28,8 +28,8 @@ from memdb.models.ids import (
 from memdb.models.record import Record
 from memdb.records import artifacts as artifact_records
 from memdb.records import branches as branch_records
-from memdb.records import dependents, entry_writer
 from memdb.records import entries as entry_records
+from memdb.records import entry_writer
 from memdb.records import items as item_records
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
@@ -39,6 +39,7 @@ from memdb.sync.clock import NOTHING, UNTOLD, Word, beats, history_of, ms_of
 from memdb.sync.outgoing import thing_of
 from memdb.sync.tree import Tree, is_fork
 from memdb.tables import artifacts, entries, entry_history, items, jobs, sessions, state, synced
+from memdb.tables import messages as message_rows
 from memdb.tables.artifacts import Place
 from memdb.text.validate import json_object
 from memdb.transfer import artifacts as artifact_lines
@@ -296,19 +297,19 @@ class _ChunkWriter:
 
     def remove_message(self, doomed: list[tuple[int, bool]]) -> None:
         """Remove messages, and rows that are empty then."""
-        rows: dict[tuple[int, bool], list[int]] = {}
-        for place, forgotten in sorted(doomed):
-            rows.setdefault((session_of(place), forgotten), []).append(seq_of(place))
-        for (row, forgotten), seqs in rows.items():
+        for forgotten in (False, True):
+            rows: dict[int, list[int]] = {}
+            for place, is_forgotten in sorted(doomed):
+                if is_forgotten == forgotten:
+                    rows.setdefault(session_of(place), []).append(seq_of(place))
             if forgotten:
-                name = (sessions.identity(self._tx, row) or ("", ""))[0]
-                message_records.forget(self._tx, row, seqs, dependents.digest_of(name))
-                if summary_records.remove(self._tx, row):
-                    summary_records.queue_session(self._tx, row)
+                message_records.forget(self._tx, rows)
+                summary_records.remove(self._tx, dict.fromkeys(rows, 0))
             else:
-                message_records.remove(self._tx, row, seqs)
-            self._emptied[row] = self._emptied.get(row, False) or forgotten
-            self._rearrange(row)
+                message_records.remove(self._tx, rows)
+            for row in rows:
+                self._emptied[row] = self._emptied.get(row, False) or forgotten
+                self._rearrange(row)
 
     def _rearrange(self, row: int) -> None:
         session = sessions.roots(self._tx, [row])[row] if is_branch(row) else row
@@ -565,7 +566,7 @@ class _ChunkWriter:
         tx, services = self._tx, self._merge.services
         row, seqs = session_of(place), [seq_of(place)]
         drafts = message_records.count_drafts([line.draft], services.counting)
-        message_records.remove(tx, row, seqs)
+        message_records.remove(tx, {row: seqs})
         message_records.place(tx, row, drafts, services.db.ids, services.space, seqs)
         self._versions |= synced.message_versions(tx, [place])
 
@@ -760,7 +761,7 @@ class _ChunkWriter:
         agreed = self._known("branch" if branch else "session", [thing]).get(thing)
         if agreed is None or not agreed.gone or descendants(tx, row):
             return
-        holds = sessions.totals(tx, *session_range(row))[1] or entries.session_only(tx, row, row)
+        holds = message_rows.count(tx, *session_range(row)) or entries.session_only(tx, row, row)
         if holds or (not branch and self._holds_other(row, name)):
             return
         full = BranchName(name, branch) if branch else name

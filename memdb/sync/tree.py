@@ -184,7 +184,7 @@ class Tree:
             last, now_ms = max(seqs), sessions.updated_ms(tx, self.rows[to])
             sessions.raise_seq(tx, self.rows[to], last, now_ms)
             for changed in (self.rows[before], self.rows[to]):
-                summary_records.remove(tx, changed)
+                summary_records.remove(tx, {changed: 0})
                 summary_records.queue_session(tx, changed)
         self._drop_empty_forks(tx)
 

@@ -68,6 +68,22 @@ WHERE
 ORDER BY first_seq
 """
 
+SELECT_PLACES = """/* archive.places */
+SELECT session_id, first_seq, last_seq
+FROM archive_segments
+WHERE session_id IN (SELECT value FROM json_each(:ids))
+ORDER BY session_id, first_seq
+"""
+
+SELECT_MANY = """/* archive.get_many */
+SELECT session_id, first_seq, last_seq, message_count, codec, data, sha256
+FROM archive_segments
+WHERE
+  session_id IN (SELECT value FROM json_each(:ids))
+  AND session_id + first_seq IN (SELECT value FROM json_each(:places))
+ORDER BY session_id, first_seq
+"""
+
 SELECT_AFTER = """/* archive.after */
 SELECT session_id, first_seq, last_seq, message_count, codec, data, sha256
 FROM archive_segments
@@ -170,6 +186,17 @@ def after(tx: Tx, place: tuple[int, int], last: int, limit: int) -> list[tuple[i
     """Return up to *limit* segments, with their rows, behind (row, first seq), up to row *last*."""
     values = {"session": place[0], "after": place[1], "last": last, "limit": limit}
     return [(session, Segment(*row)) for session, *row in tx.all(SELECT_AFTER, values)]
+
+
+def list_places(tx: Tx, sessions: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (row, first seq, last seq) of every segment of some rows, in order."""
+    return [(row[0], row[1], row[2]) for row in tx.all(SELECT_PLACES, {"ids": sessions})]
+
+
+def get_many(tx: Tx, places: Sequence[tuple[int, int]]) -> list[tuple[int, Segment]]:
+    """Return the segments with these rows and first seqs, in order, each with its row."""
+    values = {"ids": [*{row for row, _ in places}], "places": [row | seq for row, seq in places]}
+    return [(session, Segment(*row)) for session, *row in tx.all(SELECT_MANY, values)]
 
 
 def spans(tx: Tx, session: int) -> list[ArchivedSpan]:

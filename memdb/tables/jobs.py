@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from memdb.engine import compose
 from memdb.errors import existing
-from memdb.models.ids import MAX_INT, MAX_SEQ, scope_of, scope_range
+from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.reports import Upkeep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from memdb.engine.base import Row, Tx
 
@@ -164,13 +164,7 @@ DELETE FROM jobs WHERE kind = 'embed' AND subject = 'message' AND ref BETWEEN :l
 
 DELETE_OF_NODES = """/* jobs.drop_nodes */
 DELETE FROM jobs
-WHERE
-  kind = 'summarize'
-  AND subject = 'summary'
-  AND ref BETWEEN :low AND :high
-  AND ref IN (
-    SELECT id FROM summaries WHERE session_id BETWEEN :first AND :last AND last_seq >= :seq
-  )
+WHERE kind = 'summarize' AND subject = 'summary' AND ref IN (SELECT value FROM json_each(:ids))
 """
 
 INSERT_EXTRACTED = compose.insert(
@@ -460,15 +454,9 @@ def drop(tx: Tx, subject: str, low: int, high: int | None = None) -> None:
     tx.run(DELETE_SUBJECT, {"subject": subject, "low": low, "high": low if high is None else high})
 
 
-def drop_nodes(tx: Tx, first: int, last: int, from_seq: int = 0) -> None:
-    """
-    Remove every job about a node that covers *from_seq* or later messages, before the nodes go.
-
-    Only nodes of the rows in the id range count.
-    """
-    low, high = scope_range(scope_of(first))
-    values = {"first": first, "last": last, "seq": from_seq, "low": low, "high": high}
-    tx.run(DELETE_OF_NODES, values)
+def drop_nodes(tx: Tx, ids: Collection[int]) -> None:
+    """Remove every job about the nodes with these *ids*."""
+    tx.run(DELETE_OF_NODES, {"ids": ids})
 
 
 def watermark(tx: Tx, session: int) -> Job:

@@ -86,6 +86,10 @@ SELECT_EXTERNALS = compose.select(
 
 SELECT_UIDS = compose.select("messages.uids", "id, uid", "messages", IN_IDS)
 
+SELECT_SOURCES = compose.select(
+    "messages.sources", "id, uid, external_id", "messages", IN_IDS, order="id"
+)
+
 SELECT_EXTERNAL_IDS = compose.select(
     "messages.external_ids",
     "id, external_id",
@@ -301,6 +305,12 @@ def uids(tx: Tx, ids: Collection[int]) -> dict[int, str]:
     return {row_id: uid_from_bytes(uid) for row_id, uid in tx.all(SELECT_UIDS, {"ids": ids})}
 
 
+def sources(tx: Tx, ids: Collection[int]) -> list[tuple[int, str, str | None]]:
+    """Return (id, uid, the host's id) of the messages with these *ids*, by id."""
+    rows = tx.all(SELECT_SOURCES, {"ids": ids})
+    return [(row_id, uid_from_bytes(uid), external_id) for row_id, uid, external_id in rows]
+
+
 def find_uids(tx: Tx, session: int, uids: list[str]) -> dict[str, int]:
     """Return the id by uid, for those of *uids* that the session holds. Reads it whole."""
     wanted = {uid_to_bytes(uid): uid for uid in uids}
@@ -332,6 +342,21 @@ def list_own(
 ) -> list[Message]:
     """Return up to *limit* messages up to *last_seq* that a row itself holds, as `list_after`."""
     return _to_messages(tx, _between(tx, row, session_name, after_seq, last_seq, limit))
+
+
+def list_run(tx: Tx, run: Run, session_name: str) -> list[Message]:
+    """Return the messages of a run, oldest first."""
+    return _to_messages(tx, tx.all(SELECT_AFTER, _run_values(run, session_name)))
+
+
+def expect_run(tx: Tx, run: Run, session_name: str) -> None:
+    """Prefetch what `list_run` reads."""
+    tx.expect(SELECT_AFTER, _run_values(run, session_name))
+
+
+def _run_values(run: Run, session_name: str) -> dict[str, Any]:
+    low, high = run.span
+    return {"after": low - 1, "high": high, "session_name": session_name, "limit": -1, **MASKS}
 
 
 def _between(

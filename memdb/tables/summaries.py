@@ -17,7 +17,14 @@ from memdb.engine import compose
 from memdb.engine.branches import regions_of
 from memdb.engine.columns import names_without
 from memdb.errors import existing
-from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
+from memdb.models.ids import (
+    MAX_INT,
+    MAX_SEQ,
+    is_branch,
+    scope_of,
+    scope_range,
+    span_holds_any,
+)
 from memdb.models.summaries import Summary
 from memdb.text.derived import content_hash
 
@@ -109,6 +116,12 @@ ORDER BY first_seq
 LIMIT :limit
 """
 
+SELECT_ALL_SOURCES = """/* summaries.list_sources */
+SELECT id, condensed_into FROM summaries
+WHERE condensed_into IN (SELECT value FROM json_each(:nodes)) AND id BETWEEN :low AND :high
+ORDER BY condensed_into, first_seq
+"""
+
 # A leaf begins behind the one before it: the last to begin is the last to end.
 _LEAF_SPAN = """
   (SELECT first_seq FROM summaries WHERE {leaf} ORDER BY first_seq LIMIT 1),
@@ -138,6 +151,14 @@ SELECT_ABOVE = compose.select("summaries.above", "condensed_into", "summaries", 
 
 SELECT_SESSION = compose.select("summaries.session_of", "session_id", "summaries", "id = :id")
 
+SELECT_PLACES = compose.select(
+    "summaries.places",
+    "session_id, first_seq",
+    "summaries",
+    "id IN (SELECT value FROM json_each(:ids))",
+    order="id",
+)
+
 SELECT_BELOW = """/* summaries.below_quality */
 SELECT id FROM summaries WHERE session_id = :session_id AND quality <> 'model' ORDER BY id
 """
@@ -151,28 +172,27 @@ WHERE
   AND last_seq <= :last_seq
 """
 
-SELECT_FROM = """/* summaries.from */
-SELECT id FROM summaries
-WHERE session_id BETWEEN :low AND :high AND last_seq >= :seq
-ORDER BY id
+SELECT_BETWEEN = """/* summaries.between */
+SELECT id FROM summaries WHERE session_id BETWEEN :low AND :high ORDER BY id
+"""
+
+# Of rows of one scope, which the ids say too: so a server reads one partition.
+SELECT_OF = """/* summaries.of */
+SELECT id, session_id, first_seq, last_seq, condensed_into
+FROM summaries
+WHERE session_id IN (SELECT value FROM json_each(:sessions)) AND id BETWEEN :low AND :high
+ORDER BY session_id, depth, first_seq
 """
 
 UPDATE_UNLINKED = compose.update(
     "summaries.unlink",
     "summaries",
-    """
-  session_id BETWEEN :low AND :high
-  AND last_seq < :seq
-  AND condensed_into IN (
-    SELECT above.id FROM summaries AS above
-    WHERE above.session_id BETWEEN :low AND :high AND above.last_seq >= :seq
-  )
-""",
+    "id IN (SELECT value FROM json_each(:ids))",
     condensed_into="NULL",
 )
 
-DELETE_FROM = """/* summaries.delete_from */
-DELETE FROM summaries WHERE session_id BETWEEN :low AND :high AND last_seq >= :seq
+DELETE_MANY = """/* summaries.delete */
+DELETE FROM summaries WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_COUNT_BETWEEN = """/* summaries.count_between */
@@ -180,8 +200,14 @@ SELECT count(*) FROM summaries WHERE session_id BETWEEN :low AND :high
 """
 
 SELECT_BARE = """/* summaries.bare */
-SELECT min(first_seq) FROM summaries
-WHERE session_id = :session_id AND condensed_into IS NULL AND text IS NULL
+SELECT session_id, min(first_seq)
+FROM summaries
+WHERE
+  session_id IN (SELECT value FROM json_each(:sessions))
+  AND id BETWEEN :low AND :high
+  AND condensed_into IS NULL
+  AND text IS NULL
+GROUP BY session_id
 """
 
 SELECT_PRUNABLE = """/* summaries.prunable */
@@ -213,13 +239,6 @@ SELECT_HASHED = compose.select(
     "summaries.hashed", WITH_HASH, "summaries", "id > :after", order="id", limit="1000"
 )
 
-
-SELECT_OVER = """/* summaries.over */
-SELECT id, first_seq, last_seq
-FROM summaries
-WHERE session_id = :session
-ORDER BY depth, first_seq
-"""
 
 SELECT_TEXTS = """/* summaries.texts */
 SELECT id, text, hint FROM summaries WHERE session_id = :session ORDER BY id
@@ -271,13 +290,17 @@ def hash_of(row: Mapping[str, Any]) -> bytes:
     return content_hash(row, HASHED)[:HASH_BYTES]
 
 
-def improve(tx: Tx, node: Summary, changes: dict[str, Any]) -> None:
-    """Replace a node's text, and what goes with it, by a better one."""
-    place = {"depth": node.depth, "first_seq": node.first_seq, "last_seq": node.last_seq}
-    row = {**changes, **place, "id": node.id, "uid": node.uid}
-    tx.words.drop("summary", node.id)
-    tx.run(UPDATE_TEXT, row | {"content_hash": hash_of(row)})
-    tx.words.add("summary", node.id)
+def improve(tx: Tx, *changed: tuple[Summary, dict[str, Any]]) -> None:
+    """Replace the texts of nodes, and what goes with these, by better ones."""
+    rows = []
+    for node, columns in changed:
+        place = {"depth": node.depth, "first_seq": node.first_seq, "last_seq": node.last_seq}
+        row = {**columns, **place, "id": node.id, "uid": node.uid}
+        rows.append(row | {"content_hash": hash_of(row)})
+    ids = [node.id for node, _ in changed]
+    tx.words.drop_each("summary", ids)
+    tx.many(UPDATE_TEXT, rows)
+    tx.words.add_each("summary", ids)
 
 
 def reaches(tx: Tx, session: int) -> list[tuple[int, int]]:
@@ -397,6 +420,23 @@ def _frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Summary]:
     return _fetch(tx, found)
 
 
+def list_sources(tx: Tx, ids: Collection[int]) -> dict[int, list[Summary]]:
+    """Return the nodes that some nodes of a scope were made from, oldest first, by these."""
+    if not ids:
+        return {}
+    low, high = scope_range(scope_of(min(ids)))
+    rows = tx.all(SELECT_ALL_SOURCES, {"nodes": ids, "low": low, "high": high})
+    return _by(dict(rows), _fetch(tx, rows))
+
+
+def _by(owners: Mapping[int, int], nodes: Iterable[Summary]) -> dict[int, list[Summary]]:
+    """Return *nodes*, in order, by their owner."""
+    found: dict[int, list[Summary]] = {}
+    for node in nodes:
+        found.setdefault(owners[node.id], []).append(node)
+    return found
+
+
 def sources(tx: Tx, node: Summary, after_seq: int = 0, limit: int = MAX_INT) -> list[Summary]:
     """Return the nodes that *node* was made from, oldest first; [] for a leaf."""
     values = {"id": node.id, "after_seq": after_seq, "limit": limit}
@@ -448,6 +488,11 @@ def session_of(tx: Tx, row_id: int) -> int:
     return existing(tx.find_number(SELECT_SESSION, {"id": row_id}), "summaries")
 
 
+def places(tx: Tx, ids: Collection[int]) -> list[tuple[int, int]]:
+    """Return the session and the first seq of the nodes with these *ids*, by id."""
+    return [(row[0], row[1]) for row in tx.all(SELECT_PLACES, {"ids": ids})]
+
+
 def improvable(tx: Tx, session: int) -> list[int]:
     """Return the packed ids of the nodes that no model made, sources before those made of them."""
     return [row[0] for row in tx.all(SELECT_BELOW, {"session_id": session})]
@@ -490,37 +535,65 @@ def count(tx: Tx, session: int) -> int:
     return found
 
 
-def delete_between(tx: Tx, low: int, high: int, from_seq: int = 0) -> int:
+def ids_between(tx: Tx, low: int, high: int) -> list[int]:
+    """Return the ids of the nodes of the rows in an id range."""
+    return [row_id for (row_id,) in tx.all(SELECT_BETWEEN, {"low": low, "high": high})]
+
+
+def delete(tx: Tx, ids: Collection[int]) -> None:
+    """Remove nodes with their words; none that stays is covered by one of them."""
+    tx.words.drop_each("summary", ids)
+    tx.run(DELETE_MANY, {"ids": ids})
+
+
+def delete_from(tx: Tx, places: Mapping[int, int]) -> dict[int, list[int]]:
     """
-    Remove the nodes that cover *from_seq* or later of the rows in an id range, with their words.
+    Remove the nodes of rows of a scope that cover a seq or later, with their words.
 
-    The answer is how many; 0 means all.
+    Args:
+        places: The seq of each row; 0 means all nodes of it.
+
+    Returns:
+        The ids of the removed nodes by row, without rows that had none.
     """
-    values = {"low": low, "high": high, "seq": from_seq}
-    going = [row_id for (row_id,) in tx.all(SELECT_FROM, values)]
-    if not going:
-        return 0
-    tx.words.drop_each("summary", going)
-    if from_seq:
-        tx.run(UPDATE_UNLINKED, values)
-    return tx.run(DELETE_FROM, values)
+    rows = _list_of(tx, places)
+    going = {node: session for node, session, _, last, _ in rows if last >= places[session]}
+    found: dict[int, list[int]] = {}
+    for node, session in going.items():
+        found.setdefault(session, []).append(node)
+    if going:
+        loose = [node for node, *_, into in rows if into in going and node not in going]
+        if loose:
+            tx.run(UPDATE_UNLINKED, {"ids": loose})
+        delete(tx, [*going])
+    return found
 
 
-def first_bare(tx: Tx, session: int) -> int | None:
-    """Return where a pruned node begins that no other covers any more, None if there is none."""
-    return tx.find_number(SELECT_BARE, {"session_id": session})
+def _list_of(tx: Tx, sessions: Collection[int]) -> list[Row]:
+    """Return the nodes of rows of a scope, of each row those of lower depth first."""
+    return tx.all(SELECT_OF, _of(sessions)) if sessions else []
 
 
-def expect_over(tx: Tx, session: int) -> None:
-    """Prefetch what `list_over` reads."""
-    tx.expect(SELECT_OVER, {"session": session})
+def _of(sessions: Collection[int]) -> dict[str, Any]:
+    low, high = scope_range(scope_of(min(sessions)))
+    return {"sessions": sessions, "low": low, "high": high}
 
 
-def list_over(tx: Tx, session: int, seqs: Collection[int]) -> list[int]:
-    """Return the nodes that cover some of *seqs*, those of lower depth first."""
-    rising = sorted(seqs)
-    rows = tx.all(SELECT_OVER, {"session": session})
-    return [row_id for row_id, first, last in rows if span_holds_any(first, last, rising)]
+def first_bare(tx: Tx, sessions: Collection[int]) -> dict[int, int]:
+    """Return by row of a scope where a pruned node begins that no other covers any more."""
+    return dict(tx.all(SELECT_BARE, _of(sessions))) if sessions else {}
+
+
+def list_over(tx: Tx, seqs: Mapping[int, Collection[int]]) -> dict[int, list[Summary]]:
+    """
+    Return the nodes of rows that cover some of their *seqs*, those of lower depth first.
+
+    Returns:
+        The nodes by row, without rows that have none. All rows are of one scope.
+    """
+    rising = {session: sorted(some) for session, some in seqs.items() if some}
+    rows = [row for row in _list_of(tx, rising) if span_holds_any(row[2], row[3], rising[row[1]])]
+    return _by({row[0]: row[1] for row in rows}, _fetch(tx, rows))
 
 
 def count_between(tx: Tx, low: int, high: int) -> int:

@@ -510,7 +510,7 @@ def write_summaries(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
                 summaries.list_depth(tx, session, depth) if row["quality"] == "model" else ()
             ):
                 if (one.first_seq, one.last_seq) == span and one.quality != "model":
-                    summary_records.rewrite(tx, one, columns)
+                    summary_records.rewrite(tx, (one, columns, False))
             continue
         place = {"id": scopes.next_id(tx, scope_of(session)), "session_id": session}
         uid = summaries.node_uid(known[1], depth, *span)

@@ -22,7 +22,7 @@ from memdb.engine.full_text import (
     lists_of,
     query_of,
 )
-from memdb.engine.segments import fill
+from memdb.engine.segments import fill, spans_of
 from memdb.engine.sqlite.tail import Tail
 from memdb.models.ids import MASKS
 from memdb.text.derived import bigrams_of
@@ -286,21 +286,29 @@ class SqliteWords:
         if kind != "message":
             self._tx.run(DELETE_ROWS[kind], span)
             return
-        (going,) = self._tx.one(COUNT_ROWS, span) or (0,)
+        self._drop_messages(self._tx.read_number(COUNT_ROWS, span), [span])
+
+    def _drop_messages(self, going: int, spans: Sequence[dict[str, int]]) -> None:
+        """Remove the messages of *spans* of ids, *going* in all."""
         self.tail.dropped += going
         if not self.is_stale:
             self.is_stale = going > LEAST and going * DROP_COST > self.count_messages()
         if not self.is_stale:
-            self._tx.run(DELETE_ROWS[kind], span)
-            self.tail.drop(**span)
+            self._tx.many(DELETE_ROWS["message"], spans)
+            for span in spans:
+                self.tail.drop(**span)
 
     def add_each(self, kind: str, ids: Collection[int]) -> None:
         """Add rows to the index, of any kind but messages."""
         self._tx.many(INSERT_ROWS[kind], [{"low": one, "high": one} for one in ids])
 
     def drop_each(self, kind: str, ids: Collection[int]) -> None:
-        """Remove rows from the index as `drop` does, of any kind but messages."""
-        self._tx.many(DELETE_ROWS[kind], [{"low": one, "high": one} for one in ids])
+        """Remove rows from the index as `drop` does."""
+        spans = [{"low": low, "high": high} for low, high in spans_of(sorted(ids))]
+        if kind == "message":
+            self._drop_messages(len(ids), spans)
+        else:
+            self._tx.many(DELETE_ROWS[kind], spans)
 
     def finish(self) -> None:
         """Rebuild the index of messages if most of them went, or changed."""
