@@ -159,7 +159,7 @@ class Host:
             SecretFound: a message contains a secret, and those are refused.
         """
         writer, owner, name = self._services.writer, self._owner, self._name
-        drafts = writer.prepare(messages, secrets)
+        drafts = writer.prepare(owner, name, messages, secrets)
         return lambda: writer.append(owner, name, drafts, expected, keep=keep)
 
     def transaction(self, *, savepoints: bool = True) -> Transaction:

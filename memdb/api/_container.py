@@ -177,12 +177,13 @@ class Services:
         """Store checked changes of the settings in the file, and use them from now on."""
         if not self._overridden and changed(self.settings, changes) == self.settings:
             return self.settings
+        stored = _load_settings(self.db)
+        new = changed(stored, changes)
+        self._screen_by(new).pass_settings(differences(stored, new))
         with self.db.write() as tx:
             stored = read_stored(settings.get_all(tx))
             new = changed(stored, changes)
-            changes = differences(stored, new)
-            self._screen_by(new).pass_settings(changes)
-            settings.put(tx, changes)
+            settings.put(tx, differences(stored, new))
         return self._serve_by(changed(new, self._overridden))
 
     def override_settings(self, changes: Settings | dict[str, Any]) -> Settings:
@@ -422,19 +423,19 @@ class Services:
 
     def transfer(self, secrets: str | None = None) -> TransferServices:
         """Return the services that an import stores with; *secrets* is the action for entries."""
+        from memdb.artifacts.service import ArtifactService
+        from memdb.text.screening import ALLOWING
         from memdb.transfer.lines import TransferServices
 
-        screen = self.screen.with_action(secrets)
-        entries = self.entries if screen is self.screen else self._entries_by(screen)
         space = self.indexer.space_name
         return TransferServices(
             self.db,
             self.counting,
-            screen,
+            self.screen.with_action(secrets),
             space,
             self.settings.summarize_every,
-            entries,
-            self.artifacts,
+            self._entries_by(ALLOWING),
+            ArtifactService(self.db, ALLOWING),
             self.items,
             self.change_settings,
         )

@@ -126,7 +126,7 @@ class Session:
         else:
             given = [role]
         writer = self._services.writer
-        drafts = writer.prepare(given, secrets)
+        drafts = writer.prepare(self._owner, self._ref, given, secrets)
         if not drafts:
             raise InvalidInput("role contains no message: give a role and a text, or a message")
         return self._store(lambda: writer.append(self._owner, self._ref, drafts, expected)[-1])
@@ -154,7 +154,7 @@ class Session:
         if isinstance(messages, Mapping):
             raise InvalidInput("messages is one message: give a list, or add it with append")
         writer = self._services.writer
-        drafts = writer.prepare(messages, secrets)
+        drafts = writer.prepare(self._owner, self._ref, messages, secrets)
         return self._store(
             lambda: writer.append(self._owner, self._ref, drafts, expected, keep=keep)
         )

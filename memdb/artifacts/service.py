@@ -123,6 +123,7 @@ class ArtifactService:
         saved_by = self._db.written_by if writer is ... else writer
         fields["writer"] = saved_by
         metadata = self._screen.pass_fields("artifact", fields)["metadata"]
+        owner.admit()
         row: dict[str, Any] = {
             "mime": optional_name(mime, "mime"),
             "metadata": json_object(metadata, "metadata"),
@@ -154,12 +155,12 @@ class ArtifactService:
             data = io.BytesIO(data)
         if not hasattr(data, "read"):
             raise InvalidInput(f"data is {type(data).__name__}: give bytes, str or a binary file")
-        return Upload(self._db, self.screened(data))
+        if not self._screen.is_allowing("artifact"):
+            data = self._screened(data)
+        return Upload(self._db, data)
 
-    def screened(self, data: BinaryIO) -> BinaryIO:
+    def _screened(self, data: BinaryIO) -> BinaryIO:
         """Return *data* as the settings let it pass."""
-        if self._screen.is_allowing("artifact"):
-            return data
         head = data.read(MAX_TEXT_BYTES + 1)
         if not isinstance(head, bytes):
             return data  # a text file, which is refused

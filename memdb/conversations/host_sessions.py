@@ -39,7 +39,7 @@ from memdb.text.validate import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from memdb.conversations.writer import MessageService
     from memdb.engine.base import Engine, Tx
@@ -99,6 +99,7 @@ class HostSessionService:
         title, described = fields["title"], json_object(fields["metadata"], "metadata")
         made_ms = time_value(created_ms, "created_ms")
         given = _checked(changes or {}, self._screen)
+        owner.admit()
         with self._db.write() as tx:
             target = session_records.ensure(tx, owner, session, self._db.ids)
             known = existing(_find(tx, owner, session), "sessions")
@@ -117,6 +118,7 @@ class HostSessionService:
         self, owner: ScopeRef, session: str, created_ms: int | None, updated_ms: int | None
     ) -> None:
         """Set the times of creation and change of a session; see `Host.date`."""
+        owner.admit()
         with self._db.write() as tx:
             target = session_records.ensure(tx, owner, session, self._db.ids)
             sessions.set_times(tx, target, created_ms, updated_ms)
@@ -239,6 +241,7 @@ class HostSessionService:
                 )
         fields = self._screen.pass_fields("session", {"title": title, "metadata": metadata})
         described = json_object(fields["metadata"], "metadata")
+        owner.admit()
         with self._db.write() as tx:
             if expected is None and not branch_of(session):
                 session_records.ensure(tx, owner, session, self._db.ids)
@@ -257,7 +260,7 @@ class HostSessionService:
         return found[1]
 
     def _draft(self, new: NewMessage | dict[str, Any]) -> Draft:
-        drafts = self._messages.prepare([new])
+        drafts = self._messages.draft([new])
         if len(drafts) != 1:
             raise InvalidInput("message has parts of several roles: give each of them by itself")
         return drafts[0]
@@ -307,9 +310,10 @@ class HostSessionService:
         """
         version = expected_value(expected, "version")
         text_value(key, "key")
+        store = self._prepare_put(owner, place, {key: value})
         with self._db.write() as tx:
             state_records.require_key(tx, place, key, version)
-            self.put(owner, place, {key: value})
+            store(tx)
             row = existing(state_rows.find(tx, place, key), "state")
         return _state_value(row)
 
@@ -321,13 +325,24 @@ class HostSessionService:
             owner: Whose session *place* is, which is made if it is absent; None means that it is
                 not a session's.
         """
+        store = self._prepare_put(owner, place, given)
+        with self._db.write() as tx:
+            store(tx)
+
+    def _prepare_put(
+        self, owner: ScopeRef | None, place: Place, given: Mapping[str, Any]
+    ) -> Callable[[Tx], None]:
         checked = _checked({place: given}, self._screen)
         if owner is not None:
             self._screen.pass_fields("session", {"name": place[2]})
-        with self._db.write() as tx:
+            owner.admit()
+
+        def store(tx: Tx) -> None:
             if owner is not None:
                 session_records.ensure(tx, owner, place[2], self._db.ids)
             self._put(tx, checked)
+
+        return store
 
     def remove(self, place: Place, key: str, expected: int | StateValue | None = None) -> bool:
         """Remove a key of a place; False if there was none."""

@@ -76,17 +76,26 @@ class MessageService:
         self.screen = SecretScreen() if screen is None else screen
         self.summarize_every = settings.summarize_every
 
-    def prepare(self, new: Iterable[Given], secrets: str | None = None) -> list[Draft]:
+    def prepare(
+        self, owner: ScopeRef, session: str, new: Iterable[Given], secrets: str | None = None
+    ) -> list[Draft]:
         """
-        Return messages screened, checked and counted, for `append`.
+        Return messages of a session screened, checked and counted, for `append`.
 
         Args:
             secrets: "refuse", "redact" or "allow"; None means as the settings say.
 
         Raises:
-            InvalidInput: a field of a message cannot be stored.
-            SecretFound: a message contains a secret, and those are refused.
+            InvalidInput: the session's name or a field of a message cannot be stored.
+            SecretFound: one contains a secret, and those are refused.
         """
+        drafts = self.draft(new, secrets)
+        self.screen.pass_fields("session", {"name": name_value(session, "session")})
+        owner.admit()
+        return drafts
+
+    def draft(self, new: Iterable[Given], secrets: str | None = None) -> list[Draft]:
+        """Return messages as `prepare` does, for a session that exists."""
         now_ms, by = self._db.clock(), self._db.written_by
         return prepare_messages(new, self.counting, self.screen, secrets, now_ms, by)
 
@@ -97,7 +106,7 @@ class MessageService:
             if isinstance(one, str):
                 counts += self.counting.count_many([one])
             else:
-                counts.append(sum(map(self._cost, self.prepare([one], ALLOW))))
+                counts.append(sum(map(self._cost, self.draft([one], ALLOW))))
         return counts
 
     def _cost(self, draft: Draft) -> int:
@@ -132,11 +141,9 @@ class MessageService:
 
         Transaction: opens its own, or joins the caller's.
         """
-        name_value(session, "session")
         known_seq = expected_value(expected, "seq")
         if not drafts:
             return []
-        self.screen.pass_fields("session", {"name": session})
         with self._db.write() as tx:
             if keep:
                 drafts = _without_forgotten(tx, owner, session, drafts)
@@ -213,7 +220,7 @@ class MessageService:
         Transaction: opens its own, after counting.
         """
         gone = sorted({int_value(seq, "seq", 1, MAX_SEQ) for seq in list_value(seqs, "seqs")})
-        drafts = self.prepare(instead)
+        drafts = self.prepare(owner, session, instead)
         with self._db.write() as tx:
             target, _ = _newest(tx, owner, session, expected)
             if target is not None and gone:
@@ -267,6 +274,7 @@ class MessageService:
                     raise AlreadyExists("branch", name.branch)
                 return
         self.screen.pass_fields("session", {"branch": name.branch})
+        owner.admit()
         with self._db.write() as tx:
             if create is None and find_session(tx, owner, name) is not None:
                 return  # another process was faster
@@ -296,7 +304,7 @@ class MessageService:
                 span = 1, originals[-1].seq if originals else 0
                 span_hash = messages.span_hash(tx, source, *span)
             # The screen let the originals in, so the copies pass as they are.
-            drafts = self.prepare(map(_copy, originals), ALLOW)
+            drafts = self.draft(map(_copy, originals), ALLOW)
             with self._db.write() as tx:
                 is_here = sessions.identity(tx, source) is not None
                 if not is_here or messages.span_hash(tx, source, *span) != span_hash:

@@ -106,6 +106,7 @@ class RememberService:
         statement = validate(new, self._db.clock())
         statement = statement.replace(writer=statement.writer or self._db.written_by)
         owner = self._choose_scope(owner, statement, shared=new.shared)
+        owner.admit()
         embedded = None if self._db.writing else embed_statement(statement.text, self._indexer)
         return PreparedStatement(owner, statement, embedded)
 

@@ -101,6 +101,7 @@ class EntryService:
         """
         statement = validate(screen_entry(new, self._screen), self._db.clock())
         statement = statement.replace(writer=statement.writer or self._db.written_by)
+        owner.admit()
         with self._db.write() as tx:
             self._ensure_space(tx)
             scope_no, statement = locate(tx, owner, statement)

@@ -354,6 +354,7 @@ class ItemService:
 
     def _prepare_put(self, owner: ScopeRef, new: PutItem) -> Callable[[Tx], Item]:
         draft = self.draft(new).replace(writer=self._db.written_by)
+        owner.admit()
         expected = expected_value(new.expected, "version")
 
         def apply(tx: Tx) -> Item:

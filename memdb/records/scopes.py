@@ -108,9 +108,31 @@ class ScopeRef:
         if self._scope_no is None and ("scope", self.app, self.user) not in tx.known():
             scopes.expect(tx, self.app, self.user)
 
+    def admit(self) -> None:
+        """
+        Show the names of a new scope to a detector of the host, for which no transaction may wait.
+
+        Raises:
+            SecretFound: a name contains a secret, and those are refused.
+
+        Transaction: one read, if the host has a detector. What joins a transaction of the
+        caller's leaves it to `ensure`.
+        """
+        if self._scope_no is None and self._screen is not None and not self._db.writing:
+            screen = self._screen()
+            if screen.has_detector:
+                with self._db.read() as tx:
+                    is_new = self.find(tx) is None
+                if is_new:
+                    self._pass_names(screen)
+
+    def _pass_names(self, screen: SecretScreen) -> None:
+        screen.pass_fields("scope", {"app": self.app, "user": self.user})
+        self._screen = None
+
     def ensure(self, tx: Tx) -> int:
         """
-        Return the scope's number, making the scope if it is absent.
+        Return the scope's number, making the scope if it is absent; see `admit`.
 
         Raises:
             SecretFound: the scope is new, its names contain a secret, and those are refused.
@@ -122,7 +144,7 @@ class ScopeRef:
         if found is None:
             self._db.refuse_user(self.user)
             if self._screen is not None:
-                self._screen().pass_fields("scope", {"app": self.app, "user": self.user})
+                self._pass_names(self._screen())
             found = scopes.ensure(tx, self.app, self.user, self._db.ids(tx.now_ms))
             tx.known()["scope", self.app, self.user] = found
         tx.keep_known()

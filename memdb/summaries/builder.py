@@ -364,10 +364,20 @@ class Summaries:
         run = [one for one in run if one.seq <= summary.last_seq]
         return leaf_step(tx, session, summary.first_seq, run) if run else None
 
-    def is_current(self, tx: Tx, summary: Summary, step: Step) -> bool:
-        """Return whether a summary is still there, made from the sources of *step*."""
-        now = summaries.find_by_id(tx, summary.id)
-        return now is not None and self.step_of(tx, now) == step
+    def is_current(self, tx: Tx, summary: Summary, step: Step | None) -> bool:
+        """Return whether a summary is as it was, and so are the sources that *step* has of it."""
+        if step is None:
+            return True
+        span = step.session, step.first_seq, step.last_seq
+        if (
+            summaries.find_by_id(tx, summary.id) != summary
+            or messages.span_hash(tx, *span) != step.span_hash
+        ):
+            return False
+        below = summaries.sources(tx, summary) if summary.depth else []
+        return len(below) == step.source_count and all(
+            one.text in (None, item.text) for one, item in zip(below, step.source, strict=False)
+        )
 
     def with_text(self, tx: Tx, summary: Summary) -> Summary:
         """Return *summary* with its text, made again if it was pruned."""

@@ -20,10 +20,13 @@ from memdb.text.trust import trust_of_summary
 from memdb.text.validate import content_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from memdb.engine.base import Engine, Tx
     from memdb.models.summaries import Summary, SummaryText
     from memdb.records.scopes import ScopeRef
     from memdb.summaries.builder import Summaries
+    from memdb.summaries.planning import Step
     from memdb.text.screening import SecretScreen
 
 # The summarizer of what a host wrote; its quality is that of a model, so none replaces it.
@@ -58,24 +61,64 @@ class SummaryEditor:
             Busy: its messages kept changing while it was made.
         """
         self._db.refuse_read_only()
-        made = None if given is None else self._checked(given)
+        maker = self._summaries
+        told = None if given is None else self._checked(given)
         for _ in range(MAX_TRIES):
             with self._db.read() as tx:
                 summary = self._find(tx, owner, session, ref)
-                step = None if given else self._summaries.step_of(tx, summary)
-            if step is not None:
-                made, failure = self._summaries.maker.make(step.source, step.depth)
-                if failure is not None:
-                    raise failure
-            with self._db.write() as tx:
-                summary = self._find(tx, owner, session, number_of(summary.id))
-                if step is not None and not self._summaries.is_current(tx, summary, step):
-                    continue
-                if made is not None:
-                    self._replace(tx, summary, made)
-                    summary = self._find(tx, owner, session, number_of(summary.id))
+                step = None if given else maker.step_of(tx, summary)
+                above = list(self._list_above(tx, summary))
+            made = told if step is None else self._make(step)
+            if made is None:  # its sources are gone
                 return summary
+            new = [(summary, step, made), *self._rewrite_above(above, summary, made)]
+            with self._db.write() as tx:
+                self._find(tx, owner, session, number_of(summary.id))
+                if not all(maker.is_current(tx, old, source) for old, source, _ in new):
+                    continue
+                changed = [
+                    (
+                        old,
+                        maker.columns(words) if old.text is not None or old == summary else None,
+                        maker.may_improve(words),
+                    )
+                    for old, _, words in new
+                ]
+                summary_records.rewrite(tx, *changed)
+                return self._find(tx, owner, session, number_of(summary.id))
         raise Busy("the messages of the summary kept changing: try again")
+
+    def _make(self, step: Step) -> Made:
+        made, failure = self._summaries.maker.make(step.source, step.depth)
+        if failure is not None:
+            raise failure
+        return made
+
+    def _list_above(self, tx: Tx, summary: Summary) -> Iterator[tuple[Summary, Step]]:
+        """Yield the summaries that quote this one, the nearest first, and what each is made of."""
+        above = summaries.above(tx, summary.id)
+        while above is not None:
+            parent = summaries.find_by_id(tx, above)
+            step = None if parent is None else self._summaries.step_of(tx, parent)
+            if parent is None or step is None:
+                return
+            yield parent, step
+            above = summaries.above(tx, above)
+
+    def _rewrite_above(
+        self, above: list[tuple[Summary, Step]], below: Summary, made: Made
+    ) -> Iterator[tuple[Summary, Step, Made]]:
+        """Yield new words of the summaries that quote the old ones of *below*."""
+        for parent, step in above:
+            source = [
+                item.replace(text=made.text, trust=made.trust)
+                if item.first_seq == below.first_seq
+                else item
+                for item in step.source
+            ]
+            made, _ = self._summaries.maker.make(source, step.depth, local=True)
+            yield parent, step, made
+            below = parent
 
     def delete(self, owner: ScopeRef, session: str, ref: int | str) -> int:
         """Remove a summary with those after and above it; see `session.summaries.delete`."""
@@ -113,18 +156,3 @@ class SummaryEditor:
         tokens = self._summaries.count(fields["text"])
         trust = trust_of_summary(fields["text"])
         return Made(fields["text"], fields["hint"], "model", HOST, tokens, trust)
-
-    def _replace(self, tx: Tx, summary: Summary, made: Made) -> None:
-        """Write new words, and rewrite the summaries that quote the old ones."""
-        maker = self._summaries
-        summary_records.rewrite(tx, (summary, maker.columns(made), maker.may_improve(made)))
-        above = summaries.above(tx, summary.id)
-        while above is not None:
-            parent = summaries.find_by_id(tx, above)
-            step = None if parent is None else maker.step_of(tx, parent)
-            if parent is None or step is None:
-                return
-            rewritten, _ = maker.maker.make(step.source, step.depth, local=True)
-            columns = None if parent.text is None else maker.columns(rewritten)
-            summary_records.rewrite(tx, (parent, columns, maker.may_improve(rewritten)))
-            above = summaries.above(tx, above)

@@ -46,17 +46,26 @@ from memdb.transfer import artifacts as artifact_lines
 from memdb.transfer import entries as entry_lines
 from memdb.transfer import messages as message_lines
 from memdb.transfer import others
-from memdb.transfer.lines import REFUSALS, Item, Target, TargetSession, place_name
+from memdb.transfer.lines import (
+    REFUSALS,
+    Item,
+    PartFile,
+    Target,
+    TargetSession,
+    place_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from memdb.engine.base import Tx
     from memdb.records.scopes import ScopeRef
+    from memdb.tables.state import StateRow
     from memdb.tables.synced import Known
     from memdb.transfer.lines import TransferServices
 
     Line = dict[str, Any]
+    Row = dict[str, Any]
 
 # Holds the write lock for about 0.1 s.
 CHUNK_LINES = 2000
@@ -128,24 +137,75 @@ class Merge:
         self.forks: list[tuple[ScopeRef, Line]] = []
         self._trees: dict[int, tuple[list[tuple[int, int, int]], Tree]] = {}
 
-    def write(self, tx: Tx, chunk: Chunk) -> None:
-        """Merge a chunk. Transaction: joins the caller's."""
+    def merge(self, chunk: Chunk) -> None:
+        """Merge a chunk: read its lines as an import does, then write them in one transaction."""
         owner = self.services.scope(chunk.app, chunk.user) if chunk.app else None
         is_state = owner is None or chunk.lines[0]["kind"] == "state"
-        writer = _ChunkWriter(self, tx, owner, 0 if owner is None or is_state else owner.ensure(tx))
         groups: dict[str, list[Line]] = {}
         for line in chunk.lines:
-            groups.setdefault(line["kind"].removesuffix("_part"), []).append(line)
-        writer.remove(groups.get("gone", ()))
-        for kind, rules in KINDS.items():
-            if kind in groups:
-                rules.write(writer, groups[kind])
-        writer.finish()
+            groups.setdefault(line["kind"], []).append(line)
+        read = {} if owner is None else self._read(owner, chunk, groups, is_state=is_state)
+        with self.services.db.write() as tx:
+            scope_no = 0 if owner is None or is_state else owner.ensure(tx)
+            writer = _ChunkWriter(self, tx, owner, scope_no, read)
+            writer.remove(groups.get("gone", ()))
+            for kind, rules in KINDS.items():
+                if kind in groups:
+                    rules.write(writer, groups[kind])
+            writer.finish()
+
+    def _read(
+        self, owner: ScopeRef, chunk: Chunk, groups: dict[str, list[Line]], *, is_state: bool
+    ) -> dict[int, Any]:
+        """
+        Return what an import reads of the lines of a chunk, or why it refuses them, by their `id`.
+
+        Lines that are not later than what this file told are not read, unless their kind unites.
+        Such a line is not later when the others are written either.
+        """
+        owner.admit()
+        due = set()
+        with self.services.db.read() as tx:
+            scope_no = 0 if is_state else owner.find(tx) or 0
+            for kind in groups.keys() & KINDS.keys():
+                things = [thing_of(kind, line) for line in groups[kind]]
+                known = synced.known(tx, kind, scope_no, things)
+                for line, thing in zip(groups[kind], things, strict=True):
+                    told = known.get(thing)
+                    word = NOTHING if told is None else Word(told.stamp, told.gone)
+                    if KINDS[kind].unites or beats(kind, _word(line), word):
+                        due.add(id(line))
+        target = Target(self.services, owner, owner.app, Counter())
+        read: dict[int, Any] = {}
+        parts: list[Item] = []
+        for line in chunk.lines:
+            kind = line["kind"]
+            item = Item("", kind, {name: one for name, one in line.items() if name not in ADDED})
+            if kind == "artifact_part":
+                parts.append(item)
+                continue
+            if id(line) in due:
+                target.parts = PartFile()
+                try:
+                    for part in parts:
+                        artifact_lines.read_part(target, part)
+                    read[id(line)] = KINDS[kind].read(target, item)
+                except REFUSALS as error:
+                    read[id(line)] = error
+            parts = []
+        said = {
+            place: one for place, one in read.items() if isinstance(one, message_lines.MessageLine)
+        }
+        drafts = [one.draft for one in said.values()]
+        counted = message_records.count_drafts(drafts, self.services.counting)
+        for (place, one), draft in zip(said.items(), counted, strict=True):
+            read[place] = one.replace(draft=draft)
+        return read
 
     def settle(self, tx: Tx) -> None:
         """Choose the fact of each key that several state here, as other devices do."""
         for scope_no, key, session_only, session in synced.rival_keys(tx):
-            _ChunkWriter(self, tx, None, scope_no).settle({(key, session_only, session)})
+            _ChunkWriter(self, tx, None, scope_no, {}).settle({(key, session_only, session)})
 
     def end_segment(self, tx: Tx) -> None:
         """Move branches to where their last words say; all messages of the segment are here."""
@@ -161,7 +221,7 @@ class Merge:
                 self.drop_tree(session)
         while self.forks:
             owner, line = self.forks.pop()
-            _ChunkWriter(self, tx, owner, owner.ensure(tx)).write_fork(line)
+            _ChunkWriter(self, tx, owner, owner.ensure(tx), {id(line): None}).write_fork(line)
 
     def arrange(self, tx: Tx, tree: Tree) -> None:
         """
@@ -232,11 +292,19 @@ def _stand(known: Known | None, version: int | None, place: int | str | None = N
 class _ChunkWriter:
     """One chunk, in its transaction."""
 
-    def __init__(self, merge: Merge, tx: Tx, owner: ScopeRef | None, scope_no: int) -> None:
+    def __init__(
+        self,
+        merge: Merge,
+        tx: Tx,
+        owner: ScopeRef | None,
+        scope_no: int,
+        read: dict[int, Any],
+    ) -> None:
         self._merge = merge
         self._tx = tx
         self._scope = owner
         self._scope_no = scope_no
+        self._read = read
         self._touched: dict[str, dict[int, int]] = {}
         self._versions: dict[int, int] = {}  # of the messages that were stored
         self._arranged: set[int] = set()  # sessions whose rows may be others now
@@ -380,7 +448,7 @@ class _ChunkWriter:
         self,
         kind: str,
         lines: list[Line],
-        write: Callable[[Line, Item, Stand], None],
+        write: Callable[[Line, Any, Stand], None],
     ) -> None:
         """
         Write each line, or nothing of it and say why.
@@ -393,12 +461,14 @@ class _ChunkWriter:
         for line, thing in zip(lines, things, strict=True):
             stand = stands[thing]
             stand = stand.replace(is_outdated=beats(kind, _word(line), stand.word))
-            if not stand.is_outdated and stand.place is None:
+            if not stand.is_outdated and not (KINDS[kind].unites and stand.place is not None):
                 continue
-            fields = {name: one for name, one in line.items() if name not in ADDED}
+            read = self._read[id(line)]
             try:
+                if isinstance(read, Exception):
+                    raise read
                 with self._merge.services.db.write():
-                    write(line, Item("", kind, fields), stand)
+                    write(line, read, stand)
             except REFUSALS as error:
                 self._merge.refuse(kind, error)
             else:
@@ -407,10 +477,9 @@ class _ChunkWriter:
 
     def write_session(self, lines: list[Line]) -> None:
         """Add sessions, and give those that are here the later title and metadata."""
-        tx, scope_no, target = self._tx, self._scope_no, self._target()
+        tx, scope_no = self._tx, self._scope_no
 
-        def write(line: Line, item: Item, stand: Stand) -> None:
-            row = message_lines.read_session(target, item.replace(fields=item.fields | NO_SEQS))
+        def write(line: Line, row: Row, stand: Stand) -> None:
             if stand.place is not None:
                 self._be_same(int(stand.place), row)
                 if stand.is_outdated:
@@ -436,7 +505,7 @@ class _ChunkWriter:
         """Add branches that somebody made; metadata of forks waits until these are here."""
         tx, scope_no, merge = self._tx, self._scope_no, self._merge
 
-        def write(line: Line, _item: Item, stand: Stand) -> None:
+        def write(line: Line, _read: Any, stand: Stand) -> None:
             metadata = json_object(line["metadata"], "metadata")
             session = self._session(line["session"])
             if stand.is_outdated or line["stamp"] == stand.word.stamp:
@@ -465,7 +534,7 @@ class _ChunkWriter:
     def write_fork(self, line: Line) -> None:
         """Store the later metadata of a fork that is here."""
 
-        def write(line: Line, _item: Item, stand: Stand) -> None:
+        def write(line: Line, _read: Any, stand: Stand) -> None:
             row = sessions.find(self._tx, self._scope_no, line["session"], line["name"])
             if stand.is_outdated and row is not None:
                 sessions.describe(self._tx, row, json_object(line["metadata"], "metadata"))
@@ -486,12 +555,11 @@ class _ChunkWriter:
         session = sessions.find(tx, self._scope_no, name)
         tree = None if session is None else merge.tree(tx, session)
         stands = self._stands_of_messages(tree, lines)
-        target = self._target()
         fresh: list[tuple[str, message_lines.MessageLine]] = []
         is_plain = True
         place = self._scope_no, name
         for line in lines:
-            uid, thing, word = line["uid"], synced.message_thing(line["uid"]), _word(line)
+            uid, thing, word = line["uid"], thing_of("message", line), _word(line)
             is_here = tree is not None and uid in tree.nodes
             above = merge.above.get(place)
             if "after" in line:
@@ -500,13 +568,9 @@ class _ChunkWriter:
             merge.above[place] = uid if is_here else above
             if not beats("message", word, stands[thing]):
                 continue
-            fields = {key: one for key, one in line.items() if key not in ADDED}
-            home = fields.pop("branch", "")
-            target.last_seqs[name] = fields["seq"]
-            try:
-                read = message_lines.read_message(target, Item("", "message", fields))
-            except REFUSALS as error:
-                merge.refuse("message", error)
+            read = self._read[id(line)]
+            if isinstance(read, Exception):
+                merge.refuse("message", read)
                 continue
             self._touch("message", thing, word.stamp)
             if tree is not None and is_here:
@@ -515,7 +579,8 @@ class _ChunkWriter:
             if tree is None:
                 session = self._session(name)
                 tree = merge.tree(tx, session)
-            is_plain &= tree.add(uid, fields["seq"], above, home, read.draft.created_ms or 0)
+            home, made_ms = line.get("branch", ""), read.draft.created_ms or 0
+            is_plain &= tree.add(uid, line["seq"], above, home, made_ms)
             merge.above[place] = uid
             fresh.append((uid, read))
         if not fresh:
@@ -529,12 +594,12 @@ class _ChunkWriter:
 
     def _stands_of_messages(self, tree: Tree | None, lines: list[Line]) -> dict[int, Word]:
         """Return what `_stands` does, of messages, without reading all of them."""
-        known = self._known("message", [synced.message_thing(line["uid"]) for line in lines])
+        known = self._known("message", [thing_of("message", line) for line in lines])
         nodes = {} if tree is None else tree.nodes
         here = [nodes[line["uid"]] for line in lines if line["uid"] in nodes]
         ids = [] if tree is None else [tree.rows[str(node.row)] | node.seq for node in here]
         versions = synced.message_versions(self._tx, ids)
-        things = [synced.message_thing(line["uid"]) for line in lines]
+        things = [thing_of("message", line) for line in lines]
         return {thing: _stand(known.get(thing), versions.get(thing)).word for thing in things}
 
     def _place(self, tree: Tree, fresh: list[tuple[str, message_lines.MessageLine]]) -> None:
@@ -547,7 +612,7 @@ class _ChunkWriter:
         for name, lines in by_row.items():
             row = tree.rows[name]
             lines.sort(key=lambda line: int(line.seq))
-            drafts = message_records.count_drafts([one.draft for one in lines], services.counting)
+            drafts = [line.draft for line in lines]
             seqs = [line.seq for line in lines]
             newest_ms = max(line.draft.created_ms or 0 for line in lines)
             updated_ms = max(sessions.updated_ms(tx, row), newest_ms)
@@ -565,17 +630,15 @@ class _ChunkWriter:
         """Change a message to what its device made of it later."""
         tx, services = self._tx, self._merge.services
         row, seqs = session_of(place), [seq_of(place)]
-        drafts = message_records.count_drafts([line.draft], services.counting)
         message_records.remove(tx, {row: seqs})
-        message_records.place(tx, row, drafts, services.db.ids, services.space, seqs)
+        message_records.place(tx, row, [line.draft], services.db.ids, services.space, seqs)
         self._versions |= synced.message_versions(tx, [place])
 
     def write_summary(self, lines: list[Line]) -> None:
         """Add what a model wrote, where no model here did."""
         tx, target = self._tx, self._target()
 
-        def write(_line: Line, item: Item, stand: Stand) -> None:
-            row = others.read_summary(target, item)
+        def write(_line: Line, row: Row, stand: Stand) -> None:
             name = place_name(row)
             session = target.find_session(tx, name)
             if session is not None and stand.place is None:
@@ -588,10 +651,9 @@ class _ChunkWriter:
     def write_entry(self, lines: list[Line]) -> None:
         """Add entries; of two versions of one the later one stands, the other is history."""
         tx, scope_no, merge = self._tx, self._scope_no, self._merge
-        target = self._target()
 
         def write(_line: Line, item: Item, stand: Stand) -> None:
-            row = entry_lines.read_entry(target, item).fields
+            row = dict(item.fields)
             del row["rejected"], row["superseded_by"]
             row = _placed(tx, scope_no, row)
             versions = [_placed(tx, scope_no, one) for one in row.pop("history")]
@@ -616,7 +678,7 @@ class _ChunkWriter:
     def write_link(self, lines: list[Line]) -> None:
         """Name the successors of entries; where one is not here, nobody keeps the link."""
 
-        def write(line: Line, _item: Item, stand: Stand) -> None:
+        def write(line: Line, _read: Any, stand: Stand) -> None:
             span = scope_range(self._scope_no)
             found = entries.find_uids(self._tx, *span, [line["uid"], line["newer"]])
             if stand.is_outdated and len(found) > 1:
@@ -663,21 +725,7 @@ class _ChunkWriter:
         """Add or rename versions of artifacts, which `finish` brings into their order."""
         tx, target = self._tx, self._target()
 
-        parts: dict[str, list[Line]] = {}
-        before: list[Line] = []
-        for line in lines:
-            if line["kind"] == "artifact":
-                parts[line["uid"]], before = before, []
-            else:
-                before.append(line)
-
-        def write(line: Line, item: Item, stand: Stand) -> None:
-            if not stand.is_outdated and stand.place is not None:
-                return
-            for part in parts[line["uid"]]:
-                data = {name: one for name, one in part.items() if name not in ADDED}
-                artifact_lines.read_part(target, Item("", "artifact_part", data))
-            read = artifact_lines.read_artifact(target, item)
+        def write(line: Line, read: Item, stand: Stand) -> None:
             place = target.place_of(tx, read.fields["session"], read.fields["name"])
             if stand.place is None:
                 artifact_lines.write_artifacts(target, tx, [read])
@@ -689,19 +737,16 @@ class _ChunkWriter:
                 self._merge.counts["artifact_changed"] += 1
             self._places.setdefault(place, {})[line["uid"]] = line["version"]
 
-        whole = [line for line in lines if line["kind"] == "artifact"]
-        self._each("artifact", whole, write)
+        self._each("artifact", lines, write)
         self._merge.counts["artifact_added"] += target.added["artifacts_added"]
 
     def write_item(self, lines: list[Line]) -> None:
         """Put items, of two values of one key the later one."""
         target = self._target()
 
-        def write(_line: Line, item: Item, stand: Stand) -> None:
-            row = others.read_item(target, item)
-            if stand.is_outdated:
-                self._make_room("item", stand)
-                others.write_items(target, self._tx, [row])
+        def write(_line: Line, read: others.ItemLine, stand: Stand) -> None:
+            self._make_room("item", stand)
+            others.write_items(target, self._tx, [read])
 
         self._each("item", lines, write)
 
@@ -709,13 +754,9 @@ class _ChunkWriter:
         """Put values of state, of two under one key the later one."""
         target = self._target()
 
-        def write(line: Line, item: Item, stand: Stand) -> None:
-            left_out = ("app", "user") if line["user"] else ("app",)
-            fields = {name: one for name, one in item.fields.items() if name not in left_out}
-            row = others.read_state(target, item.replace(fields=fields))
-            if stand.is_outdated:
-                self._make_room("state", stand)
-                others.write_state(target, self._tx, [row])
+        def write(_line: Line, read: StateRow, stand: Stand) -> None:
+            self._make_room("state", stand)
+            others.write_state(target, self._tx, [read])
 
         self._each("state", lines, write)
 
@@ -791,10 +832,40 @@ class _ChunkWriter:
 
 
 class Kind(Record):
-    """How lines of a kind are merged: those of what is new or changed, and of what is gone."""
+    """
+    How lines of a kind are merged.
 
+    Attributes:
+        read: Returns what an import reads of a line.
+        write: Writes lines of what is new or changed.
+        remove: Removes what is gone.
+        unites: A line that is not the last word may add something to the thing that is here.
+    """
+
+    read: Callable[[Target, Item], Any]
     write: Callable[[_ChunkWriter, list[Line]], None]
     remove: Callable[[_ChunkWriter, list[Any]], None]
+    unites: bool = False
+
+
+def _read_nothing(_target: Target, _item: Item) -> None:
+    """Do nothing: the line is written as it is."""
+
+
+def _read_session(target: Target, item: Item) -> Row:
+    return message_lines.read_session(target, item.replace(fields=item.fields | NO_SEQS))
+
+
+def _read_message(target: Target, item: Item) -> message_lines.MessageLine:
+    fields = {name: one for name, one in item.fields.items() if name != "branch"}
+    target.last_seqs[fields["session"]] = fields["seq"]
+    return message_lines.read_message(target, item.replace(fields=fields))
+
+
+def _read_state(target: Target, item: Item) -> StateRow:
+    left_out = ("app", "user") if item.fields["user"] else ("app",)
+    fields = {name: one for name, one in item.fields.items() if name not in left_out}
+    return others.read_state(target, item.replace(fields=fields))
 
 
 def _leave(_writer: _ChunkWriter, _lines: list[Any]) -> None:
@@ -803,16 +874,24 @@ def _leave(_writer: _ChunkWriter, _lines: list[Any]) -> None:
 
 # In the order in which lines are written; what is gone is removed in the other one.
 KINDS = {
-    "session": Kind(_ChunkWriter.write_session, _ChunkWriter.remove_session),
-    "branch": Kind(_ChunkWriter.write_branch, _ChunkWriter.remove_session),
-    "message": Kind(_ChunkWriter.write_message, _ChunkWriter.remove_message),
-    "summary": Kind(_ChunkWriter.write_summary, _leave),
-    "entry": Kind(_ChunkWriter.write_entry, _ChunkWriter.remove_entry),
-    "version": Kind(_leave, _ChunkWriter.remove_version),
-    "link": Kind(_ChunkWriter.write_link, _ChunkWriter.remove_link),
-    "artifact": Kind(_ChunkWriter.write_artifact, _ChunkWriter.remove_artifact),
-    "item": Kind(_ChunkWriter.write_item, _ChunkWriter.remove_item),
-    "state": Kind(_ChunkWriter.write_state, _ChunkWriter.remove_state),
+    "session": Kind(
+        _read_session, _ChunkWriter.write_session, _ChunkWriter.remove_session, unites=True
+    ),
+    "branch": Kind(
+        _read_nothing, _ChunkWriter.write_branch, _ChunkWriter.remove_session, unites=True
+    ),
+    "message": Kind(_read_message, _ChunkWriter.write_message, _ChunkWriter.remove_message),
+    "summary": Kind(others.read_summary, _ChunkWriter.write_summary, _leave),
+    "entry": Kind(
+        entry_lines.read_entry, _ChunkWriter.write_entry, _ChunkWriter.remove_entry, unites=True
+    ),
+    "version": Kind(_read_nothing, _leave, _ChunkWriter.remove_version),
+    "link": Kind(_read_nothing, _ChunkWriter.write_link, _ChunkWriter.remove_link),
+    "artifact": Kind(
+        artifact_lines.read_artifact, _ChunkWriter.write_artifact, _ChunkWriter.remove_artifact
+    ),
+    "item": Kind(others.read_item, _ChunkWriter.write_item, _ChunkWriter.remove_item),
+    "state": Kind(_read_state, _ChunkWriter.write_state, _ChunkWriter.remove_state),
 }
 
 

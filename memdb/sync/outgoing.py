@@ -48,6 +48,8 @@ _NAMES = {
 
 def thing_of(kind: str, line: Line) -> int:
     """Return the hash that identifies the record of a line, by its naming fields."""
+    if kind == "message":
+        return synced.message_thing(line["uid"])
     named = [line.get(name) for name in _NAMES.get(kind, ("uid",))]
     return thing_hash(
         *(

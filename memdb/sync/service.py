@@ -439,8 +439,7 @@ class FolderSync:
         segment, head, lines = found
         try:
             for count, chunk in enumerate(chunks_of(lines), 1):
-                with self._db.write() as tx:
-                    merge.write(tx, chunk)
+                merge.merge(chunk)
                 if progress is not None:
                     progress(count)
             with self._db.write() as tx:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from base64 import b64encode
 from hashlib import sha256
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.models.fields import SCREENED, SHARED_PREFIX
+from memdb.models.fields import MAX_TEXT_BYTES, SHARED_PREFIX
 from memdb.models.ids import session_id
 from memdb.records import artifacts as artifact_records
 from memdb.tables import artifacts, blobs, sessions, tombstones
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
     from memdb.tables.artifacts import Place, Stored
+    from memdb.text.screening import SecretScreen
     from memdb.transfer.lines import Target
 
 PART_BYTES = 8 << 20  # of an artifact, in one line
@@ -158,7 +158,9 @@ def read_artifact(target: Target, item: Item) -> Item:
             f"{parts.count}: export it again"
         )
     data = parts if row["parts"] else row[given[0]]
-    _refuse_secrets(target, row, parts if row["parts"] else BytesIO(row[given[0]]))
+    if not target.services.screen.is_allowing("artifact"):
+        row = target.services.screen.pass_line("artifact", row)
+        data = _screened(target.services.screen, data)
     message = row["message"]
     if not exported:
         row["message"] = None if message is None else name_value(message, "message")
@@ -169,15 +171,12 @@ def read_artifact(target: Target, item: Item) -> Item:
     return Item(item.place, item.kind, {**row, "name": _full_name(row), "data": data})
 
 
-def _refuse_secrets(target: Target, row: dict[str, Any], data: Any) -> None:
-    """Raise SecretFound here if saving would: a dry run does not save."""
-    screen = target.services.screen
-    if not screen.is_allowing("artifact"):
-        fields = {name: row[name] for name in SCREENED["artifact"] if name not in ("data", "text")}
-        screen.pass_fields("artifact", fields)
-        if isinstance(data, PartFile):
-            data.rewind()
-        target.services.artifacts.screened(data)
+def _screened(screen: SecretScreen, data: bytes | PartFile) -> bytes | PartFile:
+    """Return the bytes of a version as *screen* lets them pass; those of a long one unchanged."""
+    if isinstance(data, PartFile):
+        data.rewind()
+    head = data.read(MAX_TEXT_BYTES + 1) if isinstance(data, PartFile) else data
+    return data if len(head) > MAX_TEXT_BYTES else screen.pass_bytes("artifact", "data", head)
 
 
 def named_message(line: Item) -> tuple[str, str | None] | None:

@@ -418,6 +418,7 @@ class Importer:
         try:
             if lines["message"]:
                 lines["message"] = messages.count_messages(target, lines["message"])
+            target.owner.admit()
             with self._services.db.write() as tx:
                 self._write(target, tx, lines)
         except BaseException as error:  # the counts are those of what is stored

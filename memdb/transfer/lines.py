@@ -277,7 +277,7 @@ class TransferServices(Record):
 
     Attributes:
         counting: Counts the tokens of messages that come without a count.
-        screen: Finds secrets in messages and entries.
+        screen: Finds secrets in a line where it is read.
         space: The embedding space that new texts are queued for; None means
             only those of the file.
         summarize_every: Number of new messages after which a session is due to be summarised.

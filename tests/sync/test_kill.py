@@ -31,7 +31,7 @@ def named(owner, name, step):
 
 named(service, "publish", "publish")
 named(service, "write_partial", "write")
-named(incoming.Merge, "write", "merge")
+named(incoming.Merge, "merge", "merge")
 named(incoming.Merge, "end_segment", "place")
 named(service.FolderSync, "_tidy", "compact")
 db = memdb.open(path, embedder=None, durability="process")
