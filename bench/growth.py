@@ -1,10 +1,11 @@
 """
 How calls grow with the file: memdb and the raw stack at 10,000, 100,000 and 1,000,000 messages.
 
-    python bench/growth.py [--rows 1000000] [--out FILE] [--plots FOLDER]
+    python bench/growth.py [--rows 1000000] [--only NAME ...] [--out FILE] [--plots FOLDER]
 
-The measured user has 10,000 messages at every size; all others belong to other users. At each
-size the candidates are measured in turn, in 10 rounds of random order. Times are of CPU.
+The measured user has 10,000 messages at every size; all others belong to other users. Each
+candidate fills a file of each size. Then all files are asked the same in turn, in 10 rounds of
+random order, so that what else a machine does is in every size. Times are of CPU.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ SIZES = (10_000, 100_000, 1_000_000)
 SCOPE = 10_000
 PART = 10_000
 ROUNDS = 10
-BYTES_PER_ROW = 4_500  # of disk, in three files
+BYTES_PER_ROW = 1_700  # of disk, in a file
+NAMES = ("memdb", "memdb process", "raw apsw + FTS5")
 CALLS = {"put": 50, "last": 20, "search": 10, "context": 10}
 
 
@@ -43,32 +45,38 @@ def make_part(first: int) -> list[dict[str, str]]:
     ]
 
 
-def measure_size(
-    running: list[beside.Process],
-    size: int,
-    source: random.Random,
-    patience: beside.Patience,
+def fill(process: beside.Process, size: int) -> None:
+    """Store the rows of a file; the vectors of other users wait, because nobody asks for them."""
+    for first in range(0, size, PART):
+        process.ask(op="fill", rows=make_part(first))
+        if first == 0:
+            process.ask(op="rest")
+        beside.show(f"{process.candidate.name}: {first + PART:,} of {size:,} rows")
+
+
+def measure(
+    running: list[tuple[int, beside.Process]], patience: beside.Patience
 ) -> list[dict[str, Any]]:
-    """Return a record for each candidate and call at this size."""
-    own = make_part(0)
-    seconds: dict[tuple[str, str], list[list[float]]] = {}
+    """Return a record for each size, candidate and call."""
+    own, source = make_part(0), random.Random(5)
+    seconds: dict[tuple[int, str, str], list[list[float]]] = {}
     for number in range(ROUNDS):
-        texts = corpus.texts(CALLS["put"], seed=size + number)
-        new = [{**own[0], "session": f"new{size}", "text": text} for text in texts]
-        queries = corpus.queries(CALLS["search"], seed=size + number)
+        texts = corpus.texts(CALLS["put"], seed=number)
+        queries = corpus.queries(CALLS["search"], seed=number)
         asked = {
-            "put": {"rows": new},
+            "put": {"rows": [{**own[0], "session": "new", "text": text} for text in texts]},
             "last": {"asked": source.choices(own, k=CALLS["last"])},
             "search": {"asked": [{"user": "user0", "text": text} for text in queries]},
             "context": {"asked": source.choices(own, k=CALLS["context"])},
         }
         units.turn(5)
-        for process in source.sample(running, k=len(running)):
+        for size, process in source.sample(running, k=len(running)):
             patience.wait()
             for call, given in asked.items():
                 if call in process.candidate.calls:
                     took = process.ask(op=call, **given)["cpu"]
-                    seconds.setdefault((process.candidate.name, call), []).append(took)
+                    name = process.candidate.name
+                    seconds.setdefault((size, name, call), []).append(took)
     return [
         beside.machine_facts()
         | {
@@ -82,33 +90,29 @@ def measure_size(
             "mean_ms": mean(took) * 1000,
             "rounds_p50_ms": [median(part) * 1000 for part in parts],
         }
-        for (name, call), parts in seconds.items()
+        for (size, name, call), parts in seconds.items()
     ]
 
 
 def run(given: argparse.Namespace) -> None:
-    """Fill, measure at each size, and print; nothing is left of a run that was stopped."""
-    names = ("memdb", "memdb process", "raw apsw + FTS5")
+    """Fill, measure, and print; nothing is left of a run that was stopped."""
+    names = given.only or NAMES
     chosen = [one for one in beside.candidates() if one.name in names and one.table == "messages"]
     for one in chosen:
         if one.driver == "memdb_file":
             one.calls += ("context",)
-    beside.check_disk(given.rows, BYTES_PER_ROW)
-    source = random.Random(5)
-    patience = beside.Patience(given.wait)
-    records: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="growth-") as folder, ExitStack() as stack:
+    sizes = [size for size in SIZES if size <= given.rows]
+    beside.check_disk(sum(sizes) * len(chosen), BYTES_PER_ROW)
+    running: list[tuple[int, beside.Process]] = []
+    with tempfile.TemporaryDirectory(prefix="growth-") as name, ExitStack() as stack:
         stack.callback(beside.show, "")
-        running = beside.start_all(stack, chosen, Path(folder))
-        for first in range(0, given.rows, PART):
-            rows = make_part(first)
-            for process in running:
-                process.ask(op="fill", rows=rows)
-                if first == 0:  # the vectors of others wait: nobody asks them
-                    process.ask(op="rest")
-            beside.show(f"{first + PART:,} of {given.rows:,} rows")
-            if first + PART in SIZES:
-                records += measure_size(running, first + PART, source, patience)
+        for size in sizes:
+            folder = Path(name) / str(size)
+            folder.mkdir()
+            running += [(size, one) for one in beside.start_all(stack, chosen, folder)]
+        for size, process in running:
+            fill(process, size)
+        records = measure(running, beside.Patience(given.wait))
     for one in sorted(records, key=lambda one: (one["call"], one["candidate"], one["rows"])):
         print(
             f"{one['call']:8}{one['candidate']:18}{one['rows']:>10,}{one['p50_ms']:10.3f}"
@@ -131,6 +135,7 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
     parser.add_argument("--rows", type=int, default=SIZES[-1], choices=SIZES)
+    parser.add_argument("--only", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--wait", type=float, default=120, help="seconds to wait for quiet in all")
     parser.add_argument("--out", type=Path, default=beside.HERE / "results" / "growth.jsonl")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="write SVG charts there")
