@@ -117,41 +117,6 @@ class Message(Record):
     uid: str
     writer: str | None = None
 
-    if not TYPE_CHECKING:  # a context makes hundreds
-
-        def __init__(
-            self,
-            seq,
-            role,
-            author,
-            text,
-            parts,
-            tokens,
-            counter,
-            external_id,
-            created_ms,
-            metadata,
-            session,
-            row_id,
-            uid,
-            writer=None,
-        ) -> None:
-            """Take the fields; by hand it takes a fifth of the time."""
-            self.seq = seq
-            self.role = role
-            self.author = author
-            self.text = text
-            self.parts = parts
-            self.tokens = tokens
-            self.counter = counter
-            self.external_id = external_id
-            self.created_ms = created_ms
-            self.metadata = metadata
-            self.session = session
-            self.row_id = row_id
-            self.uid = uid
-            self.writer = writer
-
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences about parts that were not understood when it was stored; () without any."""
@@ -231,43 +196,6 @@ class Piece(Record):
     trust: str = "trusted"
     role: str | None = None
     writer: str | None = None
-
-    if not TYPE_CHECKING:  # a context makes hundreds
-
-        def __init__(
-            self,
-            kind,
-            first_seq,
-            last_seq,
-            tokens,
-            reason,
-            ref=None,
-            score=None,
-            text="",
-            message=0,
-            session=None,
-            branch=None,
-            pinned=None,
-            trust="trusted",
-            role=None,
-            writer=None,
-        ) -> None:
-            """Take the fields; by hand it takes a fifth of the time."""
-            self.kind = kind
-            self.first_seq = first_seq
-            self.last_seq = last_seq
-            self.tokens = tokens
-            self.reason = reason
-            self.ref = ref
-            self.score = score
-            self.text = text
-            self.message = message
-            self.session = session
-            self.branch = branch
-            self.pinned = pinned
-            self.trust = trust
-            self.role = role
-            self.writer = writer
 
 
 class ContextWindow(Record):

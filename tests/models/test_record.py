@@ -12,7 +12,7 @@ import pytest
 
 import memdb
 from memdb.agents.discovery import Imported
-from memdb.models.record import Record, RecordType
+from memdb.models.record import OFTEN, Record, RecordType
 from memdb.models.reports import ImportReport
 
 
@@ -75,14 +75,42 @@ def test_a_repr_fits_a_line() -> None:
     assert repr(Single(("a", "b"))) == "Single(value=('a', 'b'))"
 
 
-@pytest.mark.parametrize("record", [memdb.Message, memdb.Piece])
-def test_a_constructor_by_hand_takes_the_fields(record: type[Record]) -> None:
-    taken = inspect.signature(record.__init__).parameters
-    values = [*range(len(record._fields))]
+def test_a_constructor_that_was_compiled_does_the_same() -> None:
+    """A class of which many are made gets a constructor of its own."""
 
-    assert [*taken] == ["self", *record._fields]
-    assert {k: p.default for k, p in taken.items() if p.default is not p.empty} == record._defaults
-    assert [*record(*values)._asdict().values()][:-1] == values[:-1]
+    class Often(Record):
+        """Three fields."""
+
+        x: int
+        y: int = 2
+        label: object = None
+
+    def outcomes() -> list[str]:
+        calls = [
+            lambda: Often(1),
+            lambda: Often(1, 3, label=[4]),
+            lambda: Often(*range(3)),
+            lambda: Often(y=1, x=2),
+            lambda: Often(),
+            lambda: Often(1, z=2),
+            lambda: Often(1, x=2),
+            lambda: Often(1, 2, 3, 4),
+        ]
+        found = []
+        for call in calls:
+            try:
+                found.append(repr(call()))
+            except TypeError as error:
+                found.append(str(error))
+        return found
+
+    first = outcomes()
+    slow = Often.__init__
+    for number in range(OFTEN):
+        Often(number)
+    assert Often.__init__ is not slow
+    assert outcomes() == first
+    assert [*inspect.signature(Often.__init__).parameters] == [*inspect.signature(slow).parameters]
 
 
 def test_a_record_is_no_sequence() -> None:
