@@ -32,15 +32,22 @@ def content_hash(row: Mapping[str, Any], names: Iterable[str]) -> bytes:
     ... )
     True
     """
-    return values_hash(names, [row[name] for name in names])
+    said = ""
+    for name in names:
+        if (value := row[name]) is not None:
+            said += f"{name}\1{value}\0"
+    return _digest(said)
 
 
 def values_hash(names: Iterable[str], values: Iterable[Any]) -> bytes:
     """Return the `content_hash` of fields whose *values* stand in the order of *names*."""
     pairs = zip(names, values, strict=True)
     present = [f"{name}\1{value}\0" for name, value in pairs if value is not None]
-    joined = "".join(present).encode()
-    return blake2b(joined, digest_size=HASH_BYTES).digest()
+    return _digest("".join(present))
+
+
+def _digest(said: str) -> bytes:
+    return blake2b(said.encode(), digest_size=HASH_BYTES).digest()
 
 
 def said_hash(text: str) -> bytes:

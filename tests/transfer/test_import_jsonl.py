@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.formats import source
 from memdb.transfer import importer
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ def test_nobody_is_named(db: MemDB, lines: Lines) -> None:
 def test_progress_tells_bytes(db: MemDB, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is called after each chunk, and at the end with the whole."""
     monkeypatch.setattr(importer, "CHUNK_ITEMS", 2)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 30)  # a line
     path = lines(*[{"role": "user", "text": "x"}] * 5)
     seen: list[tuple[int, int]] = []
     db.import_file(path, user="ann", session="c", progress=lambda *step: seen.append(step))
