@@ -1,20 +1,29 @@
-"""Memory that all users of an app share, in a file of its own beside those of the users."""
+"""
+Calls behind the API that adapters share.
+
+`SharedFile` is the memory that all users of an app share, in a file of its own. `for_client` names
+the client that writes, and `note_answer` logs what it was given.
+"""
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from memdb.engine.blocks import CLIENT
+from memdb.errors import InvalidInput
 from memdb.models.ids import number_of
 from memdb.records.scopes import SHARED
 from memdb.search.shared import foreign_id, is_foreign
 from memdb.tables import entries as entry_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from memdb.api.database import MemDB
+    from memdb.api.scope import Scope
     from memdb.models.entries import Entry
-    from memdb.models.messages import Hit, Hits, Source
+    from memdb.models.messages import Hit, Hits, Piece, Source
     from memdb.records.scopes import ScopeRef
     from memdb.search.request import SearchRequest
     from memdb.search.shared import Known
@@ -103,6 +112,21 @@ def _moved(entry: Entry) -> Entry:
     return entry.replace(id=foreign_id(entry.id))
 
 
-def name_writer(db: MemDB, name: str) -> None:
-    """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
-    db._services.name_writer(name)
+@contextmanager
+def for_client(db: MemDB, name: str | None) -> Iterator[None]:
+    """Make *name* the writer in a `with` block, unless it is None or cannot be stored."""
+    token = CLIENT.set(None)
+    try:
+        if name is not None:
+            with suppress(InvalidInput):
+                CLIENT.set(db._services.writer_name(name))
+        yield
+    finally:
+        CLIENT.reset(token)
+
+
+def note_answer(scope: Scope, tool: str, find: Callable[[], list[Piece]]) -> None:
+    """Note in the context log which rows an answer of a tool gave, as *find* returns them."""
+    services = scope._services
+    if days := services.settings.context_log_days:
+        services.context_log.note_answer(scope._owner, tool, find(), days)

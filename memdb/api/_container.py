@@ -151,10 +151,14 @@ class Services:
 
     def name_writer(self, name: str) -> None:
         """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
+        self.db.opened_by = self.writer_name(name)
+
+    def writer_name(self, name: str) -> str:
+        """Return *name* if rows can have it as their writer; InvalidInput if they cannot."""
         name_value(name, "writer")
         if not name.isalpha():  # a plain word is no secret: nothing is loaded
             self.screen.pass_fields("message", {"writer": name}, REFUSE)
-        self.db.written_by = name
+        return name
 
     @contextmanager
     def open_copy(self, path: str) -> Iterator[Services]:

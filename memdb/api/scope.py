@@ -335,7 +335,8 @@ class Scope:
         Return the most important facts about this user as a text for a prompt.
 
         A line per entry, by category. Entries that are pinned or of a pinned category
-        come first, then those that the last words of the user are about.
+        come first, then those that the last words of the user are about. The newest others
+        of each category fill the budget.
         No tag, fence or line break of an entry can end the block.
 
         Args:
@@ -439,8 +440,9 @@ class Scope:
                 were learnt from it.
             seqs: Remove only these messages of *session*, by their numbers.
             query: Remove each message, entry, version of an entry, item, value of state and title
-                with all words of this text. Words in quotes belong together. Entries learnt from it
-                in other words stay. `Receipt.remaining` lists names that stay.
+                with all words of this text. Words in quotes belong together; of a number of 7
+                digits or more, each way to write it is found. Entries learnt from it in other
+                words stay. `Receipt.remaining` lists names that stay.
             person: Remove every row that contains all words of this name, in any field and version.
                 Fields are authors, titles, metadata, keys, state, summaries and artifacts too. A
                 session is removed if its name contains them. `Receipt.remaining` lists the other

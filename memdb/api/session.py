@@ -250,7 +250,7 @@ class Session:
         """Return the message that was added with *external_id*, None if there is none."""
         return self._services.conversations.find_external(self._owner, self._ref, external_id)
 
-    def edit(self, seq: int, message: NewMessage | dict[str, Any]) -> Message:
+    def edit(self, seq: int, message: str | NewMessage | dict[str, Any]) -> Message:
         """
         Change the text of message *seq* in place, and return it as stored.
 
@@ -259,8 +259,9 @@ class Session:
         are made again. Entries told by it stay.
 
         Args:
-            message: A `NewMessage`, or a dict with its fields by name: all that
-                the message says from now on.
+            message: The new text: role, author and metadata stay, and it takes the place of
+                all parts. Or a `NewMessage` or a dict with its fields by name: all that the
+                message says from now on.
 
         Raises:
             NotFound: there is no such message.
@@ -377,7 +378,8 @@ class Session:
         the newest. Older messages are there if one of them may answer *query*, a very long one by
         its best passage. So is what users and assistants said in other sessions, each named by its
         title and day. Each artifact that shares words with *query* adds its best passage, five at
-        most. Extracts, which no model wrote, have a share only if messages are long.
+        most. Extracts, which no model wrote, have a share only if messages are long; to condense
+        short ones use `summaries.tree().text(...)`.
 
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for
@@ -411,15 +413,18 @@ class Session:
             self._services.context_log.note(self._owner, self._ref, window, days)
         return window
 
-    def given(self, seq: int) -> list[Piece]:
+    def given(self, seq: int | None = None) -> list[Piece]:
         """
         Return what the last context before message *seq* gave, piece by piece; [] if unknown.
 
-        Known are the contexts of the last `Settings.context_log_days`, stored by background work
-        or when the file was closed. `Piece.reason` is "as given", or "changed since" of an entry
-        or "removed since". The texts are those of now.
+        Without *seq* it is the newest context. Known are the contexts of the last
+        `Settings.context_log_days`, stored by background work or when the file was closed.
+        `Piece.reason` is "as given", "changed since" or "removed since". The texts are those of
+        now. A client of MCP has a log too: its name replaces the session's, as in
+        `user.session("mcp:claude-code").given()`, and its answers are counted from 1.
         """
-        int_value(seq, "seq", 1, MAX_SEQ)
+        if seq is not None:
+            int_value(seq, "seq", 1, MAX_SEQ)
         return self._services.context_log.read(self._owner, self._ref, seq)
 
     def extract(

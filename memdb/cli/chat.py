@@ -34,7 +34,14 @@ from memdb.cli.output import (
     size,
     span_of,
 )
-from memdb.cli.records import edited, open_session, session_named, session_of, unchanged
+from memdb.cli.records import (
+    edited,
+    open_session,
+    option_session,
+    session_named,
+    session_of,
+    unchanged,
+)
 from memdb.errors import Conflict
 from memdb.models.messages import ROLES
 from memdb.models.record import counted
@@ -358,8 +365,7 @@ def edit(call: Call, session: str, seq: int, text: str | None) -> None:
                 raise Conflict(
                     f"{session}#{seq} was changed at this moment: look at it and try again"
                 )
-            said = {"role": old.role, "author": old.author, "metadata": old.metadata}
-            stored = found.edit(seq, {**said, "text": new_text})
+            stored = found.edit(seq, new_text)
     call.reply(stored, _stored(stored))
 
 
@@ -421,18 +427,30 @@ def delete(call: Call, session: str, *, force: bool, yes: bool, dry_run: bool) -
         remove(call, what, go, yes=yes, dry_run=dry_run, session=found.name, removed=counts)
 
 
-why_said = plain(
-    Session.given,
+@verb(
     "memdb why-said agent.db trip 12",
+    "memdb why-said agent.db mcp:claude-code",
     name="why-said",
-    shows=columns_of("kind session=FROM first_seq=SEQ ref reason=NOW text"),
-    empty="Nothing is known: see the setting context-log-days.",
-    help="""
+    like=Session.given,
+    without=("seq",),
+)
+@session_argument
+@click.argument("seq", type=int, required=False)
+def why_said(call: Call, session: str, seq: int | None) -> None:
+    """
     Show what the agent was given before it said a message.
 
     These are the messages, entries, summaries and files of the last context before SEQ, as they are
-    now. `memdb settings FILE --set context_log_days=30` begins to keep it.
-    """,
-)
+    now. Without SEQ it is the newest context. For a program that reads by MCP, give its name in
+    place of SESSION, as `memdb undo --writer` has it: then it is the tool's last answer.
+
+    `memdb settings FILE --set context_log_days=30` begins to keep it.
+    """
+    with call.scope() as scope:
+        found = scope.session(option_session(scope, session) or session).given(seq)
+    columns = columns_of("kind session=FROM first_seq=SEQ ref reason=NOW text")
+    nothing = "Nothing is known: see the setting context-log-days."
+    call.reply(found, lambda: print_records(columns, found, empty=nothing))
+
 
 COMMANDS = {"chat": chat, "why-said": why_said}

@@ -17,6 +17,7 @@ from memdb.entries.profile import was
 from memdb.models.ids import branch_of, number_of, scope_of
 from memdb.models.messages import Message, Piece
 from memdb.models.record import Record
+from memdb.models.summaries import OMITTED
 from memdb.text.sanitize import clipped, prompt_line, quoted
 from memdb.text.trust import FLAGGED, trust_of_message, trust_of_text
 from memdb.text.validate import iso_day
@@ -44,9 +45,6 @@ BARE = ("", "")
 
 SYSTEM_REASON = "system text, always whole"
 OTHER_REASON = "known of the user, whatever is asked"
-
-# Marks an omitted range.
-OMITTED = "[Messages {first}-{last} are not shown here.]"
 
 
 class Line(Record):

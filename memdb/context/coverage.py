@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from memdb.context.blocks import (
     BARE,
-    OMITTED,
     SUMMARIES,
     Block,
     Line,
@@ -26,6 +25,7 @@ from memdb.conversations.tool_calls import units
 from memdb.models.ids import number_of
 from memdb.models.messages import Piece
 from memdb.models.record import Record
+from memdb.models.summaries import OMITTED
 from memdb.summaries.planning import covered_seq
 from memdb.summaries.summarizer import EXTRACT_MOST_TOKENS
 from memdb.tables import messages
@@ -65,6 +65,11 @@ SHORT_CHARS = 90
 # .694 against .722 of the words with 120 tokens per message; with 600 tokens .432 against
 # .361 (`bench/context.py`, contexts without a question).
 EXTRACT_PAYS_FROM = EXTRACT_MOST_TOKENS
+
+
+OMITTED_REASON = (
+    "over the budget: `summaries.expand` reads these, `summaries.tree().text` condenses them"
+)
 
 
 class Part(Record):
@@ -290,5 +295,5 @@ def _short(part: Part) -> Line:
 
 def _omitted(first_seq: int, last_seq: int) -> Line:
     text = OMITTED.format(first=first_seq, last=last_seq)
-    piece = Piece("omitted", first_seq, last_seq, 0, "nothing shorter fits the budget")
+    piece = Piece("omitted", first_seq, last_seq, 0, OMITTED_REASON)
     return Line(text, piece)

@@ -1,47 +1,64 @@
 """
-Context log: which rows a context gave to which turn. Off unless `Settings.context_log_days` is set.
+Context log: which rows a context gave to which turn, and which rows an answer gave to a client.
 
-A call only notes its window in memory. Background work, or closing the file, stores numbers of it
-as an item in the part "given" of the app, under its session. So the log expires, and is exported,
-copied, checked and forgotten, as items are. No text is in it.
+It is off unless `Settings.context_log_days` is set. A call only notes its rows in memory.
+Background work, or closing the file, stores their numbers as an item in the part "given" of the
+app, under the session. An answer of a tool of MCP belongs to no turn. It is stored under the name
+of the client ("mcp:claude-code"), as if that were a session whose messages are the answers.
+
+So the log expires, and is exported, copied, checked and forgotten, as items are. No text is in it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdb.engine.branches import row_of
 from memdb.errors import MemDBError
 from memdb.items.walk import list_request
 from memdb.models.fields import SHARED_PREFIX
 from memdb.models.ids import BranchName, branch_of, number_of, scope_range, session_no_of
-from memdb.models.items import PutItem
+from memdb.models.items import SEPARATOR, PutItem
 from memdb.models.messages import Piece
-from memdb.models.record import Record
 from memdb.records.scopes import GIVEN, ScopeRef, find_session, name_part
-from memdb.tables import artifacts, entries, messages, sessions, summaries
+from memdb.tables import artifacts, entries, items, messages, sessions, summaries
 from memdb.tables.artifacts import SHARED, Place
+from memdb.text.validate import iso_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from memdb.engine.base import Engine, Tx
     from memdb.items.service import ItemService
+    from memdb.models.items import Item
     from memdb.models.messages import ContextWindow
 
 # What a piece may be of; the log has its place here. Frames and gaps are of nothing.
-KINDS = ("message", "recalled", "summary", "digest", "entry", "artifact", "system")
+KINDS = (
+    *("message", "recalled", "summary", "digest", "entry", "artifact", "system"),
+    *("item", "session"),
+)
 MOST_NOTED = 1_000
+SERVER = "mcp"  # of a client without a name
 
 
-class Noted(Record):
-    """A context that is not in the log yet."""
+class Noted(NamedTuple):
+    """
+    A context or an answer that is not in the log yet.
+
+    Attributes:
+        session: The session; for an answer the name of the client.
+        seq: The last message of the context. None means an answer: those of a client are counted.
+        about: Tokens and budget of the context, or the tool that answered.
+    """
 
     owner: ScopeRef
     session: str
+    seq: int | None
     at_ms: int
-    window: ContextWindow
+    pieces: Sequence[Piece]
+    about: dict[str, Any]
     days: int
 
 
@@ -56,8 +73,26 @@ class ContextLog:
 
     def note(self, owner: ScopeRef, session: str, window: ContextWindow, days: int) -> None:
         """Remember until `write` what a context gave, which is kept for *days*."""
-        if window.pieces and not self._db.is_read_only:
-            self._noted.append(Noted(owner, session, self._db.clock(), window, days))
+        seq = max((one.seq for one in window.messages), default=0)
+        about = {"tokens": window.tokens, "budget": window.budget_tokens}
+        self._note(owner, session, seq, window.pieces, about, days)
+
+    def note_answer(self, owner: ScopeRef, tool: str, pieces: Sequence[Piece], days: int) -> None:
+        """Remember until `write` what a tool gave to the client of this call."""
+        self._note(owner, self._db.written_by or SERVER, None, pieces, {"tool": tool}, days)
+
+    def _note(
+        self,
+        owner: ScopeRef,
+        session: str,
+        seq: int | None,
+        pieces: Sequence[Piece],
+        about: dict[str, Any],
+        days: int,
+    ) -> None:
+        if pieces and not self._db.is_read_only:
+            at_ms = self._db.clock()
+            self._noted.append(Noted(owner, session, seq, at_ms, pieces, about, days))
 
     def write(self) -> None:
         """Store what was noted; it is lost if the file cannot be written."""
@@ -70,39 +105,48 @@ class ContextLog:
             return
 
     def _write(self, noted: Noted) -> None:
-        window = noted.window
-        seq = max((one.seq for one in window.messages), default=0)
+        log, seq = _log_of(self._db, noted.owner), noted.seq
         with self._db.write() as tx:
             scope_no = noted.owner.find(tx)
-            if scope_no is None or find_session(tx, noted.owner, noted.session) is None:
+            if scope_no is None:
                 return
-            rows = [_row_of(tx, noted.owner, scope_no, noted.session, one) for one in window.pieces]
+            if seq is None:
+                last = self._last(log, noted.session)
+                seq = 1 + (0 if last is None else int(last.key.partition("-")[0]))
+            elif find_session(tx, noted.owner, noted.session) is None:
+                return
+            rows = [_row_of(tx, noted.owner, scope_no, noted.session, one) for one in noted.pieces]
             new = PutItem(
                 _labels(noted.session),
                 f"{seq:08}-{noted.at_ms}",
-                {
-                    "tokens": window.tokens,
-                    "budget": window.budget_tokens,
-                    "rows": [*filter(None, rows)],
-                },
+                {**noted.about, "rows": [*filter(None, rows)]},
                 ttl=f"{noted.days}d",
                 index=False,
             )
-            self._items().put(_log_of(self._db, noted.owner), new)
+            self._items().put(log, new)
 
-    def read(self, owner: ScopeRef, session: str, seq: int) -> list[Piece]:
-        """Return what the last context before message *seq* gave, as it is now."""
-        wanted = list_request(
-            _labels(session), exact=True, between=("0", f"{seq:08}"), limit=1, descending=True
-        )
-        found = self._items().list(_log_of(self._db, owner), wanted)
-        if not found:
+    def read(self, owner: ScopeRef, session: str, seq: int | None) -> list[Piece]:
+        """Return what the last context before message *seq* gave, as it is now; None: the last."""
+        found = self._last(_log_of(self._db, owner), session, seq)
+        if found is None:
             return []
-        at_ms = int(found[0].key.partition("-")[2])
+        at_ms = int(found.key.partition("-")[2])
         with self._db.read() as tx:
             scope_no = owner.find(tx)
             assert scope_no is not None
-            return [_piece(tx, scope_no, row, at_ms) for row in found[0].value["rows"]]
+            given = [_piece(tx, scope_no, row, at_ms) for row in found.value["rows"]]
+        if tool := found.value.get("tool"):
+            by = f"by {tool} at {iso_time(at_ms)}"
+            given = [one.replace(reason=f"{one.reason}, {by}") for one in given]
+        return given
+
+    def _last(self, log: ScopeRef, session: str, before: int | None = None) -> Item | None:
+        """Return what is stored of a session for the last message before *before*."""
+        end = ":" if before is None else f"{before:08}"  # ":" is behind all digits
+        wanted = list_request(
+            _labels(session), exact=True, between=("0", end), limit=1, descending=True
+        )
+        return next(iter(self._items().list(log, wanted)), None)
 
 
 def _log_of(db: Engine, owner: ScopeRef) -> ScopeRef:
@@ -125,7 +169,11 @@ def _row_of(
     row = find_session(tx, owner, named) or 0
     ref = piece.ref or ""
     number = int(ref) if ref.isdecimal() else None
-    if piece.kind == "artifact":
+    if piece.kind == "item":
+        path, separator, key = ref.rpartition(SEPARATOR)
+        item = items.find(tx, scope_no, path + separator, key)
+        number = None if item is None else number_of(item.item.id)
+    elif piece.kind == "artifact":
         session_no = SHARED if ref.startswith(SHARED_PREFIX) else session_no_of(row)
         known = artifacts.find_name(tx, Place(scope_no, session_no, ref))
         number = None if known is None else number_of(known[0])
@@ -147,6 +195,12 @@ def _piece(tx: Tx, scope_no: int, row: list[Any], at_ms: int) -> Piece:
     elif kind in ("summary", "digest"):
         summary = None if number is None else summaries.find_by_id(tx, low + number)
         text = None if summary is None else summary.text or ""
+    elif kind == "item":
+        stored = None if number is None else items.get_many(tx, [low + number]).get(low + number)
+        text = None if stored is None else stored.text or ""
+        is_changed = stored is not None and stored.item.updated_ms > at_ms
+    elif kind == "session":
+        text = None if name is None else sessions.titles(tx, [session]).get(session, "")
     elif kind == "artifact":
         places = artifacts.places(tx, scope_no)
         ref = text = next((one.name for one, of, _ in places if number_of(of) == number), None)

@@ -19,6 +19,7 @@ from memdb.errors import (
     require_version,
 )
 from memdb.models.ids import MAX_SEQ, branch_of, message_id, session_of
+from memdb.models.messages import NewMessage
 from memdb.models.reports import SessionHead, SessionSnapshot, StateValue
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from memdb.conversations.writer import MessageService
     from memdb.engine.base import Engine, Tx
-    from memdb.models.messages import Message, NewMessage
+    from memdb.models.messages import Message
     from memdb.records.messages import Draft
     from memdb.records.scopes import ScopeRef
     from memdb.tables.state import Place, StateRow
@@ -203,7 +204,7 @@ class HostSessionService:
             return True
 
     def edit(
-        self, owner: ScopeRef, session: str, seq: int, new: NewMessage | dict[str, Any]
+        self, owner: ScopeRef, session: str, seq: int, new: str | NewMessage | dict[str, Any]
     ) -> Message:
         """
         Change the text of a message, and return it as stored; see `Session.edit`.
@@ -212,16 +213,17 @@ class HostSessionService:
         """
         name_value(session, "session")
         int_value(seq, "seq", 1, MAX_SEQ)
+        if isinstance(new, str):
+            with self._db.read() as tx:
+                old = _message(tx, owner, session, seq)
+            new = NewMessage(old.role, new, old.author, metadata=old.metadata)
         draft = self._draft(new)
         with self._db.write() as tx:
-            found = _find(tx, owner, session)
-            said = None if found is None else messages.find(tx, found[0], session, seq)
-            if found is None or said is None:
-                raise NotFound("message", f"{session}#{seq}")
+            said = _message(tx, owner, session, seq)
             if not message_records.says(said, draft):
                 message_records.edit(tx, session_of(said.row_id), said, draft, self._db.ids)
-                said = messages.find(tx, found[0], session, seq)
-        return existing(said, "messages")
+                said = _message(tx, owner, session, seq)
+        return said
 
     def update(
         self,
@@ -370,6 +372,14 @@ def _state_value(row: StateRow) -> StateValue:
 def _find(tx: Tx, owner: ScopeRef, session: str) -> tuple[int, SessionHead] | None:
     scope_no = owner.find(tx)
     return None if scope_no is None else sessions.head(tx, scope_no, session, branch_of(session))
+
+
+def _message(tx: Tx, owner: ScopeRef, session: str, seq: int) -> Message:
+    found = _find(tx, owner, session)
+    said = None if found is None else messages.find(tx, found[0], session, seq)
+    if said is None:
+        raise NotFound("message", f"{session}#{seq}")
+    return said
 
 
 def _moved(known: SessionHead, head: SessionHead) -> bool:

@@ -46,7 +46,14 @@ from memdb.tables import (
     summaries,
 )
 from memdb.tables.artifacts import Place
-from memdb.text.terms import content_words, phrase_terms, query_words, quoted_runs, word_terms
+from memdb.text.terms import (
+    content_words,
+    cut_numbers,
+    phrase_terms,
+    query_words,
+    quoted_runs,
+    word_terms,
+)
 from memdb.text.validate import flag_value, int_value, list_value, name_value, text_value
 
 if TYPE_CHECKING:
@@ -639,13 +646,14 @@ def _holding_items(tx: Tx, every: Sequence[int], terms: list[Term]) -> tuple[int
 
 def _terms_of(query: str, field: str = "query") -> tuple[Term, ...]:
     """Return the terms of *query*, without words that have no meaning; quotes as in `recall`."""
-    every = query_words(text_value(query, field))
+    words, numbers = cut_numbers(text_value(query, field))
+    every = query_words(words)
     chosen = content_words(every) or every
-    if not chosen:
+    if not (chosen or numbers):
         raise InvalidInput(f"{field} contains no word: give the words to forget")
-    if len(chosen) > MAX_WORDS:
-        raise InvalidInput(f"{field} has {len(chosen)} words: give at most {MAX_WORDS}")
-    return (*word_terms(chosen), *phrase_terms(quoted_runs(query)))
+    if (count := len(chosen) + len(numbers)) > MAX_WORDS:
+        raise InvalidInput(f"{field} has {count} words: give at most {MAX_WORDS}")
+    return (*word_terms(chosen), *numbers, *phrase_terms(quoted_runs(words)))
 
 
 def _holding_all(tx: Tx, kind: str, terms: list[Term], span: tuple[int, int]) -> set[int]:

@@ -397,17 +397,21 @@ class Engine(Protocol):
         is_read_only: Whether it was opened with mode="read": every write is refused.
         key: Key of an encrypted file, else None.
         only_user: Whose scopes it may hold; None means anybody's.
-        written_by: The program, adapter or client that writes through it; None: nobody said.
+        opened_by: The program or adapter that opened it; None means that nobody said.
     """
 
     path: str
     only_user: str | None
-    written_by: str | None
+    opened_by: str | None
     key: FileKey | None
     clock: Clock
     ids: Ids
     commits: int
     is_read_only: bool
+
+    @property
+    def written_by(self) -> str | None:
+        """The writer of rows: the client of this call, else who opened it; None if unknown."""
 
     def refuse_read_only(self) -> None:
         """Raise ReadOnly if it was opened with mode="read"; `write` does so too."""

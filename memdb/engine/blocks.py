@@ -13,6 +13,7 @@ an export, which keeps one for long, cannot stop the others. If none was returne
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import partial
 from threading import Lock, RLock, get_ident
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
         def discard(self, tx: Tx) -> None:
             """Undo what is open in a connection."""
 
+
+# The client that a call is made for, where one open file serves several.
+CLIENT: ContextVar[str | None] = ContextVar("client", default=None)
 
 # Longest pause until a waiting writer looks again whether the block that it waits for is over.
 ABANDONED_S = 0.05
@@ -137,13 +141,18 @@ class Opened:
         path: Place where it is, for error messages.
         is_read_only: Whether every write is refused.
         only_user: Whose scopes it may hold; None means anybody's.
-        written_by: The program, adapter or client that writes through it; None: nobody said.
+        opened_by: The program or adapter that opened it; None means that nobody said.
     """
 
     path: str
     is_read_only: bool
     only_user: str | None = None
-    written_by: str | None = None
+    opened_by: str | None = None
+
+    @property
+    def written_by(self) -> str | None:
+        """The writer of rows: the client of this call, else who opened it; None if unknown."""
+        return CLIENT.get() or self.opened_by
 
     def find_writer(self) -> Block | None:
         """Return the outermost block in which this thread writes, None if there is none."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.engine import segments
 from memdb.engine.full_text import postings_in
 from memdb.engine.segments import Damaged, inflate_segment
-from memdb.models.ids import MAX_INT, SCOPE_SHIFT, seq_of, session_of
+from memdb.models.ids import MAX_INT, SCOPE_SHIFT, number_of, seq_of, session_of
 from memdb.text.resources import compiled
 from memdb.text.values import text_in
 
@@ -182,15 +182,15 @@ PACKED_KINDS = ("archive", "packed")  # compressed bytes, which hold no words
 PLACES = {
     "archive": "archive",
     "artifact": "artifact {0}",
-    "entry": "entry {row_id}",
-    "history": "entry {row_id}",
+    "entry": "entry {number}",
+    "history": "entry {number}",
     "item": "item {0}",
     "message": "message",  # with its session and seq
     "packed": "artifact {0}",
     "scope": "the name of the user or the app",
     "session": "name, title or metadata of session {0}",
     "state": "state {0}",
-    "summary": "summary {row_id}",
+    "summary": "summary {number}",
     "title": "name, title or metadata of session {0}",
     "tombstone": "tombstone",
     "version": "artifact {0}",
@@ -313,4 +313,4 @@ def name_place(tx: Tx, ref: Ref, row_id: int) -> str:
         return f"message {name[0] if name else '?'}{branch}#{seq_of(row_id)}"
     if kind == "state" and names[1]:
         return f"state {names[0]} of session {names[1]}"
-    return PLACES[kind].format(*names, row_id=row_id)
+    return PLACES[kind].format(*names, number=number_of(row_id))

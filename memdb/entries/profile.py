@@ -2,9 +2,9 @@
 Profile service: the block of long-term entries for a prompt.
 
 Pinned entries come first, then entries that match the last messages of the
-user, by category and importance. A category leaves what it does not use of the
-budget to the next. Equal entries give equal bytes. Nothing is cached, so a
-forgotten entry is in no later prompt.
+user, by category and importance, then the newest others. A category leaves what
+it does not use of the budget to the next. Equal entries give equal bytes. Nothing
+is cached, so a forgotten entry is in no later prompt.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ProfileService:
         """Return the block as `Scope.profile` describes it."""
         int_value(budget_tokens, "budget_tokens", 0, MANY)
         query = query_of([text_value(text, "said") for text in said])
-        known, _, before = self.known(owner, session, 0)
+        known, others, before = self.known(owner, session)
         shown = {row[0] for row in known}
         request = self._request(query, session, count_use=count_use) if query else None
         found = [] if request is None else self._find_matching(owner, request, shown, session)
@@ -115,16 +115,20 @@ class ProfileService:
             return ProfileBlock("", 0, ())
         with self._db.read() as tx:
             own_no = owner.find(tx)
-        pinned, others = self.load(owner, [row[0] for row in known]), self.load(owner, found)
-        always = self._lines(pinned, own_no if ids else None, before)
-        matching = self._lines(others, own_no if ids else None, before)
+        rest_ids = [row[0] for row in others if row[0] not in found]
+        always, matching, last = (
+            self._lines(self.load(owner, some), own_no if ids else None, before)
+            for some in ([row[0] for row in known], found, rest_ids)
+        )
         first = _fitting(always, room * PINNED_PER_MILLE // 1000 if matching else room)
         room -= _cost(first)
         second = _fitting(matching, room)
         taken = {line.entry.id for line in first}
         rest = [line for line in always if line.entry.id not in taken]
-        taken |= {line.entry.id for line in _fitting(rest, room - _cost(second))}
+        more = _fitting(rest, room - _cost(second))
+        taken |= {line.entry.id for line in more}
         chosen = [line for line in always if line.entry.id in taken] + second
+        chosen += _fitting(last, room - _cost(second) - _cost(more))
         return self._block(chosen, budget_tokens, own_no)
 
     def given(

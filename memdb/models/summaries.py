@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # is made without a model, 'model' by one.
 QUALITIES = ("fallback", "extractive", "model")
 
+# Marks an omitted range of messages.
+OMITTED = "[Messages {first}-{last} are not shown here.]"
+
 
 class SourceItem(Record):
     """
@@ -126,17 +129,24 @@ class SummaryTree(Record):
         """
         Return the summaries as one text within a budget, oldest first, a line break between two.
 
-        It covers all of the frontier if that fits, else the end of it. If the budget allows more,
-        the summaries below replace one, the newest first. Messages without a summary, from
-        *first_raw_seq* on, are left out.
+        It covers all of the frontier if that fits, else the end of it, and the first line names the
+        messages that are not covered. If the budget allows more, the summaries below replace one,
+        the newest first. Messages without a summary, from *first_raw_seq* on, are left out.
 
         Args:
-            budget_tokens: Most tokens, 0 or more, by the counter of the summaries.
+            budget_tokens: Most tokens, 0 or more, by the counter of the summaries. The text is
+                "" where the first line does not fit, for which a token per character is kept.
         """
         chosen = [*self.frontier]
-        while sum(one.tokens + 1 for one in chosen) > budget_tokens and chosen:
-            chosen.pop(0)
         left = budget_tokens - sum(one.tokens + 1 for one in chosen)
+        mark = ""
+        while left < len(mark) and chosen:
+            gone = chosen.pop(0)
+            left += gone.tokens + 1
+            mark = OMITTED.format(first=self.head_seq + 1, last=gone.last_seq)
+        if left < len(mark):
+            return ""
+        left -= len(mark)
         waiting = [*chosen]
         while waiting:
             summary = waiting.pop()
@@ -150,7 +160,7 @@ class SummaryTree(Record):
                 place = chosen.index(summary)
                 chosen[place : place + 1] = below
                 waiting += below
-        return "\n".join(one.text for one in chosen)
+        return "\n".join([mark] * bool(mark) + [one.text for one in chosen])
 
 
 class Expansion(Record):

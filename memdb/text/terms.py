@@ -28,7 +28,7 @@ from memdb.models.record import Record
 from memdb.text.resources import compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _LATIN_GREEK = {
     "ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ħ": "h",
@@ -141,6 +141,11 @@ TERMS_AT_ONCE = 64
 # What stands in quotes; most such parts of a query that are looked up as phrases.
 _QUOTED = r"""["“«「]([^"“”«»「」]{3,200})["”»」]"""
 MAX_PHRASES = 8
+
+# A number that is written in groups, and how many digits it has: from local numbers of telephones,
+# which have 15 at most, to numbers of cards.
+_NUMBER = r"(?<!\w)\+?\(?[0-9](?:[ \u00a0\u2011()./-]{0,3}[0-9])+(?!\w)"
+LEAST_DIGITS, MOST_CALLED, MOST_DIGITS = 7, 15, 19
 
 # Scripts without spaces between words, as the inside of a character class.
 _HAN = "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -438,6 +443,57 @@ def phrase_terms(phrases: Iterable[Sequence[str]]) -> list[Term]:
         for words in phrases
         if not has_cjk(joined := "".join(words)) and not compiled(_HAS_PICTURE).search(joined)
     ]
+
+
+def cut_numbers(text: str) -> tuple[str, list[Term]]:
+    """
+    Return *text* without its long numbers, and a term for each of them.
+
+    A number has 7 to 19 digits, with at most three of " ()./-" between two. Its term matches it
+    however the digits are grouped, in groups of up to four and a longer last one. It also matches
+    a number of a telephone with and without the code of its country, "+" or "00" before that, and
+    "0" in place of it.
+
+    >>> rest, (term,) = cut_numbers("call (040) 123-4567 at home")
+    >>> rest, term.words, {"0401234567", "40 12 345 67", "358401234567"} <= {*term.any_of}
+    ('call   at home', ('040', '123', '4567'), True)
+    """
+    terms: list[Term] = []
+
+    def cut(found: re.Match[str]) -> str:
+        typed = compiled("[0-9]+").findall(found[0])
+        digits = "".join(compiled("[0-9]+").findall(found[0].replace("(0)", "")))
+        if not LEAST_DIGITS <= len(digits) <= MOST_DIGITS:
+            return found[0]
+        forms = dict.fromkeys(_number_forms(digits, is_whole="+" in found[0]))
+        terms.append(Term(tuple(typed), any_of=tuple(forms)))
+        return " "
+
+    return compiled(_NUMBER).sub(cut, text), terms
+
+
+def _number_forms(digits: str, *, is_whole: bool) -> Iterator[str]:
+    """Yield the ways to write a number; *is_whole*: it begins with the code of a country."""
+    if len(digits) > MOST_CALLED:
+        yield from _groupings(digits)
+        return
+    known = digits.lstrip("0")
+    is_whole = is_whole or digits.startswith("00")
+    for form in _groupings(known):
+        yield from (form, f"00{form}", f"0{form}")
+    local = [known[size:] for size in (1, 2, 3)] if is_whole else []
+    for form in (form for one in local if len(one) >= LEAST_DIGITS for form in _groupings(one)):
+        yield from (form, f"0{form}")
+    if not is_whole and len(known) > LEAST_DIGITS:  # written together with any code
+        yield from (f"{zeros}{code}{known}" for code in range(1, 1000) for zeros in ("", "00"))
+
+
+def _groupings(digits: str, least: int = 1) -> Iterator[str]:
+    """Yield *digits* in groups of *least* to four, then of two to four; the last may be longer."""
+    yield digits
+    for size in range(least, 5):
+        if digits[size + 1 :]:
+            yield from (f"{digits[:size]} {rest}" for rest in _groupings(digits[size:], 2))
 
 
 def _terms_of(word: str) -> list[Term]:

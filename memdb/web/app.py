@@ -275,11 +275,13 @@ class App:
             return Response(
                 status_code=204, headers={"Set-Cookie": self._cookie(request, "", "; Max-Age=0")}
             )
+        settings = await run_in_threadpool(self.db.settings.get)
         about = {
             "file": self.name,
             "id": self.id,
             "read_only": self.read_only,
             "asks_network": self.asks_network,
+            "logs_contexts": settings.context_log_days > 0,
             "user": self.user,
             "version": __version__,
         }

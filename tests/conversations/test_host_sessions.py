@@ -291,6 +291,24 @@ def test_an_edited_message_says_something_else_in_its_place(chat, db):
     assert db.file.check(deep=True) == []
 
 
+def test_a_text_alone_changes_what_a_message_says_and_nothing_else(chat):
+    """Who said it, when and with what metadata stays, in the archive too; parts are told by it."""
+    parts = [{"type": "text", "text": "A red fox."}, {"type": "text", "text": "It ran."}]
+    for number in (1, 2):
+        given = {"author": "Ann", "metadata": {"m": 1}, "external_id": f"x{number}"}
+        chat.append("assistant", parts=parts, **given)
+    before = [*chat.messages()]
+    chat.archive(keep_last=1)
+
+    for old in before:
+        new = chat.edit(old.seq, "A blue whale.")
+
+        assert new == chat.get(old.seq) == old.replace(text=new.text, parts=None, tokens=new.tokens)
+        assert new.text == "A blue whale."
+    with pytest.raises(memdb.NotFound, match="#3"):
+        chat.edit(3, "A blue whale.")
+
+
 def test_an_edit_that_changes_nothing_leaves_the_summaries(chat, db):
     """Saying the same again is free."""
     chat.extend([{"role": "user", "text": f"The heron number {n} is grey."} for n in range(40)])

@@ -462,6 +462,15 @@ def test_nothing_is_left_without_a_proof(path, open_db):
     assert data.count(f"We talked about {word(7)}".encode()) == 2
 
 
+def test_a_place_is_named_by_its_number_in_the_scope(db):
+    """As every call takes it: an entry of this category stays, and says the word there."""
+    entry = db.scope("ann").remember("Ann is a nurse.", category="cases").entry
+
+    receipt = db.scope("ann").forget(query="nurse cases", prove=True)
+
+    assert receipt.proof.still_said_in == (f"entry {entry.id}",)
+
+
 @pytest.mark.parametrize("row", ["author", "artifact", "session"])
 def test_what_still_says_the_words_is_listed(db, row):
     """A query is proven only if no row of the scope says all of its words."""

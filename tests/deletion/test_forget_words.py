@@ -212,3 +212,69 @@ def test_names_of_what_was_deleted_before(db: MemDB) -> None:
         assert receipt.proven
         assert refs
         assert not [ref for ref in refs if "zoe" in ref]
+
+
+# Each line: ways to write one number, and numbers that it is not.
+NUMBERS = {
+    "trunk": (
+        [
+            "+358 40 123 4567",
+            "+358401234567",
+            "00358 40 1234567",
+            "00358401234567",
+            "0401234567",
+            "040-123 4567",
+            "(040) 12 34 567",
+            "+358 (0)40 123.4567",
+        ],
+        ["0401234568", "040 123 45678", "123 4567 040", "40 123", "x0401234567"],
+    ),
+    "no trunk": (
+        ["+1 212 555 1234", "212-555-1234", "(212) 555-1234", "+12125551234", "2125551234"],
+        ["212 555 1235", "555 1234 212", "212 555 12345"],
+    ),
+    "local": (["123 4567", "123-45-67", "1234567"], ["1234568", "4567 123", "991234567"]),
+    "card": (
+        ["4444 1111 2222 3333", "4444111122223333", "4444-1111-2222-3333"],
+        ["4444 1111 2222 3334", "3333 2222 1111 4444"],
+    ),
+    "day": (["2026-05-01", "2026.05.01", "20260501"], ["2026-05-02", "01 05 2026"]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_goes_however_it_is_written(db: MemDB, name: str) -> None:
+    """Wherever it stands, beside other words; and no other number goes with it."""
+    same, others = NUMBERS[name]
+    for number, asked in enumerate(same):
+        ann = db.scope(f"ann {number}")
+        trip = ann.session("s")
+        for text in [*same, *others]:
+            trip.append("user", f"Call {text}, please.")
+            ann.remember(f"The number {text} is hers.", key=text, secrets="allow")
+            ann.items.put(("numbers",), text, {"said": f"Call {text}."})
+            ann.state[text] = f"Call {text}."
+        for seq, text in enumerate(same):
+            ann.session(f"titled {seq}").update(title=f"About {text}")
+
+        receipt = ann.forget(query=asked, prove=number == 0)
+
+        assert [one.text for one in trip.last(99)] == [f"Call {text}, please." for text in others]
+        assert {one.text for one in ann.entries.list()} == {
+            f"The number {text} is hers." for text in others
+        }
+        assert {one.key for one in ann.items.list(("numbers",))} == {*others}
+        assert {*ann.state} == {*others}
+        assert receipt.removed["titles"] == len(same)
+        assert receipt.proof is None or receipt.proof.still_said_in == ()
+
+
+def test_other_words_beside_a_number_count_too(db: MemDB) -> None:
+    """The number alone is not enough."""
+    trip = db.scope("ann").session("s")
+    trip.append("user", "Call Zoe at 040 123 4567.")
+    trip.append("user", "Call Bob at 040 123 4567.")
+
+    db.scope("ann").forget(query="Zoe, +358401234567")
+
+    assert [one.text for one in trip.last(9)] == ["Call Bob at 040 123 4567."]

@@ -95,17 +95,22 @@ def test_the_tree_is_deepest_first(chat: Session) -> None:
 
 
 def test_a_text_of_the_tree_fits_its_budget(chat: Session, db: MemDB) -> None:
-    """More tokens say more; the whole frontier is there as soon as it fits, the leaves at the end."""
+    """More tokens say more: the end of the frontier, which says what it is the end of; all leaves."""
     tree = chat.summaries.tree()
     whole = sum(one.tokens + 1 for one in tree.frontier)
     leaves = [one for one in tree.summaries if one.depth == 0]
-    texts = {budget: tree.text(budget) for budget in (0, 40, whole - 1, whole, 2 * whole, 100_000)}
+    sizes = (0, 40, 100, whole - 1, whole, 2 * whole, 100_000)
+    texts = {budget: tree.text(budget) for budget in sizes}
 
     for budget, text in texts.items():
         assert db.file.count_tokens([text])[0] <= budget
     assert texts[0] == ""
     assert texts[whole] == "\n".join(one.text for one in tree.frontier)
-    assert texts[whole].endswith(texts[40])
+    for budget in (40, 100, whole - 1):
+        mark, _, rest = texts[budget].partition("\n")
+        left = [one for one in tree.frontier if one.text not in rest]
+        assert mark == f"[Messages 1-{left[-1].last_seq} are not shown here.]"
+        assert texts[whole].endswith(rest)
     assert texts[100_000] == "\n".join(one.text for one in leaves)
     assert memdb.SummaryTree((), 0, 1, 0).text(100) == ""
 

@@ -125,4 +125,8 @@ def test_an_answer_shows_what_it_was_given(
         page = open_tab(site).open("conversations?user=ann&session=given")
         page.click("article[data-role=assistant] summary:has-text('What it was given')")
         page.wait_for_selector("article[data-role=assistant] li:has-text('Where is the harbour?')")
+        db.settings.update(context_log_days=0)
+        page.reload()
+        page.wait_for_selector("article[data-role=assistant]")
+        assert page.locator("summary:has-text('What it was given')").count() == 0
         assert "written by mail agent" in page.locator("article[data-role=assistant]").inner_text()

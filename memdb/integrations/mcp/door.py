@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from memdb.adapters.schemas import check_value
-from memdb.adapters.shared import name_writer
+from memdb.adapters.shared import for_client, note_answer
 from memdb.errors import InvalidInput, MemDBError
 from memdb.integrations.mcp.subscriptions import Subscriptions
 from memdb.integrations.mcp.tools import (
@@ -27,6 +27,7 @@ from memdb.integrations.mcp.tools import (
     loaded_answer,
     many,
     message_of,
+    pieces_of,
     said,
     shape,
     text,
@@ -51,6 +52,7 @@ SCHEME = "memdb://"
 PAGE = 100
 MAX_CURSOR_CHARS = 12
 MAX_SHOWN = 80
+READ = "resources/read"
 INVALID_PARAMS = -32602
 
 
@@ -81,7 +83,7 @@ PARAMS = {
     "tools/call": CALL,
     "resources/list": CURSOR,
     "resources/templates/list": CURSOR,
-    "resources/read": URI,
+    READ: URI,
     "resources/subscribe": URI,
     "resources/unsubscribe": URI,
     "subscriptions/listen": takes("notifications", notifications=WANTED),
@@ -118,22 +120,17 @@ class Door:
             "tools/call": self._call_tool,
             "resources/list": self._list_resources,
             "resources/templates/list": self._list_templates,
-            "resources/read": self._read_resource,
+            READ: self._read_resource,
             "resources/subscribe": self.subscriptions.subscribe,
             "resources/unsubscribe": self.subscriptions.unsubscribe,
             "subscriptions/listen": self.subscriptions.listen,
         }
 
-    def name_client(self, name: str) -> None:
-        """Set the client as the writer of rows from now on, unless its name cannot be stored."""
-        with suppress(InvalidInput):
-            name_writer(self._db, f"mcp:{name}")
-
     async def _list_tools(self, _caller: Caller, _params: Arguments) -> Answer:
         """Return every tool with its schemas and hints."""
         return {"tools": [_definition(tool) for tool in self._tools.values()]}
 
-    async def _call_tool(self, _caller: Caller, params: Arguments) -> Answer:
+    async def _call_tool(self, caller: Caller, params: Arguments) -> Answer:
         """Do a call in a thread of the file, beside others unless it is quick to write."""
         tool = self._tools.get(params["name"])
         if tool is None:
@@ -146,14 +143,19 @@ class Door:
             return _failed(str(error))
 
         def run(db: MemDB) -> Answer:
-            return tool.run(db.scope(*self._place), {**given})
+            scope = db.scope(*self._place)
+            answer = tool.run(scope, {**given})
+            if tool.is_logged:
+                note_answer(scope, tool.name, partial(pieces_of, answer, given.get("session")))
+            return answer
 
         try:
-            if tool.read_only:
-                answer = await self._run(run, kind="ask")
-            else:  # news comes before the answer
-                async with self.subscriptions.changing():
-                    answer = await self._run(run, kind="write" if tool.ordered else "ask")
+            with for_client(self._db, _writer(caller)):
+                if tool.read_only:
+                    answer = await self._run(run, kind="ask")
+                else:  # news comes before the answer
+                    async with self.subscriptions.changing():
+                        answer = await self._run(run, kind="write" if tool.ordered else "ask")
         except MemDBError as error:
             return _failed(said(error, given))
         except Exception as error:  # noqa: BLE001 (the server outlives any call)
@@ -208,11 +210,12 @@ class Door:
         made = [{"name": name, "uriTemplate": SCHEME + path} for name, path in shapes.items()]
         return {"resourceTemplates": made}
 
-    async def _read_resource(self, _caller: Caller, params: Arguments) -> Answer:
+    async def _read_resource(self, caller: Caller, params: Arguments) -> Answer:
         """Return a conversation as JSON lines, or the newest version of an artifact."""
         uri = params["uri"]
         try:
-            found = await self._run(lambda db: self._read(db, uri), kind="read")
+            with for_client(self._db, _writer(caller)):
+                found = await self._run(lambda db: self._read(db, uri), kind="read")
         except MemDBError as error:
             raise Refused(INVALID_PARAMS, said(error, {})) from error
         if found is None:
@@ -230,11 +233,14 @@ class Door:
                 if session not in {one.name for one in scope.sessions(session)}:
                     return None
                 said = [message_of(one) for one in scope.session(session).messages()]
+                note_answer(scope, READ, partial(pieces_of, {"messages": said}, session))
                 trust = least_trust(one["trust"] for one in said)
                 text = "\n".join(map(json.dumps, said))
                 return {"mime": "application/jsonl", "text": text, **written(trust, None, None)}
             case session, name:
-                return loaded_answer(artifacts_of(scope, session).load(name))
+                answer = loaded_answer(artifacts_of(scope, session).load(name))
+                note_answer(scope, READ, partial(pieces_of, answer, session))
+                return answer
         return None
 
     def _stamps(self, db: MemDB, uris: Collection[str]) -> dict[str, object]:
@@ -269,6 +275,11 @@ def _definition(tool: Tool) -> dict[str, Any]:
         },
         "outputSchema": tool.answer,
     }
+
+
+def _writer(caller: Caller) -> str | None:
+    """Return the writer of rows that a client stores; None means the server's own."""
+    return None if caller.client is None else f"mcp:{caller.client}"
 
 
 def _place(uri: str) -> tuple[str, None] | tuple[str | None, str] | None:

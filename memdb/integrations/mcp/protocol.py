@@ -72,7 +72,7 @@ async def reply(door: Door, caller: Caller, method: str, params: dict[str, Any])
         return {}
     if method == "initialize":
         _check(HELLO, params)
-        door.name_client(params["clientInfo"]["name"])
+        caller.connection.client = params["clientInfo"]["name"]
         asked = params["protocolVersion"]
         return {
             "protocolVersion": asked if asked in HANDSHAKES else HANDSHAKES[-1],
@@ -95,7 +95,7 @@ async def _reply_without_handshake(
     if method in BY_HANDSHAKE:
         raise Refused(METHOD_NOT_FOUND, "Method not found", method)
     if isinstance(client, dict) and isinstance(client.get("name"), str):
-        door.name_client(client["name"])
+        caller.connection.client = client["name"]
     if method == "server/discover":
         answer = {
             "supportedVersions": [NEWEST],

@@ -69,6 +69,8 @@ class _Caller:
         self._session = context.session
         self.connection = getattr(self._session, "_connection", self._session)
         self.request = context.request_id
+        params = self._session.client_params
+        self.client: str | None = None if params is None else params.client_info.name
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         import mcp_types as types

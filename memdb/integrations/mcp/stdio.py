@@ -154,6 +154,10 @@ class _Request:
         self.connection = client
         self.request = number
 
+    @property
+    def client(self) -> str | None:
+        return self.connection.client
+
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         await self.connection.send({"method": method, "params": params})
 
@@ -164,6 +168,7 @@ class _Client:
     def __init__(self, door: Door, end: Ending, reading: int, writing: int) -> None:
         self._door = door
         self._end = end
+        self.client: str | None = None
         self._loop = asyncio.get_running_loop()
         self._calls: dict[asyncio.Task[None], int | str] = {}  # with the id that is to be answered
         self._lines: asyncio.Queue[bytes] = asyncio.Queue(1)

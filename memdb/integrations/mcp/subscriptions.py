@@ -42,10 +42,15 @@ class Caller(Protocol):
     Attributes:
         connection: The same for each request of one client.
         request: Id of this request.
+        client: Name that the client gave itself; None means that it gave none.
     """
 
     connection: Any
     request: Any
+
+    @property
+    def client(self) -> str | None:
+        """Return the name that the client gave itself."""
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification; one with `_meta` belongs to the answer of this request."""

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from memdb.errors import LET_THROUGH, AlreadyExists, InvalidInput, NotFound
 from memdb.formats.provider_messages import role_of
+from memdb.models.items import path_of
+from memdb.models.messages import Piece
 from memdb.models.record import Record
 from memdb.models.types import Kind
 from memdb.text.sanitize import quoted
@@ -108,6 +110,7 @@ class Tool(Record):
         destructive: It removes something.
         idempotent: Again with the same arguments changes nothing more.
         ordered: It is quick to write, and runs in the order of such calls.
+        is_logged: The context log has its answers under the client's name.
     """
 
     name: str
@@ -120,6 +123,7 @@ class Tool(Record):
     destructive: bool = False
     idempotent: bool = False
     ordered: bool = False
+    is_logged: bool = False
 
 
 def shape(*required: str, **fields: dict[str, Any]) -> dict[str, Any]:
@@ -210,6 +214,29 @@ CERTAINTIES = {
 def written(trust: str, role: str | None, writer: str | None) -> Answer:
     """Return who wrote a text, and how far it is to be trusted."""
     return {"trust": trust, "role": role or "", "writer": writer or ""}
+
+
+def pieces_of(answer: Answer, session: str | None) -> list[Piece]:
+    """Return the rows whose texts an answer shows, for the context log."""
+    found = []
+    for hit in answer.get("hits", ()):
+        source, kind = hit["source"], hit["kind"]
+        ref = str(source.get("entry_id") or source.get("summary_id") or source.get("artifact", ""))
+        if kind == "item":
+            ref = path_of(tuple(source["namespace"])) + source["key"]
+        first, name, branch = (source.get(one) for one in ("seq", "session", "branch"))
+        last = source.get("last_seq", first)
+        ref = "" if source.get("shared") else ref
+        found.append(Piece(kind, first, last, 0, "", ref, session=name, branch=branch))
+    several = {"messages": "message", "summaries": "summary", "entries": "entry"}
+    for name, kind in several.items():
+        for one in answer.get(name, ()):
+            seq, ref = one.get("seq"), str(one.get("id", ""))
+            found.append(Piece(kind, seq, seq, 0, "", ref, session=session))
+    for one in answer.get("artifacts", [answer] if "version" in answer else ()):
+        of = one["session"] or None
+        found += [Piece("artifact", None, None, 0, "", one["name"], session=of)]
+    return found
 
 
 def message_of(one: Message) -> Answer:
@@ -451,6 +478,7 @@ TOOLS = (
         ),
         _recall,
         read_only=True,
+        is_logged=True,
         idempotent=True,
     ),
     Tool(
@@ -493,6 +521,7 @@ TOOLS = (
         ),
         _expand,
         read_only=True,
+        is_logged=True,
         idempotent=True,
     ),
     Tool(
@@ -542,6 +571,7 @@ TOOLS = (
         ),
         _load,
         read_only=True,
+        is_logged=True,
         idempotent=True,
     ),
     Tool(
@@ -575,6 +605,7 @@ TOOLS = (
         ),
         _list,
         read_only=True,
+        is_logged=True,
         idempotent=True,
     ),
     Tool(

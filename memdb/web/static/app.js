@@ -22,7 +22,7 @@ import * as router from "./router.js";
  */
 
 /** @type {State} */
-const state = { scopes: [], scope: null, about: { file: "", read_only: true, asks_network: false, user: "" }, view: null, name: "", stream: null, goneTimer: undefined, number: 0, isEnded: false, isOut: false, isStale: false };
+const state = { scopes: [], scope: null, about: { file: "", read_only: true, asks_network: false, logs_contexts: false, user: "" }, view: null, name: "", stream: null, goneTimer: undefined, number: 0, isEnded: false, isOut: false, isStale: false };
 const storage = {
   /** @param {string} name */
   get: (name) => { try { return localStorage.getItem(`memdb.${name}`); } catch { return null; } },

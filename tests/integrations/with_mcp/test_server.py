@@ -17,6 +17,7 @@ import pytest
 from child_processes import free_port
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
+from mcp.types import Implementation
 
 import memdb
 import memdb.aio
@@ -305,7 +306,8 @@ def test_http_serves_who_knows_the_token(path):
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    port = free_port()
+    with memdb.open(path, settings={"context_log_days": 30}):
+        port = free_port()
     options = ["--user", "ann", "--http", str(port), "--token-env", "T"]
     server = subprocess.Popen(
         [sys.executable, "-m", "memdb", "mcp", path, *options],
@@ -336,6 +338,13 @@ def test_http_serves_who_knows_the_token(path):
             ):
                 await answer(client, "remember", text="Ann lives in Oslo.")
                 found = await answer(client, "recall", query="Oslo")
+                async with Client(
+                    streamable_http_client(url, http_client=http),
+                    client_info=Implementation(name="notes-app", version="1"),
+                ) as other:
+                    await answer(other, "remember", text="Ann keeps bees.")
+                    await answer(client, "remember", text="Ann plays chess.")
+                    await answer(other, "list", kind="entries")
             return refused, garbage.status_code, found["hits"][0]["text"]
 
         refused, garbage, found = run(talk())
@@ -346,6 +355,82 @@ def test_http_serves_who_knows_the_token(path):
     assert refused == [401, 401, 401]
     assert 400 <= garbage < 500
     assert found == "Ann lives in Oslo."
+    with memdb.open(path) as db:
+        ann = db.user("ann")
+        writers = {one.text: one.writer for one in ann.entries.list()}
+        given = {
+            name: {one.text for one in ann.session(name).given()}
+            for name in ("mcp", "mcp:mcp", "mcp:notes-app")
+        }
+    assert writers == {
+        "Ann lives in Oslo.": "mcp:mcp",
+        "Ann keeps bees.": "mcp:notes-app",
+        "Ann plays chess.": "mcp:mcp",
+    }
+    assert given == {
+        "mcp": set(),
+        "mcp:mcp": {"Ann lives in Oslo."},
+        "mcp:notes-app": writers.keys(),
+    }
+
+
+def test_the_context_log_has_what_each_tool_gave(path):
+    """Every tool or resource that gives a text, every kind of hit, under the client's name."""
+    with memdb.open(path, settings={"context_log_days": 30}) as db:
+        ann = db.user("ann")
+        chat = ann.session("trip")
+        chat.append("user", "We sail to Bergen.")
+        chat.title = "Sailing tour"
+        ann.remember("Ann sails well.")
+        ann.artifacts.save("sail.md", "How to sail.")
+        ann.items.put(("boats",), "first", {"text": "A boat to sail"}, index=["text"])
+
+    calls = [
+        ("recall", {"query": "sail", "min_score": 0}),
+        ("expand", {"session": "trip", "id": "#1"}),
+        ("artifact_load", {"name": "user:sail.md"}),
+        *(("list", {"kind": kind}) for kind in ("entries", "artifacts")),
+    ]
+    unlogged = [
+        ("remember", {"text": "Ann sails well."}),
+        ("context", {"session": "trip"}),
+        ("list", {"kind": "sessions"}),
+        ("recall", {"query": "quantum chromodynamics"}),
+    ]
+
+    async def work(client):
+        for name, given in (*calls, *unlogged):
+            await answer(client, name, **given)
+        await client.read_resource("memdb://sessions/trip")
+        await client.read_resource("memdb://artifacts/user%3Asail.md")
+
+    with_client(path, work)
+    with memdb.open(path) as db:
+        ann = db.user("ann")
+        log = ann.session("mcp:mcp")
+        given = [{(one.kind, one.text) for one in log.given(n)} for n in range(2, len(calls) + 4)]
+        message, entry = ("message", "We sail to Bergen."), ("entry", "Ann sails well.")
+        artifact = ("artifact", "user:sail.md")
+        hits = {message, entry, artifact, ("item", "A boat to sail"), ("session", "Sailing tour")}
+        assert given == [hits, {message}, {artifact}, {entry}, {artifact}, {message}, {artifact}]
+        assert log.given(1) == []
+        assert log.given()[0].reason.startswith("as given, by resources/read at 2")
+        ann.entries.update(1, text="Ann rows.")
+        ann.items.put(("boats",), "first", {"text": "A raft"}, index=["text"])
+        ann.forget(session="trip")
+        reasons = {one.kind: one.reason.partition(",")[0] for one in log.given(2)}
+        assert reasons == {
+            "message": "removed since",
+            "session": "removed since",
+            "entry": "changed since",
+            "item": "changed since",
+            "artifact": "as given",
+        }
+        stored = db.scope("ann", "default (given)").items.list()
+        assert not any(word in str(stored) for word in ("sail", "boat", "Bergen", "Ann"))
+        assert db.file.check(deep=True) == []
+        assert ann.forget(everything=True, prove=True).proven
+        assert len(db.scope("ann", "default (given)").items.list()) == 0
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ declare namespace Page {
   type Named = Pick<Api.SessionInfo, "name" | "title">;
 
   interface Scope { user: string; app: string }
-  interface About { file: string; read_only: boolean; asks_network: boolean; user: string }
+  interface About { file: string; read_only: boolean; asks_network: boolean; logs_contexts: boolean; user: string }
   interface Change { kinds: string[]; sessions: { user: string; app: string; session: string }[]; is_complete: boolean; mark?: string }
   /** What went wrong: an answer of the server, or an error of the page. */
   interface Failure { name: string; message: string; code?: string; status?: number; todo?: string }

@@ -63,7 +63,7 @@ function drawGiven(session, seq, ctx) {
     if (rows.childElementCount) return;
     const { items } = await get("context/given", { ...ctx.scope, session, seq });
     rows.append(...items.map((one) => h("li", {}, `${one.kind}${one.first_seq ? ` #${one.first_seq}` : ""}, ${one.reason}: `, longWords(one.text))));
-    if (!items.length) rows.append(h("li", {}, "Not known: context_log_days is 0, or it is too long ago."));
+    if (!items.length) rows.append(h("li", {}, "Not known: nothing was kept, or it is too long ago."));
   } }, h("summary", {}, "What it was given"), rows);
 }
 
@@ -77,7 +77,7 @@ export function drawMessage(message, { selected, select, correct, ctx }) {
   }, { class: "link" });
   const box = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select message ${seq}`, checked: selected.has(seq),
     onchange: (event) => select(seq, event.target.checked) });
-  const body = [drawBody(message, ctx), rest, role === "assistant" && drawGiven(session, seq, ctx)];
+  const body = [drawBody(message, ctx), rest, role === "assistant" && ctx.about.logs_contexts && drawGiven(session, seq, ctx)];
   return h("article", { class: "message", tabindex: -1, "data-role": role, "data-row": true, "aria-label": `message ${seq}, ${name}` },
     h("div", { class: "spread" },
       h("div", { class: `kind kind-${role}` }, words(name, "who"), h("span", { class: "meta" }, ` ${clock(message.created_ms)}${message.writer ? ` · written by ${shown(message.writer)}` : ""}`)),
