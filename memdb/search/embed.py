@@ -8,20 +8,22 @@ beside the vector, for `Hits.missing`.
 from __future__ import annotations
 
 from array import array
-from operator import mul
+from heapq import nlargest
+from operator import itemgetter, mul
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from memdb.errors import PortError
 from memdb.models.messages import Hits
 from memdb.models.record import Record
 from memdb.search.parse import Vector
-from memdb.search.weights import COMMON_LEAST, COMMON_SHARES
+from memdb.search.weights import COMMON_LEAST, COMMON_SHARES, NEAR_ARTIFACTS, PASSAGE_CHARS
 from memdb.text.terms import word_terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memdb.embeddings.indexer import Serving
+    from memdb.embeddings.indexer import Serving, SpaceFiller
     from memdb.search.load import Answer
     from memdb.search.parse import Corpus, Question
     from memdb.search.request import SearchRequest
@@ -74,11 +76,47 @@ class Embedding(Record):
         return Hits(*found, answer.certainty)  # type: ignore[arg-type]  # a word of CERTAINTY
 
 
+class Passages:
+    """Vectors of passages of artifacts, which no space holds. Thread-safe; the last are kept."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._known: dict[int, tuple[str, list[tuple[str, array[float]]]]] = {}
+
+    def nearest(
+        self, filler: SpaceFiller, query: bytes, corpora: Sequence[Corpus]
+    ) -> dict[int, tuple[float, str]]:
+        """Return the cosine of the nearest passage of some artifacts, and that passage, by id."""
+        begun = {key: text for corpus in corpora for key, text in corpus.passages.items()}
+        known = {key: self._known.get(key, ("", [])) for key in begun}
+        self._known = known | {
+            key: (text, _embedded(filler, text))
+            for key, text in begun.items()
+            if text != known[key][0]
+        }
+        asked = _unit(query)
+        found = {
+            key: max((sum(map(mul, asked, vector)), text) for text, vector in held)
+            for key, (_, held) in self._known.items()
+            if held
+        }
+        return dict(nlargest(NEAR_ARTIFACTS, found.items(), key=itemgetter(1)))
+
+
+def _embedded(filler: SpaceFiller, text: str) -> list[tuple[str, array[float]]]:
+    """Return the paragraphs of a text, long ones in pieces, with their vectors."""
+    pieces = [piece for one in text.split("\n\n") for piece in wrap(one, PASSAGE_CHARS)]
+    vectors = zip(pieces, filler.embed(pieces), strict=True)
+    return [(piece, _unit(vector)) for piece, vector in vectors if vector]
+
+
 def embed_question(
-    serving: Serving | None, question: Question, corpora: Sequence[Corpus]
+    serving: Serving | None, question: Question, corpora: Sequence[Corpus], passages: Passages
 ) -> Embedding:
     """
-    Return the vector of the question, and the cosines of past entries.
+    Return the vector of the question, and the cosines of past entries and of passages.
 
     If the model does not know the query's words and other words find something, the vector is left
     out. If nothing is found without it, the vector takes part, and the answer has a note.
@@ -107,16 +145,18 @@ def embed_question(
     except PortError as error:
         return Embedding(None, error)
     query = vectors[0]
-    if query is None or serving.space is None:
+    near = {} if query is None else passages.nearest(serving.filler, query, corpora)
+    if query is None or (serving.space is None and not near):
         space_is_empty = f"space {embedder.name}: nothing is embedded yet"
         no_words = f"{embedder.name} finds nothing to embed in the query"
         return Embedding(None, no_words if query is None else space_is_empty)
     cosines = {
-        key: _cosine(query, vector)
+        key: sum(map(mul, _unit(query), _unit(vector)))
         for key, vector in zip(past, vectors[1:], strict=True)
         if vector is not None
     }
-    return Embedding(Vector(query, serving.space.space_no, embedder.name, cosines), partly)
+    space_no = 0 if serving.space is None else serving.space.space_no  # 0: no space has it
+    return Embedding(Vector(query, space_no, embedder.name, cosines, near), partly)
 
 
 def _common_words(question: Question, corpora: Sequence[Corpus]) -> list[str]:
@@ -134,7 +174,8 @@ def _common_words(question: Question, corpora: Sequence[Corpus]) -> list[str]:
     ]
 
 
-def _cosine(first: bytes, second: bytes) -> float:
-    one, other = array("f", first), array("f", second)
-    lengths = sum(map(mul, one, one)) * sum(map(mul, other, other))
-    return float(sum(map(mul, one, other)) / lengths**0.5)
+def _unit(vector: bytes) -> array[float]:
+    """Return a vector with the length 1."""
+    one = array("f", vector)
+    length = sum(map(mul, one, one)) ** 0.5
+    return array("d", [value / length for value in one])

@@ -20,6 +20,7 @@ from memdb.search.parse import Corpus
 from memdb.search.rank import rank_documents, rank_messages, rank_vectors
 from memdb.search.request import has_metadata
 from memdb.search.retrieve import (
+    find_artifacts,
     find_entries,
     find_items,
     find_messages,
@@ -31,7 +32,12 @@ from memdb.search.retrieve import (
     read_postings,
     restricted,
 )
-from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS
+from memdb.search.weights import (
+    COMPARED_ARTIFACTS,
+    COMPARED_CHARS,
+    LARGE_SCOPE,
+    MAX_POSTINGS,
+)
 from memdb.tables import artifacts, entries, items, messages, sessions, summaries
 from memdb.text.derived import said_hash
 from memdb.text.trust import TRUSTED, UNTRUSTED, trust_of_role
@@ -217,7 +223,15 @@ def _artifact_corpora(tx: Tx, question: Question) -> list[Corpus]:
         return restricted(postings, allowed)
 
     postings, excluded = read_postings(tx, question, "artifact", question.span, keep)
-    return [Corpus("artifact", question.span, allowed, len(allowed) or 1, postings, excluded)]
+    begun: dict[int, str] = {}
+    if question.by_passages:
+        span = question.span
+        begun = artifacts.beginnings(tx, *span, COMPARED_CHARS, COMPARED_ARTIFACTS)
+        named = artifacts.get_many(tx, begun) if begun and session is not None else {}
+        begun = {key: begun[key] for key in begun if not named or named[key].session == session}
+    allowed |= {*begun}
+    found = Corpus("artifact", question.span, allowed, len(allowed) or 1, postings, excluded)
+    return [found.replace(passages=begun)]
 
 
 def _summary_corpora(tx: Tx, question: Question) -> list[Corpus]:
@@ -317,7 +331,10 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, scores: Scores) ->
 
 def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, scores: Scores) -> dict[int, Hit]:
     """Return the place of each artifact that matches best; it has no text of its own."""
-    texts = excerpts(artifacts.texts(tx, [*scores]), corpus.terms())
+    held = {key for ids in corpus.postings.values() for key in ids}
+    by_words = [key for key in scores if key in held or key not in corpus.passages]
+    texts = {**corpus.passages}
+    texts |= excerpts(artifacts.texts(tx, by_words), corpus.terms()) if by_words else {}
     return {
         key: _hit(
             "artifact",
@@ -393,7 +410,7 @@ def _read_sessions(tx: Tx, _: Question, __: Corpus, scores: Scores) -> dict[int,
 
 _DOCUMENTS = (
     ("entry", _entry_corpora, find_entries, _read_entries),
-    ("artifact", _artifact_corpora, find_texts, _read_artifacts),
+    ("artifact", _artifact_corpora, find_artifacts, _read_artifacts),
     ("summary", _summary_corpora, find_texts, _read_summaries),
     ("item", _item_corpora, find_items, _read_items),
     ("session", _session_corpora, find_texts, _read_sessions),

@@ -397,6 +397,7 @@ class Question(Record):
         windows: Days that are asked for, each with its end.
         is_listing: Its answer is what is of those days, the newest first.
         people: The authors of its messages.
+        by_passages: Passages of artifacts are compared by meaning too.
     """
 
     request: SearchRequest
@@ -416,6 +417,7 @@ class Question(Record):
     windows: tuple[Window, ...] = ()
     is_listing: bool = False
     people: Sequence[str] = ()
+    by_passages: bool = False
 
 
 class Corpus(Record):
@@ -431,6 +433,8 @@ class Corpus(Record):
         excluded: Ids that contain a word which the request excludes.
         past: Entries as they were at `SearchRequest.at_ms`, by id. None means
             that rows are read as they are.
+        passages: Beginnings of artifacts to compare by meaning, by id; once compared, the nearest
+            passage of each.
     """
 
     kind: str
@@ -440,6 +444,7 @@ class Corpus(Record):
     postings: Postings
     excluded: frozenset[int] = frozenset()
     past: dict[int, Entry] | None = None
+    passages: Mapping[int, str] = {}
 
     def terms(self) -> list[Term]:
         """Return the terms that at least one row holds."""
@@ -455,9 +460,11 @@ class Vector(Record):
         space_no: The embedding space to compare it in.
         model: Name of the model that made it.
         past: Cosines of past entries, whose vectors no space holds, by id.
+        near: Of artifacts the cosine of the nearest passage, and that passage, by id.
     """
 
     data: bytes
     space_no: int
     model: str
     past: dict[int, float]
+    near: Mapping[int, tuple[float, str]] = {}

@@ -420,6 +420,20 @@ def find_texts(
     return Candidates(corpus, lexical, lexical.scores, {})
 
 
+def find_artifacts(
+    _tx: Tx, _question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
+) -> Candidates:
+    """Return candidate artifacts, by their words and by the nearest passage of each."""
+    lexical = Lexical(corpus.postings, corpus.total, weights)
+    if vector is None:
+        return Candidates(corpus, lexical, lexical.scores, {})
+    near = ((key, vector.near[key][0]) for key in corpus.passages if key in vector.near)
+    cosine = _without_noise(near, vector.model)
+    texts = {key: vector.near[key][1] for key in cosine}
+    corpus = corpus.replace(passages=texts)
+    return Candidates(corpus, lexical, lexical.scores, cosine, texts=texts, model=vector.model)
+
+
 def find_items(
     tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
 ) -> Candidates:

@@ -18,7 +18,7 @@ from memdb.models.record import Record
 from memdb.models.vectors import to_vector
 from memdb.records.scopes import find_session
 from memdb.search.certainty import certainty_of
-from memdb.search.embed import Embedding, embed_question
+from memdb.search.embed import Embedding, Passages, embed_question
 from memdb.search.kinds import kinds_of
 from memdb.search.load import Answer, explain_place, load_hits, load_sessions
 from memdb.search.order import put_by_scores
@@ -29,12 +29,15 @@ from memdb.search.request import MAX_LIMIT
 from memdb.search.retrieve import (
     Authors,
     expect_question,
+    find_artifacts,
     find_texts,
     list_of_time,
     read_question,
     spell,
 )
 from memdb.search.weights import (
+    COMPARED_ARTIFACTS,
+    COMPARED_CHARS,
     DOCUMENTS,
     MAX_TERMS,
     RELEVANT_ROWS,
@@ -42,7 +45,7 @@ from memdb.search.weights import (
     SECOND_STAGE,
     for_messages,
 )
-from memdb.tables import messages
+from memdb.tables import artifacts, messages
 from memdb.text.terms import TERMS_AT_ONCE, word_terms
 from memdb.text.validate import int_value, name_value
 
@@ -106,6 +109,7 @@ class SearchService:
         self._message_weights = message_weights
         self._document_weights = document_weights or DOCUMENTS
         self._authors = Authors()
+        self._passages = Passages()
         self.reranker = reranker
 
     def recall(self, scope: ScopeRef, request: SearchRequest) -> Hits:
@@ -302,13 +306,18 @@ class SearchService:
                 half_lives_ms=half_lives_ms,
             )
 
+        # Only a table of words is so quick that passages can be embedded for each question.
+        is_quick = serving is not None and hasattr(serving.filler.embedder, "covers")
         question = read(request)
         if question is None:
             return None
+        by_passages = is_quick and question.scope_no is not None and not request.is_timed
+        question = question.replace(by_passages=by_passages)
         corpora = _read_corpora(tx, question)
         spelt = spell(tx, question, [corpus for _, corpus in corpora])
         if spelt is not request and (respelt := read(spelt)) is not None:
-            question, corpora = respelt, _read_corpora(tx, respelt)
+            question = respelt.replace(by_passages=by_passages)
+            corpora = _read_corpora(tx, question)
         return Retrieved(scope, question, corpora, serving)
 
     def embed(self, retrieved: Retrieved) -> Embedding:
@@ -322,7 +331,7 @@ class SearchService:
             name = serving.filler.embedder.name
             return Embedding(None, f"{name} answers until the new space is complete")
         corpora = [corpus for _, corpus in retrieved.corpora]
-        return embed_question(retrieved.serving, retrieved.question, corpora)
+        return embed_question(retrieved.serving, retrieved.question, corpora, self._passages)
 
     def rank(
         self, tx: Tx, retrieved: Retrieved, vector: Vector | None
@@ -353,7 +362,10 @@ class SearchService:
     def _rank_one(
         self, tx: Tx, question: Question, kind: Kind, corpus: Corpus, vector: Vector | None
     ) -> Ranking:
-        if not corpus.total or (kind.find is find_texts and not corpus.terms()):
+        is_found = (
+            corpus.terms() or corpus.passages or kind.find not in (find_texts, find_artifacts)
+        )
+        if not (corpus.total and is_found):
             return Ranking(corpus, [], NOTHING)  # of most scopes two of four kinds
         is_message = kind.name == "message"
         weights = self._document_weights
@@ -412,6 +424,8 @@ def _read_corpora(tx: Tx, question: Question) -> list[tuple[Kind, Corpus]]:
     if not question.request.is_of_session:  # else of a part of the scope, or not at all
         for kind in kinds_of(question.request):
             tx.words.expect(kind.name, question.terms[:TERMS_AT_ONCE], *question.span)
+            if kind.name == "artifact" and question.by_passages:
+                artifacts.expect_beginnings(tx, *question.span, COMPARED_CHARS, COMPARED_ARTIFACTS)
     return [
         (kind, corpus)
         for kind in kinds_of(question.request)

@@ -260,6 +260,13 @@ EQUAL = 1e-6
 
 # What counts besides words and meaning
 
+COMPARED_ARTIFACTS = 100
+COMPARED_CHARS = 3_000
+PASSAGE_CHARS = 600
+NEAR_ARTIFACTS = 10
+"""Passages that are compared by meaning: of the newest artifacts, each from its beginning; the
+nearest artifacts are ranked. No file holds their vectors. A new one costs 80 us, a known one 6."""
+
 PAUSE_MS = 30 * DAY_MS
 """"Last week" is counted back from today, or from the newest message if that is older than
 this: people come back to old conversations."""

@@ -185,6 +185,13 @@ SELECT_TEXTS = compose.select(
     "id IN (SELECT value FROM json_each(:ids)) AND text IS NOT NULL",
 )
 
+SELECT_BEGINNINGS = compose.select(
+    "artifacts.beginnings",
+    "id, substr(text, 1, :chars)",
+    "artifact_names",
+    "id BETWEEN :low AND :high AND text IS NOT NULL\nORDER BY id DESC\nLIMIT :limit",
+)
+
 SELECT_MANY = """/* artifacts.get_many */
 SELECT
   artifact_names.id,
@@ -519,6 +526,20 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Named]:
 def texts(tx: Tx, ids: Collection[int]) -> list[tuple[int, str, str]]:
     """Return (id, name, text) of those with these *ids* that have text, of the newest version."""
     return [(row[0], row[1], row[2]) for row in tx.all(SELECT_TEXTS, {"ids": ids})]
+
+
+def beginnings(tx: Tx, low: int, high: int, chars: int, limit: int) -> dict[int, str]:
+    """Return the first *chars* characters of the newest artifacts with text in an id range."""
+    return dict(tx.all(SELECT_BEGINNINGS, _beginning_values(low, high, chars, limit)))
+
+
+def expect_beginnings(tx: Tx, low: int, high: int, chars: int, limit: int) -> None:
+    """Prefetch what `beginnings` reads."""
+    tx.expect(SELECT_BEGINNINGS, _beginning_values(low, high, chars, limit))
+
+
+def _beginning_values(low: int, high: int, chars: int, limit: int) -> dict[str, int]:
+    return {"low": low, "high": high, "chars": chars, "limit": limit}
 
 
 def delete_names(tx: Tx, ids: Iterable[int]) -> None:

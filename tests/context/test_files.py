@@ -47,6 +47,15 @@ def test_what_a_file_tells_is_there(
     assert [asked for asked, answer in ASKED.items() if answer not in told[asked]] == []
 
 
+def test_a_file_is_there_for_what_it_means(open_db: Callable[..., MemDB]) -> None:
+    """Without a word of the question."""
+    chat = with_files(open_db(":memory:", embedder="static"), 6)
+
+    told = [one.text for one in quoted(chat.context(500, "When does the plane leave?"))]
+
+    assert any("at dawn from Gardermoen" in (text or "") for text in told)
+
+
 @pytest.mark.parametrize("own", [0, 6, 120])
 def test_a_file_that_does_not_answer_is_not_there(db: MemDB, own: int) -> None:
     """Nor is any without a question."""

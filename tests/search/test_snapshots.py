@@ -17,7 +17,7 @@ from memdb.engine.sqlite.connection import Tx
 QUERY = "which tea does Ann drink?"
 # Two read the links that put newer entries first and fold repetitions, one the entries that were
 # learnt from messages; one counts the items, which saves the four that look for items.
-MOST_STATEMENTS = 30
+MOST_STATEMENTS = 31
 
 
 class Reads:
