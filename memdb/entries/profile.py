@@ -2,9 +2,9 @@
 Profile service: the block of long-term entries for a prompt.
 
 Pinned entries come first, then entries that match the last messages of the
-user, by category and importance, then the newest others. A category leaves what
-it does not use of the budget to the next. Equal entries give equal bytes. Nothing
-is cached, so a forgotten entry is in no later prompt.
+user, by category and importance; without messages the newest others. A category
+leaves what it does not use of the budget to the next. Equal entries give equal
+bytes. Nothing is cached, so a forgotten entry is in no later prompt.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ProfileService:
         """Return the block as `Scope.profile` describes it."""
         int_value(budget_tokens, "budget_tokens", 0, MANY)
         query = query_of([text_value(text, "said") for text in said])
-        known, others, before = self.known(owner, session)
+        known, others, before = self.known(owner, session, 0 if query else MOST_KNOWN)
         shown = {row[0] for row in known}
         request = self._request(query, session, count_use=count_use) if query else None
         found = [] if request is None else self._find_matching(owner, request, shown, session)
