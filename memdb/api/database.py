@@ -257,8 +257,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             Works on read-only media.
         durability: With "power", stored data survives a power cut. With "process", it survives the
             end of the process, and appends are several times faster.
-        busy_timeout_s: How long a call waits while another process writes, 0 to
-            3,600, before it raises Busy.
+        busy_timeout_s: Seconds to wait for another writer, 0 to 3,600, before Busy is raised.
         embedder: "static", the table that comes with memdb; "use", sixteen languages (extra
             `multilingual`); "fastembed:DIR", "openai:NAME@URL" or "llm:NAME", as in
             `memdb.api._resolve.embedder_by_name`; your own embedder; or None to search by words
@@ -267,17 +266,14 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             embedded everything (`db.jobs.run()`, a worker). "static" does so automatically.
         counter: "cl100k_base", "o200k_base", "estimate", the name of an OpenAI model such as
             "gpt-4o", or your own. None means as the settings say, else "cl100k_base".
-        model: A language model that writes summaries and decides what to
-            remember: "openai:NAME", "openai:NAME@URL", "llm:NAME", or your own. None means that
-                memdb works without a model.
+        model: A language model that writes summaries and decides what to remember: "openai:NAME",
+            "openai:NAME@URL", "llm:NAME", or your own. None means that memdb works without a model.
         summarizer: Your own function for summaries, in place of *model*.
         arbiter: Decides how a statement changes similar entries. None means that *model* decides.
-            Without either, nothing is replaced: entries are linked by their words, and the newest
-                comes first.
+            Without either, entries are linked by their words, and the newest comes first.
         secret_detector: Returns a `Secret` for each secret span of a text, in addition to those
             that memdb finds.
-        render_messages: Turns messages into text for a model that extracts
-            facts; None means memdb's format.
+        render_messages: Turns messages into text for extraction; None means memdb's format.
         edit_candidates: Changes, adds and drops extracted facts before they are compared. It gets
             them with their messages.
         on_event: Called with an `Event` after each public call, call of a port

@@ -73,9 +73,8 @@ class Scope:
 
         Args:
             prefix: Only sessions whose name begins with this text.
-            after: The last session of the previous page, or its `to_dict()`. None means the first
-                page. The page begins after the place that this session had then, even if it changed
-                since.
+            after: The last session of the previous page, or its `to_dict()`; the page begins after
+                the place that it had then. None means the first page.
             limit: Most sessions. None means all.
             order: Sort by "name", "updated" (time of the newest message) or "created"; the last
                 two put the newest first.
@@ -217,9 +216,9 @@ class Scope:
         """
         Search this scope for *query*, and return the hits, best first.
 
-        Messages, entries and items are found by words and by meaning. Artifacts are found
-        by the words of their newest version, sessions by those of their title. Summaries
-        are searched only if *kinds* names them. Each hit has its source.
+        Messages, entries and items are found by words and by meaning; so are the beginnings of new
+        artifacts. Others are found by the words of their newest version, sessions by those of their
+        title. Summaries are searched only if *kinds* names them. Each hit has its source.
 
         Args:
             query: A question or some words, in any form. "" with *since* or *until*, and a question
@@ -239,56 +238,48 @@ class Scope:
                 alone. With "words", neighbours do not count and no embedder is called. With
                 "vector", messages and entries are scored by their cosine.
             min_score: Least score of a hit, 0 to 1. With 0, every match is returned: repeated texts
-                too, and even if the answer is "none". None leaves these out. A match,
-                or the message beside it, has a word of the query, or it is nearer in meaning than
-                texts by chance.
+                too, and even if the answer is "none". None leaves these out. A match, or the
+                message beside it, has a word of the query, or is nearer in meaning than by chance.
             options: The options below, by name.
             explain: Return the terms that make up each hit's score.
             rerank: Also compare single words of the best messages and of the query by their
                 meaning. False saves 3 ms.
             group: "session" returns the best sessions by title and messages, each as one hit with
                 its best messages in `hits`.
-            as_of: Answer from the messages and valid entries of this earlier time. Artifacts are
-                left out; what was deleted since stays unknown, and how often an entry was used does
-                not count. 10 ms per 100 entries.
+            as_of: Answer from the messages and valid entries of this earlier time. What was deleted
+                since stays unknown; artifacts and uses do not count. 10 ms per 100 entries.
             categories: Only entries of these categories.
             roles: Only messages of these roles.
             authors: Only messages of these authors, spelled as they were stored.
-            where: Only messages and entries whose metadata has each of these
-                values under its top-level key, for example {"source": "mail"}.
-                Archived messages are unpacked for it.
+            where: Only messages and entries whose metadata has each of these values under its
+                top-level key, as in {"source": "mail"}. Archived messages are unpacked for it.
             partition: "own" leaves out entries that all users of the app share. "shared" searches
                 only those.
             scope_entries: False, with *session*: only entries that come from it.
-            vector: The vector of the query, where the host has it already: as many
-                numbers as the embedder gives, or their bytes as float32. None means
-                that the embedder is asked.
+            vector: The vector of the query, where the host has it already: as many numbers as the
+                embedder gives, or their bytes as float32. None means that the embedder is asked.
             only_sure: Return only hits that answer the query for sure.
             cut: "auto" leaves out hits that score far less than the best one.
             count_use: Count a use of each entry found, and embed what is pending; False
                 leaves the file unchanged, for programs that show a memory.
             prefix: Let the last word match longer words that begin with it, for search while
-                typing. It needs two letters ("Bi" finds Birger); a space or mark after it ends the
-                word.
+                typing. It needs two letters ("Bi" finds Birger); a space or mark ends it.
             exclude: Leave out hits that contain a word of these texts.
 
         A filter leaves out the kinds that it cannot apply to: *roles* finds
         messages only. An empty list lets nothing through.
 
         Returns:
-            Hits whose score falls, see `Hit.score`. `certainty` says whether they
-            answer the query: "sure", "unsure" (the closest are returned), or "none",
-            which gives [] unless *min_score* is given. `missing["hits"]` says how many
-            matches were left out and how to see them. `arms` and `missing` tell how they
-            were found: where the embedder fails, by words alone.
+            Hits whose score falls, see `Hit.score`. `certainty` says whether they answer the query:
+            "sure", "unsure" (the closest are returned), or "none", which gives [] unless
+            *min_score* is given. `missing["hits"]` says how many matches were left out and how to
+            see them. `arms` and `missing` tell how they were found.
 
         Raises:
-            InvalidInput: an argument is out of its range or does not go together
-                with *group*. Or no kind is left that all filters apply to, or the file
-                was opened without embedder and vectors are needed.
+            InvalidInput: an argument is out of its range or does not go together with *group*.
+                No kind is left that all filters apply to. Or vectors need an embedder.
             DimensionMismatch: *vector* has another number of components.
-            PortError: the embedder failed on the query, and no word of it was
-                found either.
+            PortError: the embedder failed on the query, and no word of it was found either.
 
         Cost: 5 ms for 10,000 messages, whatever else the file holds.
         """
@@ -334,9 +325,8 @@ class Scope:
         """
         Return the most important facts about this user as a text for a prompt.
 
-        A line per entry, by category. Entries that are pinned or of a pinned category
-        come first, then those that the last words of the user are about. The newest others
-        of each category fill the budget.
+        A line per entry, by category. Entries that are pinned or of a pinned category come first,
+        then those that the last words of the user are about, or else the newest others.
         No tag, fence or line break of an entry can end the block.
 
         Args:
@@ -468,8 +458,7 @@ class Scope:
             Busy: others kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
 
-        Cost: 0.1 ms per message; *prove* besides 1 s per 20,000 messages of the
-        file.
+        Cost: 0.1 ms per message; *prove* besides 1 s per 20,000 messages of the file.
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:

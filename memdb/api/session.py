@@ -145,9 +145,8 @@ class Session:
         Args:
             messages: `NewMessage`s, dicts with the same fields by name, or messages and
                 responses of a provider, as `append` takes them.
-            keep: They are a copy of what another store has. What is stored under the
-                external id of one of them stays, also where it differs, and what was
-                forgotten stays away.
+            keep: They are a copy of what another store has. What is stored under the external id of
+                one of them stays, also where it differs, and what was forgotten stays away.
 
         Cost: 25 µs per message with index and exact token count.
         """
@@ -188,8 +187,7 @@ class Session:
             created: Time when it began. None means now.
 
         Raises:
-            AlreadyExists: it was created before, or has messages. One that only
-                contains artifacts or state so far can be created.
+            AlreadyExists: it was created before, or has messages. Artifacts and state do not count.
             InvalidInput: something given cannot be stored; nothing was written.
         """
         return self._services.hosting.create(
@@ -310,8 +308,7 @@ class Session:
         Args:
             seqs: Of what goes; those without a message are skipped.
             instead: `NewMessage`s, or dicts with the same fields by name.
-            expected: The seq of the newest message as you know it, 0 for
-                none: if it is another by now, nothing is changed.
+            expected: As of `pop`: if the newest message is another by now, nothing is changed.
 
         Raises:
             VersionConflict: the newest message is not *expected*.
@@ -377,9 +374,9 @@ class Session:
         `Settings.context_known_tokens`: pinned ones come first, then those nearest to *query*, then
         the newest. Older messages are there if one of them may answer *query*, a very long one by
         its best passage. So is what users and assistants said in other sessions, each named by its
-        title and day. Each artifact that shares words with *query* adds its best passage, five at
-        most. Extracts, which no model wrote, have a share only if messages are long; to condense
-        short ones use `summaries.tree().text(...)`.
+        title and day. At most five artifacts that may answer *query* add their best passage.
+        Extracts, which no model wrote, have a share only if messages are long; of short ones
+        `summaries.tree().text(...)` makes a text.
 
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for
@@ -391,19 +388,17 @@ class Session:
                 summaries and embeddings are left to others.
 
         Returns:
-            The messages, their tokens, and `pieces`: what each token was spent
-            on and why. A newest message that is over the budget is handed over
-            as a view of its beginning and end. The first message that is not
-            the system's is a user's.
+            The messages, their tokens, and `pieces`: what each token was spent on and why. A newest
+            message that is over the budget is handed over as a view of its beginning and end. The
+            first message that is not the system's is a user's.
 
         Raises:
             TooLarge: the budget cannot contain the system text and a view of the
                 newest message with its tool calls.
 
-        Cost: 5 ms for any number of messages, with a query the time of a
-        recall besides. Messages without a summary are condensed without a model:
-        those of a turn at once, and after an import two summaries per call. A worker or
-        `db.jobs.run()` makes the others. Until then older messages are named as left out.
+        Cost: 5 ms for any number of messages, with a query the time of a recall besides. Messages
+        without a summary are condensed without a model: those of a turn at once, after an import
+        two summaries per call. `db.jobs.run()` makes the others; until then they are left out.
         """
         window = self._services.contexts.context(
             self._owner, self._ref, budget_tokens, query, count_use=count_use
@@ -524,11 +519,10 @@ class Session:
         """
         Copy this session or branch to a new session called *name* and return that.
 
-        The copy is a session of its own, listed, and shares nothing: for a second head of
-        the same conversation use `branch`. The copies keep their order, times and external
-        ids, and get seqs from 1 on. The title and the metadata are copied; summaries are
-        made again, and no fact is learnt again from what this session was extracted from. State,
-        artifacts and session-only entries stay with this session.
+        The copy is a session of its own and shares nothing: for a second head of the same
+        conversation use `branch`. Messages keep their order, times and external ids, and get seqs
+        from 1 on. The title and the metadata are copied; summaries are made again, and no fact is
+        learnt twice. State, artifacts and session-only entries stay with this session.
 
         Args:
             before_seq: Copy only what was said before this seq; None means all.
@@ -637,7 +631,7 @@ class Session:
             selectors: What to remove, by name, in place of *seqs*; and *artifacts*, *force*.
             last: Number of the newest messages to remove, 1 or more.
             before: Remove messages from before this time.
-            query: Remove messages that contain all of its words, by their stems.
+            query: Remove messages that contain all of its words, as `Scope.forget` does.
             artifacts: Remove also the artifacts that these messages saved, and those of this
                 session that contain the words of *query*.
             prove: Prove that the bytes are gone from the disk too.

@@ -225,7 +225,7 @@ def test_help_is_short_and_names_every_public_name() -> None:
     shown = [sys.executable, "-c", "import memdb; help(memdb)"]  # nothing else is loaded there
     lines = subprocess.run(shown, capture_output=True, check=True).stdout.splitlines()
 
-    assert len(lines) <= 1_120  # 1,100 before `Scope.undo`
+    assert len(lines) <= 1_100
     assert set(NAMES) - set(memdb.errors.__dict__) <= {
         word.strip("`(),.") for word in (memdb.__doc__ or "").replace("memdb.", "").split()
     } | {*FIRST}
