@@ -326,8 +326,8 @@ class Scope:
         Return the most important facts about this user as a text for a prompt.
 
         A line per entry, by category. Entries that are pinned or of a pinned category come first,
-        then those that the last words of the user are about, or else the newest others.
-        No tag, fence or line break of an entry can end the block.
+        then those that the last words of the user are about. Without such words the newest others
+        come. No tag, fence or line break of an entry can end the block.
 
         Args:
             budget_tokens: Most tokens of the whole text, by the file's counter.
